@@ -1,0 +1,26 @@
+# The few commands a newcomer needs. tools/ does the work; CMakePresets.json says how each build is made.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help deps build run test bench clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+deps: ## install missing packages (Debian 12; needs root or sudo)
+	@tools/install_deps.sh
+
+build: deps ## build what users get and install it into .venv
+	@tools/build.sh release
+	@tools/install_venv.sh
+
+run: build ## show decisions being made, explained and run on this machine
+	@tools/demo.sh
+
+test: deps ## build and test: fuzz targets, sanitizers, then everything
+	@tools/run_tests.sh
+
+bench: build ## run the benchmarks; the tables come last
+	@tools/run_benchmarks.sh
+
+clean: ## remove all that was built
+	rm -rf build .venv

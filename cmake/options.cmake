@@ -1,0 +1,29 @@
+option(XRT_BUILD_TESTS "Build the tests" ON)
+option(XRT_BUILD_BENCH "Build the benchmarks" ON)
+option(XRT_BUILD_FUZZ "Build the fuzz targets (needs clang)" OFF)
+option(XRT_WERROR "Treat warnings as errors" OFF)
+set(XRT_CUDA AUTO CACHE STRING "CUDA backend: ON, OFF, or AUTO (if a toolkit is found)")
+set(XRT_OPENCL AUTO CACHE STRING "OpenCL backend: ON, OFF, or AUTO (if the loader and headers are found)")
+set(XRT_SANITIZE "" CACHE STRING "Sanitizers: 'address,undefined' or 'thread'")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+find_program(XRT_CCACHE ccache)
+if(XRT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${XRT_CCACHE})
+endif()
+
+# Flags of our own code; never exported to users.
+add_library(xrt_flags INTERFACE)
+target_compile_features(xrt_flags INTERFACE cxx_std_20)
+target_compile_options(xrt_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wconversion;-Wno-sign-conversion>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>  # g++ 12 sees ghosts in std::string::operator+
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${XRT_WERROR}>>:-Werror>)
+if(XRT_SANITIZE)
+  target_compile_options(xrt_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${XRT_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>)
+  target_link_options(xrt_flags INTERFACE -fsanitize=${XRT_SANITIZE})
+endif()

@@ -1,0 +1,9 @@
+# What `cmake --install` leaves and how a stranger's find_package(xpuruntime) finds it.
+include(CMakePackageConfigHelpers)
+install(TARGETS xpuruntime EXPORT xpuruntime LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT xpuruntime NAMESPACE xpuruntime:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/xpuruntime
+        FILE xpuruntimeConfig.cmake)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/xpuruntimeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/xpuruntimeConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/xpuruntime)

@@ -1,0 +1,27 @@
+# cmake -D build=... -D work=... -D stranger=... -D compiler=... -P check_install.cmake
+file(REMOVE_RECURSE ${work})
+
+function(step)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\nfailed (${status}):\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+step(${CMAKE_COMMAND} --install ${build} --prefix ${work}/first)
+# Moved after the install: a package that remembers where it was put is of no use in a container or a wheel.
+file(RENAME ${work}/first ${work}/prefix)
+
+step(${CMAKE_COMMAND} -S ${stranger} -B ${work}/build -G Ninja -DCMAKE_CXX_COMPILER=${compiler}
+     -DCMAKE_PREFIX_PATH=${work}/prefix)
+step(${CMAKE_COMMAND} --build ${work}/build)
+step(${work}/build/stranger)
+
+set(wanted "matmul(f32[2,3], f32[3,4]) @cpu:0")
+string(FIND "${output}" "${wanted}" place)
+if(place EQUAL -1)
+  message(FATAL_ERROR "the stranger's program did not print '${wanted}' but:\n${output}")
+endif()
+message(STATUS "a stranger's project builds and runs: ${output}")

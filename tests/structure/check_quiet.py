@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""The library never prints, aborts or exits: usage check_quiet.py ROOT LIBRARY...
+
+Looks twice: at what the built libraries import, and at what our sources say.
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PRINTS = "printf fprintf vprintf vfprintf dprintf vdprintf puts fputs fputc putc putchar putchar_unlocked perror psignal"
+PRINTS += " syslog wprintf fwprintf __printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk __dprintf_chk stdout stderr"
+STREAMS = "_ZSt4cout _ZSt4cerr _ZSt4clog _ZSt5wcout _ZSt5wcerr _ZSt5wclog"
+INCLUDES_IOSTREAM = "_ZNSt8ios_base4InitC1Ev"
+ENDS = "abort exit _exit _Exit quick_exit at_quick_exit raise kill"
+FORBIDDEN = set(f"{PRINTS} {STREAMS} {INCLUDES_IOSTREAM} {ENDS}".split())
+
+# Imports that look bad and are not, so they are absent from FORBIDDEN:
+#   __assert_fail      the assertions of the JSON library, in builds without NDEBUG only; the source check below keeps
+#                      assert out of our own files
+#   _ZSt9terminatev    what the compiler puts where an exception would leave a noexcept function
+#   snprintf, fwrite   format into memory and write files; neither reaches the terminal without stdout or stderr
+ALLOWED_PER_LIBRARY = {}
+
+SPEECH = re.compile(
+    r"(?<![\w.>])(?:std::)?(?:abort|exit|_exit|_Exit|quick_exit|terminate|v?f?printf|puts|perror|assert)\s*\("
+    r"|\bstd::(?:cout|cerr|clog)\b|#\s*include\s*<(?:iostream|cassert|assert\.h)>"
+)
+COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+DEVICE_CODE = {".cu", ".cuh", ".cl"}  # built by other compilers; their host parts are seen in the library
+
+
+def imported(library):
+    text = subprocess.run(["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True).stdout
+    # "                 U printf@GLIBC_2.2.5"
+    return {line.split()[-1].split("@")[0] for line in text.splitlines() if line.strip()}
+
+
+def check_library(library):
+    name = Path(library).name.split(".")[0].removeprefix("lib")
+    bad = (imported(library) & FORBIDDEN) - ALLOWED_PER_LIBRARY.get(name, set())
+    return [f"{library}: imports {symbol}" for symbol in sorted(bad)]
+
+
+def blank(match):
+    """Keeps the lines, so that numbers stay right."""
+    return re.sub(r"[^\n]", " ", match.group())
+
+
+def check_source(path):
+    code = COMMENT_OR_STRING.sub(blank, path.read_text(encoding="utf-8"))
+    return [f"{path}:{number}: says {match.group()}" for number, line in enumerate(code.splitlines(), 1)
+            for match in SPEECH.finditer(line)]
+
+
+def library_sources(root):
+    for top in ("include", "src"):
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix in {".h", ".cpp"} and not path.is_relative_to(root / "src/cli"):
+                yield path
+
+
+def check(root, libraries):
+    problems = [problem for library in libraries for problem in check_library(library)]
+    return problems + [problem for path in library_sources(Path(root)) for problem in check_source(path)]
+
+
+if __name__ == "__main__":
+    found = check(sys.argv[1], sys.argv[2:])
+    print("\n".join(found) or "no way to print, abort or exit")
+    sys.exit(1 if found else 0)

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""The structure checks themselves: each must fail on the fault it is there for, and on nothing else."""
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import check_layers
+import check_links
+import check_quiet
+import check_style
+
+
+class Tree(unittest.TestCase):
+    """A small project in a temporary folder."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name).resolve()
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+class Layers(Tree):
+    def test_takes_includes_that_point_left(self):
+        self.write("include/xpuruntime/core/a.h", "#include <vector>\n")
+        self.write("include/xpuruntime/select/b.h", '#include "xpuruntime/core/a.h"\n')
+        self.write("src/select/b.cpp", '#include "xpuruntime/select/b.h"\n#include "nlohmann/json.hpp"\n')
+        self.write("src/backends/cpu/k.cpp", '#include "xpuruntime/registry/kernel.h"\n')
+        self.write("src/runtime/builtin.cpp", '#include "backends/cpu/k.h"\n')
+        self.write("bench/b.cpp", '#include "xpuruntime/xpuruntime.h"\n')
+        self.assertEqual(check_layers.check(self.root), [])
+
+    def test_refuses_an_include_that_points_right(self):
+        self.write("include/xpuruntime/core/a.h", "\n#include <xpuruntime/select/b.h>\n")
+        (problem,) = check_layers.check(self.root)
+        self.assertIn("include/xpuruntime/core/a.h:2", problem)
+
+    def test_sees_through_private_and_relative_includes(self):
+        self.write("src/select/b.h", "")
+        self.write("src/core/a.cpp", '#include "select/b.h"\n')
+        self.write("src/core/c.cpp", '#include "../select/b.h"\n')
+        self.assertEqual(len(check_layers.check(self.root)), 2)
+
+    def test_refuses_a_pair_that_includes_each_other(self):
+        self.write("src/select/b.h", '#include "dispatch/c.h"\n')
+        self.write("src/dispatch/c.h", '#include "select/b.h"\n')
+        self.assertIn("dispatch and select include each other", check_layers.check(self.root))
+
+    def test_refuses_a_pair_of_subfolders_of_one_layer(self):
+        self.write("src/select/b.h", '#include "select/rules/c.h"\n')
+        self.write("src/select/rules/c.h", '#include "select/b.h"\n')
+        self.assertEqual(check_layers.check(self.root), ["select and select/rules include each other"])
+
+    def test_keeps_backends_below_the_registry_and_apart(self):
+        self.write("src/backends/cpu/k.cpp", '#include "xpuruntime/tune/t.h"\n')
+        self.write("src/backends/opencl/k.cpp", '#include "backends/cpu/k.h"\n')
+        self.assertEqual(len(check_layers.check(self.root)), 2)
+
+    def test_lets_only_the_runtime_name_backends(self):
+        for folder in ("src/registry", "src/dispatch", "src/cli", "bench"):
+            self.write(f"{folder}/x.cpp", '#include "backends/cpu/k.h"\n')
+        self.assertEqual(len(check_layers.check(self.root)), 4)
+
+    def test_refuses_a_folder_it_does_not_know(self):
+        self.write("src/misc/x.cpp", '#include "xpuruntime/core/a.h"\n')
+        self.assertIn("not in the architecture", check_layers.check(self.root)[0])
+
+
+class Quiet(Tree):
+    def library(self, code):
+        source = self.write("x.cpp", code)
+        subprocess.run(["g++", "-shared", "-fPIC", source, "-o", self.root / "libx.so"], check=True)
+        return str(self.root / "libx.so")
+
+    @unittest.skipUnless(shutil.which("g++"), "g++ is not installed")
+    def test_finds_what_a_library_imports(self):
+        self.assertEqual(check_quiet.check_library(self.library("int f() { return 1; }")), [])
+        for code in ("#include <cstdio>\nvoid f(int x) { std::printf(\"%d\", x); }",
+                     "#include <cstdlib>\nvoid f() { std::abort(); }",
+                     "#include <iostream>\nvoid f() { std::cerr << 1; }"):
+            self.assertNotEqual(check_quiet.check_library(self.library(code)), [], code)
+
+    def test_finds_what_a_source_says(self):
+        loud = self.write("src/core/a.cpp", "// abort()\nvoid f() { std::abort(); }\n")
+        self.assertEqual(check_quiet.check_source(loud), [f"{loud}:2: says std::abort("])
+        calm = self.write("src/core/b.cpp", 'static_assert(true);\nauto s = "exit(1)";\nvoid g() { snprintf(s); on_exit(); }\n')
+        self.assertEqual(check_quiet.check_source(calm), [])
+
+    def test_lets_the_command_print(self):
+        self.write("src/cli/main.cpp", "#include <iostream>\n")
+        self.assertEqual(check_quiet.check(self.root, []), [])
+
+
+class Style(Tree):
+    def test_takes_a_plain_file(self):
+        self.write("src/core/a.cpp", "int a;\n")
+        self.assertEqual(check_style.check(self.root), [])
+
+    def test_refuses_long_files_tabs_and_loose_ends(self):
+        for text in ("int a;\n" * 601, "\tint a;\n", "int a; \n", "int a;"):
+            self.write("src/core/a.cpp", text)
+            self.assertEqual(len(check_style.check(self.root)), 1, text[:20])
+
+
+class Links(Tree):
+    def test_takes_links_that_lead_somewhere(self):
+        self.write("docs/a.md", "# One two\n")
+        self.write("README.md", "[a](docs/a.md#one-two) [b](https://example.org) `[c](no.md)`\n")
+        self.assertEqual(check_links.check(self.root), [])
+
+    def test_refuses_missing_files_and_headings(self):
+        self.write("docs/a.md", "# One\n")
+        self.write("README.md", "[a](docs/a.md#two)\n[b](docs/b.md)\n\n[c]: nowhere.md\n")
+        self.assertEqual(len(check_links.check(self.root)), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# All tests: the fuzz targets, the sanitizers, then everything. A stage that fails does not stop the ones after it.
+# The last line sums up: "N passed, N failed, N skipped".
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+
+passed=0 failed=0 skipped=0
+
+# Old sanitizer runtimes cannot live with much address randomisation; containers may forbid turning it off.
+steady=()
+if setarch -R true 2>/dev/null; then steady=(setarch -R); fi
+
+# Counts one status among the result lines of a ctest log, such as "3/9 Test #3: core.Dims ...   Passed   0.01 sec".
+count() { grep -E '^ *[0-9]+/[0-9]+ Test +#[0-9]+: ' "$2" | grep -cE "$1"; }
+
+# A stage whose build broke counts as one failure.
+build() {
+  local preset=$1 log=build/$1.build.log
+  shift
+  mkdir -p build
+  "${steady[@]}" tools/build.sh "$preset" "$@" >"$log" 2>&1 && return
+  cat "$log"
+  failed=$((failed + 1))
+  return 1
+}
+
+fuzz_targets() { ninja -C build/clang -t targets all | sed -n 's/^\([a-z0-9_]*_fuzz\): phony$/\1/p'; }
+
+# run_ctest PRESET [ctest arguments]
+run_ctest() {
+  local preset=$1 log=build/$1.test.log status ok bad skip
+  shift
+  "${steady[@]}" ctest --preset "$preset" --parallel "$(nproc)" --no-tests=error "$@" >"$log" 2>&1
+  status=$?
+  ok=$(count ' Passed ' "$log") skip=$(count '\*\*\*Skipped|Not Run \(Disabled\)' "$log")
+  bad=$(($(count '' "$log") - ok - skip))
+  # ctest may fail without naming a test, for one when it finds none.
+  if ((status != 0 && bad == 0)); then bad=1; fi
+  if ((status != 0)) || [[ $preset == dev ]]; then cat "$log"; fi
+  passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
+  outcome="$ok passed, $bad failed, $skip skipped"
+}
+
+# stage NAME FUNCTION [arguments]: runs it and prints its line.
+stage() {
+  local name=$1 start=$SECONDS
+  shift
+  outcome="the build failed"
+  echo "== $name"
+  "$@"
+  echo "== $name: $outcome in $((SECONDS - start)) s"
+}
+
+fuzz() {
+  local targets
+  # Configured first: only then are the targets known.
+  build clang help || return
+  mapfile -t targets < <(fuzz_targets)
+  if ((${#targets[@]} == 0)); then
+    outcome="no fuzz targets"
+    failed=$((failed + 1))
+    return
+  fi
+  build clang "${targets[@]}" && run_ctest clang -R '_fuzz$'
+}
+
+layers() { build "$1" && run_ctest "$1" -L "^($2)\$"; }
+everything() { build dev && run_ctest dev; }
+
+stage fuzz fuzz
+stage asan layers asan 'core|device|cache|registry|select|dispatch|backends'
+stage tsan layers tsan 'device|cache|registry|select|dispatch'
+stage dev everything
+
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0))
