@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xpuruntime/core/op.h"
+
+namespace xpuruntime {
+
+/// Bounds that the caller's policy sets. A choice made under one set of limits is never used under another.
+struct Limits {
+  std::optional<std::uint64_t> workspace_bytes = {};  // most temporary memory a kernel may ask for
+  bool deterministic = false;                         // only kernels that give the same bits every time
+
+  bool operator==(const Limits&) const = default;
+};
+
+/// Everything a choice may depend on, and nothing else.
+struct Problem {
+  OpId op = OpId::matmul;
+  Direction direction = Direction::forward;
+  Device device = {};
+  std::vector<TensorSpec> inputs = {};
+  std::vector<TensorSpec> outputs = {};
+  Attributes attributes = {};
+  Limits limits = {};
+
+  bool operator==(const Problem&) const = default;
+};
+
+/// Checks the inputs and infers the outputs. Backward problems take the forward inputs and then the gradient of the
+/// output; their outputs are the gradients of the floating inputs.
+Problem make_problem(OpId op, std::vector<TensorSpec> inputs, const Attributes& attributes, Device device = {},
+                     Direction direction = Direction::forward);
+
+/// Sets given outputs, which may be strided or of another dtype than inferred; wrong shapes are an error.
+void set_outputs(Problem& problem, std::vector<TensorSpec> outputs);
+
+/// `matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0`. docs/interfaces.md has the grammar.
+std::string to_string(const Problem& problem);
+std::string to_string(const TensorSpec& spec);
+
+/// Reads the text form; `device` stands in where the text names none. Errors name the column.
+Problem parse_problem(std::string_view text, Device device = {});
+
+/// Mixes every word of the problem. Equal problems have equal hashes; unequal ones are told apart by ==.
+std::uint64_t hash_of(const Problem& problem);
+
+/// The dtype that a kernel computes this problem in: float inputs promoted without loss, integers only among
+/// themselves.
+DataType promoted_dtype(const Problem& problem);
+
+}  // namespace xpuruntime
+
+template <>
+struct std::hash<xpuruntime::Problem> {
+  std::size_t operator()(const xpuruntime::Problem& problem) const noexcept { return xpuruntime::hash_of(problem); }
+};

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "xpuruntime/core/data_type.h"
+#include "xpuruntime/core/device.h"
+#include "xpuruntime/core/dims.h"
+
+namespace xpuruntime {
+
+/// What a choice may know of one tensor. Strides are canonical: an extent of 1 has the stride that a contiguous tensor
+/// would have there, so two layouts that address the same memory compare equal.
+struct TensorSpec {
+  DataType dtype = DataType::float32;
+  std::uint8_t alignment = 16;  // bytes the first element is aligned to: 1, 2, 4, 8 or 16 (and more)
+  bool contiguous = true;
+  Dims shape = {};
+  Dims strides = {};  // in elements
+
+  bool operator==(const TensorSpec&) const = default;
+};
+
+/// A checked spec: negative extents or strides, ranks over eight and sizes that overflow are errors.
+TensorSpec make_spec(DataType dtype, const Dims& shape);
+TensorSpec make_spec(DataType dtype, const Dims& shape, const Dims& strides, std::uint8_t alignment = 16);
+
+std::int64_t element_count(const TensorSpec& spec);
+/// Bytes from the first element to the end of the last one.
+std::size_t span_bytes(const TensorSpec& spec);
+
+/// A view of memory that somebody owns: the caller, or `owner`. Cheap to copy; the shape never changes.
+/// `data` is a pointer, or on OpenCL a `cl_mem` handle; `byte_offset` leads from it to the first element.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(void* data, const TensorSpec& spec, Device device = {}, std::size_t byte_offset = 0,
+         std::shared_ptr<void> owner = nullptr);
+
+  /// Contiguous view of memory on the CPU or a pointer-based device.
+  static Tensor view(void* data, DataType dtype, const Dims& shape, Device device = {});
+  /// Newly allocated, 64-byte aligned, uninitialised CPU memory.
+  static Tensor empty(DataType dtype, const Dims& shape);
+
+  void* data() const { return data_; }
+  std::size_t byte_offset() const { return byte_offset_; }
+  const std::shared_ptr<void>& owner() const { return owner_; }
+  const TensorSpec& spec() const { return spec_; }
+  DataType dtype() const { return spec_.dtype; }
+  Device device() const { return device_; }
+  const Dims& shape() const { return spec_.shape; }
+  const Dims& strides() const { return spec_.strides; }
+  bool contiguous() const { return spec_.contiguous; }
+
+  /// First element, on devices whose memory is addressed by pointers.
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(data_) + byte_offset_);
+  }
+
+  /// dtype, device, rank, alignment and contiguity in one word: the first thing the decision table compares.
+  std::uint64_t meta() const { return meta_; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t byte_offset_ = 0;
+  std::uint64_t meta_ = 0;
+  Device device_ = {};
+  TensorSpec spec_ = {};
+  std::shared_ptr<void> owner_ = nullptr;
+};
+
+/// The word Tensor::meta() gives, from a spec.
+std::uint64_t meta_word(const TensorSpec& spec, Device device);
+
+}  // namespace xpuruntime

@@ -1,0 +1,129 @@
+#include "xpuruntime/core/data_type.h"
+
+#include <array>
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+namespace {
+
+struct DataTypeInfo {
+  DataType dtype;
+  std::string_view name;
+  std::size_t size;
+  bool floating;
+  int exponent_bits;  // for integers: 0
+  int mantissa_bits;  // for integers: value bits, without the sign
+};
+
+constexpr DataTypeInfo infos[data_type_count] = {
+    {DataType::float64, "f64", 8, true, 11, 52},      {DataType::float32, "f32", 4, true, 8, 23},
+    {DataType::tfloat32, "tf32", 4, true, 8, 10},     {DataType::float16, "f16", 2, true, 5, 10},
+    {DataType::bfloat16, "bf16", 2, true, 8, 7},      {DataType::float8_e4m3, "f8e4m3", 1, true, 4, 3},
+    {DataType::float8_e5m2, "f8e5m2", 1, true, 5, 2}, {DataType::int64, "i64", 8, false, 0, 63},
+    {DataType::int32, "i32", 4, false, 0, 31},        {DataType::int16, "i16", 2, false, 0, 15},
+    {DataType::int8, "i8", 1, false, 0, 7},           {DataType::uint8, "u8", 1, false, 0, 8},
+    {DataType::boolean, "bool", 1, false, 0, 1},
+};
+
+struct Spelling {
+  std::string_view text;  // lower case, without '_'
+  DataType dtype;
+};
+
+constexpr Spelling spellings[] = {
+    {"f64", DataType::float64},
+    {"fp64", DataType::float64},
+    {"float64", DataType::float64},
+    {"double", DataType::float64},
+    {"f32", DataType::float32},
+    {"fp32", DataType::float32},
+    {"float32", DataType::float32},
+    {"float", DataType::float32},
+    {"single", DataType::float32},
+    {"tf32", DataType::tfloat32},
+    {"tfloat32", DataType::tfloat32},
+    {"f16", DataType::float16},
+    {"fp16", DataType::float16},
+    {"float16", DataType::float16},
+    {"half", DataType::float16},
+    {"bf16", DataType::bfloat16},
+    {"bfloat16", DataType::bfloat16},
+    {"f8e4m3", DataType::float8_e4m3},
+    {"fp8e4m3", DataType::float8_e4m3},
+    {"float8e4m3", DataType::float8_e4m3},
+    {"float8e4m3fn", DataType::float8_e4m3},
+    {"f8e5m2", DataType::float8_e5m2},
+    {"fp8e5m2", DataType::float8_e5m2},
+    {"float8e5m2", DataType::float8_e5m2},
+    {"i64", DataType::int64},
+    {"int64", DataType::int64},
+    {"long", DataType::int64},
+    {"i32", DataType::int32},
+    {"int32", DataType::int32},
+    {"int", DataType::int32},
+    {"i16", DataType::int16},
+    {"int16", DataType::int16},
+    {"short", DataType::int16},
+    {"i8", DataType::int8},
+    {"int8", DataType::int8},
+    {"u8", DataType::uint8},
+    {"uint8", DataType::uint8},
+    {"byte", DataType::uint8},
+    {"bool", DataType::boolean},
+    {"boolean", DataType::boolean},
+};
+
+const DataTypeInfo& info_of(DataType dtype) {
+  const auto index = static_cast<std::size_t>(dtype);
+  if (index >= data_type_count) {
+    fail(ErrorCode::invalid_argument, "data_type", "a DataType outside its range; pass one of the enum's values");
+  }
+  return infos[index];
+}
+
+}  // namespace
+
+std::string_view to_string(DataType dtype) { return info_of(dtype).name; }
+std::size_t size_of(DataType dtype) { return info_of(dtype).size; }
+bool is_floating(DataType dtype) { return info_of(dtype).floating; }
+
+std::optional<DataType> find_data_type(std::string_view name) {
+  if (name.size() > 16) return std::nullopt;
+  std::string folded;
+  for (const char c : name) {
+    if (c != '_') folded += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  for (const Spelling& spelling : spellings) {
+    if (spelling.text == folded) return spelling.dtype;
+  }
+  return std::nullopt;
+}
+
+DataType parse_data_type(std::string_view name) {
+  if (const auto dtype = find_data_type(name)) return *dtype;
+  std::vector<std::string_view> known;
+  for (const DataTypeInfo& info : infos) known.push_back(info.name);
+  // Long spellings help the near-name search and stay out of the list that is shown when nothing is near.
+  std::vector<std::string_view> all = known;
+  for (const Spelling& spelling : spellings) all.push_back(spelling.text);
+  fail_unknown("parse_data_type", "dtype", name, near_names(name, all).empty() ? known : all);
+}
+
+bool is_lossless(DataType from, DataType to) {
+  const DataTypeInfo& a = info_of(from);
+  const DataTypeInfo& b = info_of(to);
+  if (from == to) return true;
+  if (a.floating && !b.floating) return false;
+  if (a.floating) return a.exponent_bits <= b.exponent_bits && a.mantissa_bits <= b.mantissa_bits;
+  // Integers in floats: the significand holds one bit more than it stores.
+  if (b.floating) return a.mantissa_bits <= b.mantissa_bits + 1 && a.mantissa_bits < (1 << (b.exponent_bits - 1));
+  const bool from_signed = from != DataType::uint8 && from != DataType::boolean;
+  const bool to_signed = to != DataType::uint8 && to != DataType::boolean;
+  return a.mantissa_bits <= b.mantissa_bits && (to_signed || !from_signed);
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,69 @@
+#include "xpuruntime/core/dims.h"
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+
+Dims::Dims(std::span<const std::int64_t> values) : size_(values.size()) {
+  if (values.size() > max_rank) {
+    fail(ErrorCode::invalid_argument, "Dims",
+         "rank " + std::to_string(values.size()) + " is over the limit of " + std::to_string(max_rank) +
+             "; merge dimensions first");
+  }
+  std::copy(values.begin(), values.end(), values_);
+}
+
+Dims Dims::filled(std::size_t size, std::int64_t value) {
+  const std::int64_t values[max_rank] = {value, value, value, value, value, value, value, value};
+  return Dims(std::span(values, std::min(size, max_rank)));
+}
+
+std::string to_string(const Dims& dims) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < dims.size(); ++i) out += (i ? "," : "") + std::to_string(dims[i]);
+  return out + "]";
+}
+
+std::int64_t checked_count(const Dims& shape, std::size_t element_size) {
+  // The overflow check ignores extents of 0: a tensor may be empty, but its other extents must still be sane.
+  std::int64_t guard = static_cast<std::int64_t>(element_size);
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) {
+    if (extent < 0) {
+      fail(ErrorCode::invalid_argument, "checked_count",
+           "shape " + to_string(shape) + " has a negative extent; extents must be 0 or more");
+    }
+    if (extent > 0 && __builtin_mul_overflow(guard, extent, &guard)) {
+      fail(ErrorCode::invalid_argument, "checked_count",
+           "shape " + to_string(shape) + " has more bytes than fit 63 bits; split the tensor");
+    }
+    count *= extent == 0 ? 0 : 1;
+  }
+  return count == 0 ? 0 : guard / static_cast<std::int64_t>(element_size);
+}
+
+Dims contiguous_strides(const Dims& shape) {
+  Dims strides = Dims::filled(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) {
+    strides[i - 1] = strides[i] * std::max<std::int64_t>(shape[i], 1);
+  }
+  return strides;
+}
+
+Dims broadcast_shapes(const Dims& a, const Dims& b) {
+  const std::size_t rank = std::max(a.size(), b.size());
+  Dims out = Dims::filled(rank, 1);
+  for (std::size_t i = 0; i < rank; ++i) {  // from the last dimension backwards
+    const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const std::int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1) {
+      fail(ErrorCode::invalid_argument, "broadcast_shapes",
+           "shapes " + to_string(a) + " and " + to_string(b) +
+               " do not broadcast; make each pair of extents equal or 1, counted from the right");
+    }
+    out[rank - 1 - i] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,117 @@
+#include "xpuruntime/core/dlpack.h"
+
+#include <array>
+#include <string>
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime::dlpack {
+namespace {
+
+struct TypeRow {
+  DataType dtype;
+  TypeTag tag;
+};
+
+constexpr TypeRow types[] = {
+    {DataType::float64, {2, 64, 1}},  {DataType::float32, {2, 32, 1}},     {DataType::float16, {2, 16, 1}},
+    {DataType::bfloat16, {4, 16, 1}}, {DataType::float8_e4m3, {10, 8, 1}}, {DataType::float8_e5m2, {12, 8, 1}},
+    {DataType::int64, {0, 64, 1}},    {DataType::int32, {0, 32, 1}},       {DataType::int16, {0, 16, 1}},
+    {DataType::int8, {0, 8, 1}},      {DataType::uint8, {1, 8, 1}},        {DataType::boolean, {6, 8, 1}},
+};
+
+struct DeviceRow {
+  DeviceType type;
+  std::int32_t tag;
+};
+
+// 3 is CUDA's pinned host memory: the CPU may read it.
+constexpr DeviceRow device_rows[] = {
+    {DeviceType::cpu, 1}, {DeviceType::nvidia, 2}, {DeviceType::opencl, 4}, {DeviceType::cpu, 3}};
+
+DataType dtype_of(TypeTag tag) {
+  for (const TypeRow& row : types) {
+    if (row.tag.code == tag.code && row.tag.bits == tag.bits && tag.lanes == 1) return row.dtype;
+  }
+  fail(ErrorCode::not_supported, "from_dlpack",
+       "DLPack type (code " + std::to_string(tag.code) + ", bits " + std::to_string(tag.bits) + ", lanes " +
+           std::to_string(tag.lanes) + ") has no counterpart; convert the array first");
+}
+
+Device device_of(DeviceTag tag) {
+  for (const DeviceRow& row : device_rows) {
+    if (row.tag != tag.type) continue;
+    const std::int32_t index = row.type == DeviceType::cpu ? 0 : tag.index;
+    if (index >= 0 && index < 256) return {row.type, static_cast<std::uint8_t>(index)};
+  }
+  fail(ErrorCode::not_supported, "from_dlpack",
+       "DLPack device " + std::to_string(tag.type) + ":" + std::to_string(tag.index) +
+           " has no backend; move the array to the CPU, CUDA or OpenCL");
+}
+
+/// What an exported tensor needs to live: the structure, its arrays and the owner, freed together.
+struct Exported {
+  Managed managed;
+  Tensor tensor;
+  std::array<std::int64_t, max_rank> shape;
+  std::array<std::int64_t, max_rank> strides;
+};
+
+}  // namespace
+
+Tensor from_dlpack(Managed* managed) {
+  if (managed == nullptr)
+    fail(ErrorCode::invalid_argument, "from_dlpack", "null structure; pass what the producer gave");
+  const View& view = managed->view;
+  if (view.rank < 0 || (view.rank > 0 && view.shape == nullptr)) {
+    fail(ErrorCode::invalid_argument, "from_dlpack", "a shape is missing; the producer's structure is damaged");
+  }
+  const auto rank = static_cast<std::size_t>(view.rank);
+  const Dims shape(std::span<const std::int64_t>(view.shape, rank));
+  const DataType dtype = dtype_of(view.dtype);
+  const TensorSpec spec = view.strides == nullptr
+                              ? make_spec(dtype, shape)
+                              : make_spec(dtype, shape, Dims(std::span<const std::int64_t>(view.strides, rank)));
+  const Device device = device_of(view.device);
+  // The deleter is attached last: on any error above, the caller still owns the structure.
+  Tensor checked(view.data, spec, device, view.byte_offset);
+  std::shared_ptr<void> owner(managed, [](void* p) {
+    auto* m = static_cast<Managed*>(p);
+    if (m->deleter != nullptr) m->deleter(m);
+  });
+  return Tensor(view.data, spec, device, view.byte_offset, std::move(owner));
+}
+
+Managed* to_dlpack(const Tensor& tensor) {
+  TypeTag type = {};
+  bool known = false;
+  for (const TypeRow& row : types) {
+    if (row.dtype == tensor.dtype()) type = row.tag, known = true;
+  }
+  DeviceTag device = {0, tensor.device().index};
+  for (const DeviceRow& row : device_rows) {
+    if (row.type == tensor.device().type && device.type == 0) device.type = row.tag;
+  }
+  if (!known || device.type == 0) {
+    fail(ErrorCode::not_supported, "to_dlpack",
+         "DLPack has no name for " + std::string(to_string(tensor.dtype())) + " on " + to_string(tensor.device()) +
+             "; copy the tensor to the CPU as float32");
+  }
+  auto* out = new Exported{{}, tensor, {}, {}};
+  for (std::size_t i = 0; i < tensor.shape().size(); ++i) {
+    out->shape[i] = tensor.shape()[i];
+    out->strides[i] = tensor.strides()[i];
+  }
+  out->managed.view = {tensor.data(),
+                       device,
+                       static_cast<std::int32_t>(tensor.shape().size()),
+                       type,
+                       out->shape.data(),
+                       out->strides.data(),
+                       tensor.byte_offset()};
+  out->managed.context = out;
+  out->managed.deleter = [](Managed* managed) { delete static_cast<Exported*>(managed->context); };
+  return &out->managed;
+}
+
+}  // namespace xpuruntime::dlpack

@@ -1,0 +1,155 @@
+#include "core/infer.h"
+
+#include <algorithm>
+
+#include "xpuruntime/core/error.h"
+#include "xpuruntime/core/problem.h"
+
+namespace xpuruntime {
+namespace {
+
+std::string input_text(std::size_t input, const TensorSpec& spec) {
+  return "input " + std::to_string(input) + ", " + to_string(spec) + ",";
+}
+
+// Narrowest first. The first that holds all is the answer, so the order of the inputs plays no part.
+constexpr DataType promotion_order[] = {
+    DataType::float8_e4m3, DataType::float8_e5m2, DataType::float16, DataType::bfloat16, DataType::tfloat32,
+    DataType::float32,     DataType::float64,     DataType::boolean, DataType::uint8,    DataType::int8,
+    DataType::int16,       DataType::int32,       DataType::int64};
+
+bool is_eight_bit_integer(DataType dtype) { return dtype == DataType::int8 || dtype == DataType::uint8; }
+
+bool is_eight_bit_float(DataType dtype) { return dtype == DataType::float8_e4m3 || dtype == DataType::float8_e5m2; }
+
+}  // namespace
+
+Call::Call(std::span<const TensorSpec> inputs, const Attributes& attributes)
+    : inputs_(inputs), attributes_(attributes) {
+  check_input_count(op_info(attributes.op()), inputs);
+}
+
+void Call::refuse(const std::string& why_and_what_to_do) const {
+  fail(ErrorCode::invalid_argument, "make_problem",
+       std::string(to_string(attributes_.op())) + list_text(inputs_) + ": " + why_and_what_to_do);
+}
+
+void Call::need_rank(std::size_t input, std::size_t rank, std::string_view layout) const {
+  if (shape(input).size() == rank) return;
+  refuse(input_text(input, inputs_[input]) + " has " + std::to_string(shape(input).size()) + " dims, not " +
+         std::to_string(rank) + "; reshape it to " + std::string(layout));
+}
+
+void Call::need_floating(std::size_t input) const {
+  if (is_floating(inputs_[input].dtype)) return;
+  refuse(input_text(input, inputs_[input]) + " is not floating; cast it to f32 or another float type");
+}
+
+void Call::need_numeric(std::size_t input) const {
+  if (inputs_[input].dtype != DataType::boolean) return;
+  refuse(input_text(input, inputs_[input]) + " is boolean and has no arithmetic; cast it to a numeric type");
+}
+
+void Call::need_index(std::size_t input) const {
+  const DataType dtype = inputs_[input].dtype;
+  if (dtype == DataType::int64 || dtype == DataType::int32) return;
+  refuse(input_text(input, inputs_[input]) + " holds indices; cast it to i64 or i32");
+}
+
+void Call::need_shape(std::size_t input, const Dims& shape, std::string_view what) const {
+  if (inputs_[input].shape == shape) return;
+  refuse("the " + std::string(what) + " is " + to_string(inputs_[input].shape) + "; make it " + to_string(shape));
+}
+
+std::size_t Call::axis(std::int64_t dim, std::size_t rank) const {
+  const auto count = static_cast<std::int64_t>(rank);
+  if (dim >= -count && dim < count) return static_cast<std::size_t>(dim < 0 ? dim + count : dim);
+  if (rank == 0) refuse("dim " + std::to_string(dim) + " of a tensor without dims; reshape it to one dim or more");
+  refuse("dim " + std::to_string(dim) + " is outside; use " + std::to_string(-count) + " to " +
+         std::to_string(count - 1));
+}
+
+Dims Call::broadcast(const Dims& a, const Dims& b) const {
+  for (std::size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    const std::int64_t x = a[a.size() - i];
+    const std::int64_t y = b[b.size() - i];
+    if (x != y && x != 1 && y != 1) {
+      refuse(to_string(a) + " and " + to_string(b) +
+             " do not broadcast; make each pair of extents equal or 1, counted from the right");
+    }
+  }
+  return broadcast_shapes(a, b);
+}
+
+std::string list_text(std::span<const TensorSpec> specs) {
+  std::string text = "(";
+  for (const TensorSpec& spec : specs) text += (text.size() > 1 ? ", " : "") + to_string(spec);
+  return text + ")";
+}
+
+void check_input_count(const OpInfo& info, std::span<const TensorSpec> inputs) {
+  if (inputs.size() >= info.min_inputs && inputs.size() <= info.max_inputs) return;
+  std::string range = std::to_string(info.min_inputs);
+  if (info.max_inputs != info.min_inputs) range += " to " + std::to_string(info.max_inputs);
+  fail(ErrorCode::invalid_argument, "make_problem",
+       std::string(info.name) + list_text(inputs.first(std::min<std::size_t>(inputs.size(), 8))) + ": got " +
+           std::to_string(inputs.size()) + " inputs; give " + range);
+}
+
+DataType promote(std::span<const TensorSpec> specs) {
+  const bool floating = std::any_of(specs.begin(), specs.end(), [](auto& spec) { return is_floating(spec.dtype); });
+  for (const DataType dtype : promotion_order) {
+    const auto fits = [&](const TensorSpec& spec) {
+      return is_floating(spec.dtype) != floating || is_lossless(spec.dtype, dtype);
+    };
+    // tf32 is a way to compute, not a type to arrive at: f16 with bf16 gives f32.
+    const auto is_it = [&](const TensorSpec& spec) { return spec.dtype == dtype; };
+    if (dtype == DataType::tfloat32 && std::none_of(specs.begin(), specs.end(), is_it)) continue;
+    if (is_floating(dtype) == floating && std::all_of(specs.begin(), specs.end(), fits)) return dtype;
+  }
+  return floating ? DataType::float64 : DataType::int64;
+}
+
+DataType product_dtype(std::span<const TensorSpec> specs) {
+  const auto all = [&](bool (*test)(DataType)) {
+    return std::all_of(specs.begin(), specs.end(), [&](const TensorSpec& spec) { return test(spec.dtype); });
+  };
+  if (all(is_eight_bit_integer)) return DataType::int32;
+  return all(is_eight_bit_float) ? DataType::float32 : promote(specs);
+}
+
+std::vector<TensorSpec> infer_unary_float(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  const Call call(inputs, attributes);
+  call.need_floating(0);
+  return {make_spec(call[0].dtype, call.shape(0))};
+}
+
+std::vector<TensorSpec> infer_relu(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  const Call call(inputs, attributes);
+  call.need_numeric(0);
+  return {make_spec(call[0].dtype, call.shape(0))};
+}
+
+std::vector<TensorSpec> infer_dropout(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  const Call call(inputs, attributes);
+  call.need_floating(0);
+  if (attributes.real("p") < 0 || attributes.real("p") > 1) call.refuse("p is no probability; give one from 0 to 1");
+  return {make_spec(call[0].dtype, call.shape(0))};
+}
+
+std::vector<TensorSpec> infer_binary(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  const Call call(inputs, attributes);
+  call.need_numeric(0);
+  call.need_numeric(1);
+  return {make_spec(promote(inputs), call.broadcast(call.shape(0), call.shape(1)))};
+}
+
+std::vector<TensorSpec> infer_divide(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  std::vector<TensorSpec> outputs = infer_binary(inputs, attributes);
+  if (!is_floating(outputs[0].dtype)) {
+    Call(inputs, attributes).refuse("the quotient of integers is no integer; cast one of them to f32");
+  }
+  return outputs;
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,154 @@
+#include "core/json_text.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <utility>
+
+namespace xpuruntime {
+namespace {
+
+constexpr std::size_t max_file_bytes = std::size_t{1} << 20;
+
+/// "line 3, column 7" of the byte that the parser stopped at (it counts from 1).
+std::string place_of(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, std::min(text.size(), byte > 0 ? byte - 1 : 0));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const auto newline = before.rfind('\n');
+  const std::size_t column = before.size() - (newline == before.npos ? 0 : newline + 1) + 1;
+  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+/// What the parser said, without its own prefix.
+std::string cause_of(const std::exception& error) {
+  std::string_view text = error.what();
+  if (const auto start = text.find(": "); start != text.npos) text.remove_prefix(start + 2);
+  return shown(text);
+}
+
+/// Stops at nesting that the document cannot have, and at a name that stands twice.
+class Watch {
+ public:
+  explicit Watch(const JsonSource& source) : source_(source) {}
+
+  bool operator()(int depth, Json::parse_event_t event, const Json& value) {
+    using Event = Json::parse_event_t;
+    if ((event == Event::object_start || event == Event::array_start) && depth >= source_.max_depth) {
+      source_.refuse(ErrorCode::corrupt_data,
+                     "nested deeper than a " + std::string(source_.kind) + " can be; compare it with the manual");
+    }
+    if (event == Event::object_start) {
+      std::erase_if(seen_, [depth](const auto& name) { return name.first > depth; });
+    }
+    if (event == Event::key && !seen_.emplace(depth, value.get<std::string>()).second) {
+      source_.refuse_field(value.get<std::string>(), "stands twice; remove one");
+    }
+    return true;
+  }
+
+ private:
+  const JsonSource& source_;
+  std::set<std::pair<int, std::string>> seen_ = {};
+};
+
+/// A file that is removed again unless it was renamed to its place.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& path) : name_(path + ".XXXXXX"), handle_(mkstemp(name_.data())) {}
+  ~TemporaryFile() {
+    if (handle_ >= 0) close(handle_);
+    if (handle_ >= 0 && !kept_) unlink(name_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  bool write_all(std::string_view text) const {
+    if (handle_ < 0) return false;
+    while (!text.empty()) {
+      const ssize_t written = ::write(handle_, text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return false;
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+    // mkstemp makes private files; a policy is as readable as any other file of the user's.
+    const mode_t mask = umask(0);
+    umask(mask);
+    return fchmod(handle_, 0666 & ~mask) == 0 && fsync(handle_) == 0;
+  }
+  bool move_to(const std::string& path) { return kept_ = rename(name_.c_str(), path.c_str()) == 0; }
+
+ private:
+  std::string name_;
+  int handle_;
+  bool kept_ = false;
+};
+
+}  // namespace
+
+std::string shown(std::string_view text) {
+  std::string out(text.substr(0, 160));
+  for (char& c : out) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return out;
+}
+
+void JsonSource::refuse(ErrorCode code, const std::string& message) const { fail(code, function, prefix + message); }
+
+void JsonSource::refuse_field(std::string_view field, const std::string& message) const {
+  refuse(ErrorCode::invalid_argument, "field '" + shown(field) + "' " + message);
+}
+
+void JsonSource::refuse_unknown(std::string_view field, std::span<const std::string_view> known) const {
+  std::string hint;
+  for (const std::string& near : near_names(field, known)) hint += (hint.empty() ? "" : ", ") + near;
+  refuse_field(field, "is not a " + std::string(kind) + " field; " +
+                          (hint.empty() ? "remove it" : "remove it, or did you mean " + hint + "?"));
+}
+
+Json parse_json(std::string_view text, const JsonSource& source) {
+  // To the parser a zero byte is the end, and what follows it would be ignored.
+  if (const auto zero = text.find('\0'); zero != text.npos) {
+    source.refuse(ErrorCode::corrupt_data,
+                  "not JSON at " + place_of(text, zero + 1) + ": a zero byte; correct the text there");
+  }
+  try {
+    return Json::parse(text.begin(), text.end(), Watch(source));
+  } catch (const Json::parse_error& error) {
+    source.refuse(ErrorCode::corrupt_data,
+                  "not JSON at " + place_of(text, error.byte) + ": " + cause_of(error) + "; correct the text there");
+  } catch (const Json::exception& error) {
+    source.refuse(ErrorCode::corrupt_data, "not JSON: " + cause_of(error) + "; correct that value");
+  }
+}
+
+std::string read_text_file(const std::string& path, const JsonSource& source) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(max_file_bytes + 1, '\0');
+  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || !(file || file.eof())) {
+    source.refuse(ErrorCode::io_error, "cannot be read; check that it exists and that you may read it");
+  }
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > max_file_bytes) {
+    source.refuse(ErrorCode::corrupt_data,
+                  "larger than any " + std::string(source.kind) + "; check that it is the right file");
+  }
+  return text;
+}
+
+void write_file_atomically(const std::string& path, std::string_view text, const JsonSource& source) {
+  TemporaryFile file(path);
+  if (!file.write_all(text) || !file.move_to(path)) {
+    source.refuse(ErrorCode::io_error, std::string("cannot be written: ") + std::strerror(errno) +
+                                           "; check the folder and the free space. What was there is unchanged");
+  }
+}
+
+}  // namespace xpuruntime

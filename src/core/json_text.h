@@ -1,0 +1,39 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+
+using Json = nlohmann::ordered_json;
+
+/// Where a JSON text came from, so that every error about it names the function, the file and the field.
+struct JsonSource {
+  std::string_view function = {};
+  std::string prefix = {};     // "profile file 'x.json': "
+  std::string_view kind = {};  // "profile", "policy"
+  int max_depth = 2;           // deeper nesting is refused before it costs anything
+
+  [[noreturn]] void refuse(ErrorCode code, const std::string& message) const;
+  [[noreturn]] void refuse_field(std::string_view field, const std::string& message) const;
+  /// For a name that is no field; near ones among `known` are listed.
+  [[noreturn]] void refuse_unknown(std::string_view field, std::span<const std::string_view> known) const;
+};
+
+/// Part of a text that somebody else wrote, short and harmless to print.
+std::string shown(std::string_view text);
+
+/// Strict JSON: comments, trailing text, a name that stands twice and deep nesting are errors with line and column.
+Json parse_json(std::string_view text, const JsonSource& source);
+
+/// A whole file of at most 1 MiB.
+std::string read_text_file(const std::string& path, const JsonSource& source);
+
+/// Writes to a temporary name in the same folder, syncs, renames: the file is the old one or the new one, never half.
+void write_file_atomically(const std::string& path, std::string_view text, const JsonSource& source);
+
+}  // namespace xpuruntime

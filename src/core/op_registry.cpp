@@ -1,0 +1,195 @@
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cctype>
+#include <cmath>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "core/op_table.h"
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+namespace {
+
+constexpr std::size_t builtin_count = static_cast<std::size_t>(OpId::builtin_count);
+constexpr std::size_t max_registered = 1024;
+constexpr std::size_t max_name_length = 64;
+constexpr std::size_t max_inputs = 64;
+
+// Readers take no lock: a slot is written once, before the count that makes it visible.
+std::array<std::atomic<const OpInfo*>, max_registered> registered = {};
+std::atomic<std::size_t> registered_count = 0;
+std::mutex registration;
+
+char lowered(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Equal but for case and underscores.
+bool same_name(std::string_view a, std::string_view b) {
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (true) {
+    while (i < a.size() && a[i] == '_') ++i;
+    while (j < b.size() && b[j] == '_') ++j;
+    if (i == a.size() || j == b.size()) return i == a.size() && j == b.size();
+    if (lowered(a[i++]) != lowered(b[j++])) return false;
+  }
+}
+
+bool has_name(const OpInfo& info, std::string_view name) {
+  if (same_name(info.name, name)) return true;
+  bool found = false;
+  for_each_part(info.aliases, [&](std::string_view alias) { return !(found = same_name(alias, name)); });
+  return found;
+}
+
+// Letters, digits and underscores with at least one letter in front: what a problem text can hold.
+bool is_name(std::string_view name) {
+  if (name.empty() || name.size() > max_name_length || lowered(name[0]) < 'a' || lowered(name[0]) > 'z') return false;
+  for (char c : name) {
+    if (c != '_' && (c < '0' || c > '9') && (lowered(c) < 'a' || lowered(c) > 'z')) return false;
+  }
+  return true;
+}
+
+[[noreturn]] void refuse(const std::string& message) { fail(ErrorCode::invalid_argument, "register_op", message); }
+
+void check_free_name(std::string_view name) {
+  if (!is_name(name)) {
+    refuse("'" + std::string(name.substr(0, max_name_length)) +
+           "' is not a name; use a letter, then letters, digits and underscores, at most 64");
+  }
+  if (const auto taken = find_op(name)) {
+    refuse("'" + std::string(name) + "' already means the op " + std::string(to_string(*taken)) +
+           "; choose another name");
+  }
+}
+
+void check_choices(const AttributeSpec& spec) {
+  std::int64_t count = 0;
+  for_each_part(spec.choices, [&](std::string_view part) {
+    if (!is_name(part)) refuse("attribute " + std::string(spec.name) + " has a choice that is not a name; rename it");
+    return ++count > 0;
+  });
+  if (spec.default_value < 0 || spec.default_value >= count) {
+    refuse("the default of attribute " + std::string(spec.name) + " is none of its choices; give the index of one");
+  }
+}
+
+void check_attribute(const AttributeSpec& spec) {
+  const std::string name(spec.name);
+  if (!is_name(spec.name)) refuse("attribute name '" + name + "' is not a name; use letters, digits and underscores");
+  if (spec.kind > AttributeKind::dtype) refuse("attribute " + name + " has no known kind; use one of AttributeKind");
+  if (spec.kind == AttributeKind::choice) check_choices(spec);
+  const bool bad_boolean = spec.kind == AttributeKind::boolean && (spec.default_value & ~std::int64_t{1}) != 0;
+  const bool bad_dtype =
+      spec.kind == AttributeKind::dtype && (spec.default_value < 0 || spec.default_value >= data_type_count);
+  const bool bad_real = spec.kind == AttributeKind::real && !std::isfinite(std::bit_cast<double>(spec.default_value));
+  if (bad_boolean || bad_dtype || bad_real) refuse("the default of attribute " + name + " is out of range; correct it");
+}
+
+void check_attributes(std::span<const AttributeSpec> specs) {
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    check_attribute(specs[i]);
+    for (std::size_t j = 0; j < i; ++j) {
+      if (specs[j].name == specs[i].name)
+        refuse("attribute " + std::string(specs[i].name) + " is given twice; drop one");
+    }
+  }
+  if (word_count(specs) > Attributes::max_words) {
+    refuse("the attributes take " + std::to_string(word_count(specs)) + " words and 16 are there; use fewer");
+  }
+}
+
+void check_info(const OpInfo& info) {
+  check_free_name(info.name);
+  for_each_part(info.aliases, [](std::string_view alias) {
+    check_free_name(alias);
+    return true;
+  });
+  if (info.category > OpCategory::movement) refuse("the category is none of OpCategory; correct it");
+  if (info.min_inputs > info.max_inputs || info.max_inputs > max_inputs) {
+    refuse("inputs from " + std::to_string(info.min_inputs) + " to " + std::to_string(info.max_inputs) +
+           " is no range; give min_inputs <= max_inputs <= 64");
+  }
+  if (info.infer == nullptr) refuse("infer is missing; give the function that infers the outputs");
+  check_attributes(info.attributes);
+}
+
+// Keeps every text that an OpInfo points to.
+struct StoredOp {
+  OpInfo info = {};
+  std::deque<std::string> texts = {};  // a deque, so that views into it stay good
+  std::vector<AttributeSpec> attributes = {};
+
+  std::string_view keep(std::string_view text) { return texts.emplace_back(text); }
+};
+
+std::unique_ptr<StoredOp> stored_copy(const OpInfo& info, OpId id) {
+  auto stored = std::make_unique<StoredOp>();
+  stored->info = info;
+  stored->info.id = id;
+  stored->info.name = stored->keep(info.name);
+  stored->info.aliases = stored->keep(info.aliases);
+  for (AttributeSpec spec : info.attributes) {
+    spec.name = stored->keep(spec.name);
+    spec.choices = stored->keep(spec.choices);
+    stored->attributes.push_back(spec);
+  }
+  stored->info.attributes = stored->attributes;
+  return stored;
+}
+
+const OpInfo* info_at(std::size_t index) {
+  if (index < builtin_count) return &builtin_ops()[index];
+  if (index - builtin_count >= registered_count.load(std::memory_order_acquire)) return nullptr;
+  return registered[index - builtin_count].load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+const OpInfo& op_info(OpId id) {
+  const OpInfo* info = info_at(static_cast<std::size_t>(id));
+  if (info == nullptr) {
+    fail(ErrorCode::invalid_argument, "op_info",
+         "there is no op of number " + std::to_string(static_cast<std::size_t>(id)) +
+             "; use an OpId that find_op or register_op gave");
+  }
+  return *info;
+}
+
+std::optional<OpId> find_op(std::string_view name) {
+  if (!is_name(name)) return {};
+  for (std::size_t i = 0; const OpInfo* info = info_at(i); ++i) {
+    if (has_name(*info, name)) return info->id;
+  }
+  return {};
+}
+
+OpId parse_op(std::string_view name) {
+  if (const auto id = find_op(name)) return *id;
+  std::vector<std::string_view> known;
+  for (OpId id : all_ops()) known.push_back(to_string(id));
+  fail_unknown("parse_op", "op", name, known);
+}
+
+std::vector<OpId> all_ops() {
+  std::vector<OpId> ids;
+  for (std::size_t i = 0; const OpInfo* info = info_at(i); ++i) ids.push_back(info->id);
+  return ids;
+}
+
+OpId register_op(const OpInfo& info) {
+  const std::lock_guard lock(registration);
+  check_info(info);
+  const std::size_t slot = registered_count.load(std::memory_order_relaxed);
+  if (slot == max_registered) refuse("1024 ops have been registered and there is no room for more; register fewer");
+  const OpId id = static_cast<OpId>(builtin_count + slot);
+  // Never freed: others may hold references to an op's info as long as the process lives.
+  registered[slot].store(&stored_copy(info, id).release()->info, std::memory_order_relaxed);
+  registered_count.store(slot + 1, std::memory_order_release);
+  return id;
+}
+
+}  // namespace xpuruntime

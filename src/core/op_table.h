@@ -1,0 +1,34 @@
+#pragma once
+
+#include <span>
+
+#include "xpuruntime/core/op.h"
+
+namespace xpuruntime {
+
+/// The ops of OpId, in its order.
+std::span<const OpInfo> builtin_ops();
+
+/// Words that an attribute takes in Attributes. A list of free length stores its length first.
+constexpr std::size_t word_count(const AttributeSpec& spec) {
+  if (spec.kind != AttributeKind::integers) return 1;
+  return spec.length == 0 ? 1 + max_rank : spec.length;
+}
+
+constexpr std::size_t word_count(std::span<const AttributeSpec> specs) {
+  std::size_t count = 0;
+  for (const AttributeSpec& spec : specs) count += word_count(spec);
+  return count;
+}
+
+/// Calls `use` with each part of "a|b|c" until it returns false.
+template <class Use>
+constexpr void for_each_part(std::string_view parts, Use use) {
+  while (!parts.empty()) {
+    const std::size_t bar = parts.find('|');
+    if (!use(parts.substr(0, bar))) return;
+    parts = bar == std::string_view::npos ? std::string_view{} : parts.substr(bar + 1);
+  }
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,157 @@
+#include "xpuruntime/core/problem.h"
+
+#include <utility>
+
+#include "core/infer.h"
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+namespace {
+
+constexpr std::size_t max_inputs = 64;
+
+// Specs may be written by hand: they are checked and brought to their one canonical form.
+TensorSpec canonical(const TensorSpec& spec) {
+  return make_spec(spec.dtype, spec.shape, spec.contiguous ? contiguous_strides(spec.shape) : spec.strides,
+                   spec.alignment);
+}
+
+// Attributes that were made for no op in particular stand for this op's defaults.
+Attributes attributes_for(OpId op, const Attributes& attributes) {
+  if (attributes.words().empty()) return Attributes(op);
+  if (attributes.op() == op) return attributes;
+  fail(ErrorCode::invalid_argument, "make_problem",
+       "the attributes of " + std::string(to_string(attributes.op())) + " do not belong to " +
+           std::string(to_string(op)) + "; make them with Attributes(op)");
+}
+
+std::vector<TensorSpec> infer_forward(const OpInfo& info, std::span<const TensorSpec> inputs,
+                                      const Attributes& attributes) {
+  check_input_count(info, inputs);
+  return info.infer(inputs, attributes);
+}
+
+void check_gradient(const std::string& name, const TensorSpec& gradient, std::span<const TensorSpec> outputs) {
+  if (outputs.size() != 1) {
+    fail(ErrorCode::not_supported, "make_problem",
+         name + " has no single output to take a gradient of; use it forward only");
+  }
+  if (!is_floating(outputs[0].dtype) || !is_floating(gradient.dtype)) {
+    fail(ErrorCode::invalid_argument, "make_problem",
+         name + ": the output " + to_string(outputs[0]) + " and its gradient " + to_string(gradient) +
+             " must be floating; cast the inputs to a float type");
+  }
+  if (gradient.shape != outputs[0].shape) {
+    fail(ErrorCode::invalid_argument, "make_problem",
+         name + ": the gradient " + to_string(gradient) + " does not match the output " + to_string(outputs[0]) +
+             "; give a gradient of the output's shape as the last input");
+  }
+}
+
+std::vector<TensorSpec> infer_backward(const OpInfo& info, std::span<const TensorSpec> inputs,
+                                       const Attributes& attributes) {
+  const std::string name = std::string(info.name) + ":backward";
+  if (inputs.empty()) {
+    fail(ErrorCode::invalid_argument, "make_problem",
+         name + " got no inputs; give the forward inputs and the gradient of the output");
+  }
+  const auto forward = inputs.first(inputs.size() - 1);
+  check_gradient(name, inputs.back(), infer_forward(info, forward, attributes));
+  std::vector<TensorSpec> outputs;
+  for (const TensorSpec& input : forward) {
+    if (is_floating(input.dtype)) outputs.push_back(make_spec(input.dtype, input.shape));
+  }
+  return outputs;
+}
+
+void check_output(const Problem& problem, std::size_t i, const TensorSpec& given) {
+  const std::string what = std::string(to_string(problem.op)) + ": output " + std::to_string(i) + " is ";
+  if (given.shape != problem.outputs[i].shape) {
+    fail(ErrorCode::invalid_argument, "set_outputs",
+         what + to_string(given) + "; give the shape of " + to_string(problem.outputs[i]));
+  }
+  for (std::size_t d = 0; d < given.shape.size(); ++d) {
+    if (given.strides[d] != 0 || given.shape[d] <= 1) continue;
+    fail(ErrorCode::invalid_argument, "set_outputs",
+         what + to_string(given) + " and would be written twice at one place; give strides over 0");
+  }
+}
+
+// A multiply of 64 by 64 bits, its halves folded: every input bit reaches every output bit.
+std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
+  __extension__ using Wide = unsigned __int128;
+  const Wide product = Wide{a} * b;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+class Mixer {
+ public:
+  void add(std::uint64_t word) { state_ = fold(state_ ^ word, 0x9fb21c651e98df25) + 0x2545f4914f6cdd1d; }
+  void add(std::span<const std::int64_t> words) {
+    for (const std::int64_t word : words) add(static_cast<std::uint64_t>(word));
+  }
+  void add(const TensorSpec& spec) {
+    add(meta_word(spec, {}));
+    add(std::span(spec.shape.data(), spec.shape.size()));
+    // Those of a contiguous tensor follow from its shape.
+    if (!spec.contiguous) add(std::span(spec.strides.data(), spec.strides.size()));
+  }
+  std::uint64_t result() const { return fold(state_ ^ (state_ >> 32), 0xd6e8feb86659fd93); }
+
+ private:
+  std::uint64_t state_ = 0xa0761d6478bd642f;
+};
+
+std::uint64_t head_word(const Problem& problem) {
+  return static_cast<std::uint64_t>(problem.op) | static_cast<std::uint64_t>(problem.direction) << 16 |
+         static_cast<std::uint64_t>(problem.device.type) << 24 |
+         static_cast<std::uint64_t>(problem.device.index) << 32 |
+         static_cast<std::uint64_t>(problem.limits.deterministic) << 40 |
+         static_cast<std::uint64_t>(problem.limits.workspace_bytes.has_value()) << 41 |
+         static_cast<std::uint64_t>(problem.inputs.size()) << 48 |
+         static_cast<std::uint64_t>(problem.outputs.size()) << 56;
+}
+
+}  // namespace
+
+Problem make_problem(OpId op, std::vector<TensorSpec> inputs, const Attributes& attributes, Device device,
+                     Direction direction) {
+  const OpInfo& info = op_info(op);
+  if (inputs.size() > max_inputs) {
+    fail(ErrorCode::invalid_argument, "make_problem",
+         std::to_string(inputs.size()) + " inputs are over the limit of 64; split the call");
+  }
+  Problem problem = {.op = op, .direction = direction, .device = device, .inputs = std::move(inputs)};
+  for (TensorSpec& input : problem.inputs) input = canonical(input);
+  problem.attributes = attributes_for(op, attributes);
+  const auto infer = direction == Direction::forward ? infer_forward : infer_backward;
+  problem.outputs = infer(info, problem.inputs, problem.attributes);
+  return problem;
+}
+
+void set_outputs(Problem& problem, std::vector<TensorSpec> outputs) {
+  if (outputs.size() != problem.outputs.size()) {
+    fail(ErrorCode::invalid_argument, "set_outputs",
+         std::string(to_string(problem.op)) + " got " + std::to_string(outputs.size()) + " outputs; give " +
+             list_text(problem.outputs));
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i] = canonical(outputs[i]);
+    check_output(problem, i, outputs[i]);
+  }
+  problem.outputs = std::move(outputs);
+}
+
+std::uint64_t hash_of(const Problem& problem) {
+  Mixer mixer;
+  mixer.add(head_word(problem));
+  for (const TensorSpec& spec : problem.inputs) mixer.add(spec);
+  for (const TensorSpec& spec : problem.outputs) mixer.add(spec);
+  mixer.add(problem.attributes.words());
+  mixer.add(problem.limits.workspace_bytes.value_or(0));
+  return mixer.result();
+}
+
+DataType promoted_dtype(const Problem& problem) { return promote(problem.inputs); }
+
+}  // namespace xpuruntime
