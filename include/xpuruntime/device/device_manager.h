@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "xpuruntime/device/driver.h"
+
+namespace xpuruntime {
+
+class WorkspacePool;
+
+/// Knows the drivers and, through them, the devices of this machine. Device addresses and pools are stable.
+class DeviceManager {
+ public:
+  DeviceManager();
+  ~DeviceManager();
+  DeviceManager(const DeviceManager&) = delete;
+  DeviceManager& operator=(const DeviceManager&) = delete;
+
+  /// A second driver for the same type is an error. The driver must outlive the manager (shared ownership sees to it).
+  void add_driver(std::shared_ptr<DeviceDriver> driver);
+
+  /// Every device that can be used, CPU first.
+  std::vector<Device> devices() const;
+  bool has(Device device) const;
+  /// An unknown device is an error that says why it is not there and lists those that are.
+  const DeviceProfile& profile(Device device) const;
+  DeviceDriver& driver(Device device) const;
+  /// Why a type has no device here; empty if it has.
+  std::string why_absent(DeviceType type) const;
+
+  WorkspacePool& workspace(Device device) const;
+
+  /// New memory on a device, owned by the tensor (and freed before the driver goes).
+  Tensor allocate(DataType dtype, const Dims& shape, Device device) const;
+  /// A contiguous copy on another device; waits until it is there.
+  Tensor copy_to(const Tensor& tensor, Device device) const;
+
+ private:
+  struct Slot;
+  const Slot* find_slot(DeviceType type) const;
+  const Slot& slot(Device device, const char* function) const;
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+};
+
+/// The profile of the processor this runs on: features and caches as the system reports them.
+DeviceProfile probe_cpu();
+
+}  // namespace xpuruntime

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "xpuruntime/core/error.h"
+#include "xpuruntime/core/tensor.h"
+#include "xpuruntime/device/profile.h"
+#include "xpuruntime/device/stream.h"
+
+namespace xpuruntime {
+
+/// How the library reaches the devices of one type: what is there, memory, streams, events.
+/// Every function may be called from several threads at once. `index` is always below devices().size().
+class DeviceDriver {
+ public:
+  virtual ~DeviceDriver() = default;
+
+  virtual DeviceType type() const = 0;
+
+  /// The devices that can be used now, in index order. Empty if there is none: then why_absent() says why.
+  virtual const std::vector<DeviceProfile>& devices() const = 0;
+  /// "no NVIDIA driver: libcuda.so.1 was not found"; empty where there are devices.
+  virtual std::string why_absent() const = 0;
+
+  /// Memory as Tensor::data holds it. Throws Error(out_of_memory) when there is not enough.
+  virtual void* allocate(int index, std::size_t bytes) = 0;
+  /// Work queued before this call may still use the memory: the driver keeps it until that is done.
+  virtual void deallocate(int index, void* memory) noexcept = 0;
+
+  /// Copies between this device and host memory, queued on `stream`; blocks until the host memory may be reused.
+  virtual Status copy_from_host(int index, void* memory, std::size_t byte_offset, const void* host, std::size_t bytes,
+                                Stream stream) = 0;
+  virtual Status copy_to_host(int index, void* host, const void* memory, std::size_t byte_offset, std::size_t bytes,
+                              Stream stream) = 0;
+
+  /// Streams. A device without streams returns the null stream and does nothing. Failures throw.
+  virtual Stream create_stream(int index) = 0;
+  virtual void destroy_stream(int index, Stream stream) noexcept = 0;
+  /// Waits for all that was queued on the stream, and for the null stream on the whole device, by whatever stream;
+  /// an error of earlier work shows here. The library calls it so before it destroys a plan that ran.
+  virtual Status synchronize(int index, Stream stream) = 0;
+
+  /// Events, made with timing. record_event replaces what the event held.
+  virtual Event create_event(int index) = 0;
+  virtual void destroy_event(int index, Event event) noexcept = 0;
+  virtual Status record_event(int index, Event& event, Stream stream) = 0;
+  virtual Status wait_event(int index, Event event) = 0;
+  virtual bool event_done(int index, Event event) = 0;
+  /// Microseconds of device time between two recorded, finished events; negative where the device cannot tell.
+  virtual double elapsed_us(int index, Event from, Event to) = 0;
+  /// True when work goes on after a launch returns, so that plans must outlive it.
+  virtual bool asynchronous() const = 0;
+};
+
+}  // namespace xpuruntime

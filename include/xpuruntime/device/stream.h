@@ -1,0 +1,20 @@
+#pragma once
+
+#include "xpuruntime/core/device.h"
+
+namespace xpuruntime {
+
+/// Where work is queued: a `cudaStream_t`, a `cl_command_queue`, or null for the device's default (the CPU has no
+/// other). Not owned: who made it destroys it.
+struct Stream {
+  void* handle = nullptr;
+
+  bool operator==(const Stream&) const = default;
+};
+
+/// A point in a stream: a `cudaEvent_t`, a `cl_event`; null on the CPU, where work is done when the call returns.
+struct Event {
+  void* handle = nullptr;
+};
+
+}  // namespace xpuruntime

@@ -1,0 +1,199 @@
+#include "xpuruntime/device/device_manager.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "device/allocate_or_trim.h"
+#include "xpuruntime/device/current.h"
+#include "xpuruntime/device/workspace_pool.h"
+
+namespace xpuruntime {
+
+/// One driver and its devices. Never moved or removed, so references into it stay good.
+struct DeviceManager::Slot {
+  std::shared_ptr<DeviceDriver> driver = nullptr;
+  std::vector<DeviceProfile> profiles = {};
+  std::vector<std::unique_ptr<WorkspacePool>> pools = {};  // after the driver: they give memory back to it
+};
+
+namespace {
+
+constexpr std::size_t max_devices = std::numeric_limits<decltype(Device::index)>::max() + std::size_t{1};
+
+std::string list_of(const std::vector<Device>& devices) {
+  std::string text;
+  for (const Device device : devices) text += (text.empty() ? "" : ", ") + to_string(device);
+  return text;
+}
+
+std::string advice(const std::vector<Device>& devices) {
+  return devices.empty() ? "no device is there at all: add a driver first" : "use one of " + list_of(devices);
+}
+
+void check(const Status& status, const char* function, const std::string& what) {
+  if (status.ok()) return;
+  fail(status.code(), function, what + " failed: " + status.message() + "; see whether the device still answers");
+}
+
+std::size_t byte_count(const TensorSpec& spec) {
+  return static_cast<std::size_t>(element_count(spec)) * size_of(spec.dtype);
+}
+
+/// Lays the elements out in row-major order.
+void pack(std::byte* to, const std::byte* from, const TensorSpec& spec) {
+  if (spec.contiguous) {
+    std::memcpy(to, from, byte_count(spec));
+    return;
+  }
+  const std::size_t size = size_of(spec.dtype);
+  Dims position = Dims::filled(spec.shape.size(), 0);
+  for (std::int64_t left = element_count(spec); left > 0; --left, to += size) {
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < position.size(); ++i) offset += position[i] * spec.strides[i];
+    std::memcpy(to, from + static_cast<std::size_t>(offset) * size, size);
+    for (std::size_t i = position.size(); i-- > 0 && ++position[i] == spec.shape[i];) position[i] = 0;
+  }
+}
+
+/// The tensor's memory, from its first element on, in host memory and with its own strides.
+Tensor span_on_host(const Tensor& tensor, DeviceDriver& driver) {
+  const std::size_t bytes = span_bytes(tensor.spec());
+  Tensor host = Tensor::empty(DataType::uint8, {static_cast<std::int64_t>(bytes)});
+  const Device device = tensor.device();
+  const Stream stream = current_stream(device);
+  const std::string what = "copying from " + to_string(device);
+  check(driver.copy_to_host(device.index, host.data(), tensor.data(), tensor.byte_offset(), bytes, stream),
+        "DeviceManager::copy_to", what);
+  check(driver.synchronize(device.index, stream), "DeviceManager::copy_to", what);
+  return host;
+}
+
+void upload(const Tensor& to, const void* host, DeviceDriver& driver) {
+  const Device device = to.device();
+  const Stream stream = current_stream(device);
+  const std::string what = "copying to " + to_string(device);
+  check(driver.copy_from_host(device.index, to.data(), to.byte_offset(), host, byte_count(to.spec()), stream),
+        "DeviceManager::copy_to", what);
+  check(driver.synchronize(device.index, stream), "DeviceManager::copy_to", what);
+}
+
+}  // namespace
+
+DeviceManager::DeviceManager() = default;
+DeviceManager::~DeviceManager() = default;
+
+void DeviceManager::add_driver(std::shared_ptr<DeviceDriver> driver) {
+  if (driver == nullptr) {
+    fail(ErrorCode::invalid_argument, "DeviceManager::add_driver", "the driver is null; pass one");
+  }
+  const DeviceType type = driver->type();
+  auto added = std::make_unique<Slot>();
+  added->profiles = driver->devices();
+  if (added->profiles.size() > max_devices) added->profiles.resize(max_devices);
+  for (std::size_t i = 0; i < added->profiles.size(); ++i) {
+    added->pools.push_back(std::make_unique<WorkspacePool>(*driver, static_cast<int>(i)));
+  }
+  added->driver = std::move(driver);
+
+  const std::lock_guard lock(mutex_);
+  const auto place = std::lower_bound(slots_.begin(), slots_.end(), type, [](const auto& slot, DeviceType wanted) {
+    return slot->driver->type() < wanted;
+  });
+  if (place != slots_.end() && (*place)->driver->type() == type) {
+    fail(ErrorCode::invalid_argument, "DeviceManager::add_driver",
+         "there is a driver for " + std::string(to_string(type)) + " already; add one driver for each type");
+  }
+  slots_.insert(place, std::move(added));
+}
+
+std::vector<Device> DeviceManager::devices() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Device> devices;
+  for (const auto& slot : slots_) {
+    for (std::size_t i = 0; i < slot->profiles.size(); ++i) {
+      devices.push_back({slot->driver->type(), static_cast<std::uint8_t>(i)});
+    }
+  }
+  return devices;
+}
+
+const DeviceManager::Slot* DeviceManager::find_slot(DeviceType type) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& slot : slots_) {
+    if (slot->driver->type() == type) return slot.get();
+  }
+  return nullptr;
+}
+
+const DeviceManager::Slot& DeviceManager::slot(Device device, const char* function) const {
+  const Slot* found = find_slot(device.type);
+  if (found != nullptr && device.index < found->profiles.size()) return *found;
+  const std::string name = to_string(device);
+  if (found == nullptr || found->profiles.empty()) {
+    fail(ErrorCode::not_supported, function,
+         "device " + name + " is not there: " + why_absent(device.type) + "; " + advice(devices()));
+  }
+  fail(ErrorCode::invalid_argument, function,
+       "device " + name + " is not there: this machine has " + std::to_string(found->profiles.size()) +
+           " of that type, counted from 0; " + advice(devices()));
+}
+
+bool DeviceManager::has(Device device) const {
+  const Slot* found = find_slot(device.type);
+  return found != nullptr && device.index < found->profiles.size();
+}
+
+const DeviceProfile& DeviceManager::profile(Device device) const {
+  return slot(device, "DeviceManager::profile").profiles[device.index];
+}
+
+DeviceDriver& DeviceManager::driver(Device device) const { return *slot(device, "DeviceManager::driver").driver; }
+
+std::string DeviceManager::why_absent(DeviceType type) const {
+  const Slot* found = find_slot(type);
+  if (found == nullptr) return "no backend for " + std::string(to_string(type)) + " is loaded";
+  if (!found->profiles.empty()) return {};
+  const std::string reason = found->driver->why_absent();
+  return reason.empty() ? "its driver found no device" : reason;
+}
+
+WorkspacePool& DeviceManager::workspace(Device device) const {
+  return *slot(device, "DeviceManager::workspace").pools[device.index];
+}
+
+Tensor DeviceManager::allocate(DataType dtype, const Dims& shape, Device device) const {
+  const Slot& place = slot(device, "DeviceManager::allocate");
+  const TensorSpec spec = make_spec(dtype, shape);
+  const std::size_t bytes = byte_count(spec);
+  if (bytes == 0) return Tensor(nullptr, spec, device);
+  void* memory = allocate_or_trim(*place.driver, device.index, bytes, *place.pools[device.index]);
+  // The owner shares the driver, so a tensor that outlives the manager can still be freed.
+  std::shared_ptr<void> owner(
+      memory, [driver = place.driver, index = device.index](void* data) noexcept { driver->deallocate(index, data); });
+  return Tensor(memory, spec, device, 0, std::move(owner));
+}
+
+Tensor DeviceManager::copy_to(const Tensor& tensor, Device device) const {
+  Tensor result = allocate(tensor.dtype(), tensor.shape(), device);
+  if (element_count(tensor.spec()) == 0) return result;
+  if (tensor.data() == nullptr) {
+    fail(ErrorCode::invalid_argument, "DeviceManager::copy_to", "the tensor has no memory; pass one that has");
+  }
+  const bool from_host = tensor.device().type == DeviceType::cpu;
+  const Tensor source =
+      from_host ? tensor : span_on_host(tensor, *slot(tensor.device(), "DeviceManager::copy_to").driver);
+  const auto* bytes = source.as<const std::byte>();
+  if (device.type == DeviceType::cpu) {
+    pack(result.as<std::byte>(), bytes, tensor.spec());
+  } else if (tensor.contiguous()) {
+    upload(result, bytes, driver(device));
+  } else {
+    const Tensor packed = Tensor::empty(tensor.dtype(), tensor.shape());
+    pack(packed.as<std::byte>(), bytes, tensor.spec());
+    upload(result, packed.data(), driver(device));
+  }
+  return result;
+}
+
+}  // namespace xpuruntime
