@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <initializer_list>
+#include <type_traits>
+
+#include "xpuruntime/core/device.h"
+
+namespace xpuruntime {
+namespace detail {
+
+// Out of line, so that a lookup is an index and a test.
+[[noreturn]] void fail_lookup(DeviceType type);
+[[noreturn]] void fail_registration(DeviceType type);
+
+}  // namespace detail
+
+/// Which function serves each kind of device: `OpDispatcher<void (*)(float*, int)>`. All slots start empty. Registering
+/// is safe at any time, also while others look up: they see the old function or the new one.
+template <typename Fn>
+class OpDispatcher {
+  static_assert(std::is_pointer_v<Fn>, "OpDispatcher holds function pointers, as in OpDispatcher<void (*)(int)>");
+
+ public:
+  /// With `override_existing` false, a function that is already there stays.
+  void register_device(DeviceType type, Fn fn, bool override_existing = true) {
+    check(type, fn);
+    set(table_[static_cast<std::size_t>(type)], fn, override_existing);
+  }
+
+  /// One function for several kinds of device. On an error, none is registered.
+  void register_device(std::initializer_list<DeviceType> types, Fn fn, bool override_existing = true) {
+    for (const DeviceType type : types) check(type, fn);
+    for (const DeviceType type : types) register_device(type, fn, override_existing);
+  }
+
+  /// One function for all kinds of device; `register_all(fallback, false)` fills the slots still empty.
+  void register_all(Fn fn, bool override_existing = true) {
+    check(DeviceType::cpu, fn);
+    for (auto& slot : table_) set(slot, fn, override_existing);
+  }
+
+  /// The function for `type`; a kind of device without one is an error.
+  Fn lookup(DeviceType type) const {
+    if (const Fn fn = find(type)) [[likely]] {
+      return fn;
+    }
+    detail::fail_lookup(type);
+  }
+
+  /// As lookup, but null where there is none.
+  Fn find(DeviceType type) const noexcept {
+    const auto slot = static_cast<std::size_t>(type);
+    return slot < table_.size() ? table_[slot].load(std::memory_order_acquire) : nullptr;
+  }
+
+ private:
+  static void check(DeviceType type, Fn fn) {
+    if (static_cast<std::size_t>(type) >= device_type_count || fn == nullptr) detail::fail_registration(type);
+  }
+
+  static void set(std::atomic<Fn>& slot, Fn fn, bool override_existing) noexcept {
+    // Release, so that what was set up before registering is seen by whoever calls the function.
+    if (override_existing) {
+      slot.store(fn, std::memory_order_release);
+    } else {
+      Fn empty = nullptr;
+      slot.compare_exchange_strong(empty, fn, std::memory_order_release, std::memory_order_relaxed);
+    }
+  }
+
+  std::array<std::atomic<Fn>, device_type_count> table_{};
+};
+
+}  // namespace xpuruntime

@@ -1,0 +1,80 @@
+#include "xpuruntime/cache/make_ticket.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <thread>
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime::detail {
+namespace {
+
+/// A thread that owns a ticket and waits for the main thread's one.
+class MakeTicketTest : public testing::Test {
+ protected:
+  void start() {
+    other_ = std::thread([this] {
+      theirs_.emplace();
+      std::unique_lock lock(our_mutex_);
+      started_ = true;
+      ours_.wait(lock);
+    });
+    while (!started_) std::this_thread::yield();
+    // Taking the lock means that the other thread has let go of it, hence that it waits.
+    our_lock_ = std::unique_lock(our_mutex_);
+  }
+
+  void end() {
+    our_lock_.unlock();
+    other_.join();
+  }
+
+  MakeTicket ours_;
+  std::optional<MakeTicket> theirs_;
+  std::mutex our_mutex_;
+  std::mutex their_mutex_;
+  std::unique_lock<std::mutex> our_lock_;
+  std::atomic<bool> started_ = false;
+  std::thread other_;
+};
+
+TEST_F(MakeTicketTest, RefusesAWaitForAThreadThatWaitsForTheCaller) {
+  start();
+  std::unique_lock lock(their_mutex_);
+  EXPECT_THROW(theirs_->wait(lock), Error);
+  ours_.finish();
+  end();
+}
+
+TEST_F(MakeTicketTest, LetsAThreadBeWaitedForThatIsFreeButHasNotWokenUp) {
+  start();
+  ours_.finish();  // our_lock_ is held: the other thread cannot wake up yet
+  std::thread helper([this] {
+    const std::lock_guard lock(their_mutex_);
+    theirs_->finish();
+  });
+  {
+    std::unique_lock lock(their_mutex_);
+    EXPECT_NO_THROW(theirs_->wait(lock));
+  }
+  helper.join();
+  end();
+}
+
+TEST_F(MakeTicketTest, RefusesAWaitForOneself) {
+  std::unique_lock lock(our_mutex_);
+  try {
+    ours_.wait(lock);
+    FAIL() << "waited for itself";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_TRUE(std::string_view(error.what()).starts_with("[LRUCache::get_or_make]")) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace xpuruntime::detail

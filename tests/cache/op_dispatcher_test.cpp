@@ -1,0 +1,172 @@
+#include "xpuruntime/cache/op_dispatcher.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+namespace {
+
+using Fn = int (*)();
+int one() { return 1; }
+int two() { return 2; }
+
+constexpr auto no_such_type = static_cast<DeviceType>(device_type_count);
+
+std::vector<DeviceType> all_types() {
+  std::vector<DeviceType> types;
+  for (std::size_t i = 0; i < device_type_count; ++i) types.push_back(static_cast<DeviceType>(i));
+  return types;
+}
+
+template <typename Call>
+ErrorCode code_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "no error";
+  return ErrorCode::internal;
+}
+
+TEST(OpDispatcher, StartsWithAllSlotsEmpty) {
+  const OpDispatcher<Fn> dispatcher;
+  for (const DeviceType type : all_types()) {
+    EXPECT_EQ(dispatcher.find(type), nullptr);
+    EXPECT_EQ(code_of([&] { dispatcher.lookup(type); }), ErrorCode::not_supported);
+  }
+}
+
+TEST(OpDispatcher, NamesTheDeviceTypeThatHasNoFunction) {
+  const OpDispatcher<Fn> dispatcher;
+  try {
+    dispatcher.lookup(DeviceType::npu);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_TRUE(text.starts_with("[OpDispatcher::lookup]")) << text;
+    EXPECT_NE(text.find("'npu'"), std::string::npos) << text;
+  }
+}
+
+TEST(OpDispatcher, GivesEachDeviceTypeItsOwnFunction) {
+  OpDispatcher<Fn> dispatcher;
+  dispatcher.register_device(DeviceType::cpu, one);
+  dispatcher.register_device({DeviceType::nvidia, DeviceType::moore}, two);
+  EXPECT_EQ(dispatcher.lookup(DeviceType::cpu)(), 1);
+  EXPECT_EQ(dispatcher.lookup(DeviceType::nvidia)(), 2);
+  EXPECT_EQ(dispatcher.lookup(DeviceType::moore)(), 2);
+  EXPECT_EQ(dispatcher.find(DeviceType::opencl), nullptr);
+}
+
+TEST(OpDispatcher, ReplacesAFunctionOnlyWhenToldTo) {
+  OpDispatcher<Fn> dispatcher;
+  dispatcher.register_device(DeviceType::cpu, one);
+  dispatcher.register_device(DeviceType::cpu, two, false);
+  EXPECT_EQ(dispatcher.lookup(DeviceType::cpu)(), 1);
+  dispatcher.register_device({DeviceType::cpu, DeviceType::npu}, two, false);
+  EXPECT_EQ(dispatcher.lookup(DeviceType::cpu)(), 1);
+  EXPECT_EQ(dispatcher.lookup(DeviceType::npu)(), 2);
+  dispatcher.register_device(DeviceType::cpu, two);
+  EXPECT_EQ(dispatcher.lookup(DeviceType::cpu)(), 2);
+}
+
+TEST(OpDispatcher, AFallbackForAllFillsOnlyEmptySlots) {
+  OpDispatcher<Fn> dispatcher;
+  dispatcher.register_device(DeviceType::nvidia, one);
+  dispatcher.register_all(two, false);
+  for (const DeviceType type : all_types()) {
+    EXPECT_EQ(dispatcher.lookup(type)(), type == DeviceType::nvidia ? 1 : 2);
+  }
+}
+
+TEST(OpDispatcher, RegistersOneFunctionForAllTypes) {
+  OpDispatcher<Fn> dispatcher;
+  dispatcher.register_device(DeviceType::nvidia, one);
+  dispatcher.register_all(two);
+  for (const DeviceType type : all_types()) EXPECT_EQ(dispatcher.lookup(type)(), 2);
+}
+
+TEST(OpDispatcher, RefusesATypeOutsideTheEnum) {
+  OpDispatcher<Fn> dispatcher;
+  dispatcher.register_all(one);
+  EXPECT_EQ(dispatcher.find(no_such_type), nullptr);
+  EXPECT_EQ(dispatcher.find(static_cast<DeviceType>(255)), nullptr);
+  EXPECT_EQ(code_of([&] { dispatcher.lookup(no_such_type); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([&] { dispatcher.register_device(no_such_type, two); }), ErrorCode::invalid_argument);
+}
+
+TEST(OpDispatcher, RegistersNoneOfAListWithABadType) {
+  OpDispatcher<Fn> dispatcher;
+  EXPECT_EQ(code_of([&] {
+              dispatcher.register_device({DeviceType::cpu, no_such_type}, one);
+            }),
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(dispatcher.find(DeviceType::cpu), nullptr);
+}
+
+TEST(OpDispatcher, RefusesANullFunction) {
+  OpDispatcher<Fn> dispatcher;
+  dispatcher.register_device(DeviceType::cpu, one);
+  EXPECT_EQ(code_of([&] { dispatcher.register_device(DeviceType::cpu, nullptr); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([&] { dispatcher.register_all(nullptr); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(dispatcher.lookup(DeviceType::cpu)(), 1);
+}
+
+// Plain, not atomic: the reader may only see it set up if registering publishes what came before it.
+int set_up_before_registering = 0;
+int late() { return set_up_before_registering; }
+
+TEST(OpDispatcher, ReadersDuringALateRegistrationSeeNothingOrAllOfIt) {
+  OpDispatcher<Fn> dispatcher;
+  std::thread reader([&] {
+    Fn fn = nullptr;
+    while ((fn = dispatcher.find(DeviceType::opencl)) == nullptr) std::this_thread::yield();
+    EXPECT_EQ(fn(), 42);
+  });
+  set_up_before_registering = 42;
+  dispatcher.register_device(DeviceType::opencl, late);
+  reader.join();
+}
+
+TEST(OpDispatcher, ReadersDuringReplacementSeeTheOldFunctionOrTheNewOne) {
+  OpDispatcher<Fn> dispatcher;
+  dispatcher.register_all(one);
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    while (!stop) {
+      dispatcher.register_all(two);
+      dispatcher.register_all(one);
+    }
+  });
+  for (int i = 0; i < 20000; ++i) {
+    const Fn fn = dispatcher.lookup(DeviceType::cpu);
+    ASSERT_TRUE(fn == one || fn == two);
+  }
+  stop = true;
+  writer.join();
+}
+
+TEST(OpDispatcher, OfManyThatFillAnEmptySlotTheFirstStays) {
+  for (int round = 0; round < 200; ++round) {
+    OpDispatcher<Fn> dispatcher;
+    Fn seen[2] = {};
+    std::thread first([&] {
+      dispatcher.register_device(DeviceType::npu, one, false);
+      seen[0] = dispatcher.lookup(DeviceType::npu);
+    });
+    dispatcher.register_device(DeviceType::npu, two, false);
+    seen[1] = dispatcher.lookup(DeviceType::npu);
+    first.join();
+    ASSERT_EQ(seen[0], seen[1]);
+  }
+}
+
+}  // namespace
+}  // namespace xpuruntime
