@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xpuruntime/core/device.h"
+#include "xpuruntime/core/op.h"
+
+namespace xpuruntime {
+
+/// A kernel name that some backend has or will have, whether or not it was built or can run here.
+struct CatalogueEntry {
+  OpId op = OpId::matmul;
+  std::string_view name = {};
+  DeviceType device_type = DeviceType::cpu;
+  std::string_view summary = {};  // what it is good for, one line
+  std::string_view needs = {};    // "an NVIDIA GPU", "the CUTLASS headers at build time"
+};
+
+/// Every kernel name of every backend, built or not, and every name registered in this process so far. A policy written
+/// for another machine is checked against this.
+std::vector<CatalogueEntry> catalogue();
+
+/// Makes a name known for good: policies may name it before and after the kernel is there. Known names are left alone.
+void remember_kernel(OpId op, std::string_view name, DeviceType device_type);
+
+/// Entries of one op, in catalogue order; all where several device types have a kernel of that name.
+std::vector<CatalogueEntry> find_in_catalogue(OpId op, std::string_view kernel);
+
+}  // namespace xpuruntime

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "xpuruntime/core/error.h"
+#include "xpuruntime/core/problem.h"
+#include "xpuruntime/device/driver.h"
+#include "xpuruntime/device/profile.h"
+#include "xpuruntime/device/stream.h"
+
+namespace xpuruntime {
+
+/// A kernel's answer to "can you take this problem on this device?". No answer without a reason.
+struct Verdict {
+  bool supported = true;
+  std::string reason = {};  // "k = 1023 is not a multiple of 8"; empty when supported
+
+  static Verdict yes() { return {}; }
+  static Verdict no(std::string reason) { return {false, std::move(reason)}; }
+};
+
+/// What a plan gets to run with. The tensors match the problem that the plan was prepared for; `workspace` has at least
+/// the bytes the kernel declared and is valid until the work queued on `stream` is done.
+struct RunArguments {
+  std::span<const Tensor* const> inputs = {};
+  std::span<const Tensor* const> outputs = {};
+  void* workspace = nullptr;
+  Stream stream = {};
+};
+
+/// What a kernel made once for one problem: algorithm, compiled program, descriptors. Runs many times, from several
+/// threads at once. On an asynchronous device it stays alive until the work it queued is done: the library sees to
+/// that.
+class Plan {
+ public:
+  virtual ~Plan() = default;
+
+  /// Queues the work. Never throws for a failed launch: that is a Status.
+  virtual Status run(const RunArguments& arguments) const = 0;
+
+  /// Describes the choice made inside the kernel by attributes that mean the same in another version of its library
+  /// ("tile=64x32 stages=4"), never an index into an enumeration. Empty where there was nothing to choose.
+  virtual std::string token() const { return {}; }
+};
+
+/// Where a kernel is prepared.
+struct PrepareContext {
+  Device device = {};
+  const DeviceProfile& profile;
+  DeviceDriver& driver;
+};
+
+/// One implementation of one op on one type of device.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  virtual OpId op() const = 0;
+  virtual std::string_view name() const = 0;
+  virtual DeviceType device_type() const = 0;
+
+  /// Can it run this at all? Reads nothing but its arguments, so that it can be asked about devices that are not here.
+  virtual Verdict supports(const Problem& problem, const DeviceProfile& profile) const = 0;
+
+  /// Is this the kind of problem it is good at? A hint for the choice, never a refusal.
+  virtual bool prefers(const Problem& problem, const DeviceProfile& profile) const;
+
+  /// Temporary memory a run needs. Asked only where supports said yes.
+  virtual std::uint64_t workspace_bytes(const Problem& problem, const DeviceProfile& profile) const;
+
+  /// Gives the same bits every time for the same inputs.
+  virtual bool deterministic() const;
+
+  /// Builds the plan; throws Error when that fails. Called with `context.device` current.
+  virtual std::unique_ptr<const Plan> prepare(const Problem& problem, const PrepareContext& context) const = 0;
+};
+
+/// A row of a backend's table. The order of the rows is the order of preference, fastest first, reference last.
+struct KernelSpec {
+  OpId op = OpId::matmul;
+  std::string_view name = {};
+  Verdict (*supports)(const Problem&, const DeviceProfile&) = nullptr;
+  std::unique_ptr<const Plan> (*prepare)(const Problem&, const PrepareContext&) = nullptr;
+  std::uint64_t (*workspace_bytes)(const Problem&, const DeviceProfile&) = nullptr;  // null: none
+  bool (*prefers)(const Problem&, const DeviceProfile&) = nullptr;                   // null: no opinion
+  bool deterministic = true;
+};
+
+/// The kernel a row describes. The row must outlive it (rows live in constexpr tables).
+std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec, DeviceType device_type);
+
+/// A kernel from functions, for users who plug one in at run time. `run` is called for each call of the op.
+struct FunctionKernel {
+  OpId op = OpId::matmul;
+  std::string name = {};
+  DeviceType device_type = DeviceType::cpu;
+  std::function<Verdict(const Problem&, const DeviceProfile&)> supports = {};  // empty: everything
+  std::function<Status(const Problem&, const RunArguments&)> run = {};         // required
+  std::uint64_t workspace_bytes = 0;
+  bool deterministic = true;
+};
+std::shared_ptr<const Kernel> make_kernel(FunctionKernel function);
+
+}  // namespace xpuruntime

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xpuruntime/device/device_manager.h"
+#include "xpuruntime/registry/backend.h"
+
+namespace xpuruntime {
+
+class KernelSelector;  // select layer
+
+/// The kernels of one op on one device type in table order: kernels registered at run time first, newest first.
+using KernelList = std::vector<std::shared_ptr<const Kernel>>;
+
+/// Which kernels exist for which op, and one selector per device. Readers get immutable snapshots; every change moves
+/// the generation, which makes cached decisions miss.
+class KernelRegistry {
+ public:
+  explicit KernelRegistry(DeviceManager& devices);
+  ~KernelRegistry();
+  KernelRegistry(const KernelRegistry&) = delete;
+  KernelRegistry& operator=(const KernelRegistry&) = delete;
+
+  /// Adds a backend's driver and kernels. The backend lives as long as the registry.
+  void add_backend(std::shared_ptr<Backend> backend);
+
+  /// Opens a shared library and adds its backend; returns the backend's name. The path must name a file: nothing is
+  /// searched. A missing or damaged file, one that is no plugin, or one of another version is an error that says which.
+  std::string load_plugin(const std::string& path);
+
+  /// Adds one kernel before the table's. A name that exists for the op and device type is an error.
+  void register_kernel(std::shared_ptr<const Kernel> kernel);
+  /// Removes a kernel added by register_kernel; false if there is none of that name.
+  bool unregister_kernel(OpId op, DeviceType type, std::string_view name);
+
+  KernelList kernels(OpId op, DeviceType type) const;
+  /// Names of the kernels of an op over all device types, in order, without repeats.
+  std::vector<std::string> kernel_names(OpId op) const;
+  /// Ops that have at least one kernel.
+  std::vector<OpId> registered_ops() const;
+
+  /// The selector of a device, made with the device's default capabilities on first use. Defined in the select layer.
+  std::shared_ptr<KernelSelector> get_or_create_selector(Device device);
+  std::map<Device, std::shared_ptr<KernelSelector>> get_all_selectors() const;
+  /// Drops all selectors; who holds one keeps it.
+  void clear();
+
+  /// Moves on every change; decisions made under another generation are stale.
+  std::uint32_t generation() const { return generation_.load(std::memory_order_acquire); }
+  /// For the layers above: something that choices depend on has changed.
+  void invalidate() { generation_.fetch_add(1, std::memory_order_acq_rel); }
+
+  DeviceManager& devices() const { return devices_; }
+
+ private:
+  using Table = std::map<std::pair<OpId, DeviceType>, KernelList>;
+
+  DeviceManager& devices_;
+  std::atomic<std::uint32_t> generation_{1};
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Backend>> backends_;
+  std::shared_ptr<const Table> table_;
+  KernelList registered_;  // those that unregister_kernel may remove
+  std::map<Device, std::shared_ptr<KernelSelector>> selectors_;
+};
+
+}  // namespace xpuruntime

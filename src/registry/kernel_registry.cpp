@@ -1,0 +1,140 @@
+#include "xpuruntime/registry/kernel_registry.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "registry/plugin.h"
+#include "xpuruntime/registry/catalogue.h"
+
+namespace xpuruntime {
+namespace {
+
+void check_kernel(const Kernel& kernel) {
+  const std::string_view name = kernel.name();
+  const bool printable = std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
+  });
+  if (name.empty() || name.size() > 64 || !printable) {
+    fail(ErrorCode::invalid_argument, "register_kernel",
+         "'" + std::string(name.substr(0, 64)) + "' is no kernel name; use up to 64 letters, digits, '_', '-' and '.'");
+  }
+  op_info(kernel.op());  // an op that does not exist is an error here
+  to_string(kernel.device_type());
+}
+
+bool contains(const KernelList& list, std::string_view name) {
+  return std::any_of(list.begin(), list.end(), [&](const auto& kernel) { return kernel->name() == name; });
+}
+
+[[noreturn]] void fail_taken(const Kernel& kernel) {
+  fail(ErrorCode::invalid_argument, "register_kernel",
+       std::string(to_string(kernel.op())) + " on " + std::string(to_string(kernel.device_type())) +
+           " already has a kernel '" + std::string(kernel.name()) + "'; choose another name or remove that one first");
+}
+
+}  // namespace
+
+KernelRegistry::KernelRegistry(DeviceManager& devices) : devices_(devices), table_(std::make_shared<Table>()) {}
+
+KernelRegistry::~KernelRegistry() = default;
+
+void KernelRegistry::add_backend(std::shared_ptr<Backend> backend) {
+  // Everything that can fail comes before the first change, so that a bad backend leaves nothing behind.
+  std::vector<std::shared_ptr<const Kernel>> kernels;
+  for (const KernelSpec& spec : backend->kernels()) {
+    if (spec.supports == nullptr || spec.prepare == nullptr) {
+      fail(ErrorCode::invalid_argument, "add_backend",
+           "backend '" + std::string(backend->name()) + "' has a row '" + std::string(spec.name) +
+               "' without supports or prepare; fill both in its table");
+    }
+    kernels.push_back(make_kernel(spec, backend->device_type()));
+    check_kernel(*kernels.back());
+    remember_kernel(spec.op, spec.name, backend->device_type());
+  }
+  const std::lock_guard lock(mutex_);
+  auto table = std::make_shared<Table>(*table_);
+  for (auto& kernel : kernels) {
+    KernelList& list = (*table)[{kernel->op(), kernel->device_type()}];
+    if (contains(list, kernel->name())) fail_taken(*kernel);
+    list.push_back(std::move(kernel));
+  }
+  if (auto driver = backend->driver()) devices_.add_driver(std::move(driver));
+  backends_.push_back(std::move(backend));
+  table_ = std::move(table);
+  invalidate();
+}
+
+std::string KernelRegistry::load_plugin(const std::string& path) {
+  std::shared_ptr<Backend> backend = open_plugin(path);
+  const std::string name(backend->name());
+  add_backend(std::move(backend));
+  return name;
+}
+
+void KernelRegistry::register_kernel(std::shared_ptr<const Kernel> kernel) {
+  if (kernel == nullptr) fail(ErrorCode::invalid_argument, "register_kernel", "null kernel; pass one from make_kernel");
+  check_kernel(*kernel);
+  remember_kernel(kernel->op(), kernel->name(), kernel->device_type());
+  const std::lock_guard lock(mutex_);
+  auto table = std::make_shared<Table>(*table_);
+  KernelList& list = (*table)[{kernel->op(), kernel->device_type()}];
+  if (contains(list, kernel->name())) fail_taken(*kernel);
+  list.insert(list.begin(), kernel);
+  registered_.push_back(std::move(kernel));
+  table_ = std::move(table);
+  invalidate();
+}
+
+bool KernelRegistry::unregister_kernel(OpId op, DeviceType type, std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto named = [&](const auto& kernel) {
+    return kernel->op() == op && kernel->device_type() == type && kernel->name() == name;
+  };
+  if (std::erase_if(registered_, named) == 0) return false;
+  auto table = std::make_shared<Table>(*table_);
+  std::erase_if((*table)[{op, type}], named);
+  table_ = std::move(table);
+  invalidate();
+  return true;
+}
+
+KernelList KernelRegistry::kernels(OpId op, DeviceType type) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = table_->find({op, type});
+  return found == table_->end() ? KernelList{} : found->second;
+}
+
+std::vector<std::string> KernelRegistry::kernel_names(OpId op) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [key, list] : *table_) {
+    if (key.first != op) continue;
+    for (const auto& kernel : list) {
+      if (std::find(names.begin(), names.end(), kernel->name()) == names.end()) names.emplace_back(kernel->name());
+    }
+  }
+  return names;
+}
+
+std::vector<OpId> KernelRegistry::registered_ops() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<OpId> ops;
+  for (const auto& [key, list] : *table_) {
+    if (!list.empty() && (ops.empty() || ops.back() != key.first)) ops.push_back(key.first);
+  }
+  return ops;
+}
+
+std::map<Device, std::shared_ptr<KernelSelector>> KernelRegistry::get_all_selectors() const {
+  const std::lock_guard lock(mutex_);
+  return selectors_;
+}
+
+void KernelRegistry::clear() {
+  const std::lock_guard lock(mutex_);
+  selectors_.clear();
+  invalidate();
+}
+
+}  // namespace xpuruntime

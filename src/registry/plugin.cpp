@@ -1,0 +1,74 @@
+#include "registry/plugin.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <string_view>
+
+namespace xpuruntime {
+namespace {
+
+[[noreturn]] void refuse(ErrorCode code, const std::string& path, const std::string& why) {
+  fail(code, "load_plugin", "'" + path + "' " + why);
+}
+
+void check_path(const std::string& path) {
+  // Without a slash the loader would search the system's folders: plugins come only from where the user said.
+  if (path.find('/') == std::string::npos) {
+    refuse(ErrorCode::invalid_argument, path, "names no folder; write the path of the file, such as ./" + path);
+  }
+  struct stat status = {};
+  if (stat(path.c_str(), &status) != 0) refuse(ErrorCode::io_error, path, "does not exist; check the path");
+  if (!S_ISREG(status.st_mode)) refuse(ErrorCode::io_error, path, "is not a file; give the path of a shared library");
+}
+
+const PluginInfo& checked_info(void* library, const std::string& path) {
+  const auto* info = static_cast<const PluginInfo*>(dlsym(library, "xpuruntime_plugin"));
+  if (info == nullptr) {
+    refuse(ErrorCode::corrupt_data, path,
+           "is a shared library but no plugin: it does not export xpuruntime_plugin; end it with XRT_EXPORT_BACKEND");
+  }
+  if (info->contract_version != backend_contract_version || info->struct_bytes != sizeof(PluginInfo)) {
+    refuse(ErrorCode::not_supported, path,
+           "was built for version " + std::to_string(info->contract_version) + " of the backend contract, this is " +
+               std::to_string(backend_contract_version) + "; rebuild it against these headers");
+  }
+  if (std::string_view(info->compiler) != XRT_PLUGIN_ABI) {
+    refuse(ErrorCode::not_supported, path,
+           std::string("was built with C++ ABI ") + info->compiler +
+               ", this library with " XRT_PLUGIN_ABI "; rebuild it with a matching compiler");
+  }
+  return *info;
+}
+
+}  // namespace
+
+std::shared_ptr<Backend> open_plugin(const std::string& path) {
+  check_path(path);
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = dlerror();
+    refuse(ErrorCode::io_error, path,
+           std::string("could not be opened: ") + (why ? why : "no reason given") +
+               "; check that it is a shared library for this machine and that what it links is installed");
+  }
+  const PluginInfo* info = nullptr;
+  try {
+    info = &checked_info(library, path);
+  } catch (...) {
+    dlclose(library);
+    throw;
+  }
+  std::shared_ptr<Backend> backend;
+  try {
+    backend.reset(info->create());
+  } catch (const std::exception& error) {
+    refuse(ErrorCode::device_error, path, std::string("failed to start: ") + error.what());
+  } catch (...) {
+    refuse(ErrorCode::device_error, path, "failed to start with an exception of an unknown type; ask its author");
+  }
+  if (backend == nullptr) refuse(ErrorCode::device_error, path, "made no backend; ask its author");
+  return backend;
+}
+
+}  // namespace xpuruntime
