@@ -1,0 +1,92 @@
+#include "xpuruntime/tune/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+namespace {
+
+// A time is filed under what was computed; the limits in force only bound who may be asked.
+Problem without_limits(const Problem& problem) {
+  Problem key = problem;
+  key.limits = {};
+  return key;
+}
+
+}  // namespace
+
+void RunningStats::add(double time_us) {
+  if (!std::isfinite(time_us) || time_us < 0) {
+    fail(ErrorCode::invalid_argument, "RunningStats::add",
+         "a time of " + std::to_string(time_us) + " us; times must be finite and not negative");
+  }
+  ++count_;
+  // Welford's way: a sum of times would lose the small ones after many updates.
+  mean_ += (time_us - mean_) / static_cast<double>(count_);
+  min_ = std::min(min_, time_us);
+  max_ = std::max(max_, time_us);
+}
+
+void RunningStats::merge(const RunningStats& other) {
+  if (other.count_ == 0) return;
+  count_ += other.count_;
+  mean_ += (other.mean_ - mean_) * (static_cast<double>(other.count_) / static_cast<double>(count_));
+  min_ = std::min(min_, other.min_);
+  max_ = std::max(max_, other.max_);
+}
+
+RunningStats RunningStats::from_sum(std::int64_t count, double sum_us, double min_us, double max_us) {
+  RunningStats stats;
+  if (count <= 0) return stats;
+  stats.count_ = count;
+  stats.mean_ = sum_us / static_cast<double>(count);
+  stats.min_ = min_us;
+  stats.max_ = max_us;
+  return stats;
+}
+
+std::optional<double> Measurements::time_us(const Problem& problem, std::string_view kernel) const {
+  if (times_.empty()) return std::nullopt;
+  const auto by_kernel = times_.find(without_limits(problem));
+  if (by_kernel == times_.end()) return std::nullopt;
+  const auto found = by_kernel->second.find(std::string(kernel));
+  if (found == by_kernel->second.end()) return std::nullopt;
+  return found->second.mean_us();
+}
+
+void Statistics::record(const Problem& problem, std::string_view kernel, double time_us) {
+  const std::lock_guard lock(mutex_);
+  times_[without_limits(problem)][std::string(kernel)].add(time_us);
+  frozen_ = nullptr;
+}
+
+void Statistics::merge(const Problem& problem, std::string_view kernel, const RunningStats& stats) {
+  if (stats.count() == 0) return;
+  const std::lock_guard lock(mutex_);
+  times_[without_limits(problem)][std::string(kernel)].merge(stats);
+  frozen_ = nullptr;
+}
+
+std::optional<RunningStats> Statistics::find(const Problem& problem, std::string_view kernel) const {
+  const std::lock_guard lock(mutex_);
+  const auto by_kernel = times_.find(without_limits(problem));
+  if (by_kernel == times_.end()) return std::nullopt;
+  const auto found = by_kernel->second.find(std::string(kernel));
+  return found == by_kernel->second.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::shared_ptr<const Measurements> Statistics::freeze() const {
+  const std::lock_guard lock(mutex_);
+  if (frozen_ == nullptr) frozen_ = std::make_shared<const Measurements>(times_);
+  return frozen_;
+}
+
+void Statistics::clear() {
+  const std::lock_guard lock(mutex_);
+  times_.clear();
+  frozen_ = nullptr;
+}
+
+}  // namespace xpuruntime
