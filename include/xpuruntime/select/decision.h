@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xpuruntime/core/problem.h"
+#include "xpuruntime/precision/precision.h"
+
+namespace xpuruntime {
+
+/// Who decided. The order is the order of power.
+enum class Level : std::uint8_t { lock, force, prefer, rule, strategy };
+std::string_view to_string(Level level);
+
+/// chosen: it runs. refused: it cannot or may not, see the reason. passed: it could have run.
+enum class Outcome : std::uint8_t { chosen, refused, passed };
+std::string_view to_string(Outcome outcome);
+
+/// One kernel that was looked at.
+struct Candidate {
+  std::string kernel = {};
+  Outcome outcome = Outcome::passed;
+  std::string reason = {};
+  std::optional<double> time_us = {};
+  std::optional<std::uint64_t> workspace_bytes = {};
+
+  bool operator==(const Candidate&) const = default;
+};
+
+/// What was chosen for a problem, why, and what was turned down and why. One record feeds explain, the log, the error
+/// texts and everything that is stored.
+struct Decision {
+  Problem problem = {};
+  std::string kernel = {};  // empty: nothing can run this, and `because` says why
+  Level level = Level::strategy;
+  std::string because = {};
+  Precision precision = {};
+  std::string plan = {};  // the plan's token; empty where the kernel had nothing to choose
+  std::uint64_t workspace_bytes = 0;
+  std::vector<Candidate> candidates = {};
+
+  bool operator==(const Decision&) const = default;
+
+  /// One JSON document as docs/interfaces.md describes it. `indent` < 0: on one line.
+  std::string to_json(int indent = 2) const;
+  /// For people: the choice, why, and one line per candidate.
+  std::string to_text() const;
+};
+
+}  // namespace xpuruntime

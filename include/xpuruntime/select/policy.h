@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xpuruntime/core/problem.h"
+
+namespace xpuruntime {
+
+/// How a kernel is chosen where neither the policy nor a rule names one.
+enum class Strategy : std::uint8_t { first_supported, best_performance, lowest_memory };
+std::string_view to_string(Strategy strategy);
+/// Reads `first_supported`, `FirstSupported` or the integers 0, 1, 2.
+Strategy parse_strategy(std::string_view name);
+
+/// What a policy says about one op: a kernel it would like, a list in order of liking, or one that must run.
+struct KernelPreference {
+  std::vector<std::string> kernels = {};
+  bool force = false;  // run it or fail with the reason; only with a single kernel
+
+  bool operator==(const KernelPreference&) const = default;
+};
+
+/// Which kernel for which op, and the bounds. A value: versioned as a file, merged, compared.
+/// A field that is not set takes part in nothing: merging keeps the other's.
+struct KernelPolicy {
+  std::map<OpId, KernelPreference> preferences = {};
+  std::optional<Strategy> auto_strategy = {};
+  std::optional<DataType> default_precision = {};
+  std::optional<std::uint64_t> workspace_limit_bytes = {};
+  std::optional<bool> deterministic = {};
+
+  bool operator==(const KernelPolicy&) const = default;
+
+  // By any name of the op; unknown ops and kernel names that no backend has are errors that list the near ones.
+  KernelPolicy& set(std::string_view op, std::string_view kernel);
+  KernelPolicy& set_order(std::string_view op, const std::vector<std::string>& kernels);
+  KernelPolicy& force(std::string_view op, std::string_view kernel);
+  const KernelPreference* get(std::string_view op) const;
+  bool remove(std::string_view op);
+
+  /// This policy with the other's fields where those are set.
+  KernelPolicy merge(const KernelPolicy& other) const;
+
+  Limits limits() const { return {workspace_limit_bytes, deterministic.value_or(false)}; }
+
+  /// The file format; docs/interfaces.md describes it.
+  std::string to_json() const;
+  /// Unknown keys, ops and kernels, wrong types, comments and trailing text are errors that say where.
+  static KernelPolicy from_json(std::string_view json);
+  static KernelPolicy load(const std::string& path);
+  /// Writes to a temporary name, syncs, renames: the file is the old one or the new one.
+  void save(const std::string& path) const;
+};
+
+}  // namespace xpuruntime

@@ -1,0 +1,67 @@
+#include <cstdint>
+
+#include "xpuruntime/select/rule.h"
+
+namespace xpuruntime {
+namespace {
+
+constexpr DeviceType cuda = DeviceType::nvidia;
+constexpr DeviceType opencl = DeviceType::opencl;
+
+bool always(const Problem&, const DeviceProfile&) { return true; }
+
+/// Rows of the product; of a batch, rows of one matrix.
+std::int64_t rows(const Problem& problem) {
+  const Dims& out = problem.outputs.front().shape;
+  return out.size() < 2 ? 1 : out[out.size() - 2];
+}
+
+bool few_rows(const Problem& problem, const DeviceProfile&) { return rows(problem) <= 16; }
+
+bool tiny_product(const Problem& problem, const DeviceProfile&) {
+  return element_count(problem.outputs.front()) < 32 * 32;
+}
+
+bool host_processor(const Problem&, const DeviceProfile& profile) { return profile.vendor == "pocl"; }
+
+// A convolution's weight is [out, in / groups, height, width].
+bool has_filter(const Problem& problem, std::int64_t extent) {
+  const Dims& weight = problem.inputs[1].shape;
+  return weight.size() == 4 && weight[2] == extent && weight[3] == extent;
+}
+
+bool has_stride_one(const Problem& problem) {
+  for (const std::int64_t step : problem.attributes.list("stride")) {
+    if (step != 1) return false;
+  }
+  return true;
+}
+
+bool apple_3x3_stride_1(const Problem& problem, const DeviceProfile& profile) {
+  return profile.vendor == "apple" && has_filter(problem, 3) && has_stride_one(problem);
+}
+
+bool pointwise(const Problem& problem, const DeviceProfile&) { return has_filter(problem, 1); }
+
+bool intel_integrated(const Problem&, const DeviceProfile& profile) {
+  return profile.vendor == "intel" && profile.integrated;
+}
+
+// Tried from the top. One line per piece of knowledge, each with its reason.
+constexpr BuiltinRule rules[] = {
+    {OpId::matmul, cuda, few_rows, "skinny", "few rows are bound by reading the weights once"},
+    {OpId::matmul, cuda, always, "cublasLt", "tensor cores for everything else"},
+    {OpId::matmul, opencl, host_processor, "MATMUL_DIRECT", "a host processor has no local memory to gain from"},
+    {OpId::matmul, opencl, tiny_product, "MATMUL_DIRECT", "too few outputs to fill tiles"},
+    {OpId::matmul, opencl, always, "MATMUL_TILED_LOCAL", "tiles in local memory read each input once per tile"},
+    {OpId::conv2d, opencl, apple_3x3_stride_1, "CONV2D_WINOGRAD", "Apple GPU, 3x3 filter, stride 1"},
+    {OpId::conv2d, opencl, pointwise, "CONV2D_IM2COL", "a 1x1 filter is a matrix product"},
+    {OpId::conv2d, opencl, intel_integrated, "CONV2D_TILED_LOCAL", "integrated Intel GPUs share their bandwidth"},
+    {OpId::conv2d, opencl, always, "CONV2D_IMPLICIT_GEMM", "the general case"},
+};
+
+}  // namespace
+
+std::span<const BuiltinRule> builtin_rules() { return rules; }
+
+}  // namespace xpuruntime

@@ -1,0 +1,90 @@
+#include "xpuruntime/select/decision.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace xpuruntime {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int decision_version = 1;
+
+template <class T>
+ordered_json or_null(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+ordered_json to_json_object(const Candidate& candidate) {
+  return {{"kernel", candidate.kernel},
+          {"verdict", to_string(candidate.outcome)},
+          {"reason", candidate.reason},
+          {"time_us", or_null(candidate.time_us)},
+          {"workspace_bytes", or_null(candidate.workspace_bytes)}};
+}
+
+std::string padded(std::string text, std::size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+std::string time_text(const std::optional<double>& time_us) {
+  if (!time_us) return "";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f us", *time_us);
+  return text;
+}
+
+}  // namespace
+
+std::string_view to_string(Level level) {
+  constexpr std::string_view names[] = {"lock", "force", "prefer", "rule", "strategy"};
+  return names[static_cast<std::size_t>(level)];
+}
+
+std::string_view to_string(Outcome outcome) {
+  constexpr std::string_view names[] = {"chosen", "refused", "passed"};
+  return names[static_cast<std::size_t>(outcome)];
+}
+
+std::string Decision::to_json(int indent) const {
+  ordered_json document = {
+      {"version", decision_version},
+      {"problem", to_string(problem)},
+      {"device", to_string(problem.device)},
+      {"kernel", kernel.empty() ? ordered_json(nullptr) : ordered_json(kernel)},
+      {"level", to_string(level)},
+      {"because", because},
+      {"precision",
+       {{"forward", to_string(precision.forward)},
+        {"backward", to_string(precision.backward)},
+        {"because", precision.because}}},
+      {"plan", plan},
+      {"workspace_bytes", workspace_bytes},
+      {"candidates", ordered_json::array()},
+  };
+  for (const Candidate& candidate : candidates) document["candidates"].push_back(to_json_object(candidate));
+  // Reasons may quote a driver's text in any encoding; a record must print all the same.
+  return document.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string Decision::to_text() const {
+  std::string out = to_string(problem) + "\n";
+  out += kernel.empty() ? "  nothing can run this: " + because + "\n"
+                        : "  -> " + kernel + " [" + std::string(to_string(level)) + "] " + because + "\n";
+  out += "  precision " + std::string(to_string(precision.forward)) + ": " + precision.because + "\n";
+  if (!plan.empty()) out += "  plan " + plan + "\n";
+  if (workspace_bytes != 0) out += "  workspace " + std::to_string(workspace_bytes) + " bytes\n";
+  std::size_t width = 0;
+  for (const Candidate& candidate : candidates) width = std::max(width, candidate.kernel.size());
+  for (const Candidate& candidate : candidates) {
+    out += "  " + padded(std::string(to_string(candidate.outcome)), 8) + " " + padded(candidate.kernel, width);
+    const std::string time = time_text(candidate.time_us);
+    if (!time.empty()) out += "  " + time;
+    if (!candidate.reason.empty()) out += "  " + candidate.reason;
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace xpuruntime

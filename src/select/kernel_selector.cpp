@@ -1,0 +1,101 @@
+#include "xpuruntime/select/kernel_selector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "select/unavailable.h"
+
+namespace xpuruntime {
+namespace {
+
+// The seed's defaults, where this device computes in that type.
+void register_default_capabilities(KernelSelector& selector, const DeviceProfile& profile) {
+  for (const OpId op : {OpId::conv2d, OpId::matmul}) {
+    selector.register_kernel_capability(op, KernelCapability::create_float32());
+    if (profile.fp16) selector.register_kernel_capability(op, KernelCapability::create_float16(profile.tensor_cores));
+    if (profile.bf16) selector.register_kernel_capability(op, KernelCapability::create_bfloat16(profile.tensor_cores));
+  }
+  for (const OpId op : {OpId::relu, OpId::gelu, OpId::max_pool2d, OpId::avg_pool2d}) {
+    selector.register_kernel_capability(op, KernelCapability::create_float32());
+  }
+}
+
+}  // namespace
+
+KernelSelector::KernelSelector(KernelRegistry& registry, Device device)
+    : registry_(registry), device_(device), rules_(std::make_shared<const RuleMap>()) {}
+
+std::uint64_t KernelSelector::register_rule(OpId op, Condition condition, std::string_view kernel, int priority,
+                                            std::string_view name) {
+  if (!condition) {
+    fail(ErrorCode::invalid_argument, "register_rule",
+         "the condition is empty; pass a function of problem and profile");
+  }
+  check_kernel_name("register_rule", op, kernel);
+  Rule rule{op, std::move(condition), std::string(kernel), priority, std::string(name), next_id_++};
+  if (rule.name.empty()) rule.name = "rule " + std::to_string(rule.id);
+  const std::uint64_t id = rule.id;
+  const std::lock_guard lock(mutex_);
+  auto rules = std::make_shared<RuleMap>(*rules_);
+  auto& list = (*rules)[op];
+  const auto after = std::find_if(list.begin(), list.end(), [&](const Rule& r) { return r.priority < priority; });
+  list.insert(after, std::move(rule));
+  rules_ = std::move(rules);
+  registry_.invalidate();
+  return id;
+}
+
+bool KernelSelector::unregister_rule(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  auto rules = std::make_shared<RuleMap>(*rules_);
+  std::size_t removed = 0;
+  for (auto& [op, list] : *rules) removed += std::erase_if(list, [&](const Rule& rule) { return rule.id == id; });
+  if (removed == 0) return false;
+  rules_ = std::move(rules);
+  registry_.invalidate();
+  return true;
+}
+
+std::vector<Rule> KernelSelector::rules(OpId op) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = rules_->find(op);
+  return found == rules_->end() ? std::vector<Rule>{} : found->second;
+}
+
+void KernelSelector::register_kernel_capability(OpId op, const KernelCapability& capability) {
+  const std::lock_guard lock(mutex_);
+  capabilities_[{op, capability.dtype}] = capability;
+}
+
+std::optional<KernelCapability> KernelSelector::find_kernel_capability(OpId op, DataType dtype) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = capabilities_.find({op, dtype});
+  return found == capabilities_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Selection KernelSelector::select(const Problem& problem, const KernelPolicy& policy, const Measurements* measurements,
+                                 std::span<const Exclusion> exclusions) const {
+  std::shared_ptr<const RuleMap> rules;
+  {
+    const std::lock_guard lock(mutex_);
+    rules = rules_;
+  }
+  const auto own = rules->find(problem.op);
+  const KernelList kernels = registry_.kernels(problem.op, problem.device.type);
+  return xpuruntime::select({problem, registry_.devices().profile(device_), kernels, policy,
+                             own == rules->end() ? std::span<const Rule>{} : std::span<const Rule>(own->second),
+                             builtin_rules(), measurements, exclusions});
+}
+
+std::shared_ptr<KernelSelector> KernelRegistry::get_or_create_selector(Device device) {
+  const DeviceProfile& profile = devices_.profile(device);  // an unknown device is an error here
+  const std::lock_guard lock(mutex_);
+  auto& selector = selectors_[device];
+  if (selector == nullptr) {
+    selector = std::make_shared<KernelSelector>(*this, device);
+    register_default_capabilities(*selector, profile);
+  }
+  return selector;
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,257 @@
+#include "xpuruntime/select/select.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "select/unavailable.h"
+
+namespace xpuruntime {
+namespace {
+
+/// One kernel under consideration, with its row in the record.
+struct Entry {
+  std::shared_ptr<const Kernel> kernel;
+  std::size_t row = 0;  // in decision.candidates
+  bool usable = false;
+};
+
+/// Runs a kernel's or a rule's own code; what it throws becomes text.
+template <class Function>
+std::string text_of_throw(Function&& function) {
+  try {
+    function();
+    return {};
+  } catch (const std::exception& error) {
+    return *error.what() ? error.what() : "an exception without a text";
+  } catch (...) {
+    return "something that is no std::exception";
+  }
+}
+
+class Selector {
+ public:
+  explicit Selector(const SelectionInputs& inputs) : in_(inputs) { out_.decision.problem = inputs.problem; }
+
+  Selection run() {
+    examine_all();
+    if (by_force() || by_preference() || by_user_rule() || by_strategy()) return std::move(out_);
+    out_.decision.because = nothing_left();
+    return std::move(out_);
+  }
+
+ private:
+  Decision& decision() { return out_.decision; }
+  Candidate& row(const Entry& entry) { return out_.decision.candidates[entry.row]; }
+
+  void examine_all() {
+    for (const auto& kernel : in_.kernels) {
+      decision().candidates.push_back({std::string(kernel->name())});
+      Entry entry{kernel, decision().candidates.size() - 1};
+      std::string refusal = refusal_of(*kernel, row(entry));
+      entry.usable = refusal.empty();
+      if (!entry.usable) {
+        row(entry).outcome = Outcome::refused;
+        row(entry).reason = std::move(refusal);
+      }
+      if (in_.measurements != nullptr) row(entry).time_us = in_.measurements->time_us(in_.problem, kernel->name());
+      entries_.push_back(std::move(entry));
+    }
+  }
+
+  // Cheapest first. The first check that turns a kernel down gives the reason that is shown; empty: it can run.
+  std::string refusal_of(const Kernel& kernel, Candidate& candidate) {
+    for (const Exclusion& exclusion : in_.exclusions) {
+      if (exclusion.kernel == kernel.name()) return exclusion.reason;
+    }
+    if (in_.problem.limits.deterministic && !kernel.deterministic()) {
+      return "it may give other bits each time, and the policy asks for deterministic kernels";
+    }
+    Verdict verdict;
+    const std::string thrown = text_of_throw([&] {
+      verdict = kernel.supports(in_.problem, in_.profile);
+      if (verdict.supported) candidate.workspace_bytes = kernel.workspace_bytes(in_.problem, in_.profile);
+    });
+    if (!thrown.empty()) return "it threw while it was asked: " + thrown;
+    if (!verdict.supported) return verdict.reason.empty() ? "it gave no reason" : verdict.reason;
+    const auto& limit = in_.problem.limits.workspace_bytes;
+    if (limit && *candidate.workspace_bytes > *limit) {
+      return "it needs " + std::to_string(*candidate.workspace_bytes) + " bytes of workspace, the limit is " +
+             std::to_string(*limit);
+    }
+    return {};
+  }
+
+  Entry* find(std::string_view name) {
+    const auto found =
+        std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.kernel->name() == name; });
+    return found == entries_.end() ? nullptr : &*found;
+  }
+
+  bool choose(Entry& entry, Level level, std::string because) {
+    Candidate& chosen = row(entry);
+    chosen.outcome = Outcome::chosen;
+    chosen.reason = because;
+    decision().kernel = chosen.kernel;
+    decision().level = level;
+    decision().because = std::move(because);
+    decision().workspace_bytes = chosen.workspace_bytes.value_or(0);
+    out_.kernel = entry.kernel;
+    return true;
+  }
+
+  /// Why a kernel that somebody named cannot run; a kernel that is no candidate at all gets a row for it.
+  std::string refusal_of_named(const std::string& name) {
+    if (const Entry* entry = find(name)) return row(*entry).reason;
+    std::string reason = why_unavailable(in_.problem.op, name, in_.problem.device);
+    decision().candidates.push_back({name, Outcome::refused, reason});
+    return reason;
+  }
+
+  const KernelPreference* preference() const {
+    const auto found = in_.policy.preferences.find(in_.problem.op);
+    return found == in_.policy.preferences.end() ? nullptr : &found->second;
+  }
+
+  bool by_force() {
+    const KernelPreference* wish = preference();
+    if (wish == nullptr || !wish->force || wish->kernels.empty()) return false;
+    const std::string& name = wish->kernels.front();
+    Entry* entry = find(name);
+    if (entry != nullptr && entry->usable) return choose(*entry, Level::force, "the policy forces " + name);
+    forced_refusal_ = "the policy forces " + name + ", which cannot run: " + refusal_of_named(name);
+    return false;
+  }
+
+  bool by_preference() {
+    const KernelPreference* wish = preference();
+    if (wish == nullptr || wish->force) return false;
+    for (std::size_t i = 0; i < wish->kernels.size(); ++i) {
+      const std::string& name = wish->kernels[i];
+      Entry* entry = find(name);
+      if (entry != nullptr && entry->usable) {
+        std::string because = "the policy prefers " + name;
+        if (i > 0) because += ", its choice number " + std::to_string(i + 1);
+        return choose(*entry, Level::prefer, because + preferred_note_);
+      }
+      preferred_note_ += "; " + name + " was preferred, but " + refusal_of_named(name);
+    }
+    return false;
+  }
+
+  bool by_user_rule() {
+    if (!forced_refusal_.empty()) return false;
+    for (const Rule& rule : in_.user_rules) {
+      bool matches = false;
+      const std::string thrown = text_of_throw([&] { matches = rule.condition(in_.problem, in_.profile); });
+      if (!thrown.empty()) {
+        decision().candidates.push_back({rule.kernel, Outcome::refused, rule.name + " threw: " + thrown});
+        continue;
+      }
+      if (!matches) continue;
+      Entry* entry = find(rule.kernel);
+      if (entry != nullptr && entry->usable) {
+        return choose(*entry, Level::rule, rule.name + " matches" + preferred_note_);
+      }
+      preferred_note_ += "; " + rule.name + " asks for " + rule.kernel + ", but " + refusal_of_named(rule.kernel);
+    }
+    return false;
+  }
+
+  bool by_strategy() {
+    if (!forced_refusal_.empty()) return false;
+    switch (in_.policy.auto_strategy.value_or(Strategy::first_supported)) {
+      case Strategy::best_performance:
+        return fastest_measured() || first_supported("no kernel was measured on this problem: ");
+      case Strategy::lowest_memory:
+        return least_memory();
+      case Strategy::first_supported:
+        break;
+    }
+    return first_supported("");
+  }
+
+  bool first_supported(const std::string& note) {
+    for (const BuiltinRule& rule : in_.builtin_rules) {
+      if (rule.op != in_.problem.op || rule.device_type != in_.problem.device.type) continue;
+      Entry* entry = find(rule.kernel);
+      if (entry == nullptr || !entry->usable || !rule.condition(in_.problem, in_.profile)) continue;
+      return choose(*entry, Level::strategy, note + "built-in rule: " + std::string(rule.because) + preferred_note_);
+    }
+    for (Entry& entry : entries_) {
+      if (entry.usable && prefers(entry)) {
+        return choose(entry, Level::strategy, note + "the first that is made for such problems" + preferred_note_);
+      }
+    }
+    for (Entry& entry : entries_) {
+      if (entry.usable) return choose(entry, Level::strategy, note + "the first that can run it" + preferred_note_);
+    }
+    return false;
+  }
+
+  bool prefers(const Entry& entry) const {
+    bool answer = false;
+    // A hint that throws is no hint.
+    text_of_throw([&] { answer = entry.kernel->prefers(in_.problem, in_.profile); });
+    return answer;
+  }
+
+  bool fastest_measured() {
+    Entry* best = nullptr;
+    std::size_t usable = 0;
+    std::size_t measured = 0;
+    for (Entry& entry : entries_) {
+      if (!entry.usable) continue;
+      ++usable;
+      if (!row(entry).time_us) continue;
+      ++measured;
+      if (best == nullptr || *row(entry).time_us < *row(*best).time_us) best = &entry;
+    }
+    if (best == nullptr) return false;
+    return choose(*best, Level::strategy,
+                  "the fastest of " + std::to_string(measured) + " measured (" + std::to_string(usable) + " can run)" +
+                      preferred_note_);
+  }
+
+  bool least_memory() {
+    Entry* best = nullptr;
+    const auto less = [&](const Entry& a, const Entry& b) {
+      const Candidate& x = row(a);
+      const Candidate& y = row(b);
+      if (*x.workspace_bytes != *y.workspace_bytes) return *x.workspace_bytes < *y.workspace_bytes;
+      return x.time_us && y.time_us && *x.time_us < *y.time_us;
+    };
+    for (Entry& entry : entries_) {
+      if (entry.usable && (best == nullptr || less(entry, *best))) best = &entry;
+    }
+    if (best == nullptr) return false;
+    return choose(
+        *best, Level::strategy,
+        "the least memory: " + std::to_string(*row(*best).workspace_bytes) + " bytes of workspace" + preferred_note_);
+  }
+
+  std::string nothing_left() {
+    if (!forced_refusal_.empty()) {
+      decision().level = Level::force;
+      return forced_refusal_;
+    }
+    const std::string op(to_string(in_.problem.op));
+    const std::string where = to_string(in_.problem.device);
+    if (in_.kernels.empty()) return "no backend has a kernel for " + op + " on " + where + preferred_note_;
+    std::string text = "no kernel for " + op + " on " + where + " can run this";
+    for (const Entry& entry : entries_) text += "; " + row(entry).kernel + ": " + row(entry).reason;
+    return text;
+  }
+
+  const SelectionInputs& in_;
+  Selection out_;
+  std::vector<Entry> entries_;
+  std::string forced_refusal_;
+  std::string preferred_note_;  // what was wished for and could not be had
+};
+
+}  // namespace
+
+Selection select(const SelectionInputs& inputs) { return Selector(inputs).run(); }
+
+}  // namespace xpuruntime
