@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+
+#include "xpuruntime/core/op.h"
+#include "xpuruntime/core/tensor.h"
+
+namespace xpuruntime {
+
+/// One call of an op. The tensors' device decides where it runs; they must all be on one.
+struct Call {
+  OpId op = OpId::matmul;
+  std::span<const Tensor* const> inputs = {};
+  std::span<const Tensor* const> outputs = {};
+  const Attributes* attributes = nullptr;  // null: the op's defaults
+  Direction direction = Direction::forward;
+};
+
+}  // namespace xpuruntime

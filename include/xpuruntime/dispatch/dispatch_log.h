@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "xpuruntime/select/decision.h"
+
+namespace xpuruntime {
+
+/// One call that ran while logging was on.
+struct LogEntry {
+  std::shared_ptr<const Decision> decision = {};
+  double start_us = 0;       // since logging was first turned on
+  double elapsed_us = 0;     // of the device where it can tell, else of the host; see device_time
+  bool device_time = false;  // true: measured by device events. false: by the host's clock around the launch
+  bool failed = false;       // the launch reported an error; the next entry of this problem is the fallback
+  std::uint64_t thread = 0;  // a small number per thread
+
+  std::string_view op_name() const { return to_string(decision->problem.op); }
+  std::string_view selected_kernel() const { return decision->kernel; }
+  const Dims& input_shape() const { return decision->problem.inputs.front().shape; }
+  DataType dtype() const { return decision->problem.inputs.front().dtype; }
+};
+
+/// The log as Chrome and Perfetto read it ("traceEvents"): one slice per call, with the decision in its arguments.
+std::string to_trace_json(std::span<const LogEntry> entries);
+
+}  // namespace xpuruntime

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xpuruntime/dispatch/call.h"
+#include "xpuruntime/dispatch/dispatch_log.h"
+#include "xpuruntime/dispatch/scope.h"
+#include "xpuruntime/precision/precision.h"
+#include "xpuruntime/registry/kernel_registry.h"
+#include "xpuruntime/select/decision.h"
+#include "xpuruntime/tune/statistics.h"
+
+namespace xpuruntime {
+
+struct TableEntry;
+struct ThreadState;
+
+/// A plan that failed and is not tried again on its problem.
+struct QuarantinedPlan {
+  Problem problem = {};
+  std::string kernel = {};
+  std::string reason = {};
+};
+
+/// From a call to a kernel that runs. The first call of a signature decides, prepares and remembers; a repeated one
+/// compares its signature with this thread's table and runs: no lock, no allocation, no string.
+/// All functions are safe to call from many threads; destroy it when no thread uses it any more.
+class Dispatcher {
+ public:
+  explicit Dispatcher(KernelRegistry& registry);
+  ~Dispatcher();
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+
+  /// Decides and queues the call on its device's current stream. Throws Error if the call is wrong or nothing can run
+  /// it; a launch that fails quarantines its plan and goes on to the next kernel where the policy allows another.
+  void dispatch(const Call& call);
+
+  /// Decides without running. The reference is good until this thread's next call on this dispatcher.
+  const Decision& decide(const Call& call);
+
+  /// What would be decided for a problem, and why; the plan is prepared, nothing runs. Where nothing can run it, the
+  /// decision's kernel is empty and `because` says why. Never throws for a problem that is right.
+  Decision explain(const Problem& problem);
+
+  /// The policy for all threads that are in no scope of their own.
+  void set_policy(const KernelPolicy& policy);
+  /// The policy in force on this thread.
+  KernelPolicy policy() const;
+  /// The scope in force on this thread, to be entered on another with ScopedPolicy.
+  ScopePtr current_scope() const;
+
+  /// Wishes dtypes for problems; see PrecisionHook. An empty hook removes it.
+  void set_precision_hook(PrecisionHook hook);
+
+  // The log: a ring of `capacity` calls per thread. 0 turns it off and keeps what is there.
+  void enable_logging(std::size_t capacity = 4096);
+  void disable_logging();
+  bool logging_enabled() const { return logging_.load(std::memory_order_relaxed); }
+  /// What was logged, oldest first; waits for device times that are not there yet.
+  std::vector<LogEntry> logs() const;
+  /// How many calls the rings have dropped since the last clear.
+  std::uint64_t dropped_logs() const;
+  void clear_logs();
+
+  /// Times by (problem, kernel): those of logged calls and those recorded by hand.
+  Statistics& statistics() const;
+  /// Adds the times of calls logged so far to the statistics.
+  void collect_statistics() const;
+
+  std::vector<QuarantinedPlan> quarantined() const;
+  void clear_quarantine();
+
+  KernelRegistry& registry() const { return registry_; }
+
+ private:
+  friend class ScopedPolicy;
+  struct Impl;
+
+  ThreadState& thread_state() const;
+  std::uint64_t stamp(const ThreadState& state) const;
+  TableEntry& entry_for(const Call& call, ThreadState& state);
+  TableEntry& miss(const Call& call, ThreadState& state, std::uint64_t stamp, std::uint64_t hash);
+  Status launch(const TableEntry& entry, const Call& call);
+  Status launch_logged(const TableEntry& entry, const Call& call, ThreadState& state);
+  Status launch_logged_on_device(const TableEntry& entry, const Call& call, ThreadState& state);
+  void recover(const Call& call, ThreadState& state, const TableEntry& failed, Status status);
+  ScopePtr layered_scope(const KernelPolicy& policy) const;
+  ScopePtr exchange_scope(ScopePtr scope);
+
+  KernelRegistry& registry_;
+  const std::uint64_t id_;
+  std::atomic<std::uint32_t> base_scope_id_{0};
+  std::atomic<bool> logging_{false};
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace xpuruntime

@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <utility>
+
+#include "dispatch/dispatcher_impl.h"
+#include "xpuruntime/device/current.h"
+#include "xpuruntime/select/kernel_selector.h"
+
+namespace xpuruntime {
+namespace {
+
+constexpr std::size_t plans_per_device = 4096;
+constexpr std::size_t decisions_kept = 8192;
+
+// A plan whose work may still be on a stream must not die before it: waiting for the device is the one way that is
+// right for streams the library does not know.
+void let_go(CachedPlan& cached) {
+  if (cached.driver->asynchronous() && cached.queued->load(std::memory_order_relaxed)) {
+    const Status waited = cached.driver->synchronize(cached.device.index, {});
+    static_cast<void>(waited);  // the error belongs to the work and shows to whoever waits for that
+  }
+  cached.plan.reset();
+}
+
+/// What the caller can do, by what stood in the way.
+std::string advice(const Decision& decision) {
+  if (decision.level == Level::force) return "; force another kernel or only prefer it";
+  if (decision.candidates.empty()) return "; move the tensors to a device that has one, or register a kernel";
+  return "; change the tensors, the policy or the device so that one of them fits, or register a kernel";
+}
+
+}  // namespace
+
+Dispatcher::Impl::Impl(KernelRegistry& kernel_registry)
+    : registry(kernel_registry),
+      threads(std::make_shared<ThreadRegistry>()),
+      plans(plans_per_device, let_go),
+      decisions(decisions_kept) {}
+
+ScopePtr Dispatcher::Impl::make_scope(const KernelPolicy& policy) {
+  std::shared_ptr<const Measurements> measurements;
+  if (policy.auto_strategy.value_or(Strategy::first_supported) != Strategy::first_supported) {
+    collect_statistics();
+    measurements = statistics.freeze();
+  }
+  return scopes.intern(policy, std::move(measurements));
+}
+
+std::shared_ptr<Prepared> Dispatcher::Impl::prepare(const Problem& problem, const Scope& scope, std::uint64_t stamp) {
+  // Decisions of an older generation can never be found again; they only keep plans alive.
+  const auto generation = static_cast<std::uint32_t>(stamp);
+  if (decisions_generation.exchange(generation) != generation) decisions.clear();
+  return decisions.get_or_make({problem, stamp}, [&] { return make(problem, scope); });
+}
+
+Prepared Dispatcher::Impl::make(const Problem& problem, const Scope& scope) {
+  auto [decision, plan] = decide(problem, scope);
+  if (plan == nullptr) {
+    fail(ErrorCode::not_supported, "dispatch", to_string(problem) + ": " + decision.because + advice(decision));
+  }
+  auto record = std::make_shared<DecisionRecord>(std::move(decision));
+  archive(record);
+  return {std::move(record), std::move(plan)};
+}
+
+std::pair<Decision, std::shared_ptr<CachedPlan>> Dispatcher::Impl::decide(const Problem& problem, const Scope& scope) {
+  const auto selector = registry.get_or_create_selector(problem.device);
+  const auto precision_hook = current_hook();
+  const Precision precision = resolve_precision(problem, {{}, precision_hook.get(), scope.policy.default_precision});
+  for (;;) {
+    Selection selection = selector->select(problem, scope.policy, scope.measurements.get(), exclusions_of(problem));
+    Decision& decision = selection.decision;
+    decision.precision = precision;
+    if (selection.kernel == nullptr) return {std::move(decision), nullptr};
+    try {
+      auto plan = plan_for(problem, selection.kernel);
+      decision.plan = plan->plan->token();
+      return {std::move(decision), std::move(plan)};
+    } catch (const std::exception& error) {
+      quarantine(problem, decision.kernel, std::string("it could not be prepared: ") + error.what());
+    } catch (...) {
+      quarantine(problem, decision.kernel, "it could not be prepared: it threw something that is no std::exception");
+    }
+  }
+}
+
+std::shared_ptr<CachedPlan> Dispatcher::Impl::plan_for(const Problem& problem, std::shared_ptr<const Kernel> kernel) {
+  const Device device = problem.device;
+  return plans.get_cache(device).get_or_make({problem, kernel.get()}, [&]() -> CachedPlan {
+    DeviceManager& devices = registry.devices();
+    DeviceDriver& driver = devices.driver(device);
+    const DeviceGuard guard(device);
+    auto plan = kernel->prepare(problem, {device, devices.profile(device), driver});
+    if (plan == nullptr) fail(ErrorCode::device_error, "prepare", "the kernel made no plan; ask its author");
+    return {std::move(kernel),
+            std::move(plan),
+            device,
+            &driver,
+            &devices.workspace(device),
+            std::make_unique<std::atomic<bool>>(false)};
+  });
+}
+
+void Dispatcher::Impl::quarantine(const Problem& problem, const std::string& kernel, const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex);
+    auto& list = quarantined[problem];
+    const bool known = std::any_of(list.begin(), list.end(), [&](const Exclusion& e) { return e.kernel == kernel; });
+    if (known) return;
+    list.push_back({kernel, "quarantined: " + reason});
+  }
+  registry.invalidate();
+}
+
+std::vector<Exclusion> Dispatcher::Impl::exclusions_of(const Problem& problem) const {
+  const std::lock_guard lock(mutex);
+  const auto found = quarantined.find(problem);
+  return found == quarantined.end() ? std::vector<Exclusion>{} : found->second;
+}
+
+std::shared_ptr<const PrecisionHook> Dispatcher::Impl::current_hook() const {
+  const std::lock_guard lock(mutex);
+  return hook;
+}
+
+Decision Dispatcher::explain(const Problem& problem) {
+  const ScopePtr scope = current_scope();
+  Problem asked = problem;
+  // The problem's own limits are part of the question; the policy's fill in where it has none.
+  const Limits limits = scope->policy.limits();
+  if (!asked.limits.workspace_bytes) asked.limits.workspace_bytes = limits.workspace_bytes;
+  asked.limits.deterministic = asked.limits.deterministic || limits.deterministic;
+  return impl_->decide(asked, *scope).first;
+}
+
+std::vector<QuarantinedPlan> Dispatcher::quarantined() const {
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<QuarantinedPlan> out;
+  for (const auto& [problem, list] : impl_->quarantined) {
+    for (const Exclusion& exclusion : list) out.push_back({problem, exclusion.kernel, exclusion.reason});
+  }
+  return out;
+}
+
+void Dispatcher::clear_quarantine() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->quarantined.clear();
+  }
+  registry_.invalidate();
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,173 @@
+#include "xpuruntime/dispatch/dispatcher.h"
+
+#include <utility>
+
+#include "dispatch/dispatcher_impl.h"
+#include "dispatch/problem_of.h"
+#include "dispatch/thread_registry.h"
+#include "xpuruntime/device/current.h"
+
+namespace xpuruntime {
+namespace {
+
+std::atomic<std::uint64_t> next_dispatcher_id{1};
+
+/// Counts the calls of a thread that are running, so that no entry dies under one of them.
+class Nesting {
+ public:
+  explicit Nesting(int& depth) : depth_(depth) { ++depth_; }
+  ~Nesting() { --depth_; }
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
+
+ private:
+  int& depth_;
+};
+
+}  // namespace
+
+Dispatcher::Dispatcher(KernelRegistry& registry)
+    : registry_(registry), id_(next_dispatcher_id.fetch_add(1)), impl_(std::make_unique<Impl>(registry)) {
+  set_policy({});
+}
+
+Dispatcher::~Dispatcher() { impl_->threads->clear(); }
+
+inline ThreadState& Dispatcher::thread_state() const {
+  if (last_state.dispatcher_id == id_) [[likely]]
+    return *last_state.state;
+  return state_of_this_thread(id_, impl_->threads);
+}
+
+inline std::uint64_t Dispatcher::stamp(const ThreadState& state) const {
+  const std::uint64_t scope = state.scope_id != 0 ? state.scope_id : base_scope_id_.load(std::memory_order_acquire);
+  return scope << 32 | registry_.generation();
+}
+
+inline TableEntry& Dispatcher::entry_for(const Call& call, ThreadState& state) {
+  const std::uint64_t now = stamp(state);
+  const std::uint64_t hash = signature::hash(call, now);
+  if (TableEntry* entry = state.find(hash, call, now)) [[likely]]
+    return *entry;
+  return miss(call, state, now, hash);
+}
+
+TableEntry& Dispatcher::miss(const Call& call, ThreadState& state, std::uint64_t stamp, std::uint64_t hash) {
+  if (state.depth <= 1) state.bury();  // no call but this one is running on this thread
+  const ScopePtr scope = impl_->scopes.find(static_cast<std::uint32_t>(stamp >> 32));
+  if (scope == nullptr) fail(ErrorCode::internal, "dispatch", "the scope in force is gone; report this");
+  auto prepared = impl_->prepare(problem_of(call, scope->policy.limits()), *scope, stamp);
+  return state.insert(hash, std::make_unique<TableEntry>(signature::collect(call, stamp), std::move(prepared)));
+}
+
+const Decision& Dispatcher::decide(const Call& call) {
+  ThreadState& state = thread_state();
+  const Nesting nesting(state.depth);
+  return entry_for(call, state).record->decision;
+}
+
+namespace {
+
+Status run_contained(const Plan& plan, const RunArguments& arguments) {
+  try {
+    return plan.run(arguments);
+  } catch (const std::exception& error) {
+    return Status(ErrorCode::device_error, std::string("the kernel threw: ") + error.what());
+  } catch (...) {
+    return Status(ErrorCode::device_error, "the kernel threw something that is no std::exception");
+  }
+}
+
+}  // namespace
+
+Status Dispatcher::launch(const TableEntry& entry, const Call& call) {
+  RunArguments arguments{call.inputs, call.outputs};
+  if (!entry.asynchronous && entry.workspace_bytes == 0) [[likely]]
+    return run_contained(*entry.plan, arguments);
+
+  const CachedPlan& plan = *entry.prepared->plan;
+  const DeviceGuard guard(plan.device);
+  if (entry.asynchronous) {
+    arguments.stream = current_stream(plan.device);
+    plan.queued->store(true, std::memory_order_relaxed);
+  }
+  const WorkspacePool::Lease lease = plan.pool->acquire(entry.workspace_bytes, arguments.stream);
+  arguments.workspace = lease.data();
+  return run_contained(*entry.plan, arguments);
+}
+
+void Dispatcher::dispatch(const Call& call) {
+  ThreadState& state = thread_state();
+  const Nesting nesting(state.depth);
+  const TableEntry& entry = entry_for(call, state);
+  const Status status =
+      logging_.load(std::memory_order_relaxed) ? launch_logged(entry, call, state) : launch(entry, call);
+  if (!status.ok()) [[unlikely]]
+    recover(call, state, entry, status);
+}
+
+// The plan that failed is set aside, and the next choice is tried until one runs or nothing is left.
+void Dispatcher::recover(const Call& call, ThreadState& state, const TableEntry& failed, Status status) {
+  const TableEntry* entry = &failed;
+  while (!status.ok()) {
+    const Decision& decision = entry->record->decision;
+    const std::string what = decision.kernel + " failed on " + to_string(decision.problem) + ": " + status.message();
+    impl_->quarantine(decision.problem, decision.kernel, "its launch failed: " + status.message());
+    if (decision.level == Level::force || decision.level == Level::lock) {
+      fail(status.code(), "dispatch", what + "; the policy allows no other kernel: change it or repair the device");
+    }
+    if (writes_over_inputs(call)) {
+      fail(status.code(), "dispatch",
+           what + "; no other kernel is tried because the output overwrites an input: call again with fresh inputs");
+    }
+    entry = &entry_for(call, state);
+    status = logging_enabled() ? launch_logged(*entry, call, state) : launch(*entry, call);
+  }
+}
+
+void Dispatcher::set_policy(const KernelPolicy& policy) {
+  ScopePtr scope = impl_->make_scope(policy);
+  const std::lock_guard lock(impl_->mutex);
+  base_scope_id_.store(scope->id, std::memory_order_release);
+  impl_->base_scope = std::move(scope);
+}
+
+ScopePtr Dispatcher::current_scope() const {
+  if (const ThreadState& state = thread_state(); state.scope != nullptr) return state.scope;
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->base_scope;
+}
+
+KernelPolicy Dispatcher::policy() const { return current_scope()->policy; }
+
+ScopePtr Dispatcher::exchange_scope(ScopePtr scope) {
+  ThreadState& state = thread_state();
+  state.scope_id = scope == nullptr ? 0 : scope->id;
+  return std::exchange(state.scope, std::move(scope));
+}
+
+void Dispatcher::set_precision_hook(PrecisionHook hook) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->hook = std::make_shared<const PrecisionHook>(std::move(hook));
+  }
+  registry_.invalidate();
+}
+
+ScopedPolicy::ScopedPolicy(Dispatcher& dispatcher, const KernelPolicy& policy)
+    : ScopedPolicy(dispatcher, dispatcher.layered_scope(policy)) {}
+
+ScopedPolicy::ScopedPolicy(Dispatcher& dispatcher, ScopePtr scope) : dispatcher_(dispatcher) {
+  if (scope == nullptr) {
+    fail(ErrorCode::invalid_argument, "ScopedPolicy", "null scope; pass one from Dispatcher::current_scope");
+  }
+  previous_ = dispatcher_.exchange_scope(std::move(scope));
+}
+
+ScopedPolicy::~ScopedPolicy() { dispatcher_.exchange_scope(std::move(previous_)); }
+
+ScopePtr Dispatcher::layered_scope(const KernelPolicy& policy) const {
+  return impl_->make_scope(current_scope()->policy.merge(policy));
+}
+
+}  // namespace xpuruntime

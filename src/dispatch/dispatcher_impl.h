@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "dispatch/async_log.h"
+#include "dispatch/prepared.h"
+#include "dispatch/scope_table.h"
+#include "dispatch/thread_registry.h"
+#include "tune/tick_clock.h"
+#include "xpuruntime/cache/op_cache.h"
+#include "xpuruntime/dispatch/dispatcher.h"
+#include "xpuruntime/select/select.h"
+
+namespace xpuruntime {
+
+/// What all threads share. Touched only off the hot path.
+struct Dispatcher::Impl {
+  explicit Impl(KernelRegistry& kernel_registry);
+
+  // --- decide.cpp: from a problem to something that runs ---
+  ScopePtr make_scope(const KernelPolicy& policy);
+  std::shared_ptr<Prepared> prepare(const Problem& problem, const Scope& scope, std::uint64_t stamp);
+  Prepared make(const Problem& problem, const Scope& scope);
+  /// The choice and its plan, past kernels that fail to prepare. The plan is null where nothing can run the problem.
+  std::pair<Decision, std::shared_ptr<CachedPlan>> decide(const Problem& problem, const Scope& scope);
+  std::shared_ptr<CachedPlan> plan_for(const Problem& problem, std::shared_ptr<const Kernel> kernel);
+  void quarantine(const Problem& problem, const std::string& kernel, const std::string& reason);
+  std::vector<Exclusion> exclusions_of(const Problem& problem) const;
+  std::shared_ptr<const PrecisionHook> current_hook() const;
+
+  // --- observe.cpp ---
+  void archive(const std::shared_ptr<DecisionRecord>& record);
+  void prune_archive();
+  LogRing& make_ring(ThreadState& state, std::size_t capacity);
+  double us_per_tick() const;
+  void collect_statistics();
+
+  KernelRegistry& registry;
+  std::shared_ptr<ThreadRegistry> threads;
+  ScopeTable scopes;
+  ScopePtr base_scope;  // guarded by mutex
+
+  OpCache<PlanKey, CachedPlan> plans;
+  LRUCache<DecisionKey, Prepared> decisions;
+  std::atomic<std::uint32_t> decisions_generation{0};
+
+  mutable std::mutex mutex;
+  std::shared_ptr<const PrecisionHook> hook;
+  std::unordered_map<Problem, std::vector<Exclusion>> quarantined;
+  std::vector<std::shared_ptr<DecisionRecord>> records;  // all that logs or tables may point at
+  std::size_t prune_at = 16384;
+  std::vector<std::pair<std::uint64_t, std::shared_ptr<LogRing>>> rings;  // thread number, its log
+
+  std::atomic<std::size_t> log_capacity{4096};
+  TickScale scale;
+  Statistics statistics;
+  AsyncLog async_log;
+};
+
+}  // namespace xpuruntime

@@ -1,0 +1,165 @@
+#include <algorithm>
+#include <utility>
+
+#include "dispatch/dispatcher_impl.h"
+#include "xpuruntime/device/current.h"
+
+namespace xpuruntime {
+namespace {
+
+constexpr std::size_t records_before_pruning = 16384;
+
+/// A start event that is recorded, or null where the device has no events to give.
+std::optional<Event> start_event(AsyncLog& log, DeviceDriver& driver, Device device, Stream stream) {
+  try {
+    Event event = log.take_event(driver, device.index);
+    if (driver.record_event(device.index, event, stream).ok()) return event;
+    driver.destroy_event(device.index, event);
+  } catch (const Error&) {
+    // Logging must not fail a call that could run.
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Status Dispatcher::launch_logged(const TableEntry& entry, const Call& call, ThreadState& state) {
+  if (entry.asynchronous) return launch_logged_on_device(entry, call, state);
+  const std::uint64_t start = read_ticks();
+  Status status = launch(entry, call);
+  const std::uint64_t elapsed = read_ticks() - start;
+  entry.record->last_logged.store(start, std::memory_order_relaxed);
+  if (status.ok()) entry.record->add_time(elapsed);
+  const std::size_t capacity = impl_->log_capacity.load(std::memory_order_relaxed);
+  const bool has_ring = state.ring != nullptr && state.ring->capacity() == capacity;
+  LogRing& ring = has_ring ? *state.ring : impl_->make_ring(state, capacity);
+  ring.push({entry.record, start, elapsed, !status.ok()});
+  return status;
+}
+
+Status Dispatcher::launch_logged_on_device(const TableEntry& entry, const Call& call, ThreadState& state) {
+  const CachedPlan& plan = *entry.prepared->plan;
+  const Stream stream = current_stream(plan.device);
+  const DeviceGuard guard(plan.device);
+  AsyncLog& log = impl_->async_log;
+  AsyncLog::Item item{entry.prepared->record, read_ticks(), state.thread};
+  const auto begin = start_event(log, *plan.driver, plan.device, stream);
+  Status status = launch(entry, call);
+  const auto end = begin ? start_event(log, *plan.driver, plan.device, stream) : std::nullopt;
+  item.failed = !status.ok();
+  if (end) {
+    item.driver = plan.driver;
+    item.index = plan.device.index;
+    item.begin = *begin;
+    item.end = *end;
+  } else if (begin) {
+    plan.driver->destroy_event(plan.device.index, *begin);
+  }
+  log.push(std::move(item), impl_->log_capacity.load(std::memory_order_relaxed));
+  return status;
+}
+
+void Dispatcher::Impl::archive(const std::shared_ptr<DecisionRecord>& record) {
+  const std::lock_guard lock(mutex);
+  if (records.size() >= prune_at) prune_archive();
+  records.push_back(record);
+}
+
+// A record may go when no table has it and every log entry that points at it was overwritten.
+void Dispatcher::Impl::prune_archive() {
+  std::uint64_t oldest = UINT64_MAX;
+  for (const auto& [thread, ring] : rings) oldest = std::min(oldest, ring->oldest_start());
+  const double scale_us = us_per_tick();
+  std::erase_if(records, [&](const std::shared_ptr<DecisionRecord>& record) {
+    if (record.use_count() > 1 || record->last_logged.load(std::memory_order_relaxed) >= oldest) return false;
+    statistics.merge(record->decision.problem, record->decision.kernel, record->take_times(scale_us));
+    return true;
+  });
+  prune_at = std::max(records_before_pruning, 2 * records.size());
+}
+
+LogRing& Dispatcher::Impl::make_ring(ThreadState& state, std::size_t capacity) {
+  const std::lock_guard lock(mutex);
+  state.ring = std::make_shared<LogRing>(capacity);
+  rings.emplace_back(state.thread, state.ring);
+  return *state.ring;
+}
+
+double Dispatcher::Impl::us_per_tick() const { return scale.us_per_tick(); }
+
+void Dispatcher::Impl::collect_statistics() {
+  const double scale_us = us_per_tick();
+  const auto add = [this](const DecisionRecord& record, double time_us) {
+    statistics.record(record.decision.problem, record.decision.kernel, time_us);
+  };
+  async_log.read(add);
+  const std::lock_guard lock(mutex);
+  for (const auto& record : records) {
+    statistics.merge(record->decision.problem, record->decision.kernel, record->take_times(scale_us));
+  }
+}
+
+void Dispatcher::enable_logging(std::size_t capacity) {
+  if (capacity == 0) return disable_logging();
+  if (capacity > (std::size_t{1} << 24)) {
+    fail(ErrorCode::invalid_argument, "enable_logging",
+         std::to_string(capacity) + " entries per thread are too many; use at most 16777216");
+  }
+  impl_->log_capacity.store(capacity);
+  logging_.store(true);
+}
+
+void Dispatcher::disable_logging() { logging_.store(false); }
+
+std::vector<LogEntry> Dispatcher::logs() const {
+  const double scale_us = impl_->us_per_tick();
+  const auto since_origin = [&](std::uint64_t ticks) {
+    return static_cast<double>(ticks - impl_->scale.origin()) * scale_us;
+  };
+  std::vector<LogEntry> out;
+  const auto add = [this](const DecisionRecord& record, double time_us) {
+    impl_->statistics.record(record.decision.problem, record.decision.kernel, time_us);
+  };
+  for (const AsyncLog::Item& item : impl_->async_log.read(add)) {
+    out.push_back({{item.record, &item.record->decision},
+                   since_origin(item.start_ticks),
+                   std::max(item.elapsed_us, 0.0),
+                   item.elapsed_us >= 0,
+                   item.failed,
+                   item.thread});
+  }
+  const std::lock_guard lock(impl_->mutex);
+  for (const auto& [thread, ring] : impl_->rings) {
+    for (const LogRing::Item& item : ring->read()) {
+      out.push_back({{item.record->shared_from_this(), &item.record->decision},
+                     since_origin(item.start_ticks),
+                     static_cast<double>(item.elapsed_ticks) * scale_us,
+                     false,
+                     item.failed,
+                     thread});
+    }
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.start_us < b.start_us; });
+  return out;
+}
+
+std::uint64_t Dispatcher::dropped_logs() const {
+  const std::lock_guard lock(impl_->mutex);
+  std::uint64_t dropped = impl_->async_log.dropped();
+  for (const auto& [thread, ring] : impl_->rings) dropped += ring->dropped();
+  return dropped;
+}
+
+void Dispatcher::clear_logs() {
+  impl_->collect_statistics();
+  impl_->async_log.clear();
+  const std::lock_guard lock(impl_->mutex);
+  for (const auto& [thread, ring] : impl_->rings) ring->forget();
+  // A ring whose thread has ended is held by this list alone.
+  std::erase_if(impl_->rings, [](const auto& ring) { return ring.second.use_count() == 1; });
+}
+
+Statistics& Dispatcher::statistics() const { return impl_->statistics; }
+void Dispatcher::collect_statistics() const { impl_->collect_statistics(); }
+
+}  // namespace xpuruntime

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "dispatch/decision_record.h"
+#include "xpuruntime/device/workspace_pool.h"
+#include "xpuruntime/dispatch/dispatcher.h"
+#include "xpuruntime/registry/kernel.h"
+
+namespace xpuruntime {
+
+/// A plan in the plan cache, with what it takes to run it and to let it go.
+struct CachedPlan {
+  std::shared_ptr<const Kernel> kernel = {};  // keeps the kernel's address taken while it serves as a key
+  std::unique_ptr<const Plan> plan = {};
+  Device device = {};
+  DeviceDriver* driver = nullptr;
+  WorkspacePool* pool = nullptr;
+  std::unique_ptr<std::atomic<bool>> queued = {};  // work of this plan may still be on a stream
+};
+
+struct PlanKey {
+  Problem problem = {};
+  const Kernel* kernel = nullptr;
+
+  bool operator==(const PlanKey&) const = default;
+};
+
+/// What was decided for a problem in a scope, ready to run. Shared by all threads' tables.
+struct Prepared {
+  std::shared_ptr<DecisionRecord> record;
+  std::shared_ptr<CachedPlan> plan;
+};
+
+struct DecisionKey {
+  Problem problem = {};
+  std::uint64_t stamp = 0;
+
+  bool operator==(const DecisionKey&) const = default;
+};
+
+}  // namespace xpuruntime
+
+template <>
+struct std::hash<xpuruntime::PlanKey> {
+  std::size_t operator()(const xpuruntime::PlanKey& key) const noexcept {
+    return hash_of(key.problem) ^ std::hash<const void*>()(key.kernel);
+  }
+};
+
+template <>
+struct std::hash<xpuruntime::DecisionKey> {
+  std::size_t operator()(const xpuruntime::DecisionKey& key) const noexcept {
+    return hash_of(key.problem) ^ key.stamp * 0x9e3779b97f4a7c15ULL;
+  }
+};

@@ -1,0 +1,81 @@
+#include "dispatch/problem_of.h"
+
+#include <utility>
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+namespace {
+
+[[noreturn]] void refuse(const Call& call, const std::string& message) {
+  fail(ErrorCode::invalid_argument, "dispatch", std::string(to_string(call.op)) + ": " + message);
+}
+
+void check_tensor(const Call& call, const Tensor* tensor, const char* kind, std::size_t i) {
+  const std::string which = std::string(kind) + " " + std::to_string(i);
+  if (tensor == nullptr) refuse(call, which + " is a null pointer; pass a tensor");
+  if (tensor->meta() == 0) refuse(call, which + " is an empty Tensor object; give it memory and a shape");
+}
+
+void check_device(const Call& call, const Tensor* tensor, Device device) {
+  if (tensor->device() == device) return;
+  refuse(call, "tensors are on " + to_string(device) + " and " + to_string(tensor->device()) +
+                   "; copy them to one device with DeviceManager::copy_to");
+}
+
+// Two elements at one address would be written in an order nobody chose.
+void check_writable(const Call& call, const Tensor& tensor) {
+  for (std::size_t i = 0; i < tensor.shape().size(); ++i) {
+    if (tensor.strides()[i] == 0 && tensor.shape()[i] > 1) {
+      refuse(call, "the output " + to_string(tensor.spec()) + " has a stride of 0; write to a tensor of its own");
+    }
+  }
+}
+
+bool share_memory(const Tensor& a, const Tensor& b) {
+  if (a.data() == b.data()) return true;
+  if (a.device().type == DeviceType::opencl) return false;  // other handle, other buffer
+  const auto begin_a = reinterpret_cast<std::uintptr_t>(a.data()) + a.byte_offset();
+  const auto begin_b = reinterpret_cast<std::uintptr_t>(b.data()) + b.byte_offset();
+  return begin_a < begin_b + span_bytes(b.spec()) && begin_b < begin_a + span_bytes(a.spec());
+}
+
+}  // namespace
+
+Problem problem_of(const Call& call, const Limits& limits) {
+  if (call.inputs.empty()) refuse(call, "no input; pass at least one tensor");
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) check_tensor(call, call.inputs[i], "input", i);
+  for (std::size_t i = 0; i < call.outputs.size(); ++i) check_tensor(call, call.outputs[i], "output", i);
+  const Device device = call.inputs.front()->device();
+  for (const Tensor* tensor : call.inputs) {
+    check_device(call, tensor, device);
+    inputs.push_back(tensor->spec());
+  }
+  for (const Tensor* tensor : call.outputs) {
+    check_device(call, tensor, device);
+    check_writable(call, *tensor);
+    outputs.push_back(tensor->spec());
+  }
+  if (call.attributes != nullptr && call.attributes->op() != call.op) {
+    refuse(call, "the attributes are those of " + std::string(to_string(call.attributes->op())) +
+                     "; make them with Attributes(op)");
+  }
+  const Attributes attributes = call.attributes == nullptr ? Attributes(call.op) : *call.attributes;
+  Problem problem = make_problem(call.op, std::move(inputs), attributes, device, call.direction);
+  set_outputs(problem, std::move(outputs));
+  problem.limits = limits;
+  return problem;
+}
+
+bool writes_over_inputs(const Call& call) {
+  for (const Tensor* out : call.outputs) {
+    for (const Tensor* in : call.inputs) {
+      if (share_memory(*out, *in)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace xpuruntime

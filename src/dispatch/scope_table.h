@@ -1,0 +1,32 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "xpuruntime/dispatch/scope.h"
+
+namespace xpuruntime {
+
+/// Interns scopes: equal contents, same object, same id. Ids are never used twice.
+class ScopeTable {
+ public:
+  ScopePtr intern(const KernelPolicy& policy, std::shared_ptr<const Measurements> measurements);
+  /// The scope of an id that somebody still holds or that is the latest of its kind.
+  ScopePtr find(std::uint32_t id) const;
+
+ private:
+  using Key = std::pair<std::string, const Measurements*>;
+
+  void prune();
+
+  mutable std::mutex mutex_;
+  std::uint32_t next_id_ = 1;
+  std::map<Key, ScopePtr> by_content_;
+  std::map<std::uint32_t, ScopePtr> by_id_;
+};
+
+}  // namespace xpuruntime

@@ -1,0 +1,81 @@
+#include "dispatch/thread_registry.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+namespace xpuruntime {
+namespace {
+
+std::atomic<std::uint64_t> next_thread{1};
+
+/// The number of this thread in logs.
+std::uint64_t thread_number() {
+  static thread_local const std::uint64_t number = next_thread.fetch_add(1);
+  return number;
+}
+
+// Set when this thread's holder is gone but other thread-local destructors may still dispatch.
+constinit thread_local bool holder_is_gone = false;
+
+/// What this thread has for each dispatcher it has used; tells them when it ends. Dispatcher ids are never reused, so
+/// what belongs to a dead one is never found again.
+struct Holder {
+  struct Item {
+    std::uint64_t id;
+    std::shared_ptr<ThreadState> state;
+    std::weak_ptr<ThreadRegistry> registry;
+  };
+
+  ~Holder() {
+    last_state = {};
+    holder_is_gone = true;
+    for (const Item& item : items) {
+      if (const auto registry = item.registry.lock()) registry->remove(item.state);
+    }
+  }
+
+  std::vector<Item> items = {};
+};
+
+Holder& holder_of_this_thread() {
+  static thread_local Holder holder;
+  return holder;
+}
+
+}  // namespace
+
+constinit thread_local LastState last_state __attribute__((tls_model("initial-exec")));
+
+std::shared_ptr<ThreadState> ThreadRegistry::add() {
+  auto state = std::make_shared<ThreadState>(thread_number());
+  const std::lock_guard lock(mutex_);
+  states_.push_back(state);
+  return state;
+}
+
+void ThreadRegistry::remove(const std::shared_ptr<ThreadState>& state) {
+  const std::lock_guard lock(mutex_);
+  if (std::erase(states_, state) != 0) state->drop_table();
+}
+
+void ThreadRegistry::clear() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& state : states_) state->drop_table();
+  states_.clear();
+}
+
+ThreadState& state_of_this_thread(std::uint64_t id, const std::shared_ptr<ThreadRegistry>& registry) {
+  if (holder_is_gone) return *registry->add();  // lives as long as the dispatcher
+  auto& items = holder_of_this_thread().items;
+  auto found = std::find_if(items.begin(), items.end(), [&](const auto& item) { return item.id == id; });
+  if (found == items.end()) {
+    std::erase_if(items, [](const auto& item) { return item.registry.expired(); });
+    items.push_back({id, registry->add(), registry});
+    found = std::prev(items.end());
+  }
+  last_state = {id, found->state.get()};
+  return *found->state;
+}
+
+}  // namespace xpuruntime

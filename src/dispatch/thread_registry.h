@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "dispatch/thread_state.h"
+
+namespace xpuruntime {
+
+/// The thread states of one dispatcher. Outlives it in the hands of threads that have not ended yet.
+class ThreadRegistry {
+ public:
+  std::shared_ptr<ThreadState> add();
+  /// A thread has ended: its table goes, here and now, so that no plan outlives its device.
+  void remove(const std::shared_ptr<ThreadState>& state);
+  /// The dispatcher ends: every table goes.
+  void clear();
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<ThreadState>> states_;
+};
+
+/// This thread's state for the dispatcher `id`, made on first use.
+ThreadState& state_of_this_thread(std::uint64_t id, const std::shared_ptr<ThreadRegistry>& registry);
+
+/// Two words per thread at a fixed offset from the thread pointer: finding them costs one instruction.
+struct LastState {
+  std::uint64_t dispatcher_id = 0;
+  ThreadState* state = nullptr;
+};
+extern constinit thread_local LastState last_state __attribute__((tls_model("initial-exec")));
+
+}  // namespace xpuruntime
