@@ -1,0 +1,44 @@
+#include "runtime/builtin.h"
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include "backends/cpu/backend.h"
+#include "runtime/absent_driver.h"
+
+namespace xpuruntime {
+namespace {
+
+/// The folder this library was loaded from: its own plugins lie beside it.
+std::string library_folder() {
+  Dl_info info = {};
+  if (dladdr(reinterpret_cast<const void*>(&add_builtin_backends), &info) == 0 || info.dli_fname == nullptr) return ".";
+  const std::string path = info.dli_fname;
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+void add_module(KernelRegistry& registry, DeviceType type, const char* file, bool wanted) {
+  std::string why = "it was turned off in RuntimeOptions";
+  if (wanted) {
+    try {
+      registry.load_plugin(library_folder() + "/" + file);
+      return;
+    } catch (const Error& error) {
+      why = std::string("its backend could not be opened: ") + error.what();
+    }
+  }
+  registry.devices().add_driver(make_absent_driver(type, why));
+}
+
+}  // namespace
+
+// The only place that names backends.
+void add_builtin_backends(KernelRegistry& registry, const RuntimeOptions& options) {
+  registry.add_backend(make_cpu_backend());
+  add_module(registry, DeviceType::nvidia, "libxpuruntime_cuda.so", options.cuda);
+  add_module(registry, DeviceType::opencl, "libxpuruntime_opencl.so", options.opencl);
+}
+
+}  // namespace xpuruntime
