@@ -20,6 +20,7 @@ add_library(xrt_flags INTERFACE)
 target_compile_features(xrt_flags INTERFACE cxx_std_20)
 target_compile_options(xrt_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wconversion;-Wno-sign-conversion>
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>  # our functions may be inlined into each other
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>  # g++ 12 sees ghosts in std::string::operator+
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${XRT_WERROR}>>:-Werror>)
 if(XRT_SANITIZE)

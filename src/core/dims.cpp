@@ -4,18 +4,28 @@
 
 namespace xpuruntime {
 
+namespace {
+
+void check_rank(std::size_t rank) {
+  if (rank <= max_rank) return;
+  fail(ErrorCode::invalid_argument, "Dims",
+       "rank " + std::to_string(rank) + " is over the limit of " + std::to_string(max_rank) +
+           "; merge dimensions first");
+}
+
+}  // namespace
+
 Dims::Dims(std::span<const std::int64_t> values) : size_(values.size()) {
-  if (values.size() > max_rank) {
-    fail(ErrorCode::invalid_argument, "Dims",
-         "rank " + std::to_string(values.size()) + " is over the limit of " + std::to_string(max_rank) +
-             "; merge dimensions first");
-  }
+  check_rank(size_);
   std::copy(values.begin(), values.end(), values_);
 }
 
 Dims Dims::filled(std::size_t size, std::int64_t value) {
-  const std::int64_t values[max_rank] = {value, value, value, value, value, value, value, value};
-  return Dims(std::span(values, std::min(size, max_rank)));
+  check_rank(size);
+  Dims dims;
+  dims.size_ = size;
+  std::fill_n(dims.values_, size, value);
+  return dims;
 }
 
 std::string to_string(const Dims& dims) {
@@ -43,6 +53,7 @@ std::int64_t checked_count(const Dims& shape, std::size_t element_size) {
 }
 
 Dims contiguous_strides(const Dims& shape) {
+  checked_count(shape, 1);
   Dims strides = Dims::filled(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) {
     strides[i - 1] = strides[i] * std::max<std::int64_t>(shape[i], 1);

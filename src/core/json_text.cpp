@@ -1,10 +1,10 @@
 #include "core/json_text.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -60,7 +60,14 @@ class Watch {
 /// A file that is removed again unless it was renamed to its place.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& path) : name_(path + ".XXXXXX"), handle_(mkstemp(name_.data())) {}
+  explicit TemporaryFile(const std::string& path) {
+    // Not mkstemp: its files are private, and a policy is as readable as any other file of the user's.
+    static std::atomic<unsigned> count{0};
+    do {
+      name_ = path + "." + std::to_string(getpid()) + "-" + std::to_string(count++);
+      handle_ = open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    } while (handle_ < 0 && errno == EEXIST);
+  }
   ~TemporaryFile() {
     if (handle_ >= 0) close(handle_);
     if (handle_ >= 0 && !kept_) unlink(name_.c_str());
@@ -76,16 +83,13 @@ class TemporaryFile {
       if (written < 0) return false;
       text.remove_prefix(static_cast<std::size_t>(written));
     }
-    // mkstemp makes private files; a policy is as readable as any other file of the user's.
-    const mode_t mask = umask(0);
-    umask(mask);
-    return fchmod(handle_, 0666 & ~mask) == 0 && fsync(handle_) == 0;
+    return fsync(handle_) == 0;
   }
   bool move_to(const std::string& path) { return kept_ = rename(name_.c_str(), path.c_str()) == 0; }
 
  private:
-  std::string name_;
-  int handle_;
+  std::string name_ = {};
+  int handle_ = -1;
   bool kept_ = false;
 };
 
@@ -107,7 +111,8 @@ void JsonSource::refuse_field(std::string_view field, const std::string& message
 
 void JsonSource::refuse_unknown(std::string_view field, std::span<const std::string_view> known) const {
   std::string hint;
-  for (const std::string& near : near_names(field, known)) hint += (hint.empty() ? "" : ", ") + near;
+  const std::string_view last = field.substr(field.rfind('.') + 1);  // npos + 1 is 0
+  for (const std::string& near : near_names(last, known)) hint += (hint.empty() ? "" : ", ") + near;
   refuse_field(field, "is not a " + std::string(kind) + " field; " +
                           (hint.empty() ? "remove it" : "remove it, or did you mean " + hint + "?"));
 }

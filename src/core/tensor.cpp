@@ -51,6 +51,19 @@ std::uint8_t alignment_of(std::uintptr_t address) {
   return alignment;
 }
 
+std::uint64_t hash_words(std::uint64_t meta, const TensorSpec& spec) {
+  std::uint64_t hash = meta * 0x9e3779b97f4a7c15ULL;
+  const auto mix = [&](std::int64_t word) {
+    hash = (hash ^ static_cast<std::uint64_t>(word)) * 0xd6e8feb86659fd93ULL;
+    hash ^= hash >> 32;
+  };
+  for (const std::int64_t extent : spec.shape) mix(extent);
+  if (!spec.contiguous) {
+    for (const std::int64_t stride : spec.strides) mix(stride);
+  }
+  return hash;
+}
+
 }  // namespace
 
 TensorSpec make_spec(DataType dtype, const Dims& shape) {
@@ -103,6 +116,7 @@ Tensor::Tensor(void* data, const TensorSpec& spec, Device device, std::size_t by
   const auto base = device.type == DeviceType::opencl ? 0 : reinterpret_cast<std::uintptr_t>(data);
   spec_.alignment = alignment_of(base + byte_offset);
   meta_ = meta_word(spec_, device);
+  hash_ = hash_words(meta_, spec_);
 }
 
 Tensor Tensor::view(void* data, DataType dtype, const Dims& shape, Device device) {

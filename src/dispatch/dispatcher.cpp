@@ -46,9 +46,12 @@ inline std::uint64_t Dispatcher::stamp(const ThreadState& state) const {
 
 inline TableEntry& Dispatcher::entry_for(const Call& call, ThreadState& state) {
   const std::uint64_t now = stamp(state);
-  const std::uint64_t hash = signature::hash(call, now);
-  if (TableEntry* entry = state.find(hash, call, now)) [[likely]]
-    return *entry;
+  const std::uint64_t head = signature::head_word(call);
+  std::uint64_t hash = 0;
+  if (signature::hash(call, head, now, hash)) [[likely]] {
+    if (TableEntry* entry = state.find(hash, call, head, now)) [[likely]]
+      return *entry;
+  }
   return miss(call, state, now, hash);
 }
 
@@ -57,7 +60,7 @@ TableEntry& Dispatcher::miss(const Call& call, ThreadState& state, std::uint64_t
   const ScopePtr scope = impl_->scopes.find(static_cast<std::uint32_t>(stamp >> 32));
   if (scope == nullptr) fail(ErrorCode::internal, "dispatch", "the scope in force is gone; report this");
   auto prepared = impl_->prepare(problem_of(call, scope->policy.limits()), *scope, stamp);
-  return state.insert(hash, std::make_unique<TableEntry>(signature::collect(call, stamp), std::move(prepared)));
+  return state.insert(hash, std::make_unique<TableEntry>(signature::Words(call, stamp), std::move(prepared)));
 }
 
 const Decision& Dispatcher::decide(const Call& call) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -8,22 +7,9 @@
 #include "xpuruntime/dispatch/call.h"
 
 // The signature of a call: the words that a decision may depend on, read in place from the tensors. Nothing is copied
-// on the way to a hit; the hash only finds the slot, and every word is compared.
+// on the way to a hit. The hash only finds the slot; every word is compared.
 
 namespace xpuruntime::signature {
-
-inline constexpr std::size_t multiplier_count = 64;
-
-constexpr std::array<std::uint64_t, multiplier_count> make_multipliers() {
-  std::array<std::uint64_t, multiplier_count> out = {};
-  std::uint64_t state = 0x5851f42d4c957f2dULL;
-  for (std::uint64_t& value : out) {
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    value = (state ^ state >> 29) | 1;
-  }
-  return out;
-}
-inline constexpr auto multipliers = make_multipliers();
 
 inline std::uint64_t head_word(const Call& call) {
   const std::size_t attribute_words = call.attributes == nullptr ? 0 : call.attributes->words().size();
@@ -32,61 +18,73 @@ inline std::uint64_t head_word(const Call& call) {
          static_cast<std::uint64_t>(attribute_words) << 56;
 }
 
-template <class Visit>
-inline bool visit_tensor(const Tensor* tensor, Visit& visit) {
-  if (tensor == nullptr || !visit(tensor->meta())) return false;
-  for (const std::int64_t extent : tensor->shape()) {
-    if (!visit(static_cast<std::uint64_t>(extent))) return false;
-  }
-  if (tensor->contiguous()) return true;  // the shape says it all
-  for (const std::int64_t stride : tensor->strides()) {
-    if (!visit(static_cast<std::uint64_t>(stride))) return false;
-  }
-  return true;
-}
-
-/// Hands each word to `visit` until it returns false. `stamp` stands for the scope and the registry's generation.
-/// A null tensor ends the walk too: such a call is no hit, and the slow path says what is wrong with it.
-template <class Visit>
-inline bool visit_words(const Call& call, std::uint64_t stamp, Visit visit) {
-  if (!visit(head_word(call)) || !visit(stamp)) return false;
+/// Each part times an odd number of its own, summed: the products do not wait for each other. Tensors bring their hash.
+/// False where a tensor is a null pointer: such a call is no hit, and the slow path says what is wrong with it.
+inline bool hash(const Call& call, std::uint64_t head, std::uint64_t stamp, std::uint64_t& out) {
+  std::uint64_t sum = head * 0x9e3779b97f4a7c15ULL + stamp * 0xc2b2ae3d27d4eb4fULL;
+  std::uint64_t factor = 0x165667b19e3779f9ULL;
+  const auto add = [&](std::uint64_t word) {
+    sum += word * factor;
+    factor = factor * 5 + 2;  // stays odd
+  };
   if (call.attributes != nullptr) {
-    for (const std::int64_t word : call.attributes->words()) {
-      if (!visit(static_cast<std::uint64_t>(word))) return false;
-    }
+    for (const std::int64_t word : call.attributes->words()) add(static_cast<std::uint64_t>(word));
   }
   for (const Tensor* tensor : call.inputs) {
-    if (!visit_tensor(tensor, visit)) return false;
+    if (tensor == nullptr) return false;
+    add(tensor->hash());
   }
   for (const Tensor* tensor : call.outputs) {
-    if (!visit_tensor(tensor, visit)) return false;
+    if (tensor == nullptr) return false;
+    add(tensor->hash());
   }
+  out = sum ^ sum >> 29;
   return true;
 }
 
-/// Each word times its own odd number, summed: the products do not wait for each other.
-inline std::uint64_t hash(const Call& call, std::uint64_t stamp) {
-  std::uint64_t sum = 0;
-  std::size_t i = 0;
-  visit_words(call, stamp, [&](std::uint64_t word) {
-    sum += (word ^ word >> 32) * multipliers[i++ % multiplier_count];
-    return true;
-  });
-  return sum ^ sum >> 32;
+/// Four extents or strides at a time: unused ones are 0 in every Dims, so ranks up to four need no loop.
+inline std::uint64_t difference(const std::int64_t* values, const std::uint64_t* words) {
+  return (static_cast<std::uint64_t>(values[0]) ^ words[0]) | (static_cast<std::uint64_t>(values[1]) ^ words[1]) |
+         (static_cast<std::uint64_t>(values[2]) ^ words[2]) | (static_cast<std::uint64_t>(values[3]) ^ words[3]);
 }
 
-/// Whether `words` is the signature of this call; `words` has as many as the call's head and tensors imply.
-inline bool matches(const std::uint64_t* words, const Call& call, std::uint64_t stamp) {
-  return visit_words(call, stamp, [&](std::uint64_t word) { return word == *words++; });
-}
+inline bool is_simple(const Tensor& tensor) { return tensor.contiguous() && tensor.shape().size() <= 4; }
 
-inline std::vector<std::uint64_t> collect(const Call& call, std::uint64_t stamp) {
-  std::vector<std::uint64_t> words;
-  visit_words(call, stamp, [&](std::uint64_t word) {
-    words.push_back(word);
-    return true;
-  });
-  return words;
-}
+/// The words of one stored signature.
+class Words {
+ public:
+  /// Of a call whose tensors are there. `stamp` stands for the scope and the registry's generation.
+  Words(const Call& call, std::uint64_t stamp);
+
+  /// Whether this is the signature of the call.
+  bool match(const Call& call, std::uint64_t head, std::uint64_t stamp) const {
+    const std::uint64_t* words = words_.data();
+    if (words[0] != head) return false;  // from here on both have as many attributes and tensors
+    std::uint64_t different = words[1] ^ stamp;
+    words += 2;
+    if (call.attributes != nullptr) {
+      for (const std::int64_t word : call.attributes->words()) different |= static_cast<std::uint64_t>(word) ^ *words++;
+    }
+    if (!simple_) [[unlikely]]
+      return different == 0 && match_any_layout(call, words);
+    // All stored tensors are contiguous and of rank four at most, so the shape says it all. One of another layout has
+    // another meta word. No branch until the end: it nearly always matches.
+    const auto compare = [&](std::span<const Tensor* const> tensors) {
+      for (const Tensor* tensor : tensors) {
+        different |= (tensor->meta() ^ words[0]) | difference(tensor->shape().data(), words + 1);
+        words += 5;
+      }
+    };
+    compare(call.inputs);
+    compare(call.outputs);
+    return different == 0;
+  }
+
+ private:
+  static bool match_any_layout(const Call& call, const std::uint64_t* words);
+
+  std::vector<std::uint64_t> words_;
+  bool simple_ = true;
+};
 
 }  // namespace xpuruntime::signature

@@ -15,26 +15,20 @@ namespace xpuruntime {
 
 /// One row of a thread's decision table: a signature and what to run for it.
 struct TableEntry {
-  TableEntry(std::vector<std::uint64_t> words, std::shared_ptr<Prepared> prepared)
-      : plan(prepared->plan->plan.get()),
-        record(prepared->record.get()),
-        workspace_bytes(prepared->record->decision.workspace_bytes),
-        asynchronous(prepared->plan->driver->asynchronous()),
-        words_(std::move(words)),
-        signature(words_.data()),
-        prepared(std::move(prepared)) {}
+  TableEntry(signature::Words words, std::shared_ptr<Prepared> made)
+      : plan(made->plan->plan.get()),
+        record(made->record.get()),
+        workspace_bytes(made->record->decision.workspace_bytes),
+        asynchronous(made->plan->driver->asynchronous()),
+        signature(std::move(words)),
+        prepared(std::move(made)) {}
 
   // What a warm call reads lies together.
   const Plan* plan;
   const DecisionRecord* record;
   std::uint64_t workspace_bytes;
   bool asynchronous;
-
- private:
-  std::vector<std::uint64_t> words_;
-
- public:
-  const std::uint64_t* signature;
+  signature::Words signature;
   std::shared_ptr<Prepared> prepared;
 };
 
@@ -44,7 +38,7 @@ struct ThreadState {
   static constexpr std::size_t ways = 4;
   static constexpr std::size_t set_count = 512;
 
-  struct Set {
+  struct alignas(64) Set {
     std::uint32_t tags[ways] = {};
     TableEntry* entries[ways] = {};
   };
@@ -55,12 +49,12 @@ struct ThreadState {
   static std::size_t set_of(std::uint64_t hash) { return hash % set_count; }
   static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
 
-  TableEntry* find(std::uint64_t hash, const Call& call, std::uint64_t stamp) const {
+  TableEntry* find(std::uint64_t hash, const Call& call, std::uint64_t head, std::uint64_t stamp) const {
     const Set& set = sets[set_of(hash)];
     const std::uint32_t tag = tag_of(hash);
     for (std::size_t way = 0; way < ways; ++way) {
       TableEntry* entry = set.entries[way];
-      if (set.tags[way] == tag && entry != nullptr && signature::matches(entry->signature, call, stamp)) return entry;
+      if (set.tags[way] == tag && entry != nullptr && entry->signature.match(call, head, stamp)) return entry;
     }
     return nullptr;
   }

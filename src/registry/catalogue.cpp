@@ -1,5 +1,6 @@
 #include "xpuruntime/registry/catalogue.h"
 
+#include <algorithm>
 #include <deque>
 #include <iterator>
 #include <mutex>
@@ -14,7 +15,7 @@ constexpr std::string_view nvidia_gpu = "an NVIDIA GPU";
 constexpr std::string_view opencl_device = "an OpenCL device";
 constexpr std::string_view not_yet = "a backend that has it; this version's have not";
 
-constexpr CatalogueEntry entries[] = {
+constexpr CatalogueEntry built_in[] = {
     {OpId::matmul, "openblas", cpu, "OpenBLAS sgemm and dgemm: large and middle sizes", "nothing more"},
     {OpId::matmul, "reference", cpu, "any dtype and layout, one loop; the yardstick for all others", "nothing more"},
     {OpId::matmul, "skinny", cuda, "few rows (up to 16): bound by memory, as in decoding", nvidia_gpu},
@@ -61,7 +62,7 @@ Remembered& remembered() {
 }  // namespace
 
 std::vector<CatalogueEntry> catalogue() {
-  std::vector<CatalogueEntry> all(std::begin(entries), std::end(entries));
+  std::vector<CatalogueEntry> all(std::begin(built_in), std::end(built_in));
   Remembered& more = remembered();
   const std::lock_guard lock(more.mutex);
   all.insert(all.end(), more.entries.begin(), more.entries.end());
@@ -77,11 +78,13 @@ std::vector<CatalogueEntry> find_in_catalogue(OpId op, std::string_view kernel) 
 }
 
 void remember_kernel(OpId op, std::string_view name, DeviceType device_type) {
-  for (const CatalogueEntry& entry : find_in_catalogue(op, name)) {
-    if (entry.device_type == device_type) return;
-  }
+  const auto same = [&](const CatalogueEntry& entry) {
+    return entry.op == op && entry.name == name && entry.device_type == device_type;
+  };
+  if (std::any_of(std::begin(built_in), std::end(built_in), same)) return;
   Remembered& more = remembered();
   const std::lock_guard lock(more.mutex);
+  if (std::any_of(more.entries.begin(), more.entries.end(), same)) return;
   more.names.emplace_back(name);
   more.entries.push_back({op, more.names.back(), device_type, "registered at run time", "the code that registers it"});
 }

@@ -40,6 +40,7 @@ KernelRegistry::KernelRegistry(DeviceManager& devices) : devices_(devices), tabl
 KernelRegistry::~KernelRegistry() = default;
 
 void KernelRegistry::add_backend(std::shared_ptr<Backend> backend) {
+  if (backend == nullptr) fail(ErrorCode::invalid_argument, "add_backend", "null backend; pass one");
   // Everything that can fail comes before the first change, so that a bad backend leaves nothing behind.
   std::vector<std::shared_ptr<const Kernel>> kernels;
   for (const KernelSpec& spec : backend->kernels()) {
@@ -50,7 +51,6 @@ void KernelRegistry::add_backend(std::shared_ptr<Backend> backend) {
     }
     kernels.push_back(make_kernel(spec, backend->device_type()));
     check_kernel(*kernels.back());
-    remember_kernel(spec.op, spec.name, backend->device_type());
   }
   const std::lock_guard lock(mutex_);
   auto table = std::make_shared<Table>(*table_);
@@ -60,6 +60,7 @@ void KernelRegistry::add_backend(std::shared_ptr<Backend> backend) {
     list.push_back(std::move(kernel));
   }
   if (auto driver = backend->driver()) devices_.add_driver(std::move(driver));
+  for (const KernelSpec& spec : backend->kernels()) remember_kernel(spec.op, spec.name, backend->device_type());
   backends_.push_back(std::move(backend));
   table_ = std::move(table);
   invalidate();

@@ -5,6 +5,8 @@
 
 #include <string_view>
 
+#include "registry/shared_object.h"
+
 namespace xpuruntime {
 namespace {
 
@@ -20,6 +22,9 @@ void check_path(const std::string& path) {
   struct stat status = {};
   if (stat(path.c_str(), &status) != 0) refuse(ErrorCode::io_error, path, "does not exist; check the path");
   if (!S_ISREG(status.st_mode)) refuse(ErrorCode::io_error, path, "is not a file; give the path of a shared library");
+  if (const std::string flaw = flaw_of_shared_object(path); !flaw.empty()) {
+    refuse(ErrorCode::corrupt_data, path, flaw);
+  }
 }
 
 const PluginInfo& checked_info(void* library, const std::string& path) {
@@ -28,15 +33,24 @@ const PluginInfo& checked_info(void* library, const std::string& path) {
     refuse(ErrorCode::corrupt_data, path,
            "is a shared library but no plugin: it does not export xpuruntime_plugin; end it with XRT_EXPORT_BACKEND");
   }
-  if (info->contract_version != backend_contract_version || info->struct_bytes != sizeof(PluginInfo)) {
+  if (info->contract_version == backend_contract_version && info->struct_bytes != sizeof(PluginInfo)) {
+    refuse(ErrorCode::not_supported, path,
+           "describes itself in " + std::to_string(info->struct_bytes) + " bytes where this library expects " +
+               std::to_string(sizeof(PluginInfo)) + "; rebuild it against these headers");
+  }
+  if (info->contract_version != backend_contract_version) {
     refuse(ErrorCode::not_supported, path,
            "was built for version " + std::to_string(info->contract_version) + " of the backend contract, this is " +
                std::to_string(backend_contract_version) + "; rebuild it against these headers");
   }
-  if (std::string_view(info->compiler) != XRT_PLUGIN_ABI) {
+  const std::string_view abi = info->compiler == nullptr ? "" : info->compiler;
+  if (abi != XRT_PLUGIN_ABI) {
     refuse(ErrorCode::not_supported, path,
-           std::string("was built with C++ ABI ") + info->compiler +
+           "was built with C++ ABI '" + std::string(abi.substr(0, 64)) + "'" +
                ", this library with " XRT_PLUGIN_ABI "; rebuild it with a matching compiler");
+  }
+  if (info->create == nullptr) {
+    refuse(ErrorCode::corrupt_data, path, "exports no create function; end it with XRT_EXPORT_BACKEND");
   }
   return *info;
 }
@@ -63,7 +77,7 @@ std::shared_ptr<Backend> open_plugin(const std::string& path) {
   try {
     backend.reset(info->create());
   } catch (const std::exception& error) {
-    refuse(ErrorCode::device_error, path, std::string("failed to start: ") + error.what());
+    refuse(ErrorCode::device_error, path, std::string("failed to start: ") + error.what() + "; ask its author");
   } catch (...) {
     refuse(ErrorCode::device_error, path, "failed to start with an exception of an unknown type; ask its author");
   }

@@ -16,13 +16,9 @@ std::int64_t rows(const Problem& problem) {
   return out.size() < 2 ? 1 : out[out.size() - 2];
 }
 
+bool too_few_rows_for_tiles(const Problem& problem, const DeviceProfile&) { return rows(problem) < 16; }
+
 bool few_rows(const Problem& problem, const DeviceProfile&) { return rows(problem) <= 16; }
-
-bool tiny_product(const Problem& problem, const DeviceProfile&) {
-  return element_count(problem.outputs.front()) < 32 * 32;
-}
-
-bool host_processor(const Problem&, const DeviceProfile& profile) { return profile.vendor == "pocl"; }
 
 // A convolution's weight is [out, in / groups, height, width].
 bool has_filter(const Problem& problem, std::int64_t extent) {
@@ -51,8 +47,7 @@ bool intel_integrated(const Problem&, const DeviceProfile& profile) {
 constexpr BuiltinRule rules[] = {
     {OpId::matmul, cuda, few_rows, "skinny", "few rows are bound by reading the weights once"},
     {OpId::matmul, cuda, always, "cublasLt", "tensor cores for everything else"},
-    {OpId::matmul, opencl, host_processor, "MATMUL_DIRECT", "a host processor has no local memory to gain from"},
-    {OpId::matmul, opencl, tiny_product, "MATMUL_DIRECT", "too few outputs to fill tiles"},
+    {OpId::matmul, opencl, too_few_rows_for_tiles, "MATMUL_DIRECT", "fewer than 16 rows leave most of a tile empty"},
     {OpId::matmul, opencl, always, "MATMUL_TILED_LOCAL", "tiles in local memory read each input once per tile"},
     {OpId::conv2d, opencl, apple_3x3_stride_1, "CONV2D_WINOGRAD", "Apple GPU, 3x3 filter, stride 1"},
     {OpId::conv2d, opencl, pointwise, "CONV2D_IM2COL", "a 1x1 filter is a matrix product"},

@@ -75,6 +75,11 @@ std::optional<KernelCapability> KernelSelector::find_kernel_capability(OpId op, 
 
 Selection KernelSelector::select(const Problem& problem, const KernelPolicy& policy, const Measurements* measurements,
                                  std::span<const Exclusion> exclusions) const {
+  if (problem.device != device_) {
+    fail(ErrorCode::invalid_argument, "KernelSelector::select",
+         "the problem is on " + to_string(problem.device) + ", this selector is for " + to_string(device_) +
+             "; ask get_or_create_selector for that device's");
+  }
   std::shared_ptr<const RuleMap> rules;
   {
     const std::lock_guard lock(mutex_);

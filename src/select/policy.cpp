@@ -187,6 +187,7 @@ KernelPolicy KernelPolicy::merge(const KernelPolicy& other) const {
 std::string KernelPolicy::to_json() const {
   Json json = {{"preferences", Json::object()}};
   for (const auto& [op, preference] : preferences) {
+    if (preference.kernels.empty()) continue;  // it wishes for nothing
     json["preferences"][std::string(to_string(op))] = preference_to_json(preference);
   }
   if (auto_strategy) json["auto_strategy"] = to_string(*auto_strategy);

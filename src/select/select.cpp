@@ -29,9 +29,19 @@ std::string text_of_throw(Function&& function) {
   }
 }
 
+/// The problem's own limits; the policy's fill in where it has none.
+Limits limits_of(const SelectionInputs& inputs) {
+  Limits limits = inputs.problem.limits;
+  if (!limits.workspace_bytes) limits.workspace_bytes = inputs.policy.workspace_limit_bytes;
+  limits.deterministic = limits.deterministic || inputs.policy.deterministic.value_or(false);
+  return limits;
+}
+
 class Selector {
  public:
-  explicit Selector(const SelectionInputs& inputs) : in_(inputs) { out_.decision.problem = inputs.problem; }
+  explicit Selector(const SelectionInputs& inputs) : in_(inputs), limits_(limits_of(inputs)) {
+    out_.decision.problem = inputs.problem;
+  }
 
   Selection run() {
     examine_all();
@@ -62,9 +72,10 @@ class Selector {
   // Cheapest first. The first check that turns a kernel down gives the reason that is shown; empty: it can run.
   std::string refusal_of(const Kernel& kernel, Candidate& candidate) {
     for (const Exclusion& exclusion : in_.exclusions) {
-      if (exclusion.kernel == kernel.name()) return exclusion.reason;
+      if (exclusion.kernel != kernel.name()) continue;
+      return exclusion.reason.empty() ? "it is excluded without a reason" : exclusion.reason;
     }
-    if (in_.problem.limits.deterministic && !kernel.deterministic()) {
+    if (limits_.deterministic && !kernel.deterministic()) {
       return "it may give other bits each time, and the policy asks for deterministic kernels";
     }
     Verdict verdict;
@@ -74,7 +85,7 @@ class Selector {
     });
     if (!thrown.empty()) return "it threw while it was asked: " + thrown;
     if (!verdict.supported) return verdict.reason.empty() ? "it gave no reason" : verdict.reason;
-    const auto& limit = in_.problem.limits.workspace_bytes;
+    const auto& limit = limits_.workspace_bytes;
     if (limit && *candidate.workspace_bytes > *limit) {
       return "it needs " + std::to_string(*candidate.workspace_bytes) + " bytes of workspace, the limit is " +
              std::to_string(*limit);
@@ -244,6 +255,7 @@ class Selector {
   }
 
   const SelectionInputs& in_;
+  const Limits limits_;
   Selection out_;
   std::vector<Entry> entries_;
   std::string forced_refusal_;

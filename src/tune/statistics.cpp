@@ -15,24 +15,35 @@ Problem without_limits(const Problem& problem) {
   return key;
 }
 
+void check_time(double time_us) {
+  if (std::isfinite(time_us) && time_us >= 0) return;
+  fail(ErrorCode::invalid_argument, "RunningStats::add",
+       "a time of " + std::to_string(time_us) + " us; times must be finite and not negative");
+}
+
 }  // namespace
 
 void RunningStats::add(double time_us) {
-  if (!std::isfinite(time_us) || time_us < 0) {
-    fail(ErrorCode::invalid_argument, "RunningStats::add",
-         "a time of " + std::to_string(time_us) + " us; times must be finite and not negative");
-  }
+  check_time(time_us);
   ++count_;
   // Welford's way: a sum of times would lose the small ones after many updates.
-  mean_ += (time_us - mean_) / static_cast<double>(count_);
+  move_mean((time_us - mean_us()) / static_cast<double>(count_));
   min_ = std::min(min_, time_us);
   max_ = std::max(max_, time_us);
+}
+
+// Times that only grow round every step the same way; ten million such errors would show in the tenth digit.
+void RunningStats::move_mean(double step) {
+  const double moved = mean_ + step;
+  const double taken = moved - mean_;
+  lost_ += (mean_ - (moved - taken)) + (step - taken);
+  mean_ = moved;
 }
 
 void RunningStats::merge(const RunningStats& other) {
   if (other.count_ == 0) return;
   count_ += other.count_;
-  mean_ += (other.mean_ - mean_) * (static_cast<double>(other.count_) / static_cast<double>(count_));
+  move_mean((other.mean_us() - mean_us()) * (static_cast<double>(other.count_) / static_cast<double>(count_)));
   min_ = std::min(min_, other.min_);
   max_ = std::max(max_, other.max_);
 }
@@ -57,6 +68,7 @@ std::optional<double> Measurements::time_us(const Problem& problem, std::string_
 }
 
 void Statistics::record(const Problem& problem, std::string_view kernel, double time_us) {
+  check_time(time_us);  // before an entry is made for it: one without times would read as 0 us
   const std::lock_guard lock(mutex_);
   times_[without_limits(problem)][std::string(kernel)].add(time_us);
   frozen_ = nullptr;

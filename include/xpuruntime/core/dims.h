@@ -18,6 +18,7 @@ class Dims {
   Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
   /// More than max_rank values are an error.
   explicit Dims(std::span<const std::int64_t> values);
+  /// A size over max_rank is an error too.
   static Dims filled(std::size_t size, std::int64_t value);
 
   std::size_t size() const { return size_; }
@@ -44,7 +45,7 @@ std::string to_string(const Dims& dims);
 /// Product of the extents; an error where it, times `element_size`, does not fit 63 bits or an extent is negative.
 std::int64_t checked_count(const Dims& shape, std::size_t element_size);
 
-/// Row-major strides of a shape, in elements.
+/// Row-major strides of a shape, in elements; an error where checked_count has one.
 Dims contiguous_strides(const Dims& shape);
 
 /// The shape both broadcast to by NumPy's rules; an error that shows both where they do not fit.

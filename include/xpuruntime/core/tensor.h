@@ -62,11 +62,14 @@ class Tensor {
 
   /// dtype, device, rank, alignment and contiguity in one word: the first thing the decision table compares.
   std::uint64_t meta() const { return meta_; }
+  /// Of the spec and the device, made once here so that calls need not; it finds a slot and is never identity.
+  std::uint64_t hash() const { return hash_; }
 
  private:
   void* data_ = nullptr;
   std::size_t byte_offset_ = 0;
   std::uint64_t meta_ = 0;
+  std::uint64_t hash_ = 0;
   Device device_ = {};
   TensorSpec spec_ = {};
   std::shared_ptr<void> owner_ = nullptr;

@@ -25,13 +25,16 @@ class RunningStats {
   static RunningStats from_sum(std::int64_t count, double sum_us, double min_us, double max_us);
 
   std::int64_t count() const { return count_; }
-  double mean_us() const { return mean_; }
+  double mean_us() const { return mean_ + lost_; }
   double min_us() const { return min_; }
   double max_us() const { return max_; }
 
  private:
+  void move_mean(double step);
+
   std::int64_t count_ = 0;
   double mean_ = 0;
+  double lost_ = 0;  // what rounding cut off the mean so far
   double min_ = std::numeric_limits<double>::infinity();
   double max_ = 0;
 };

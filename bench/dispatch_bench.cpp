@@ -1,0 +1,187 @@
+// What a decision costs, warm and cold, against PyTorch's dispatch of an op that does nothing.
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "peers.h"
+#include "timing.h"
+#include "xpuruntime/cache/lru_cache.h"
+#include "xpuruntime/cache/op_dispatcher.h"
+#include "xpuruntime/runtime/runtime.h"
+#include "xpuruntime/select/kernel_selector.h"
+
+namespace xpuruntime::bench {
+namespace {
+
+constexpr int candidates = 8;
+
+/// A product of one shape with its tensors; the kernels chosen here do nothing with them.
+struct Product {
+  Product(std::int64_t m, std::int64_t n, std::int64_t k)
+      : a(Tensor::empty(DataType::bfloat16, {m, k})),
+        b(Tensor::empty(DataType::bfloat16, {k, n})),
+        out(Tensor::empty(DataType::bfloat16, {m, n})),
+        attributes(OpId::matmul) {}
+
+  Call call() const { return {OpId::matmul, inputs, outputs, &attributes}; }
+
+  Tensor a, b, out;
+  Attributes attributes;
+  std::array<const Tensor*, 2> inputs = {&a, &b};
+  std::array<const Tensor*, 1> outputs = {&out};
+};
+
+/// A runtime with eight kernels that do nothing, a policy, a user rule and a precision hook: all that may be asked is
+/// asked.
+class Bench {
+ public:
+  Bench() : runtime_({false, false, {}}) {
+    KernelRegistry& registry = runtime_.registry();
+    for (int i = 0; i < candidates - 2; ++i) {  // two more are the library's own
+      const std::string name = "nothing_" + std::to_string(i);
+      const bool last = i == candidates - 3;
+      registry.register_kernel(make_kernel(FunctionKernel{
+          OpId::matmul, name, DeviceType::cpu,
+          [last](const Problem&, const DeviceProfile&) { return last ? Verdict::yes() : Verdict::no("not this one"); },
+          [](const Problem&, const RunArguments&) { return Status(); }}));
+    }
+    registry.get_or_create_selector({})->register_rule(
+        OpId::matmul, [](const Problem& problem, const DeviceProfile&) { return problem.inputs[0].shape[0] > 0; },
+        "nothing_5", 1, "bench rule");
+    KernelPolicy policy;
+    policy.set("add", "reference");
+    policy.workspace_limit_bytes = 1 << 30;
+    runtime_.dispatcher().set_policy(policy);
+    runtime_.dispatcher().set_precision_hook([](const Problem&) { return std::optional(DataType::bfloat16); });
+    for (std::int64_t i = 0; i < 64; ++i) {
+      products_.push_back(std::make_unique<Product>(1 + i % 8, 16 + 16 * (i / 8), 64));
+    }
+  }
+
+  double lookup() {
+    using Function = void (*)();
+    OpDispatcher<Function> table;
+    table.register_all([] {});
+    return ns_per_call([&](std::uint64_t calls) {
+      for (std::uint64_t i = 0; i < calls; ++i) {
+        DeviceType type = DeviceType::cpu;
+        asm volatile("" : "+r"(type));
+        keep(table.lookup(type));
+      }
+    });
+  }
+
+  double lru_hit() {
+    LRUCache<std::uint64_t, int> cache(128);
+    for (std::uint64_t key = 0; key < 64; ++key) cache.put(key, 1);
+    return ns_per_call([&](std::uint64_t calls) {
+      for (std::uint64_t i = 0; i < calls; ++i) keep(cache.get(i % 64));
+    });
+  }
+
+  std::function<void(std::uint64_t)> decide_block(std::size_t problems) {
+    return [this, problems](std::uint64_t calls) {
+      Dispatcher& dispatcher = runtime_.dispatcher();
+      std::vector<Call> rotation;
+      for (std::size_t i = 0; i < problems; ++i) rotation.push_back(products_[i]->call());
+      for (std::uint64_t i = 0, at = 0; i < calls; ++i) {
+        keep(dispatcher.decide(rotation[at]));
+        if (++at == problems) at = 0;  // a division would cost as much as half a decision
+      }
+    };
+  }
+
+  std::function<void(std::uint64_t)> dispatch_block() {
+    return [this](std::uint64_t calls) {
+      const Call call = products_[0]->call();
+      for (std::uint64_t i = 0; i < calls; ++i) runtime_.dispatcher().dispatch(call);
+    };
+  }
+
+  double cold(bool with_plan_cached) {
+    std::int64_t fresh = 1;
+    return ns_per_call(
+        [&](std::uint64_t calls) {
+          for (std::uint64_t i = 0; i < calls; ++i) {
+            if (with_plan_cached) {
+              runtime_.registry().invalidate();  // the plan is known, the decision is not
+              keep(runtime_.dispatcher().decide(products_[0]->call()));
+            } else {
+              const Product product(1, 1, ++fresh);
+              keep(runtime_.dispatcher().decide(product.call()));
+            }
+          }
+        },
+        7);
+  }
+
+  Runtime& runtime() { return runtime_; }
+
+ private:
+  Runtime runtime_;
+  std::vector<std::unique_ptr<Product>> products_;
+};
+
+struct Row {
+  std::string what;
+  double ns;
+  std::string bound;
+};
+
+void print(const std::vector<Row>& rows, const std::optional<TorchFigures>& torch, const std::string& why) {
+  Table table({"what", "ns", "of torch", "of torch autocast", "bound"});
+  for (const Row& row : rows) {
+    table.add({row.what, number(row.ns), torch ? number(row.ns / torch->plain, 3) : "-",
+               torch ? number(row.ns / torch->autocast, 3) : "-", row.bound});
+  }
+  std::printf("\n");
+  table.print();
+  if (!torch) std::printf("PyTorch: not measured: %s\n", why.c_str());
+}
+
+int run() {
+  Bench bench;
+  std::vector<Row> rows;
+  rows.push_back({"OpDispatcher::lookup", bench.lookup(), ""});
+  rows.push_back({"LRUCache hit", bench.lru_hit(), ""});
+  const double one = ns_per_call(bench.decide_block(1));
+  rows.push_back({"warm decision, 1 problem, 1 thread", one, "<= 0.2 of torch, goal 0.125"});
+  rows.push_back({"warm decision, 64 problems, 1 thread", ns_per_call(bench.decide_block(64)), "<= 0.2 of torch"});
+  const double alone = ns_per_call_threads(1, [&](int) { return bench.decide_block(64); });
+  const double both = ns_per_call_threads(2, [&](int) { return bench.decide_block(64); });
+  rows.push_back(
+      {"  64 problems, 2 threads, per thread", both, "together " + number(2 * alone / both, 2) + "x, >= 1.9x"});
+  const double quiet = ns_per_call(bench.dispatch_block());
+  rows.push_back({"warm dispatch of a kernel that does nothing", quiet, ""});
+  bench.runtime().dispatcher().enable_logging();
+  const double logged = ns_per_call(bench.dispatch_block());
+  bench.runtime().dispatcher().disable_logging();
+  rows.push_back({"  the same with logging", logged, "adds " + number(logged - quiet) + ", <= 60 ns"});
+  rows.push_back({"cold decision, 8 candidates, plan known", bench.cold(true), "<= 10000 ns"});
+  rows.push_back({"cold decision, 8 candidates, new problem", bench.cold(false), "<= 10000 ns"});
+
+  std::string why;
+  const auto torch = measure_torch(why);
+  if (torch) {
+    rows.push_back({"PyTorch " + torch->version + ", op that does nothing", torch->plain, ""});
+    rows.push_back({"  through autocast", torch->autocast, ""});
+    rows.push_back({"  in inference mode", torch->inference, ""});
+  }
+  print(rows, torch, why);
+  return 0;
+}
+
+}  // namespace
+}  // namespace xpuruntime::bench
+
+int main() {
+  try {
+    return xpuruntime::bench::run();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "dispatch_bench: %s\n", error.what());
+    return 1;
+  }
+}

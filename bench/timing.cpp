@@ -1,0 +1,90 @@
+#include "timing.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+namespace xpuruntime::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double nanoseconds(Clock::duration duration) { return std::chrono::duration<double, std::nano>(duration).count(); }
+
+std::uint64_t calls_for(const std::function<void(std::uint64_t)>& block, double target_ns) {
+  std::uint64_t calls = 1;
+  for (;;) {
+    const auto start = Clock::now();
+    block(calls);
+    const double elapsed = nanoseconds(Clock::now() - start);
+    if (elapsed >= target_ns / 2) {
+      return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(calls) * target_ns / elapsed));
+    }
+    calls *= 2;
+  }
+}
+
+}  // namespace
+
+double ns_per_call(const std::function<void(std::uint64_t)>& block, int rounds) {
+  const std::uint64_t calls = calls_for(block, 2e6);
+  std::vector<double> times;
+  for (int i = 0; i < rounds; ++i) {
+    const auto start = Clock::now();
+    block(calls);
+    times.push_back(nanoseconds(Clock::now() - start) / static_cast<double>(calls));
+  }
+  std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
+  return times[static_cast<std::size_t>(rounds / 2)];
+}
+
+double ns_per_call_threads(int threads, const std::function<std::function<void(std::uint64_t)>(int)>& make_block) {
+  constexpr std::uint64_t calls = 2'000'000;
+  std::vector<double> totals;
+  for (int round = 0; round < 11; ++round) {
+    std::atomic<int> ready{0};
+    std::atomic<bool> go{false};
+    std::vector<std::thread> workers;
+    for (int i = 0; i < threads; ++i) {
+      workers.emplace_back([&, i] {
+        const auto block = make_block(i);
+        block(1000);
+        ++ready;
+        while (!go.load(std::memory_order_acquire)) {
+        }
+        block(calls);
+      });
+    }
+    while (ready.load() != threads) std::this_thread::yield();
+    const auto start = Clock::now();
+    go.store(true, std::memory_order_release);
+    for (auto& worker : workers) worker.join();
+    totals.push_back(nanoseconds(Clock::now() - start) / static_cast<double>(calls));
+  }
+  std::nth_element(totals.begin(), totals.begin() + 5, totals.end());
+  return totals[5];
+}
+
+void Table::print() const {
+  std::vector<std::size_t> widths(rows_.front().size(), 0);
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const int width = static_cast<int>(widths[i]);
+      std::printf(i == 0 ? "%-*s" : "  %*s", width, row[i].c_str());
+    }
+    std::printf("\n");
+  }
+}
+
+std::string number(double value, int decimals) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
+}  // namespace xpuruntime::bench

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace xpuruntime::bench {
+
+/// Keeps the compiler from dropping a value.
+template <class T>
+inline void keep(const T& value) {
+  asm volatile("" : : "g"(&value) : "memory");
+}
+
+/// Nanoseconds per call: the median over `rounds` blocks, each long enough (about 2 ms) for the clock not to matter.
+/// `block(n)` makes n calls.
+double ns_per_call(const std::function<void(std::uint64_t)>& block, int rounds = 31);
+
+/// The same on `threads` threads at once: nanoseconds per call of one of them, over all.
+double ns_per_call_threads(int threads, const std::function<std::function<void(std::uint64_t)>(int)>& make_block);
+
+/// A table printed with aligned columns.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void print() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+std::string number(double value, int decimals = 1);
+
+}  // namespace xpuruntime::bench

@@ -1,0 +1,29 @@
+#include "xpuruntime/registry/backend.h"
+
+#include "backends/cuda/driver.h"
+#include "backends/cuda/table.h"
+#include "xpuruntime/device/current.h"
+
+namespace xpuruntime {
+namespace {
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend() {
+    if (!driver_->devices().empty()) set_activation(DeviceType::nvidia, cuda::activate);
+  }
+
+  std::string_view name() const override { return "cuda"; }
+  DeviceType device_type() const override { return DeviceType::nvidia; }
+  std::shared_ptr<DeviceDriver> driver() override { return driver_; }
+  std::span<const KernelSpec> kernels() const override { return cuda::kernel_table(); }
+
+ private:
+  std::shared_ptr<DeviceDriver> driver_ = std::make_shared<cuda::CudaDriver>();
+};
+
+}  // namespace
+
+XRT_EXPORT_BACKEND(CudaBackend)
+
+}  // namespace xpuruntime

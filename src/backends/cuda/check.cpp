@@ -1,0 +1,57 @@
+#include "backends/cuda/check.h"
+
+namespace xpuruntime::cuda {
+namespace {
+
+ErrorCode code_of(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::device_error;
+}
+
+std::string_view advice_for(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return "free memory on the device or use smaller tensors";
+    case cudaErrorInvalidDevice:
+      return "`xrt devices` lists those that are here";
+    case cudaErrorNoKernelImageForDevice:
+      return "build the backend for this device's compute capability";
+    default:
+      return "run the program under compute-sanitizer to find the cause";
+  }
+}
+
+std::string text_of(cudaError_t error, std::string_view what) {
+  std::string text(what);
+  text += ": ";
+  text += cudaGetErrorString(error);
+  text += "; ";
+  text += advice_for(error);
+  return text;
+}
+
+}  // namespace
+
+Status to_status(cudaError_t error, std::string_view what) {
+  if (error == cudaSuccess) return {};
+  cudaGetLastError();
+  return Status(code_of(error), "[cuda] " + text_of(error, what));
+}
+
+void check(cudaError_t error, std::string_view function, std::string_view what) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError();
+  fail(code_of(error), function, text_of(error, what));
+}
+
+ScopedDevice::ScopedDevice(int index) noexcept {
+  error_ = cudaGetDevice(&previous_);
+  if (error_ != cudaSuccess || previous_ == index) return;
+  error_ = cudaSetDevice(index);
+  changed_ = error_ == cudaSuccess;
+}
+
+ScopedDevice::~ScopedDevice() {
+  if (changed_) cudaSetDevice(previous_);
+}
+
+}  // namespace xpuruntime::cuda

@@ -1,0 +1,17 @@
+# cuBLASLt numbers its tiles, stages and cluster shapes; plan tokens name them ("64x32"). The names are read off the
+# enumerators of the header that the backend is built with.
+function(write_cublaslt_names header output)
+  set(text "// Made by cublaslt_names.cmake from the enumerators of cublasLt.h.\n")
+  foreach(kind MATMUL_TILE MATMUL_STAGES CLUSTER_SHAPE)
+    string(TOLOWER ${kind} array)
+    string(APPEND text "constexpr Name ${array}[] = {\n")
+    file(STRINGS ${header} lines REGEX "^ *CUBLASLT_${kind}_[0-9A-Zx]+ = [0-9]+,")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^ *CUBLASLT_${kind}_([0-9A-Zx]+) = ([0-9]+),.*" "    {\\2, \"\\1\"},\n" row "${line}")
+      string(TOLOWER "${row}" row)
+      string(APPEND text "${row}")
+    endforeach()
+    string(APPEND text "};\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${output} CONTENT "${text}" @ONLY)
+endfunction()

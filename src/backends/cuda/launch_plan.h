@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "backends/cuda/check.h"
+#include "backends/cuda/launch.h"
+#include "xpuruntime/registry/kernel.h"
+
+namespace xpuruntime::cuda {
+
+inline cudaStream_t native_stream(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
+
+/// A plan that is one launch of our own: all its choices are in the parameters, which the launch copies, so it may go
+/// while its work is still queued.
+template <class Launch>
+class LaunchPlan final : public Plan {
+ public:
+  LaunchPlan(const char* name, Device device, const Launch& parameters, std::string token = {})
+      : name_(name), device_(device.index), parameters_(parameters), token_(std::move(token)) {}
+
+  Status run(const RunArguments& arguments) const override {
+    Pointers pointers;
+    for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
+      pointers.inputs[i] = arguments.inputs[i]->as<std::byte>();
+    }
+    pointers.output = arguments.outputs[0]->as<std::byte>();
+    const ScopedDevice scope(device_);
+    if (scope.error() != cudaSuccess) return to_status(scope.error(), name_);
+    return to_status(launch(parameters_, pointers, native_stream(arguments.stream)), name_);
+  }
+
+  std::string token() const override { return token_; }
+
+ private:
+  const char* name_;
+  int device_;
+  Launch parameters_;
+  std::string token_;
+};
+
+}  // namespace xpuruntime::cuda

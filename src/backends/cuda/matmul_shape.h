@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+
+namespace xpuruntime {
+struct Problem;
+}
+
+namespace xpuruntime::cuda {
+
+inline constexpr int max_batch_dims = 6;
+
+/// How one operand is walked, in elements. An extent that is broadcast has stride 0.
+struct MatrixStrides {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  std::int64_t batch[max_batch_dims] = {};
+};
+
+/// c[m,n] = sum over k of a[m,k] * b[k,n], for each batch index. Transposes, vectors and broadcasting have become
+/// strides, and batch dims that one stride can walk are one. Plain data: it is also a kernel parameter.
+struct MatmulShape {
+  std::int64_t m = 1;
+  std::int64_t n = 1;
+  std::int64_t k = 1;
+  int batch_dims = 0;
+  std::int64_t batch_extent[max_batch_dims] = {};
+  std::int64_t batch_count = 1;
+  MatrixStrides a = {};
+  MatrixStrides b = {};
+  MatrixStrides c = {};
+};
+
+MatmulShape matmul_shape(const Problem& problem);
+
+}  // namespace xpuruntime::cuda

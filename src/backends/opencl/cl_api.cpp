@@ -1,0 +1,79 @@
+#include "backends/opencl/cl_api.h"
+
+namespace xpuruntime::opencl {
+namespace {
+
+struct NamedCode {
+  cl_int code;
+  std::string_view name;
+};
+
+constexpr NamedCode named_codes[] = {
+    {-1, "CL_DEVICE_NOT_FOUND"},
+    {-2, "CL_DEVICE_NOT_AVAILABLE"},
+    {-3, "CL_COMPILER_NOT_AVAILABLE"},
+    {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+    {-5, "CL_OUT_OF_RESOURCES"},
+    {-6, "CL_OUT_OF_HOST_MEMORY"},
+    {-7, "CL_PROFILING_INFO_NOT_AVAILABLE"},
+    {-11, "CL_BUILD_PROGRAM_FAILURE"},
+    {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
+    {-30, "CL_INVALID_VALUE"},
+    {-33, "CL_INVALID_DEVICE"},
+    {-34, "CL_INVALID_CONTEXT"},
+    {-36, "CL_INVALID_COMMAND_QUEUE"},
+    {-38, "CL_INVALID_MEM_OBJECT"},
+    {-43, "CL_INVALID_BUILD_OPTIONS"},
+    {-44, "CL_INVALID_PROGRAM"},
+    {-45, "CL_INVALID_PROGRAM_EXECUTABLE"},
+    {-46, "CL_INVALID_KERNEL_NAME"},
+    {-48, "CL_INVALID_KERNEL"},
+    {-49, "CL_INVALID_ARG_INDEX"},
+    {-50, "CL_INVALID_ARG_VALUE"},
+    {-51, "CL_INVALID_ARG_SIZE"},
+    {-52, "CL_INVALID_KERNEL_ARGS"},
+    {-54, "CL_INVALID_WORK_GROUP_SIZE"},
+    {-55, "CL_INVALID_WORK_ITEM_SIZE"},
+    {-58, "CL_INVALID_EVENT"},
+    {-59, "CL_INVALID_OPERATION"},
+    {-61, "CL_INVALID_BUFFER_SIZE"},
+    {-63, "CL_INVALID_GLOBAL_WORK_SIZE"},
+    {-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
+};
+
+std::string describe(cl_int code, std::string_view call) {
+  const std::string_view advice = error_code_of(code) == ErrorCode::out_of_memory
+                                      ? "free device memory or make the problem smaller"
+                                      : "check the arguments, and the device with clinfo";
+  return std::string(call) + " gave " + error_name(code) + ": " + std::string(advice);
+}
+
+}  // namespace
+
+std::string error_name(cl_int code) {
+  for (const NamedCode& named : named_codes)
+    if (named.code == code) return std::string(named.name) + " (" + std::to_string(code) + ")";
+  return "error " + std::to_string(code);
+}
+
+ErrorCode error_code_of(cl_int code) {
+  switch (code) {
+    case CL_MEM_OBJECT_ALLOCATION_FAILURE:
+    case CL_OUT_OF_HOST_MEMORY:
+    case CL_INVALID_BUFFER_SIZE:
+      return ErrorCode::out_of_memory;
+    default:
+      return ErrorCode::device_error;
+  }
+}
+
+Status to_status(cl_int code, std::string_view call) {
+  if (code == CL_SUCCESS) return {};
+  return {error_code_of(code), describe(code, call)};
+}
+
+void check(cl_int code, std::string_view function, std::string_view call) {
+  if (code != CL_SUCCESS) fail(error_code_of(code), function, describe(code, call));
+}
+
+}  // namespace xpuruntime::opencl

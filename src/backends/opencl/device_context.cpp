@@ -1,0 +1,73 @@
+#include "backends/opencl/device_context.h"
+
+#include "backends/opencl/kernel_sources.h"
+
+namespace xpuruntime::opencl {
+namespace {
+
+constexpr std::size_t shown_log_lines = 8;
+
+std::string build_log(cl_program program, cl_device_id device) {
+  std::size_t bytes = 0;
+  if (clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes) != CL_SUCCESS) return {};
+  std::string log(bytes, '\0');
+  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, bytes, log.data(), nullptr);
+  return log.substr(0, log.find('\0'));
+}
+
+std::string first_lines(const std::string& text) {
+  std::size_t end = 0;
+  for (std::size_t line = 0; line < shown_log_lines && end != std::string::npos; ++line)
+    end = text.find('\n', end == 0 ? 0 : end + 1);
+  return text.substr(0, end);
+}
+
+Program build(cl_context context, cl_device_id device, std::string_view source, const std::string& options) {
+  const char* texts[] = {common_cl, source.data()};
+  const std::size_t sizes[] = {std::string_view(common_cl).size(), source.size()};
+  cl_int code = CL_SUCCESS;
+  Program program(clCreateProgramWithSource(context, 2, texts, sizes, &code));
+  check(code, "opencl::build", "clCreateProgramWithSource");
+  code = clBuildProgram(program.get(), 1, &device, options.c_str(), nullptr, nullptr);
+  if (code == CL_SUCCESS) return program;
+  fail(ErrorCode::device_error, "opencl::build",
+       "clBuildProgram gave " + error_name(code) + " with options '" + options + "':\n" +
+           first_lines(build_log(program.get(), device)) +
+           "\nupdate the OpenCL driver, or choose a kernel of another backend");
+}
+
+}  // namespace
+
+void DeviceContext::open() {
+  cl_int code = CL_SUCCESS;
+  Context context(clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &code));
+  check(code, "opencl::open", "clCreateContext");
+  Queue queue(clCreateCommandQueue(context.get(), device_, CL_QUEUE_PROFILING_ENABLE, &code));
+  check(code, "opencl::open", "clCreateCommandQueue");
+  context_ = std::move(context);
+  queue_ = std::move(queue);
+}
+
+cl_context DeviceContext::context() {
+  std::call_once(opened_, [this] { open(); });
+  return context_.get();
+}
+
+cl_command_queue DeviceContext::queue() {
+  std::call_once(opened_, [this] { open(); });
+  return queue_.get();
+}
+
+Queue DeviceContext::make_queue() {
+  cl_int code = CL_SUCCESS;
+  Queue queue(clCreateCommandQueue(context(), device_, CL_QUEUE_PROFILING_ENABLE, &code));
+  check(code, "opencl::create_stream", "clCreateCommandQueue");
+  return queue;
+}
+
+std::shared_ptr<Program> DeviceContext::program(std::string_view source, const std::string& options) {
+  return programs_.get_or_make(options + '\n' + std::string(source),
+                               [&] { return build(context(), device_, source, options); });
+}
+
+}  // namespace xpuruntime::opencl

@@ -1,0 +1,115 @@
+#include "backends/opencl/driver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/opencl/profile.h"
+
+namespace xpuruntime::opencl {
+namespace {
+
+/// When the work before the event was done, in the device's nanoseconds; 0 if the driver cannot tell.
+cl_ulong finished_at(cl_event event) {
+  cl_ulong time = 0;
+  const cl_int code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(time), &time, nullptr);
+  return code == CL_SUCCESS ? time : 0;
+}
+
+cl_event handle_of(Event event) { return static_cast<cl_event>(event.handle); }
+
+}  // namespace
+
+OpenClDriver::OpenClDriver(Discovery found) : found_(std::move(found)) {
+  for (cl_device_id device : found_.devices) contexts_.push_back(std::make_unique<DeviceContext>(device));
+}
+
+void* OpenClDriver::allocate(int index, std::size_t bytes) {
+  DeviceContext& device = context(index);
+  // Some drivers take any size here and fail at the first launch instead.
+  const std::uint64_t largest = device_value<cl_ulong>(device.device(), CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  if (largest != 0 && bytes > largest)
+    fail(ErrorCode::out_of_memory, "OpenClDriver::allocate",
+         std::to_string(bytes) + " bytes are more than the " + std::to_string(largest) +
+             " that the device gives at once: use smaller tensors");
+  cl_int code = CL_SUCCESS;
+  // OpenCL has no buffers of no bytes.
+  cl_mem memory = clCreateBuffer(device.context(), CL_MEM_READ_WRITE, std::max<std::size_t>(bytes, 1), nullptr, &code);
+  check(code, "OpenClDriver::allocate", "clCreateBuffer of " + std::to_string(bytes) + " bytes");
+  return memory;
+}
+
+void OpenClDriver::deallocate(int, void* memory) noexcept {
+  if (memory) clReleaseMemObject(static_cast<cl_mem>(memory));
+}
+
+Status OpenClDriver::copy_from_host(int index, void* memory, std::size_t byte_offset, const void* host,
+                                    std::size_t bytes, Stream stream) {
+  if (bytes == 0) return {};
+  return to_status(clEnqueueWriteBuffer(queue_of(index, stream), static_cast<cl_mem>(memory), CL_TRUE, byte_offset,
+                                        bytes, host, 0, nullptr, nullptr),
+                   "clEnqueueWriteBuffer");
+}
+
+Status OpenClDriver::copy_to_host(int index, void* host, const void* memory, std::size_t byte_offset, std::size_t bytes,
+                                  Stream stream) {
+  if (bytes == 0) return {};
+  cl_mem source = static_cast<cl_mem>(const_cast<void*>(memory));
+  return to_status(
+      clEnqueueReadBuffer(queue_of(index, stream), source, CL_TRUE, byte_offset, bytes, host, 0, nullptr, nullptr),
+      "clEnqueueReadBuffer");
+}
+
+Stream OpenClDriver::create_stream(int index) { return {context(index).make_queue().release()}; }
+
+void OpenClDriver::destroy_stream(int, Stream stream) noexcept {
+  if (stream.handle) clReleaseCommandQueue(static_cast<cl_command_queue>(stream.handle));
+}
+
+Status OpenClDriver::synchronize(int index, Stream stream) {
+  return to_status(clFinish(queue_of(index, stream)), "clFinish");
+}
+
+// OpenCL makes events by recording them: until then there is none, and waiting for none is done at once.
+Event OpenClDriver::create_event(int) { return {}; }
+
+void OpenClDriver::destroy_event(int, Event event) noexcept {
+  if (event.handle) clReleaseEvent(handle_of(event));
+}
+
+Status OpenClDriver::record_event(int index, Event& event, Stream stream) {
+  cl_command_queue queue = queue_of(index, stream);
+  cl_event marker = nullptr;
+  const cl_int code = clEnqueueMarkerWithWaitList(queue, 0, nullptr, &marker);
+  if (code != CL_SUCCESS) return to_status(code, "clEnqueueMarkerWithWaitList");
+  destroy_event(index, std::exchange(event, Event{marker}));
+  // Without this a queue may keep the marker to itself, and event_done would never come true.
+  return to_status(clFlush(queue), "clFlush");
+}
+
+Status OpenClDriver::wait_event(int, Event event) {
+  if (!event.handle) return {};
+  cl_event handle = handle_of(event);
+  return to_status(clWaitForEvents(1, &handle), "clWaitForEvents");
+}
+
+bool OpenClDriver::event_done(int, Event event) {
+  if (!event.handle) return true;
+  cl_int state = CL_QUEUED;
+  const cl_int code =
+      clGetEventInfo(handle_of(event), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, nullptr);
+  return code != CL_SUCCESS || state <= CL_COMPLETE;  // negative: it failed, and wait_event says how
+}
+
+double OpenClDriver::elapsed_us(int, Event from, Event to) {
+  if (!from.handle || !to.handle) return -1;
+  const cl_ulong start = finished_at(handle_of(from));
+  const cl_ulong end = finished_at(handle_of(to));
+  if (start == 0 || end < start) return -1;
+  return static_cast<double>(end - start) / 1000.0;
+}
+
+cl_command_queue OpenClDriver::queue_of(int index, Stream stream) {
+  return stream.handle ? static_cast<cl_command_queue>(stream.handle) : context(index).queue();
+}
+
+}  // namespace xpuruntime::opencl

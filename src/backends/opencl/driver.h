@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/opencl/device_context.h"
+#include "backends/opencl/discovery.h"
+#include "xpuruntime/device/driver.h"
+
+namespace xpuruntime::opencl {
+
+/// All OpenCL devices of all platforms. Memory is a `cl_mem`, a stream a `cl_command_queue`, an event a `cl_event`.
+class OpenClDriver final : public DeviceDriver {
+ public:
+  OpenClDriver() : OpenClDriver(discover()) {}
+  explicit OpenClDriver(Discovery found);
+
+  DeviceType type() const override { return DeviceType::opencl; }
+  const std::vector<DeviceProfile>& devices() const override { return found_.profiles; }
+  std::string why_absent() const override { return found_.why_absent; }
+
+  void* allocate(int index, std::size_t bytes) override;
+  void deallocate(int index, void* memory) noexcept override;
+  Status copy_from_host(int index, void* memory, std::size_t byte_offset, const void* host, std::size_t bytes,
+                        Stream stream) override;
+  Status copy_to_host(int index, void* host, const void* memory, std::size_t byte_offset, std::size_t bytes,
+                      Stream stream) override;
+
+  Stream create_stream(int index) override;
+  void destroy_stream(int index, Stream stream) noexcept override;
+  Status synchronize(int index, Stream stream) override;
+
+  Event create_event(int index) override;
+  void destroy_event(int index, Event event) noexcept override;
+  Status record_event(int index, Event& event, Stream stream) override;
+  Status wait_event(int index, Event event) override;
+  bool event_done(int index, Event event) override;
+  double elapsed_us(int index, Event from, Event to) override;
+  bool asynchronous() const override { return true; }
+
+  /// For this backend's kernels.
+  DeviceContext& context(int index) { return *contexts_[static_cast<std::size_t>(index)]; }
+
+ private:
+  cl_command_queue queue_of(int index, Stream stream);
+
+  Discovery found_;
+  std::vector<std::unique_ptr<DeviceContext>> contexts_;
+};
+
+}  // namespace xpuruntime::opencl

@@ -1,0 +1,3 @@
+#include "backends/opencl/backend.h"
+
+XRT_EXPORT_BACKEND(xpuruntime::opencl::OpenClBackend)

@@ -1,0 +1,123 @@
+#include "backends/opencl/profile.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace xpuruntime::opencl {
+namespace {
+
+// From vendors' extensions; not every header has them.
+constexpr cl_device_info nv_compute_capability_major = 0x4000;
+constexpr cl_device_info nv_compute_capability_minor = 0x4001;
+constexpr cl_device_info nv_warp_size = 0x4003;
+constexpr cl_device_info amd_wavefront_width = 0x4043;
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+std::string trim(std::string text) {
+  while (!text.empty() && (text.back() == '\0' || std::isspace(static_cast<unsigned char>(text.back()))))
+    text.pop_back();
+  const std::size_t start = text.find_first_not_of(" \t\n");
+  return start == std::string::npos ? std::string() : text.substr(start);
+}
+
+void read_limits(DeviceProfile& profile, cl_device_id device) {
+  profile.compute_units = static_cast<int>(device_value<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS));
+  profile.integrated = device_value<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+  profile.global_memory_bytes = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
+  profile.local_memory_bytes = device_value<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
+  profile.cache_line_bytes = device_value<cl_uint>(device, CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE);
+  profile.max_work_group_size =
+      static_cast<std::uint32_t>(device_value<std::size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE));
+  std::vector<std::size_t> sizes(device_value<cl_uint>(device, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS));
+  if (clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizes.size() * sizeof(std::size_t), sizes.data(),
+                      nullptr) != CL_SUCCESS)
+    return;
+  for (const std::size_t size : sizes) profile.max_work_item_sizes.push_back(static_cast<std::uint32_t>(size));
+}
+
+void read_arithmetic(DeviceProfile& profile) {
+  profile.fp16 = profile.has_extension("cl_khr_fp16");
+  profile.fp64 = profile.has_extension("cl_khr_fp64");
+  profile.int8 = profile.has_extension("cl_khr_integer_dot_product");
+}
+
+void read_vendor_attributes(DeviceProfile& profile, cl_device_id device) {
+  if (profile.has_extension("cl_nv_device_attribute_query")) {
+    profile.compute_capability_major = static_cast<int>(device_value<cl_uint>(device, nv_compute_capability_major));
+    profile.compute_capability_minor = static_cast<int>(device_value<cl_uint>(device, nv_compute_capability_minor));
+    profile.sub_group_size = device_value<cl_uint>(device, nv_warp_size);
+  } else if (profile.has_extension("cl_amd_device_attribute_query")) {
+    profile.sub_group_size = device_value<cl_uint>(device, amd_wavefront_width);
+  }
+}
+
+}  // namespace
+
+std::string vendor_name(std::string_view platform_name, std::string_view device_vendor, bool is_cpu) {
+  if (is_cpu && platform_name.find("Portable Computing Language") != std::string_view::npos) return "pocl";
+  struct Spelling {
+    std::string_view part;
+    std::string_view vendor;
+  };
+  constexpr Spelling spellings[] = {
+      {"nvidia", "nvidia"}, {"intel", "intel"},       {"advanced micro", "amd"},      {"amd", "amd"},
+      {"apple", "apple"},   {"qualcomm", "qualcomm"}, {"imagination", "imagination"}, {"mesa", "mesa"},
+      {"arm", "arm"}};
+  const std::string vendor = lower(device_vendor);
+  for (const Spelling& spelling : spellings)
+    if (vendor.find(spelling.part) != std::string::npos) return std::string(spelling.vendor);
+  const std::vector<std::string> words = split_words(vendor);
+  return words.empty() ? "unknown" : words.front();
+}
+
+std::vector<std::string> split_words(std::string_view text) {
+  std::vector<std::string> words;
+  while (true) {
+    const std::size_t start = text.find_first_not_of(' ');
+    if (start == std::string_view::npos) return words;
+    const std::size_t end = std::min(text.find(' ', start), text.size());
+    words.emplace_back(text.substr(start, end - start));
+    text.remove_prefix(end);
+  }
+}
+
+std::string device_text(cl_device_id device, cl_device_info what) {
+  std::size_t bytes = 0;
+  if (clGetDeviceInfo(device, what, 0, nullptr, &bytes) != CL_SUCCESS) return {};
+  std::string text(bytes, '\0');
+  if (clGetDeviceInfo(device, what, bytes, text.data(), nullptr) != CL_SUCCESS) return {};
+  return trim(std::move(text));
+}
+
+std::string platform_text(cl_platform_id platform, cl_platform_info what) {
+  std::size_t bytes = 0;
+  if (clGetPlatformInfo(platform, what, 0, nullptr, &bytes) != CL_SUCCESS) return {};
+  std::string text(bytes, '\0');
+  if (clGetPlatformInfo(platform, what, bytes, text.data(), nullptr) != CL_SUCCESS) return {};
+  return trim(std::move(text));
+}
+
+DeviceProfile read_profile(cl_platform_id platform, cl_device_id device) {
+  const bool is_cpu = (device_value<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+  DeviceProfile profile;
+  profile.type = DeviceType::opencl;
+  profile.vendor =
+      vendor_name(platform_text(platform, CL_PLATFORM_NAME), device_text(device, CL_DEVICE_VENDOR), is_cpu);
+  profile.name = device_text(device, CL_DEVICE_NAME);
+  profile.driver_version = device_text(device, CL_DRIVER_VERSION);
+  profile.library_versions["opencl"] = device_text(device, CL_DEVICE_VERSION);
+  profile.extensions = split_words(device_text(device, CL_DEVICE_EXTENSIONS));
+  read_limits(profile, device);
+  read_arithmetic(profile);
+  read_vendor_attributes(profile, device);
+  // OpenCL tells of one cache without its level: the one next to memory.
+  (is_cpu ? profile.l3_bytes : profile.l2_bytes) = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+  return profile;
+}
+
+}  // namespace xpuruntime::opencl

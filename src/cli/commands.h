@@ -1,0 +1,17 @@
+#pragma once
+
+#include "cli/context.h"
+
+namespace xpuruntime::cli {
+
+// One function per command, in the file of its name: each adds the command to the parser, which then sets
+// `context.command`.
+void add_devices(CLI::App& app, Context& context);
+void add_profile(CLI::App& app, Context& context);
+void add_kernels(CLI::App& app, Context& context);
+void add_explain(CLI::App& app, Context& context);
+void add_run(CLI::App& app, Context& context);
+void add_trace(CLI::App& app, Context& context);
+void add_completion(CLI::App& app, Context& context);
+
+}  // namespace xpuruntime::cli

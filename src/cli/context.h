@@ -1,0 +1,61 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/colour.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::cli {
+
+// How the process ends; docs/cli.md.
+inline constexpr int exit_fine = 0;
+inline constexpr int exit_no = 1;           // a check failed, a refusal, nothing can run it
+inline constexpr int exit_wrong_usage = 2;  // names, texts, files or options that cannot be right
+
+/// What a command says on stdout, and how the process ends.
+struct Answer {
+  std::string text = {};
+  int exit_code = exit_fine;
+};
+
+/// What all commands share: the options before and after the command's name, and the runtime.
+struct Context {
+  std::string device_text = {};
+  std::vector<std::string> plugins = {};
+  bool json = false;
+  Painter paint = Painter::for_stdout();
+  std::function<Answer()> command = {};  // set by the parser
+
+  /// The process's runtime with the plugins of the command line, opened on the first call.
+  Runtime& runtime();
+  /// The device that --device names, if it was given.
+  std::optional<Device> given_device() const;
+  /// Reads a problem. Opens the runtime first: a plugin may bring ops of its own.
+  Problem problem(const std::string& text);
+  /// A line on stderr: stdout holds only the answer.
+  void note(std::string_view message) const;
+
+ private:
+  bool plugins_loaded_ = false;
+};
+
+/// --policy and --force, as explain, run and trace take them.
+struct PolicyOptions {
+  std::string file = {};
+  std::string forced = {};
+
+  void add_file_to(CLI::App& command);
+  void add_force_to(CLI::App& command);
+  /// The policy for problems of one op.
+  KernelPolicy policy(OpId op) const;
+};
+
+/// A command with its help, an example for the help's end, and --json.
+CLI::App& add_command(CLI::App& app, Context& context, const std::string& name, const std::string& description,
+                      const std::string& example);
+
+}  // namespace xpuruntime::cli

@@ -1,0 +1,93 @@
+#include "cli/commands.h"
+#include "xpuruntime/precision/precision.h"
+#include "xpuruntime/select/select.h"
+
+namespace xpuruntime::cli {
+namespace {
+
+struct Options {
+  std::string problem = {};
+  std::string profile = {};
+  PolicyOptions policy = {};
+};
+
+bool has_kernels(const KernelRegistry& registry, DeviceType type) {
+  for (const OpId op : registry.registered_ops()) {
+    if (!registry.kernels(op, type).empty()) return true;
+  }
+  return false;
+}
+
+// The policy's limits stand where the problem has none, as they do when a call is dispatched.
+void apply_limits(Problem& problem, const KernelPolicy& policy) {
+  const Limits limits = policy.limits();
+  if (!problem.limits.workspace_bytes) problem.limits.workspace_bytes = limits.workspace_bytes;
+  problem.limits.deterministic = problem.limits.deterministic || limits.deterministic;
+}
+
+Problem problem_for(const DeviceProfile& profile, const std::string& text, const Context& context) {
+  const Problem problem = parse_problem(text, context.given_device().value_or(Device{profile.type, 0}));
+  if (problem.device.type == profile.type) return problem;
+  fail(ErrorCode::invalid_argument, "explain",
+       "the problem is on " + to_string(problem.device) + ", but the profile describes a device of type " +
+           std::string(to_string(profile.type)) + "; leave the device out or give the profile of a " +
+           std::string(to_string(problem.device.type)) + " device");
+}
+
+/// Asks a device that is somebody's description: nothing is prepared and nothing runs.
+Decision explain_described(Context& context, const Options& options) {
+  const KernelRegistry& registry = context.runtime().registry();
+  const DeviceProfile profile = DeviceProfile::load(options.profile);
+  Problem problem = problem_for(profile, options.problem, context);
+  const KernelPolicy policy = options.policy.policy(problem.op);
+  apply_limits(problem, policy);
+  if (!has_kernels(registry, profile.type)) {
+    const std::string type(to_string(profile.type));
+    context.note("this build has no " + type + " kernels, so there is nothing to choose from; use a build with the " +
+                 type + " backend, or open one with --plugin");
+  }
+  const KernelList kernels = registry.kernels(problem.op, profile.type);
+  Decision decision = select({problem, profile, kernels, policy, {}, builtin_rules()}).decision;
+  decision.precision = resolve_precision(problem, {{}, nullptr, policy.default_precision});
+  return decision;
+}
+
+Decision explain_here(Context& context, const Options& options) {
+  const Problem problem = context.problem(options.problem);
+  Runtime& runtime = context.runtime();
+  const KernelPolicy policy = options.policy.policy(problem.op);
+  if (const std::string why = runtime.devices().why_absent(problem.device.type); !why.empty()) {
+    fail(ErrorCode::not_supported, "explain",
+         to_string(problem.device) + " is not here: " + why + "; to ask all the same, describe it with --profile");
+  }
+  const ScopedPolicy scope(runtime.dispatcher(), policy);
+  return runtime.dispatcher().explain(problem);
+}
+
+Answer explain(Context& context, const Options& options) {
+  const Decision decision =
+      options.profile.empty() ? explain_here(context, options) : explain_described(context, options);
+  return {context.json ? decision.to_json() + "\n" : context.paint.decision(decision.to_text()),
+          decision.kernel.empty() ? exit_no : exit_fine};
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Context& context) {
+  CLI::App& command =
+      add_command(app, context, "explain", "Say which kernel would run a problem, why, and why not the others",
+                  "xrt explain \"matmul(f32[256,256], f32[256,256])\" --force reference");
+  const auto options = std::make_shared<Options>();
+  command.add_option("problem", options->problem, "Such as \"matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0\"")
+      ->type_name("PROBLEM")
+      ->required();
+  options->policy.add_file_to(command);
+  command
+      .add_option("--profile", options->profile, "Ask the device that this JSON file describes; it need not be here")
+      ->type_name("FILE");
+  options->policy.add_force_to(command);
+  command.callback(
+      [&context, options] { context.command = [&context, options] { return explain(context, *options); }; });
+}
+
+}  // namespace xpuruntime::cli

@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "xpuruntime/registry/catalogue.h"
+
+namespace xpuruntime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// One kernel name of one op on one device type.
+struct Row {
+  OpId op = OpId::matmul;
+  DeviceType type = DeviceType::cpu;
+  std::string name = {};
+  std::string summary = {};
+  bool registered = false;
+  std::string why_not = {};  // empty: it can be used here
+};
+
+// A name that is registered here may stand in no catalogue row of its own only if the registry has just learnt it.
+CatalogueEntry entry_of(OpId op, DeviceType type, std::string_view name) {
+  for (const CatalogueEntry& entry : find_in_catalogue(op, name)) {
+    if (entry.device_type == type) return entry;
+  }
+  return {};
+}
+
+std::string needs_of(const CatalogueEntry& entry) { return "needs " + std::string(entry.needs); }
+
+// What is registered comes first, in table order: that is the order of preference.
+void add_rows(std::vector<Row>& rows, Runtime& runtime, OpId op, DeviceType type) {
+  const bool device_here = runtime.devices().why_absent(type).empty();
+  std::set<std::string_view> seen;
+  const KernelList kernels = runtime.registry().kernels(op, type);
+  for (const auto& kernel : kernels) {
+    const CatalogueEntry entry = entry_of(op, type, kernel->name());
+    seen.insert(kernel->name());
+    rows.push_back(
+        {op, type, std::string(kernel->name()), std::string(entry.summary), true, device_here ? "" : needs_of(entry)});
+  }
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (entry.op != op || entry.device_type != type || seen.count(entry.name) != 0) continue;
+    rows.push_back({op, type, std::string(entry.name), std::string(entry.summary), false, needs_of(entry)});
+  }
+}
+
+std::vector<Row> collect(Runtime& runtime, const std::string& op_name) {
+  const std::vector<OpId> ops = op_name.empty() ? all_ops() : std::vector<OpId>{parse_op(op_name)};
+  std::vector<Row> rows;
+  for (const OpId op : ops) {
+    for (std::size_t type = 0; type < device_type_count; ++type) {
+      add_rows(rows, runtime, op, static_cast<DeviceType>(type));
+    }
+  }
+  return rows;
+}
+
+std::string line_of(const Row& row, std::size_t width, const Painter& paint) {
+  const std::string head = padded(std::string(to_string(row.type)), 7) + " " + padded(row.name, width) + "  ";
+  if (row.why_not.empty()) return "  " + head + paint(Colour::green, "yes") + "  " + row.summary + "\n";
+  return "  " + paint(Colour::dim, head + "no   " + row.why_not) + "\n";
+}
+
+std::string as_text(const std::vector<Row>& rows, const Painter& paint) {
+  std::size_t width = 0;
+  for (const Row& row : rows) width = std::max(width, row.name.size());
+  std::string text;
+  std::set<OpId> ops;
+  for (const Row& row : rows) {
+    if (ops.insert(row.op).second) text += paint(Colour::bold, to_string(row.op)) + "\n";
+    text += line_of(row, width, paint);
+  }
+  const auto usable = std::count_if(rows.begin(), rows.end(), [](const Row& row) { return row.why_not.empty(); });
+  return text + std::to_string(rows.size()) + " kernels for " + std::to_string(ops.size()) +
+         (ops.size() == 1 ? " op; " : " ops; ") + std::to_string(usable) + " can be used here\n";
+}
+
+std::string as_json(const std::vector<Row>& rows) {
+  Json document = {{"version", 1}, {"kernels", Json::array()}};
+  for (const Row& row : rows) {
+    document["kernels"].push_back({{"op", to_string(row.op)},
+                                   {"device_type", to_string(row.type)},
+                                   {"kernel", row.name},
+                                   {"usable", row.why_not.empty()},
+                                   {"why_not", row.why_not.empty() ? Json(nullptr) : Json(row.why_not)},
+                                   {"registered", row.registered},
+                                   {"summary", row.summary}});
+  }
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+void add_kernels(CLI::App& app, Context& context) {
+  CLI::App& command =
+      add_command(app, context, "kernels", "List the kernels of each op, best first, and which can be used here",
+                  "xrt kernels matmul");
+  const auto op = std::make_shared<std::string>();
+  command.add_option("op", *op, "Only those of this op")->type_name("OP");
+  command.callback([&context, op] {
+    context.command = [&context, op]() -> Answer {
+      const std::vector<Row> rows = collect(context.runtime(), *op);
+      return {context.json ? as_json(rows) : as_text(rows, context.paint)};
+    };
+  });
+}
+
+}  // namespace xpuruntime::cli

@@ -1,0 +1,94 @@
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+
+namespace xpuruntime::cli {
+namespace {
+
+// Errors that the caller's words or files cause are wrong usage; all others are the answer "no".
+int exit_code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::unknown_name:
+    case ErrorCode::io_error:
+    case ErrorCode::corrupt_data:
+      return exit_wrong_usage;
+    default:
+      return exit_no;
+  }
+}
+
+void add_all(CLI::App& app, Context& context) {
+  app.set_version_flag("--version", "xrt " + std::string(version()));
+  app.add_option("--device", context.device_text, "Where problems that name no device are placed (default cpu:0)")
+      ->type_name("DEVICE");
+  // One path each time: what follows is the command.
+  app.add_option("--plugin", context.plugins, "Open a backend from this shared library; may be given several times")
+      ->type_name("FILE")
+      ->expected(1)
+      ->take_all();
+  app.require_subcommand(1);
+  for (const auto add : {add_devices, add_profile, add_kernels, add_explain, add_run, add_trace, add_completion}) {
+    add(app, context);
+  }
+  app.footer("Each command has its own --help with an example. Exit codes: 0 fine, 1 the answer is no, 2 wrong usage.");
+}
+
+[[noreturn]] void refuse_command_line(const CLI::App& app, const CLI::ParseError& error) {
+  const auto rest = app.remaining();
+  if (app.get_subcommands().empty() && !rest.empty() && !rest.front().starts_with("-")) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+    fail_unknown("xrt", "command", rest.front(), std::vector<std::string_view>(names.begin(), names.end()));
+  }
+  const std::string command = app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ";
+  fail(ErrorCode::invalid_argument, "xrt", std::string(error.what()) + "; see xrt " + command + "--help");
+}
+
+Answer answer(int count, const char* const* arguments) {
+  CLI::App app("Shows which kernel runs an operation, why, and how well.", "xrt");
+  Context context;
+  add_all(app, context);
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::CallForHelp&) {
+    return {app.help()};
+  } catch (const CLI::CallForVersion& version) {
+    return {std::string(version.what()) + "\n"};
+  } catch (const CLI::ParseError& error) {
+    refuse_command_line(app, error);
+  }
+  return context.command();
+}
+
+int run(int count, const char* const* arguments) {
+  try {
+    const Answer said = answer(count, arguments);
+    return write_to_stdout(said.text) ? said.exit_code : exit_no;
+  } catch (const Error& error) {
+    // Errors of the command itself would name it twice.
+    std::string_view text = error.what();
+    if (text.starts_with("[xrt] ")) text.remove_prefix(6);
+    std::fprintf(stderr, "xrt: %.*s\n", static_cast<int>(text.size()), text.data());
+    return exit_code_of(error.code());
+  } catch (const std::bad_alloc&) {
+    std::fputs("xrt: out of host memory; use smaller shapes\n", stderr);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "xrt: %s\n", error.what());
+  } catch (...) {
+    std::fputs("xrt: something was thrown that is no std::exception; report this\n", stderr);
+  }
+  return exit_no;
+}
+
+}  // namespace
+}  // namespace xpuruntime::cli
+
+int main(int count, char** arguments) {
+  // A reader that goes away (xrt kernels | head -1) shows as an error of the write, not as our death.
+  std::signal(SIGPIPE, SIG_IGN);
+  return xpuruntime::cli::run(count, arguments);
+}

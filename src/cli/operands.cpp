@@ -1,0 +1,147 @@
+#include "cli/operands.h"
+
+#include <algorithm>
+
+#include "cli/elements.h"
+#include "xpuruntime/device/current.h"
+
+namespace xpuruntime::cli {
+namespace {
+
+/// SplitMix64: four lines, and the same numbers under every standard library.
+class RandomNumbers {
+ public:
+  explicit RandomNumbers(std::uint64_t seed) : state_(seed) {}
+
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  /// Uniform in [-1, 1).
+  double real() { return static_cast<double>(next() >> 11) * 0x1p-52 - 1.0; }
+  /// Uniform in [from, to].
+  double integer(std::int64_t from, std::int64_t to) {
+    return static_cast<double>(from + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(to - from + 1)));
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// The integers an input may hold.
+struct Range {
+  std::int64_t from = -4;
+  std::int64_t to = 4;
+};
+
+Range range_of(const Problem& problem, DataType dtype) {
+  if (dtype == DataType::boolean) return {0, 1};
+  const OpCategory category = op_info(problem.op).category;
+  if (category == OpCategory::lookup || category == OpCategory::loss) {
+    // Integers are indices there: every extent of every float input bounds them, so one of them is the right bound.
+    std::int64_t bound = 1 << 16;
+    for (const TensorSpec& spec : problem.inputs) {
+      if (!is_floating(spec.dtype)) continue;
+      for (const std::int64_t extent : spec.shape) bound = std::min(bound, extent);
+    }
+    return {0, std::max<std::int64_t>(bound, 1) - 1};
+  }
+  return dtype == DataType::uint8 ? Range{0, 4} : Range{};
+}
+
+void fill(std::byte* memory, const TensorSpec& spec, Range range, RandomNumbers& random) {
+  const std::size_t size = size_of(spec.dtype);
+  const bool real = is_floating(spec.dtype);
+  Dims position = Dims::filled(spec.shape.size(), 0);
+  for (std::int64_t left = element_count(spec); left > 0; --left) {
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < position.size(); ++i) offset += position[i] * spec.strides[i];
+    const double value = real ? random.real() : random.integer(range.from, range.to);
+    store_element(spec.dtype, memory + static_cast<std::size_t>(offset) * size, value);
+    for (std::size_t i = position.size(); i-- > 0 && ++position[i] == spec.shape[i];) position[i] = 0;
+  }
+}
+
+Tensor place(const DeviceManager& devices, const TensorSpec& spec, Device device, const std::vector<std::byte>& bytes) {
+  // Devices give memory at multiples of 16 and more: the wanted alignment itself is an offset that has no other.
+  const std::size_t offset = spec.alignment < 16 ? spec.alignment : 0;
+  const Tensor memory =
+      devices.allocate(DataType::uint8, {static_cast<std::int64_t>(bytes.size() + offset + 16)}, device);
+  const Stream stream = current_stream(device);
+  DeviceDriver& driver = devices.driver(device);
+  Status status = driver.copy_from_host(device.index, memory.data(), offset, bytes.data(), bytes.size(), stream);
+  if (status.ok()) status = driver.synchronize(device.index, stream);
+  if (!status.ok()) {
+    fail(
+        status.code(), "xrt",
+        "copying an input to " + to_string(device) + " failed: " + status.message() + "; see whether it still answers");
+  }
+  return Tensor(memory.data(), spec, device, offset, memory.owner());
+}
+
+std::vector<std::byte> blank(const TensorSpec& spec) {
+  return std::vector<std::byte>(span_bytes(spec), std::byte{0xff});
+}
+
+std::vector<const Tensor*> pointers_to(const std::vector<Tensor>& tensors) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
+  return pointers;
+}
+
+void check_fits(double bytes, Device device, const DeviceManager& devices) {
+  const std::uint64_t there = devices.profile(device).global_memory_bytes;
+  if (there == 0 || bytes <= static_cast<double>(there)) return;
+  constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+  fail(ErrorCode::out_of_memory, "xrt",
+       "the tensors and what checks them need " + std::to_string(bytes / gib) + " GiB on " + to_string(device) +
+           ", which has " + std::to_string(static_cast<double>(there) / gib) + " GiB; use smaller shapes");
+}
+
+}  // namespace
+
+Operands::Operands(std::vector<Tensor> inputs, std::vector<Tensor> outputs)
+    : inputs_(std::move(inputs)),
+      outputs_(std::move(outputs)),
+      input_pointers_(pointers_to(inputs_)),
+      output_pointers_(pointers_to(outputs_)) {}
+
+Call Operands::call(const Problem& problem) const {
+  return {problem.op, input_pointers_, output_pointers_, &problem.attributes, problem.direction};
+}
+
+Operands random_operands(const DeviceManager& devices, const Problem& problem, std::uint64_t seed) {
+  RandomNumbers random(seed);
+  std::vector<Tensor> inputs;
+  for (const TensorSpec& spec : problem.inputs) {
+    std::vector<std::byte> bytes = blank(spec);
+    fill(bytes.data(), spec, range_of(problem, spec.dtype), random);
+    inputs.push_back(place(devices, spec, problem.device, bytes));
+  }
+  std::vector<Tensor> outputs;
+  for (const TensorSpec& spec : problem.outputs) outputs.push_back(place(devices, spec, problem.device, blank(spec)));
+  return {std::move(inputs), std::move(outputs)};
+}
+
+void check_memory(const DeviceManager& devices, const Problem& problem, bool checked) {
+  double spans = 0;
+  double largest = 0;
+  double elements = 0;
+  for (const auto* specs : {&problem.inputs, &problem.outputs}) {
+    for (const TensorSpec& spec : *specs) {
+      const auto bytes = static_cast<double>(span_bytes(spec));
+      spans += bytes;
+      largest = std::max(largest, bytes);
+      elements += static_cast<double>(element_count(spec));
+    }
+  }
+  // On the host: one tensor at a time on its way to the device, and copies in float64.
+  const double on_host = largest + (checked ? elements * sizeof(double) : 0);
+  const bool host_runs = problem.device.type == DeviceType::cpu;
+  check_fits(spans + (host_runs ? on_host : 0), problem.device, devices);
+  check_fits(on_host, Device{}, devices);
+}
+
+}  // namespace xpuruntime::cli

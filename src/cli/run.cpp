@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/check.h"
+#include "cli/commands.h"
+#include "xpuruntime/device/current.h"
+
+namespace xpuruntime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The reference takes some nanoseconds a product: past this it is worth a word.
+constexpr double long_wait = 2e9;
+
+struct Options {
+  std::string problem = {};
+  PolicyOptions policy = {};
+  int repeat = 10;
+  std::uint64_t seed = 1;
+  bool no_check = false;
+};
+
+struct Times {
+  double median_us = 0;
+  double min_us = 0;
+  bool device_time = false;
+};
+
+struct RunResult {
+  Decision decision = {};
+  Times times = {};
+  Check check = {};
+};
+
+// The limits in the problem's text are part of the question; calls take theirs from the policy.
+KernelPolicy with_limits(KernelPolicy policy, const Limits& limits) {
+  if (limits.workspace_bytes) policy.workspace_limit_bytes = limits.workspace_bytes;
+  if (limits.deterministic) policy.deterministic = true;
+  return policy;
+}
+
+Times summary(std::vector<double> times, bool device_time) {
+  std::sort(times.begin(), times.end());
+  const std::size_t middle = times.size() / 2;
+  const double median = times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
+  return {median, times.front(), device_time};
+}
+
+/// Microseconds until the device is done with one call.
+double timed_call(Runtime& runtime, const Call& call, Device device) {
+  DeviceDriver& driver = runtime.devices().driver(device);
+  const auto start = std::chrono::steady_clock::now();
+  runtime.dispatcher().dispatch(call);
+  const Status status = driver.synchronize(device.index, current_stream(device));
+  const auto end = std::chrono::steady_clock::now();
+  if (!status.ok()) {
+    fail(status.code(), "run", "the device failed: " + status.message() + "; see whether it still answers");
+  }
+  return std::chrono::duration<double, std::micro>(end - start).count();
+}
+
+/// Runs once to decide and prepare, then `repeat` times by the log's clock: that of the device where it has one.
+RunResult run_repeatedly(Runtime& runtime, const Call& call, Device device, int repeat) {
+  Dispatcher& dispatcher = runtime.dispatcher();
+  timed_call(runtime, call, device);
+  dispatcher.enable_logging(static_cast<std::size_t>(repeat));
+  std::vector<double> by_host;
+  for (int i = 0; i < repeat; ++i) by_host.push_back(timed_call(runtime, call, device));
+  dispatcher.disable_logging();
+  const std::vector<LogEntry> log = dispatcher.logs();
+  std::vector<double> logged;
+  for (const LogEntry& entry : log) logged.push_back(entry.elapsed_us);
+  const bool device_time = std::all_of(log.begin(), log.end(), [](const LogEntry& entry) { return entry.device_time; });
+  // Where launches return early and events tell no time, only the wait for the device does.
+  const bool use_host = runtime.devices().driver(device).asynchronous() && !device_time;
+  return {*log.back().decision, summary(use_host ? by_host : logged, device_time)};
+}
+
+RunResult run_and_check(Context& context, const Problem& problem, const KernelPolicy& policy, const Options& options) {
+  Runtime& runtime = context.runtime();
+  check_memory(runtime.devices(), problem, !options.no_check);
+  const Operands operands = random_operands(runtime.devices(), problem, options.seed);
+  RunResult result;
+  {
+    const ScopedPolicy scope(runtime.dispatcher(), policy);
+    result = run_repeatedly(runtime, operands.call(problem), problem.device, options.repeat);
+  }
+  for (const QuarantinedPlan& plan : runtime.dispatcher().quarantined()) {
+    context.note(plan.kernel + " was given up: " + plan.reason);
+  }
+  result.check.skipped = "--no-check was given";
+  if (options.no_check) return result;
+  if (reference_work(problem) > long_wait) {
+    context.note("checking against the float64 reference takes a while; --no-check leaves it out");
+  }
+  result.check = check_against_reference(runtime, problem, operands);
+  return result;
+}
+
+std::string time_text(double us) {
+  char text[32];
+  std::snprintf(text, sizeof text, us < 1000 ? "%.2f us" : "%.3f ms", us < 1000 ? us : us / 1000);
+  return text;
+}
+
+std::string check_text(const Check& check, const Painter& paint) {
+  if (!check.skipped.empty()) return "not checked: " + check.skipped;
+  char text[128];
+  std::snprintf(text, sizeof text, "max abs %.3g, max rel %.3g, tolerance %.3g: ", check.max_abs_error,
+                check.max_rel_error, check.tolerance);
+  return text + (check.within ? paint(Colour::green, "within") : paint(Colour::red, "NOT within"));
+}
+
+std::string as_text(const RunResult& result, const Options& options, const Painter& paint) {
+  const Decision& decision = result.decision;
+  std::string text = paint(Colour::bold, to_string(decision.problem)) + "\n";
+  text += paint(Colour::green,
+                "  -> " + decision.kernel + " [" + std::string(to_string(decision.level)) + "] " + decision.because) +
+          "\n";
+  if (!decision.plan.empty()) text += "  plan   " + decision.plan + "\n";
+  text += "  time   median " + time_text(result.times.median_us) + ", min " + time_text(result.times.min_us) + " of " +
+          std::to_string(options.repeat) + (result.times.device_time ? " (device time)\n" : " (host time)\n");
+  return text + "  error  " + check_text(result.check, paint) + "\n";
+}
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json check_json(const Check& check) {
+  if (!check.skipped.empty()) return {{"within", nullptr}, {"skipped", check.skipped}};
+  return {{"within", check.within},
+          {"max_abs_error", number(check.max_abs_error)},
+          {"max_rel_error", number(check.max_rel_error)},
+          {"tolerance", check.tolerance},
+          {"skipped", nullptr}};
+}
+
+std::string document(const Decision& decision, const Json& time, const Json& check) {
+  const Json all = {{"version", 1}, {"decision", Json::parse(decision.to_json())}, {"time", time}, {"check", check}};
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string as_json(const RunResult& result, const Options& options) {
+  const Json time = {{"runs", options.repeat},
+                     {"median_us", result.times.median_us},
+                     {"min_us", result.times.min_us},
+                     {"clock", result.times.device_time ? "device" : "host"}};
+  return document(result.decision, time, check_json(result.check));
+}
+
+Answer refusal(Context& context, const Decision& decision) {
+  context.note(to_string(decision.problem) + ": " + decision.because);
+  return {context.json ? document(decision, nullptr, nullptr) : context.paint.decision(decision.to_text()), exit_no};
+}
+
+Answer run(Context& context, const Options& options) {
+  const Problem problem = context.problem(options.problem);
+  const KernelPolicy policy = with_limits(options.policy.policy(problem.op), problem.limits);
+  {
+    const ScopedPolicy scope(context.runtime().dispatcher(), policy);
+    const Decision decision = context.runtime().dispatcher().explain(problem);
+    if (decision.kernel.empty()) return refusal(context, decision);
+  }
+  const RunResult result = run_and_check(context, problem, policy, options);
+  const bool fine = !result.check.skipped.empty() || result.check.within;
+  return {context.json ? as_json(result, options) : as_text(result, options, context.paint),
+          fine ? exit_fine : exit_no};
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Context& context) {
+  CLI::App& command =
+      add_command(app, context, "run", "Run a problem on random inputs, time it and check it against float64",
+                  "xrt run \"matmul(f32[256,256], f32[256,256])\" --repeat 20");
+  const auto options = std::make_shared<Options>();
+  command.add_option("problem", options->problem, "Such as \"add(f32[1024], f32[1024]) @opencl:0\"")
+      ->type_name("PROBLEM")
+      ->required();
+  options->policy.add_file_to(command);
+  options->policy.add_force_to(command);
+  command.add_option("--repeat", options->repeat, "How many calls are timed (default 10)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100000));
+  command.add_option("--seed", options->seed, "Other random inputs (default 1)")->type_name("N");
+  command.add_flag("--no-check", options->no_check, "Do not compare with the float64 reference");
+  command.callback([&context, options] { context.command = [&context, options] { return run(context, *options); }; });
+}
+
+}  // namespace xpuruntime::cli

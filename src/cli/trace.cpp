@@ -1,0 +1,65 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/operands.h"
+#include "cli/output.h"
+
+namespace xpuruntime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::vector<std::string> problems = {};
+  std::string file = {};
+  std::string out = {};
+  int repeat = 3;
+  std::uint64_t seed = 1;
+};
+
+void run_all(Runtime& runtime, const std::vector<Problem>& problems, const Options& options) {
+  std::vector<Operands> operands;
+  for (const Problem& problem : problems) {
+    check_memory(runtime.devices(), problem, false);
+    operands.push_back(random_operands(runtime.devices(), problem, options.seed));
+  }
+  // The problems take turns, as the ops of a model do.
+  for (int i = 0; i < options.repeat; ++i) {
+    for (std::size_t p = 0; p < problems.size(); ++p) runtime.dispatcher().dispatch(operands[p].call(problems[p]));
+  }
+}
+
+Answer trace(Context& context, const Options& options) {
+  std::vector<Problem> problems;
+  for (const std::string& text : options.problems) problems.push_back(context.problem(text));
+  Dispatcher& dispatcher = context.runtime().dispatcher();
+  const ScopedPolicy scope(dispatcher, options.file.empty() ? KernelPolicy{} : KernelPolicy::load(options.file));
+  dispatcher.enable_logging(problems.size() * static_cast<std::size_t>(options.repeat));
+  run_all(context.runtime(), problems, options);
+  const std::vector<LogEntry> log = dispatcher.logs();
+  const std::string events = to_trace_json(log);
+  if (options.out.empty()) return {events};
+  write_file(options.out.c_str(), events);
+  const Json summary = {{"version", 1}, {"file", options.out}, {"calls", log.size()}};
+  return {context.json ? summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+                       : std::to_string(log.size()) + " calls written to " + options.out + "\n"};
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app, Context& context) {
+  CLI::App& command = add_command(app, context, "trace",
+                                  "Run problems and write what happened as a trace for Perfetto or chrome://tracing",
+                                  "xrt trace \"matmul(f32[64,64], f32[64,64])\" \"relu(f32[64,64])\" --out trace.json");
+  const auto options = std::make_shared<Options>();
+  command.add_option("problems", options->problems, "The calls, in order")->type_name("PROBLEM")->required();
+  command.add_option("--policy", options->file, "Decide under the policy in this JSON file")->type_name("FILE");
+  command.add_option("--out", options->out, "Write to this file instead of stdout")->type_name("FILE");
+  command.add_option("--repeat", options->repeat, "How often all of them are run (default 3)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100000));
+  command.add_option("--seed", options->seed, "Other random inputs (default 1)")->type_name("N");
+  command.callback([&context, options] { context.command = [&context, options] { return trace(context, *options); }; });
+}
+
+}  // namespace xpuruntime::cli

@@ -1,0 +1,266 @@
+#include <thread>
+
+#include "backends/cuda_fixture.h"
+#include "xpuruntime/device/current.h"
+
+namespace xpuruntime::cuda_tests {
+namespace {
+
+// What can be asked anywhere.
+
+TEST(CudaModule, OpensAndSaysWhatIsHere) {
+  EXPECT_EQ(backend().name(), "cuda");
+  EXPECT_EQ(backend().device_type(), DeviceType::nvidia);
+  EXPECT_EQ(driver().type(), DeviceType::nvidia);
+  EXPECT_TRUE(driver().asynchronous());
+  EXPECT_EQ(driver().why_absent().empty(), !driver().devices().empty());
+}
+
+/// A device that need not be here. The stub has no kernels to ask.
+class CudaVerdicts : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (backend().kernels().empty()) GTEST_SKIP() << driver().why_absent();
+    h200_ = DeviceProfile::load(XRT_TEST_DATA "/profiles/h200.json");
+  }
+  std::string reason(const std::string& name, const std::string& text) const {
+    const Problem problem = problem_of(text);
+    return kernel(problem.op, name).supports(problem, h200_).reason;
+  }
+
+  DeviceProfile h200_;
+};
+
+TEST_F(CudaVerdicts, TableGoesFromFastestToReference) {
+  std::vector<std::string> names;
+  for (const KernelSpec& spec : backend().kernels()) {
+    names.push_back(std::string(to_string(spec.op)) + "/" + std::string(spec.name));
+    EXPECT_TRUE(spec.deterministic);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"matmul/skinny", "matmul/cublasLt", "matmul/reference", "add/elementwise",
+                                             "cast/elementwise"}));
+}
+
+TEST_F(CudaVerdicts, SkinnySaysWhatItDoesNotTake) {
+  EXPECT_EQ(reason("skinny", "matmul(bf16[16,64], bf16[64,64])"), "");
+  EXPECT_EQ(reason("skinny", "matmul(bf16[17,64], bf16[64,64])"), "m = 17 is over 16");
+  EXPECT_EQ(reason("skinny", "matmul(f64[1,64], f64[64,64])"), "dtype f64 is not built");
+  EXPECT_EQ(reason("skinny", "matmul(f16[1,64], f32[64,64])"), "the inputs differ in dtype");
+  EXPECT_EQ(reason("skinny", "matmul(f32[2,1,64], f32[64,64])"), "batch = 2 is over 1");
+  EXPECT_EQ(reason("skinny", "matmul(f32[1,64], f32[64,64]{130,2})"), "no stride of the second input is 1");
+  EXPECT_EQ(reason("skinny", "matmul(f32[1,64], f32[64,64]/2)"), "a tensor is not aligned to its elements");
+  EXPECT_EQ(reason("skinny", "matmul:backward(f32[1,64], f32[64,64], f32[1,64])"),
+            "only the forward direction is built");
+}
+
+TEST_F(CudaVerdicts, CublasLtSaysWhatItDoesNotTake) {
+  EXPECT_EQ(reason("cublasLt", "matmul(bf16[17,64], bf16[64,64])"), "");
+  EXPECT_EQ(reason("cublasLt", "matmul(bf16[2,3,17,64], bf16[64,64])"), "");
+  EXPECT_EQ(reason("cublasLt", "matmul(f32[17,64]{1,20}, f32[64,64])"), "");
+  EXPECT_EQ(reason("cublasLt", "matmul(f16[17,64], f32[64,64])"), "dtypes f16, f32 -> f32 are not taken together");
+  EXPECT_EQ(reason("cublasLt", "matmul(f32[0,64], f32[64,64])"), "an extent is 0");
+  EXPECT_EQ(reason("cublasLt", "matmul(f32[2,1,5,7], f32[3,7,4])"), "one stride does not walk the batch");
+  EXPECT_EQ(reason("cublasLt", "matmul(f32[17,64]{200,2}, f32[64,64])"),
+            "a matrix has no leading dimension: neither stride is 1");
+  EXPECT_EQ(reason("cublasLt", "matmul(f32[17,64]{0,1}, f32[64,64])"),
+            "a matrix has no leading dimension: neither stride is 1");
+  h200_.library_versions.erase("cublasLt");
+  EXPECT_EQ(reason("cublasLt", "matmul(bf16[17,64], bf16[64,64])"), "libcublasLt is not installed");
+}
+
+TEST_F(CudaVerdicts, EveryKernelRefusesAnOldDevice) {
+  h200_.compute_capability_major = 7;
+  h200_.compute_capability_minor = 5;
+  for (const char* name : {"skinny", "cublasLt", "reference"}) {
+    EXPECT_EQ(reason(name, "matmul(f32[1,8], f32[8,8])"), "compute capability 7.5 is below 8.0");
+  }
+  EXPECT_EQ(reason("elementwise", "add(f32[8], f32[8])"), "compute capability 7.5 is below 8.0");
+}
+
+TEST_F(CudaVerdicts, ElementwiseKernelsSayWhichDtypesTheyTake) {
+  EXPECT_EQ(reason("elementwise", "add(f32[8], f16[8])"), "inputs and output differ in dtype");
+  EXPECT_EQ(reason("elementwise", "add(u8[8], u8[8])"), "dtype u8 is not built");
+  EXPECT_EQ(reason("elementwise", "cast(f32[8]; dtype=f8e4m3)"), "");
+  EXPECT_EQ(reason("elementwise", "cast(i32[8]; dtype=f32)"), "dtype i32 is not built");
+  EXPECT_EQ(reason("reference", "matmul(i32[2,2], i32[2,2])"), "dtype i32 is not built");
+}
+
+TEST_F(CudaVerdicts, SkinnyPrefersWhatIsBoundByMemory) {
+  const auto prefers = [&](const std::string& text) {
+    return kernel(OpId::matmul, "skinny").prefers(problem_of(text), h200_);
+  };
+  EXPECT_TRUE(prefers("matmul(f32[4,64], f32[64,64])"));
+  EXPECT_FALSE(prefers("matmul(f32[5,64], f32[64,64])"));
+  EXPECT_TRUE(prefers("matmul(bf16[16,64], bf16[64,64]; transpose_b=true)"));
+  EXPECT_FALSE(prefers("matmul(bf16[16,63], bf16[64,63]; transpose_b=true)"));
+}
+
+// What needs a GPU.
+
+using CudaDriverTest = CudaTest;
+
+/// Work of some tens of milliseconds, so that what is asked right after its launch is asked while it runs.
+constexpr const char* long_work = "matmul(f32[1024,8192], f32[8192,1024])";
+
+TEST_F(CudaDriverTest, ProfileDescribesTheDevice) {
+  EXPECT_EQ(profile().vendor, "nvidia");
+  EXPECT_FALSE(profile().name.empty());
+  EXPECT_FALSE(profile().driver_version.empty());
+  EXPECT_TRUE(profile().library_versions.contains("cuda"));
+  EXPECT_GE(profile().compute_capability_major, 5);
+  EXPECT_GT(profile().compute_units, 0);
+  EXPECT_GT(profile().global_memory_bytes, std::uint64_t{1} << 30);
+  EXPECT_GE(profile().local_memory_bytes, 48u << 10);
+  EXPECT_GT(profile().l2_bytes, 0u);
+  EXPECT_EQ(profile().sub_group_size, 32u);
+  EXPECT_EQ(profile().bf16, profile().compute_capability_major >= 8);
+}
+
+TEST_F(CudaDriverTest, LaunchReturnsWhileTheWorkGoesOn) {
+  Launch launch(problem_of(long_work), "reference");
+  launch.fill(random());
+  const Stream stream = driver().create_stream(0);
+  Event begin = driver().create_event(0);
+  Event end = driver().create_event(0);
+  ASSERT_TRUE(launch.run(stream).ok());  // once to load the code
+  ASSERT_TRUE(driver().record_event(0, begin, stream).ok());
+  ASSERT_TRUE(launch.queue(stream).ok());
+  ASSERT_TRUE(driver().record_event(0, end, stream).ok());
+  EXPECT_FALSE(driver().event_done(0, end));
+  ASSERT_TRUE(driver().wait_event(0, end).ok());
+  EXPECT_TRUE(driver().event_done(0, end));
+  EXPECT_GT(driver().elapsed_us(0, begin, end), 100);
+  driver().destroy_event(0, begin);
+  driver().destroy_event(0, end);
+  driver().destroy_stream(0, stream);
+}
+
+TEST_F(CudaDriverTest, PlanMayGoWhileItsWorkIsQueued) {
+  for (const std::string name : {"skinny", "cublasLt", "reference"}) {
+    Launch before(problem_of(long_work), "reference");
+    Launch launch(problem_of("matmul(bf16[4,512], bf16[512,64])"), name);
+    if (!launch.verdict().supported) continue;
+    before.fill(random());
+    launch.fill(random());
+    const Stream stream = driver().create_stream(0);
+    ASSERT_TRUE(before.upload().ok() && launch.upload().ok());
+    ASSERT_TRUE(before.queue(stream).ok());
+    ASSERT_TRUE(launch.queue(stream).ok());
+    launch.drop_plan();
+    ASSERT_TRUE(driver().synchronize(0, stream).ok());
+    ASSERT_TRUE(launch.output().download().ok());
+    double expected = 0;
+    for (std::int64_t i = 0; i < 512; ++i) expected += launch.input(0).at({3, i}) * launch.input(1).at({i, 63});
+    EXPECT_NEAR(launch.output().at({3, 63}), expected, 0.15) << name;
+    driver().destroy_stream(0, stream);
+  }
+}
+
+TEST_F(CudaDriverTest, MemoryIsKeptUntilQueuedWorkIsDone) {
+  auto launch = std::make_unique<Launch>(problem_of(long_work), "reference");
+  launch->fill(random());
+  ASSERT_TRUE(launch->upload().ok());
+  const Stream stream = driver().create_stream(0);
+  ASSERT_TRUE(launch->queue(stream).ok());
+  launch.reset();  // frees inputs and output under the running kernel
+  const Status status = driver().synchronize(0, stream);
+  EXPECT_TRUE(status.ok()) << status.message();
+  driver().destroy_stream(0, stream);
+}
+
+TEST_F(CudaDriverTest, ThreadsWithTheirOwnStreamsDoNotDisturbEachOther) {
+  std::vector<std::thread> threads;
+  std::vector<std::string> failures(6);
+  for (std::size_t t = 0; t < failures.size(); ++t) {
+    threads.emplace_back([t, &failures] {
+      std::mt19937_64 random(t + 1);
+      const Stream stream = driver().create_stream(0);
+      const char* names[] = {"skinny", "cublasLt", "reference"};
+      Launch launch(problem_of("matmul(f32[9,300], f32[300,50])"), names[t % 3]);
+      for (int round = 0; launch.verdict().supported && round < 20 && failures[t].empty(); ++round) {
+        launch.fill(random);
+        if (const Status status = launch.run(stream); !status.ok()) failures[t] = status.message();
+        double expected = 0;
+        for (std::int64_t i = 0; i < 300; ++i) expected += launch.input(0).at({8, i}) * launch.input(1).at({i, 49});
+        if (!(std::fabs(launch.output().at({8, 49}) - expected) < 1e-3)) failures[t] = "a wrong sum";
+      }
+      driver().destroy_stream(0, stream);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& failure : failures) EXPECT_EQ(failure, "");
+}
+
+TEST_F(CudaDriverTest, OnePlanRunsFromSeveralThreads) {
+  Launch launch(problem_of("matmul(bf16[4,512], bf16[512,64])"), "skinny");
+  launch.fill(random());
+  ASSERT_TRUE(launch.run().ok());
+  const double expected = launch.output().at({2, 5});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&launch] {
+      const Stream stream = driver().create_stream(0);
+      for (int i = 0; i < 50; ++i) EXPECT_TRUE(launch.queue(stream).ok());
+      EXPECT_TRUE(driver().synchronize(0, stream).ok());
+      driver().destroy_stream(0, stream);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(launch.output().download().ok());
+  EXPECT_EQ(launch.output().at({2, 5}), expected);
+}
+
+TEST_F(CudaDriverTest, RunningOutOfMemoryIsAnErrorAndNothingMore) {
+  try {
+    driver().allocate(0, profile().global_memory_bytes * 2);
+    ADD_FAILURE() << "twice the device's memory was handed out";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
+  }
+  Launch launch(problem_of("add(f32[8], f32[8])"), "elementwise");
+  launch.fill(random());
+  const Status status = launch.run();
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST_F(CudaDriverTest, NothingCanBeAllocatedAndCopied) {
+  void* memory = driver().allocate(0, 0);
+  EXPECT_NE(memory, nullptr);
+  EXPECT_TRUE(driver().copy_from_host(0, memory, 0, nullptr, 0, {}).ok());
+  EXPECT_TRUE(driver().copy_to_host(0, nullptr, memory, 0, 0, {}).ok());
+  driver().deallocate(0, memory);
+  driver().deallocate(0, nullptr);
+}
+
+TEST_F(CudaDriverTest, CurrentDeviceFollowsIntoTheRuntime) {
+  const Device device{DeviceType::nvidia, 0};
+  EXPECT_NO_THROW(set_current_device(device));
+  EXPECT_EQ(current_device(), device);
+  EXPECT_THROW(set_current_device(Device{DeviceType::nvidia, 200}), Error);
+  EXPECT_EQ(current_device(), device);
+  set_current_device(Device{});
+}
+
+TEST_F(CudaDriverTest, EventsThatWereNeverRecordedTellNoTime) {
+  const Event from = driver().create_event(0);
+  const Event to = driver().create_event(0);
+  EXPECT_LT(driver().elapsed_us(0, from, to), 0);
+  EXPECT_TRUE(driver().event_done(0, from));
+  driver().destroy_event(0, from);
+  driver().destroy_event(0, to);
+}
+
+TEST_F(CudaDriverTest, SecondDeviceRunsItsOwnPlans) {
+  if (driver().devices().size() < 2) GTEST_SKIP() << "one GPU only";
+  std::mt19937_64 random(1);
+  for (const int index : {1, 0, 1}) {
+    Launch launch(problem_of("add(f32[100], f32[100])"), "elementwise", index);
+    launch.fill(random);
+    ASSERT_TRUE(launch.run().ok());
+    EXPECT_EQ(launch.output().at({99}),
+              static_cast<double>(static_cast<float>(launch.input(0).at({99}) + launch.input(1).at({99}))));
+  }
+}
+
+}  // namespace
+}  // namespace xpuruntime::cuda_tests

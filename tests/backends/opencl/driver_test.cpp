@@ -1,0 +1,230 @@
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <thread>
+
+#include "backends/opencl/device_fixture.h"
+
+namespace xpuruntime::opencl {
+namespace {
+
+using DriverTest = OpenClTest;
+using PlanTest = OpenClTest;
+
+constexpr int index = 0;
+
+Problem square_matmul(std::int64_t size) {
+  return matmul_of(make_spec(DataType::float32, {size, size}), make_spec(DataType::float32, {size, size}));
+}
+
+/// Every element equal.
+HostTensor filled(const TensorSpec& spec, double value) {
+  HostTensor host(spec);
+  for (std::size_t i = 0; i < host.bytes.size() / host.width(); ++i) host.set(i, value);
+  return host;
+}
+
+void expect_all(const HostTensor& got, double value) {
+  for (std::size_t i = 0; i < got.bytes.size() / got.width(); ++i) ASSERT_EQ(got.get(i), value) << "element " << i;
+}
+
+ErrorCode code_of_allocating(DeviceDriver& driver, std::size_t bytes) {
+  try {
+    driver.deallocate(index, driver.allocate(index, bytes));
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("[OpenClDriver::allocate] "), 0u) << error.what();
+    return error.code();
+  }
+  ADD_FAILURE() << bytes << " bytes were given";
+  return ErrorCode::internal;
+}
+
+TEST_F(DriverTest, DescribesItsDevices) {
+  EXPECT_EQ(driver().why_absent(), "");
+  for (const DeviceProfile& profile : driver().devices()) {
+    EXPECT_EQ(profile.type, DeviceType::opencl);
+    EXPECT_FALSE(profile.vendor.empty());
+    EXPECT_FALSE(profile.name.empty());
+    EXPECT_FALSE(profile.driver_version.empty());
+    EXPECT_EQ(profile.library_versions.at("opencl").find("OpenCL "), 0u);
+    EXPECT_GT(profile.compute_units, 0);
+    EXPECT_GT(profile.global_memory_bytes, std::uint64_t{1} << 20);
+    EXPECT_GE(profile.local_memory_bytes, 1024u);
+    EXPECT_GT(profile.max_work_group_size, 0u);
+    EXPECT_GE(profile.max_work_item_sizes.size(), 3u);
+    EXPECT_EQ(profile.fp64, profile.has_extension("cl_khr_fp64"));
+  }
+}
+
+TEST_F(DriverTest, CopiesToAndFromTheMiddleOfABuffer) {
+  void* memory = driver().allocate(index, 100);
+  const std::string zeros(100, '0');
+  ASSERT_TRUE(driver().copy_from_host(index, memory, 0, zeros.data(), 100, {}).ok());
+  ASSERT_TRUE(driver().copy_from_host(index, memory, 40, "hello", 5, {}).ok());
+  std::string got(9, '?');
+  ASSERT_TRUE(driver().copy_to_host(index, got.data(), memory, 38, 9, {}).ok());
+  EXPECT_EQ(got, "00hello00");
+  driver().deallocate(index, memory);
+}
+
+TEST_F(DriverTest, CopyingPastTheEndIsAStatus) {
+  void* memory = driver().allocate(index, 16);
+  char host[32] = {};
+  const Status status = driver().copy_to_host(index, host, memory, 8, 32, {});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.code(), ErrorCode::device_error);
+  EXPECT_NE(status.message().find("CL_INVALID_VALUE"), std::string::npos) << status.message();
+  driver().deallocate(index, memory);
+}
+
+TEST_F(DriverTest, NoBytesCanBeAllocatedAndCopied) {
+  void* memory = driver().allocate(index, 0);
+  EXPECT_NE(memory, nullptr);
+  EXPECT_TRUE(driver().copy_from_host(index, memory, 0, nullptr, 0, {}).ok());
+  EXPECT_TRUE(driver().copy_to_host(index, nullptr, memory, 0, 0, {}).ok());
+  driver().deallocate(index, memory);
+  driver().deallocate(index, nullptr);
+}
+
+TEST_F(DriverTest, TooMuchMemoryIsAnErrorAndTheDeviceGoesOn) {
+  EXPECT_EQ(code_of_allocating(driver(), std::size_t{1} << 50), ErrorCode::out_of_memory);
+  EXPECT_EQ(code_of_allocating(driver(), ~std::size_t{0}), ErrorCode::out_of_memory);
+  void* memory = driver().allocate(index, 1024);
+  EXPECT_NE(memory, nullptr);
+  driver().deallocate(index, memory);
+}
+
+TEST_F(DriverTest, EventsFollowTheOrderOfTheStreamAndTellDeviceTime) {
+  const Problem problem = square_matmul(256);
+  const auto plan = prepare("MATMUL_DIRECT", problem);
+  const Tensor a = upload(filled(problem.inputs[0], 1));
+  const Tensor c = upload(HostTensor(problem.outputs[0]));
+  const Stream stream = driver().create_stream(index);
+  Event before = driver().create_event(index);
+  Event after = driver().create_event(index);
+  ASSERT_TRUE(driver().record_event(index, before, stream).ok());
+  run(*plan, {a, a}, c, stream);
+  ASSERT_TRUE(driver().record_event(index, after, stream).ok());
+  ASSERT_TRUE(driver().wait_event(index, after).ok());
+  EXPECT_TRUE(driver().event_done(index, before));
+  EXPECT_TRUE(driver().event_done(index, after));
+  const double elapsed = driver().elapsed_us(index, before, after);
+  EXPECT_GT(elapsed, 0);
+  EXPECT_LT(driver().elapsed_us(index, after, before), 0);
+  driver().destroy_event(index, before);
+  driver().destroy_event(index, after);
+  driver().destroy_stream(index, stream);
+}
+
+TEST_F(DriverTest, AnEventThatWasNeverRecordedIsDoneAndHasNoTime) {
+  const Event event = driver().create_event(index);
+  EXPECT_TRUE(driver().event_done(index, event));
+  EXPECT_TRUE(driver().wait_event(index, event).ok());
+  EXPECT_LT(driver().elapsed_us(index, event, event), 0);
+  driver().destroy_event(index, event);
+}
+
+TEST_F(DriverTest, RecordingAgainMovesTheEvent) {
+  Event first = driver().create_event(index);
+  Event moved = driver().create_event(index);
+  ASSERT_TRUE(driver().record_event(index, moved, {}).ok());
+  ASSERT_TRUE(driver().record_event(index, first, {}).ok());
+  ASSERT_TRUE(driver().synchronize(index, {}).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  ASSERT_TRUE(driver().record_event(index, moved, {}).ok());
+  ASSERT_TRUE(driver().wait_event(index, moved).ok());
+  EXPECT_GT(driver().elapsed_us(index, first, moved), 0);
+  driver().destroy_event(index, first);
+  driver().destroy_event(index, moved);
+}
+
+TEST_F(PlanTest, ServesManyThreadsWithQueuesOfTheirOwn) {
+  constexpr int threads = 4;
+  constexpr int rounds = 40;
+  const TensorSpec spec = make_spec(DataType::float32, {777});
+  const Problem problem = problem_of(OpId::add, {spec, spec}, Attributes(OpId::add));
+  const auto plan = prepare("ADD_DIRECT", problem);
+  const auto work = [&](int number) {
+    const Stream stream = driver().create_stream(index);
+    for (int round = 0; round < rounds; ++round) {
+      const Tensor a = upload(filled(spec, number), 1, stream);
+      const Tensor b = upload(filled(spec, 100 * round), 2, stream);
+      const Tensor c = upload(HostTensor(spec), 3, stream);
+      run(*plan, {a, b}, c, stream);
+      expect_all(download(c, stream), number + 100 * round);
+    }
+    driver().destroy_stream(index, stream);
+  };
+  std::vector<std::thread> all;
+  for (int number = 1; number <= threads; ++number) all.emplace_back(work, number);
+  for (std::thread& thread : all) thread.join();
+}
+
+TEST_F(PlanTest, MayBeDroppedWithItsMemoryBeforeTheQueueIsDone) {
+  const Problem problem = square_matmul(320);
+  const Stream stream = driver().create_stream(index);
+  const Tensor c = upload(HostTensor(problem.outputs[0]), 0, stream);
+  for (const char* name : {"MATMUL_DIRECT", "MATMUL_TILED_LOCAL"}) {
+    const Tensor a = upload(filled(problem.inputs[0], 2), 0, stream);
+    const Tensor b = upload(filled(problem.inputs[1], 3), 0, stream);
+    run(*prepare(name, problem), {a, b}, c, stream);
+  }
+  EXPECT_TRUE(driver().synchronize(index, stream).ok());
+  expect_all(download(c, stream), 6 * 320);
+  driver().destroy_stream(index, stream);
+}
+
+TEST_F(PlanTest, OutlivesTheDriverThatMadeIt) {
+  const TensorSpec spec = make_spec(DataType::float32, {64});
+  const Problem problem = problem_of(OpId::add, {spec, spec}, Attributes(OpId::add));
+  auto own = std::make_unique<OpenClDriver>();
+  std::unique_ptr<const Plan> plan = kernel("ADD_DIRECT").prepare(problem, PrepareContext{device, profile(), *own});
+  own.reset();
+  plan.reset();
+}
+
+TEST_F(PlanTest, RunsOnTheDefaultQueueWhenNoStreamIsGiven) {
+  const TensorSpec spec = make_spec(DataType::float32, {64});
+  const auto plan = prepare("ADD_DIRECT", problem_of(OpId::add, {spec, spec}, Attributes(OpId::add)));
+  const Tensor c = upload(HostTensor(spec));
+  run(*plan, {upload(filled(spec, 1)), upload(filled(spec, 2))}, c);
+  expect_all(download(c), 3);
+}
+
+TEST_F(PlanTest, AnOffsetBetweenElementsIsAStatus) {
+  const TensorSpec spec = make_spec(DataType::float32, {4});
+  const auto plan = prepare("ADD_DIRECT", problem_of(OpId::add, {spec, spec}, Attributes(OpId::add)));
+  const Tensor whole = upload(HostTensor(spec));
+  const Tensor crooked(whole.data(), spec, device, 2, whole.owner());
+  const Tensor* inputs[] = {&crooked, &whole};
+  const Tensor* outputs[] = {&whole};
+  const Status status = plan->run({inputs, outputs, nullptr, {}});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
+  EXPECT_EQ(status.message(), "byte offset 2 is not a multiple of the element size: copy the tensor first");
+}
+
+TEST_F(PlanTest, CannotBePreparedForADeviceThatIsNotThere) {
+  const TensorSpec spec = make_spec(DataType::float32, {4});
+  const Problem problem = problem_of(OpId::add, {spec, spec}, Attributes(OpId::add));
+  EXPECT_THROW(kernel("ADD_DIRECT").prepare(problem, {{DeviceType::opencl, 255}, profile(), driver()}), Error);
+  EXPECT_THROW(kernel("ADD_DIRECT").prepare(problem, {{DeviceType::cpu, 0}, profile(), driver()}), Error);
+}
+
+TEST(MissingDriver, IsReportedWithWhatToInstall) {
+  // The loader reads its folder once: only a process of its own can do without drivers.
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto report = [] {
+    const auto empty = std::filesystem::temp_directory_path() / "xrt_no_opencl_drivers";
+    std::filesystem::create_directories(empty);
+    setenv("OCL_ICD_VENDORS", empty.c_str(), 1);
+    OpenClDriver driver;
+    std::cerr << driver.why_absent();
+    _exit(driver.devices().empty() ? 0 : 1);
+  };
+  EXPECT_EXIT(report(), testing::ExitedWithCode(0),
+              "no OpenCL platform: install an ICD such as pocl-opencl-icd, or the vendor's driver");
+}
+
+}  // namespace
+}  // namespace xpuruntime::opencl

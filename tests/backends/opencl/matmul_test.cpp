@@ -1,0 +1,245 @@
+#include <cmath>
+
+#include "backends/opencl/device_fixture.h"
+
+namespace xpuruntime::opencl {
+namespace {
+
+constexpr DataType dtypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
+
+/// Half a step of the type, relative to the value.
+double rounding_of(DataType dtype) {
+  if (dtype == DataType::float16) return std::ldexp(1.0, -11);
+  return std::ldexp(1.0, dtype == DataType::bfloat16 ? -8 : -24);
+}
+
+class MatmulTest : public OpenClTest {
+ protected:
+  /// Runs the kernel on random operands and compares with sums in double.
+  void check(std::string_view name, const Problem& problem) {
+    SCOPED_TRACE(std::string(name) + " " + to_string(problem));
+    ASSERT_EQ(refusal(name, problem, profile()), "");
+    const HostTensor a = random_tensor(problem.inputs[0]);
+    const HostTensor b = random_tensor(problem.inputs[1]);
+    HostTensor c(problem.outputs[0]);
+    const Tensor output = upload(c);
+    run(*prepare(name, problem), {upload(a), upload(b)}, output);
+    const HostTensor got = download(output);
+    compare(problem, a, b, got);
+    expect_gaps_untouched(got);
+  }
+
+ private:
+  static void compare(const Problem& problem, const HostTensor& a, const HostTensor& b, const HostTensor& got) {
+    const bool a_vector = a.spec.shape.size() == 1;
+    const bool b_vector = b.spec.shape.size() == 1;
+    const Dims& shape = got.spec.shape;
+    if (element_count(got.spec) == 0) return;
+    const std::size_t batch_rank = shape.size() - (a_vector ? 0 : 1) - (b_vector ? 0 : 1);
+    const bool a_flipped = problem.attributes.boolean("transpose_a");
+    const bool b_flipped = problem.attributes.boolean("transpose_b");
+    const std::int64_t k = a.spec.shape[a.spec.shape.size() - (a_flipped ? 2 : 1)];
+    Dims at = Dims::filled(shape.size(), 0);
+    do {
+      const Dims batch(std::span(at.data(), batch_rank));
+      const std::int64_t row = a_vector ? 0 : at[batch_rank];
+      const std::int64_t column = b_vector ? 0 : at.back();
+      double sum = 0;
+      double magnitude = 0;
+      for (std::int64_t step = 0; step < k; ++step) {
+        const double product = value(a, batch, a_vector, a_flipped ? step : row, a_flipped ? row : step) *
+                               value(b, batch, b_vector, b_flipped ? column : step, b_flipped ? step : column);
+        sum += product;
+        magnitude += std::abs(product);
+      }
+      const double bound = static_cast<double>(k) * std::ldexp(1.0, -24) * magnitude +
+                           rounding_of(got.spec.dtype) * std::abs(sum) * 1.01 + std::ldexp(1.0, -25);
+      ASSERT_NEAR(got.get(element_at(got.spec, at)), sum, bound) << "at " << to_string(at);
+    } while (step(at, shape));
+  }
+
+  /// Of a vector the larger of row and column: the other one is 0.
+  static double value(const HostTensor& from, const Dims& batch, bool vector, std::int64_t row, std::int64_t column) {
+    std::vector<std::int64_t> position(batch.begin(), batch.end());
+    if (vector) {
+      position = {std::max(row, column)};
+    } else {
+      position.insert(position.end(), {row, column});
+      position.erase(position.begin(),
+                     position.end() - static_cast<std::ptrdiff_t>(std::min(position.size(), from.spec.shape.size())));
+      for (std::size_t d = 0; d + 2 < position.size(); ++d)
+        if (from.spec.shape[d] == 1) position[d] = 0;
+    }
+    std::int64_t element = 0;
+    for (std::size_t d = 0; d < position.size(); ++d) element += position[d] * from.spec.strides[d];
+    return from.get(static_cast<std::size_t>(element));
+  }
+
+  static void expect_gaps_untouched(const HostTensor& got) {
+    if (got.bytes.empty()) return;
+    std::vector<bool> written(got.bytes.size() / got.width());
+    Dims at = Dims::filled(got.spec.shape.size(), 0);
+    do written[element_at(got.spec, at)] = true;
+    while (step(at, got.spec.shape));
+    for (std::size_t i = 0; i < got.bytes.size(); ++i) {
+      const bool kept = got.bytes[i] == std::byte{0xa5};
+      ASSERT_TRUE(written[i / got.width()] || kept) << "byte " << i << " between elements was written";
+    }
+  }
+};
+
+TEST_F(MatmulTest, BothKernelsAgreeWithDoubleOnOddSizes) {
+  const Dims sizes[] = {{1, 1, 1},   {3, 5, 7},  {16, 16, 16},  {17, 33, 15},
+                        {1, 70, 31}, {65, 1, 9}, {67, 130, 37}, {128, 64, 80}};
+  for (const Dims& size : sizes)
+    for (const char* name : {"MATMUL_TILED_LOCAL", "MATMUL_DIRECT"})
+      check(name, matmul_of(make_spec(DataType::float32, {size[0], size[2]}),
+                            make_spec(DataType::float32, {size[2], size[1]})));
+}
+
+TEST_F(MatmulTest, BothKernelsTakeEveryStorageTypeAndMixesOfThem) {
+  for (std::size_t i = 0; i < 3; ++i)
+    for (const std::size_t shift : {0, 1})
+      for (const char* name : {"MATMUL_TILED_LOCAL", "MATMUL_DIRECT"})
+        check(name, matmul_of(make_spec(dtypes[i], {19, 21}), make_spec(dtypes[(i + shift) % 3], {21, 18})));
+}
+
+TEST_F(MatmulTest, BothKernelsBroadcastBatches) {
+  const DataType f32 = DataType::float32;
+  for (const char* name : {"MATMUL_TILED_LOCAL", "MATMUL_DIRECT"}) {
+    check(name, matmul_of(make_spec(f32, {3, 17, 5}), make_spec(f32, {3, 5, 6})));
+    check(name, matmul_of(make_spec(f32, {2, 1, 3, 7, 5}), make_spec(f32, {4, 1, 5, 6})));
+    check(name, matmul_of(make_spec(f32, {7, 5}), make_spec(f32, {2, 3, 5, 6})));
+    check(name, matmul_of(make_spec(f32, {2, 1, 2, 1, 2, 1, 3, 4}), make_spec(f32, {1, 3, 1, 2, 1, 2, 4, 5})));
+  }
+}
+
+TEST_F(MatmulTest, BothKernelsTakeVectors) {
+  const DataType f32 = DataType::float32;
+  for (const char* name : {"MATMUL_TILED_LOCAL", "MATMUL_DIRECT"}) {
+    check(name, matmul_of(make_spec(f32, {9}), make_spec(f32, {9})));
+    check(name, matmul_of(make_spec(f32, {9}), make_spec(f32, {9, 20})));
+    check(name, matmul_of(make_spec(f32, {20, 9}), make_spec(f32, {9})));
+    check(name, matmul_of(make_spec(f32, {9}), make_spec(f32, {2, 3, 9, 4})));
+  }
+}
+
+TEST_F(MatmulTest, DirectHonoursTransposeFlags) {
+  for (const DataType dtype : dtypes) {
+    check("MATMUL_DIRECT", matmul_of(make_spec(dtype, {21, 18}), make_spec(dtype, {21, 7}), true, false));
+    check("MATMUL_DIRECT", matmul_of(make_spec(dtype, {18, 21}), make_spec(dtype, {7, 21}), false, true));
+    check("MATMUL_DIRECT", matmul_of(make_spec(dtype, {2, 21, 18}), make_spec(dtype, {7, 21}), true, true));
+  }
+}
+
+TEST_F(MatmulTest, DirectReadsAndWritesAnyStrides) {
+  const DataType f32 = DataType::float32;
+  Problem problem = matmul_of(make_spec(f32, {2, 9, 11}, {400, 2, 20}), make_spec(f32, {11, 6}, {1, 13}));
+  set_outputs(problem, {make_spec(f32, {2, 9, 6}, {3, 60, 8})});
+  check("MATMUL_DIRECT", problem);
+  check("MATMUL_DIRECT", matmul_of(make_spec(f32, {9, 11}, {0, 1}), make_spec(DataType::bfloat16, {11, 6}, {0, 2})));
+}
+
+TEST_F(MatmulTest, OutputsMayBeOfAnotherTypeThanInputs) {
+  for (const char* name : {"MATMUL_TILED_LOCAL", "MATMUL_DIRECT"})
+    for (const DataType out : dtypes) {
+      Problem problem = matmul_of(make_spec(DataType::float16, {70, 33}), make_spec(DataType::float16, {33, 66}));
+      set_outputs(problem, {make_spec(out, {70, 66})});
+      check(name, problem);
+    }
+}
+
+TEST_F(MatmulTest, NothingToSumGivesZerosAndNothingToWriteIsNoWork) {
+  const DataType f32 = DataType::float32;
+  for (const char* name : {"MATMUL_TILED_LOCAL", "MATMUL_DIRECT"}) {
+    check(name, matmul_of(make_spec(f32, {5, 0}), make_spec(f32, {0, 6})));
+    check(name, matmul_of(make_spec(f32, {0, 4}), make_spec(f32, {4, 6})));
+    check(name, matmul_of(make_spec(f32, {0, 3, 4}), make_spec(f32, {4, 6})));
+  }
+}
+
+TEST_F(MatmulTest, InfinitiesAtTheEdgeOfATileStayWhereTheyBelong) {
+  // Tiles are padded with zeros; zero times infinity must not reach the result.
+  const DataType f32 = DataType::float32;
+  const Problem problem = matmul_of(make_spec(f32, {3, 5}), make_spec(f32, {5, 3}));
+  HostTensor a(problem.inputs[0]);
+  HostTensor b(problem.inputs[1]);
+  for (std::size_t i = 0; i < 15; ++i) {
+    a.set(i, 1);
+    b.set(i, i % 3 == 1 ? INFINITY : 1);
+  }
+  const Tensor c = upload(HostTensor(problem.outputs[0]));
+  run(*prepare("MATMUL_TILED_LOCAL", problem), {upload(a), upload(b)}, c);
+  const HostTensor got = download(c);
+  for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(got.get(i), i % 3 == 1 ? INFINITY : 5) << i;
+}
+
+TEST_F(MatmulTest, TokensNameTheTile) {
+  const DataType f32 = DataType::float32;
+  const Problem small = matmul_of(make_spec(f32, {20, 20}), make_spec(f32, {20, 20}));
+  const Problem large = matmul_of(make_spec(f32, {64, 20}), make_spec(f32, {20, 64}));
+  EXPECT_EQ(prepare("MATMUL_TILED_LOCAL", small)->token(), "tile=16x16x16");
+  EXPECT_EQ(prepare("MATMUL_TILED_LOCAL", large)->token(), "tile=64x64x16");
+}
+
+// Choices about devices that are not here: no device needed.
+
+DeviceProfile gpu() {
+  DeviceProfile profile;
+  profile.type = DeviceType::opencl;
+  profile.max_work_group_size = 1024;
+  profile.max_work_item_sizes = {1024, 1024, 64};
+  profile.local_memory_bytes = 48 << 10;
+  return profile;
+}
+
+std::string refusal_of_tiled(const Problem& problem, const DeviceProfile& profile) {
+  return kernel_table()[0].supports(problem, profile).reason;
+}
+
+TEST(MatmulSupport, TiledSaysWhyItRefuses) {
+  const DataType f32 = DataType::float32;
+  const TensorSpec square = make_spec(f32, {4, 4});
+  ASSERT_EQ(kernel_table()[0].name, "MATMUL_TILED_LOCAL");
+  EXPECT_EQ(refusal_of_tiled(matmul_of(square, square), gpu()), "");
+  EXPECT_EQ(refusal_of_tiled(matmul_of(make_spec(f32, {4, 4}, {1, 4}), square), gpu()),
+            "a is not contiguous: strides {1,4}");
+  EXPECT_EQ(refusal_of_tiled(matmul_of(square, square, false, true), gpu()),
+            "transpose_b is set: takes row-major operands");
+  EXPECT_EQ(refusal_of_tiled(matmul_of(make_spec(DataType::float64, {4, 4}), square), gpu()),
+            "a is f64: takes f32, f16, bf16");
+}
+
+TEST(MatmulSupport, TiledRefusesDevicesThatAreTooSmall) {
+  const Problem problem = matmul_of(make_spec(DataType::float32, {4, 4}), make_spec(DataType::float32, {4, 4}));
+  DeviceProfile profile = gpu();
+  profile.max_work_group_size = 128;
+  EXPECT_EQ(refusal_of_tiled(problem, profile), "needs work-groups of 256, the device allows 128");
+  profile = gpu();
+  profile.local_memory_bytes = 1024;
+  EXPECT_EQ(refusal_of_tiled(problem, profile), "needs 2112 bytes of local memory, the device has 1024");
+}
+
+TEST(MatmulSupport, DirectIsTheLastMatmulAndTakesWhatTiledRefuses) {
+  const KernelSpec& row = kernel_table()[1];
+  ASSERT_EQ(row.name, "MATMUL_DIRECT");
+  const TensorSpec strided = make_spec(DataType::float16, {4, 4}, {1, 4});
+  EXPECT_EQ(row.supports(matmul_of(strided, strided, true, true), DeviceProfile{}).reason, "");
+}
+
+TEST(MatmulSupport, BackwardIsRefused) {
+  Problem problem = matmul_of(make_spec(DataType::float32, {4, 4}), make_spec(DataType::float32, {4, 4}));
+  problem.direction = Direction::backward;
+  for (const KernelSpec& row : kernel_table().first(2))
+    EXPECT_EQ(row.supports(problem, gpu()).reason, "takes the forward direction only");
+}
+
+TEST(MatmulSupport, TiledPrefersOutputsThatFillATile) {
+  const DataType f32 = DataType::float32;
+  const auto prefers = kernel_table()[0].prefers;
+  EXPECT_TRUE(prefers(matmul_of(make_spec(f32, {16, 8}), make_spec(f32, {8, 16})), gpu()));
+  EXPECT_FALSE(prefers(matmul_of(make_spec(f32, {1, 8}), make_spec(f32, {8, 4096})), gpu()));
+}
+
+}  // namespace
+}  // namespace xpuruntime::opencl

@@ -1,0 +1,171 @@
+#include "core/json_text.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "core/expect_error.h"
+
+namespace xpuruntime {
+namespace {
+
+namespace fs = std::filesystem;
+
+const JsonSource source = {"read_thing", "thing text: ", "thing", 2};
+
+/// A folder of its own that goes with the test.
+class JsonFile : public ::testing::Test {
+ protected:
+  JsonFile() {
+    std::string name = (fs::temp_directory_path() / "xrt_json_XXXXXX").string();
+    folder = mkdtemp(name.data());
+  }
+  ~JsonFile() override {
+    fs::permissions(folder, fs::perms::owner_all);
+    fs::remove_all(folder);
+  }
+  std::string path(const std::string& name) const { return (folder / name).string(); }
+  std::size_t files() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), {})); }
+  static std::string content(const std::string& file) {
+    std::ifstream stream(file);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  fs::path folder;
+};
+
+void expect_corrupt(const std::string& text, const std::string& part) {
+  expect_error(ErrorCode::corrupt_data, part, [&] { parse_json(text, source); });
+}
+
+TEST(ParseJson, KeepsTheOrderOfTheFields) {
+  EXPECT_EQ(parse_json(R"({"b": 1, "a": [1, 2]})", source).dump(), R"({"b":1,"a":[1,2]})");
+}
+
+TEST(ParseJson, NamesFunctionSourceLineAndColumn) {
+  expect_corrupt("{\n  \"a\": 1,\n  \"b\": x\n}", "[read_thing] thing text: ");
+  expect_corrupt("{\n  \"a\": 1,\n  \"b\": x\n}", "line 3, column 8");
+  expect_corrupt("x", "line 1, column 1");
+  expect_corrupt("{\"a\": 1", "line 1, column 8");
+  expect_corrupt("", "line 1, column 1");
+}
+
+TEST(ParseJson, RefusesCommentsTrailingTextAndTrailingCommas) {
+  expect_corrupt("// hello\n{}", "line 1, column 1");
+  expect_corrupt("{} {}", "line 1, column 4");
+  expect_corrupt("{\"a\": 1,}", "line 1, column 9");
+  expect_corrupt("{'a': 1}", "line 1, column 2");
+  expect_corrupt("{\"a\": NaN}", "line 1, column 7");
+}
+
+TEST(ParseJson, RefusesTextAfterAZeroByte) { expect_corrupt(std::string("{}\0x", 4), "line 1, column 3"); }
+
+TEST(ParseJson, RefusesNumbersThatDoNotFit) { expect_corrupt("{\"a\": 1e999}", "not JSON"); }
+
+TEST(ParseJson, ShowsBytesThatAreNoTextAsQuestionMarks) {
+  try {
+    parse_json("{\"\xff\xfe\": 1}", source);
+    FAIL();
+  } catch (const Error& error) {
+    for (const char c : std::string_view(error.what())) EXPECT_TRUE(c >= ' ' && c <= '~') << error.what();
+  }
+}
+
+TEST(ParseJson, RefusesANameThatStandsTwiceInOneObject) {
+  expect_invalid("field 'a' stands twice", [] { parse_json(R"({"a": 1, "b": 2, "a": 3})", source); });
+  expect_invalid("field 'x' stands twice", [] { parse_json(R"({"a": {"x": 1, "x": 2}})", source); });
+}
+
+TEST(ParseJson, TakesTheSameNameInDifferentObjects) {
+  EXPECT_NO_THROW(parse_json(R"({"a": {"x": 1}, "b": {"x": 1, "a": 2}, "x": 3})", source));
+  EXPECT_NO_THROW(parse_json(R"([{"x": 1}, {"x": 2}])", source));
+}
+
+TEST(ParseJson, RefusesNestingBeforeItCostsAnything) {
+  expect_corrupt(R"({"a": {"b": {"c": 1}}})", "nested deeper than a thing can be");
+  expect_corrupt(std::string(900000, '['), "nested deeper");
+}
+
+TEST(JsonSource, ListsTheNamesNearAnUnknownField) {
+  constexpr std::string_view known[] = {"kernel", "mode"};
+  expect_invalid("did you mean kernel?", [&] { source.refuse_unknown("kernl", known); });
+  expect_invalid("did you mean kernel?", [&] { source.refuse_unknown("preferences.matmul.kernl", known); });
+  expect_invalid("field 'zzz' is not a thing field; remove it", [&] { source.refuse_unknown("zzz", known); });
+}
+
+TEST_F(JsonFile, ReadsBackWhatWasWritten) {
+  write_file_atomically(path("a.json"), "{\"a\": 1}\n", source);
+  EXPECT_EQ(read_text_file(path("a.json"), source), "{\"a\": 1}\n");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(JsonFile, ReplacesTheOldFileAndLeavesNothingElse) {
+  write_file_atomically(path("a.json"), std::string(100000, 'x'), source);
+  write_file_atomically(path("a.json"), "new", source);
+  EXPECT_EQ(content(path("a.json")), "new");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(JsonFile, IsAsReadableAsTheUsersOtherFiles) {
+  std::ofstream(path("other")) << "x";
+  write_file_atomically(path("a.json"), "x", source);
+  EXPECT_EQ(fs::status(path("a.json")).permissions(), fs::status(path("other")).permissions());
+}
+
+TEST_F(JsonFile, IsNeverSeenHalfWritten) {
+  const std::string a(50000, 'a');
+  const std::string b(70000, 'b');
+  write_file_atomically(path("a.json"), a, source);
+  std::vector<std::thread> writers;
+  for (const std::string* text : {&a, &b}) {
+    writers.emplace_back([&, text] {
+      for (int i = 0; i < 40; ++i) write_file_atomically(path("a.json"), *text, source);
+    });
+  }
+  for (int i = 0; i < 200; ++i) {
+    const std::string seen = read_text_file(path("a.json"), source);
+    ASSERT_TRUE(seen == a || seen == b) << seen.size();
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(JsonFile, SaysSoWhenTheFolderIsMissing) {
+  expect_error(ErrorCode::io_error, "cannot be written",
+               [&] { write_file_atomically(path("no/such/a.json"), "x", source); });
+  EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(JsonFile, LeavesNoTemporaryFileWhenTheTargetCannotBeReplaced) {
+  fs::create_directory(folder / "a.json");
+  expect_error(ErrorCode::io_error, "cannot be written", [&] { write_file_atomically(path("a.json"), "x", source); });
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(JsonFile, KeepsTheOldContentWhenTheFolderMayNotBeWritten) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  write_file_atomically(path("a.json"), "old", source);
+  fs::permissions(folder, fs::perms::owner_read | fs::perms::owner_exec);
+  expect_error(ErrorCode::io_error, "cannot be written", [&] { write_file_atomically(path("a.json"), "new", source); });
+  EXPECT_EQ(content(path("a.json")), "old");
+}
+
+TEST_F(JsonFile, SaysSoWhenThereIsNothingToRead) {
+  expect_error(ErrorCode::io_error, "cannot be read", [&] { read_text_file(path("missing"), source); });
+  expect_error(ErrorCode::io_error, "cannot be read", [&] { read_text_file(folder.string(), source); });
+}
+
+TEST_F(JsonFile, RefusesFilesOverAMebibyte) {
+  std::ofstream(path("fits")) << std::string(1 << 20, ' ');
+  EXPECT_EQ(read_text_file(path("fits"), source).size(), std::size_t{1} << 20);
+  std::ofstream(path("large")) << std::string((1 << 20) + 1, ' ');
+  expect_error(ErrorCode::corrupt_data, "larger than any thing", [&] { read_text_file(path("large"), source); });
+}
+
+}  // namespace
+}  // namespace xpuruntime

@@ -1,0 +1,141 @@
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "dispatch/fixture.h"
+
+namespace xpuruntime {
+namespace {
+
+class Log : public DispatchTest {
+ protected:
+  void run(int times) {
+    for (int i = 0; i < times; ++i) dispatcher().dispatch(relu.call());
+  }
+  Relu relu;
+};
+
+TEST_F(Log, IsOffUntilTurnedOn) {
+  run(3);
+  EXPECT_TRUE(dispatcher().logs().empty());
+  dispatcher().enable_logging();
+  run(3);
+  dispatcher().disable_logging();
+  run(3);
+  EXPECT_EQ(dispatcher().logs().size(), 3u);
+}
+
+TEST_F(Log, SaysWhatRanAndWhy) {
+  dispatcher().enable_logging();
+  run(1);
+  const LogEntry entry = dispatcher().logs().at(0);
+  EXPECT_EQ(entry.op_name(), "relu");
+  EXPECT_EQ(entry.selected_kernel(), "reference");
+  EXPECT_EQ(entry.input_shape(), (Dims{8}));
+  EXPECT_EQ(entry.dtype(), DataType::float32);
+  EXPECT_FALSE(entry.device_time);
+  EXPECT_GT(entry.elapsed_us, 0);
+  EXPECT_FALSE(entry.decision->because.empty());
+}
+
+TEST_F(Log, IsBoundedAndCountsWhatItDropped) {
+  dispatcher().enable_logging(10);
+  run(35);
+  EXPECT_EQ(dispatcher().logs().size(), 10u);
+  EXPECT_EQ(dispatcher().dropped_logs(), 25u);
+  dispatcher().clear_logs();
+  EXPECT_TRUE(dispatcher().logs().empty());
+  EXPECT_EQ(dispatcher().dropped_logs(), 0u);
+  run(4);
+  EXPECT_EQ(dispatcher().logs().size(), 4u);
+  EXPECT_EQ(dispatcher().dropped_logs(), 0u);
+}
+
+TEST_F(Log, KeepsWhatThreadsLoggedThatHaveEnded) {
+  dispatcher().enable_logging();
+  std::thread([&] { run(2); }).join();
+  run(1);
+  const auto entries = dispatcher().logs();
+  ASSERT_EQ(entries.size(), 3u);
+  EXPECT_NE(entries.front().thread, entries.back().thread);
+  EXPECT_LE(entries[0].start_us, entries[1].start_us);
+}
+
+TEST_F(Log, ShowsAFallbackAsTwoEntries) {
+  add_kernel("bad", [] { return Status(ErrorCode::device_error, "no"); });
+  dispatcher().enable_logging();
+  run(1);
+  const auto entries = dispatcher().logs();
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_TRUE(entries[0].failed);
+  EXPECT_EQ(entries[0].selected_kernel(), "bad");
+  EXPECT_FALSE(entries[1].failed);
+  EXPECT_EQ(entries[1].selected_kernel(), "reference");
+}
+
+TEST_F(Log, CanBeReadWhileOthersWrite) {
+  dispatcher().enable_logging(64);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    const Relu mine(33);
+    while (!stop) dispatcher().dispatch(mine.call());
+  });
+  for (int i = 0; i < 50; ++i) {
+    for (const LogEntry& entry : dispatcher().logs()) ASSERT_EQ(entry.selected_kernel(), "reference");
+    if (i % 10 == 9) dispatcher().clear_logs();
+  }
+  stop = true;
+  writer.join();
+}
+
+TEST_F(Log, FeedsTheStatistics) {
+  dispatcher().enable_logging(4);
+  run(50);
+  dispatcher().collect_statistics();
+  const Problem problem = dispatcher().decide(relu.call()).problem;
+  const auto stats = dispatcher().statistics().find(problem, "reference");
+  ASSERT_TRUE(stats);
+  EXPECT_EQ(stats->count(), 50);
+  EXPECT_GE(stats->mean_us(), stats->min_us());
+  EXPECT_LE(stats->mean_us(), stats->max_us());
+  dispatcher().collect_statistics();  // takes each time once
+  EXPECT_EQ(dispatcher().statistics().find(problem, "reference")->count(), 50);
+}
+
+TEST_F(Log, SurvivesMoreProblemsThanItKeepsRecordsOf) {
+  dispatcher().enable_logging(16);
+  const Relu relu_memory(1);  // empty tensors need an address, not memory
+  for (std::int64_t n = 1; n < 40000; ++n) {
+    const Tensor in(relu_memory.in.data(), make_spec(DataType::float32, {n, 0}));
+    const Tensor out(relu_memory.out.data(), make_spec(DataType::float32, {n, 0}));
+    const std::array<const Tensor*, 1> inputs = {&in};
+    const std::array<const Tensor*, 1> outputs = {&out};
+    dispatcher().dispatch({OpId::relu, inputs, outputs});
+  }
+  const auto entries = dispatcher().logs();
+  ASSERT_EQ(entries.size(), 16u);
+  EXPECT_EQ(entries.back().input_shape(), (Dims{39999, 0}));
+}
+
+TEST_F(Log, ExportsATraceThatChromeReads) {
+  dispatcher().enable_logging();
+  run(2);
+  const auto entries = dispatcher().logs();
+  const auto trace = nlohmann::json::parse(to_trace_json(entries));
+  std::size_t slices = 0;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    ++slices;
+    EXPECT_EQ(event.at("name"), "relu");
+    EXPECT_EQ(event.at("args").at("kernel"), "reference");
+    EXPECT_TRUE(event.at("ts").is_number());
+    EXPECT_GE(event.at("dur").get<double>(), 0);
+  }
+  EXPECT_EQ(slices, 2u);
+}
+
+TEST_F(Log, RefusesARingThatWouldEatTheMachine) {
+  error_text(ErrorCode::invalid_argument, [&] { dispatcher().enable_logging(std::size_t{1} << 40); });
+}
+
+}  // namespace
+}  // namespace xpuruntime

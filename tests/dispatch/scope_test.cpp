@@ -1,0 +1,116 @@
+#include <thread>
+
+#include "dispatch/fixture.h"
+
+namespace xpuruntime {
+namespace {
+
+class Scopes : public DispatchTest {
+ protected:
+  Scopes() {
+    add_kernel("one");
+    add_kernel("two");
+  }
+  static KernelPolicy preferring(const char* kernel) {
+    KernelPolicy policy;
+    return policy.set("relu", kernel);
+  }
+  std::string chosen() { return dispatcher().decide(relu.call()).kernel; }
+
+  Relu relu;
+};
+
+TEST_F(Scopes, APolicyHoldsForAllThreadsUntilItIsChanged) {
+  dispatcher().set_policy(preferring("one"));
+  EXPECT_EQ(chosen(), "one");
+  std::thread([&] { EXPECT_EQ(chosen(), "one"); }).join();
+  dispatcher().set_policy(preferring("two"));
+  EXPECT_EQ(chosen(), "two");
+}
+
+TEST_F(Scopes, LayersNestAndRestore) {
+  dispatcher().set_policy(preferring("one"));
+  {
+    KernelPolicy only_limits;
+    only_limits.workspace_limit_bytes = 7;
+    const ScopedPolicy outer(dispatcher(), only_limits);
+    EXPECT_EQ(chosen(), "one");  // what the layer leaves unset stays
+    EXPECT_EQ(dispatcher().policy().workspace_limit_bytes, 7u);
+    {
+      const ScopedPolicy inner(dispatcher(), preferring("two"));
+      EXPECT_EQ(chosen(), "two");
+      EXPECT_EQ(dispatcher().policy().workspace_limit_bytes, 7u);
+    }
+    EXPECT_EQ(chosen(), "one");
+  }
+  EXPECT_EQ(dispatcher().policy().workspace_limit_bytes, std::nullopt);
+}
+
+TEST_F(Scopes, RestoreOnExceptions) {
+  dispatcher().set_policy(preferring("one"));
+  EXPECT_THROW(
+      {
+        const ScopedPolicy scope(dispatcher(), preferring("two"));
+        throw std::runtime_error("out");
+      },
+      std::runtime_error);
+  EXPECT_EQ(chosen(), "one");
+}
+
+TEST_F(Scopes, HoldForTheirThreadAlone) {
+  dispatcher().set_policy(preferring("one"));
+  const ScopedPolicy scope(dispatcher(), preferring("two"));
+  EXPECT_EQ(chosen(), "two");
+  std::thread([&] { EXPECT_EQ(chosen(), "one"); }).join();
+}
+
+TEST_F(Scopes, CanBeHandedToAWorker) {
+  ScopePtr captured;
+  {
+    const ScopedPolicy scope(dispatcher(), preferring("two"));
+    captured = dispatcher().current_scope();
+  }
+  std::thread([&] {
+    const ScopedPolicy scope(dispatcher(), captured);
+    EXPECT_EQ(chosen(), "two");
+  }).join();
+  EXPECT_NE(chosen(), "one");
+  EXPECT_HAS(error_text(ErrorCode::invalid_argument, [&] { const ScopedPolicy scope(dispatcher(), ScopePtr()); }),
+             "null scope");
+}
+
+TEST_F(Scopes, AreInternedByContent) {
+  const ScopedPolicy a(dispatcher(), preferring("one"));
+  const std::uint32_t id = dispatcher().current_scope()->id;
+  const ScopedPolicy b(dispatcher(), preferring("two"));
+  EXPECT_NE(dispatcher().current_scope()->id, id);
+  const ScopedPolicy c(dispatcher(), preferring("one"));
+  EXPECT_EQ(dispatcher().current_scope()->id, id);
+}
+
+TEST_F(Scopes, ThousandsOfPoliciesDoNotPileUpOrBreakTheOneInForce) {
+  dispatcher().set_policy(preferring("one"));
+  for (std::uint64_t i = 0; i < 3000; ++i) {
+    KernelPolicy policy = preferring("two");
+    policy.workspace_limit_bytes = i;
+    const ScopedPolicy scope(dispatcher(), policy);
+    ASSERT_EQ(chosen(), "two");
+  }
+  EXPECT_EQ(chosen(), "one");
+}
+
+TEST_F(Scopes, BestPerformanceUsesTheTimesRecordedBeforeItWasEntered) {
+  const Problem problem = dispatcher().decide(relu.call()).problem;
+  dispatcher().statistics().record(problem, "one", 5);
+  dispatcher().statistics().record(problem, "two", 9);
+  KernelPolicy policy;
+  policy.auto_strategy = Strategy::best_performance;
+  const ScopedPolicy scope(dispatcher(), policy);
+  EXPECT_EQ(chosen(), "one");
+  dispatcher().statistics().record(problem, "two", 0.001);  // later times change nothing here
+  runtime.registry().invalidate();
+  EXPECT_EQ(chosen(), "one");
+}
+
+}  // namespace
+}  // namespace xpuruntime

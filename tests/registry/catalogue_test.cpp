@@ -1,0 +1,121 @@
+#include "xpuruntime/registry/catalogue.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <thread>
+#include <tuple>
+
+#include "backends/cpu/backend.h"
+
+namespace xpuruntime {
+namespace {
+
+bool in_catalogue(OpId op, std::string_view name, DeviceType type) {
+  const auto found = find_in_catalogue(op, name);
+  return std::any_of(found.begin(), found.end(), [&](const auto& entry) { return entry.device_type == type; });
+}
+
+void expect_rows_in_catalogue(const Backend& backend) {
+  for (const KernelSpec& row : backend.kernels()) {
+    EXPECT_TRUE(in_catalogue(row.op, row.name, backend.device_type()))
+        << to_string(row.op) << " " << row.name << " on " << to_string(backend.device_type());
+  }
+}
+
+/// The backend of a module as its own door gives it, without the registry, which would add the names itself.
+std::unique_ptr<Backend> backend_of_module(const char* path) {
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    ADD_FAILURE() << dlerror();
+    return nullptr;
+  }
+  const auto* info = static_cast<const PluginInfo*>(dlsym(library, "xpuruntime_plugin"));
+  return std::unique_ptr<Backend>(info == nullptr ? nullptr : info->create());
+}
+
+TEST(Catalogue, HoldsEveryRowOfTheCpusTable) {
+  const auto backend = make_cpu_backend();
+  ASSERT_FALSE(backend->kernels().empty());
+  expect_rows_in_catalogue(*backend);
+}
+
+TEST(Catalogue, HoldsEveryRowOfTheCudaModulesTable) {
+  const auto backend = backend_of_module(XRT_CUDA_MODULE);
+  ASSERT_NE(backend, nullptr);
+  if (backend->kernels().empty()) GTEST_SKIP() << backend->driver()->why_absent();
+  expect_rows_in_catalogue(*backend);
+}
+
+TEST(Catalogue, HoldsEveryRowOfTheOpenClModulesTable) {
+  const auto backend = backend_of_module(XRT_OPENCL_MODULE);
+  ASSERT_NE(backend, nullptr);
+  if (backend->kernels().empty()) GTEST_SKIP() << backend->driver()->why_absent();
+  expect_rows_in_catalogue(*backend);
+}
+
+TEST(Catalogue, KnowsEveryKernelNameThatPoliciesAreWrittenWith) {
+  for (const char* name : {"cublas", "cublasLt", "cutlass"}) {
+    EXPECT_TRUE(in_catalogue(OpId::matmul, name, DeviceType::nvidia)) << name;
+  }
+  for (const char* name : {"torch", "flash_v2", "xformers"}) {
+    EXPECT_TRUE(in_catalogue(OpId::attention, name, DeviceType::nvidia)) << name;
+  }
+  for (const char* name : {"cudnn", "cudnn_implicit_gemm", "cudnn_winograd"}) {
+    EXPECT_TRUE(in_catalogue(OpId::conv2d, name, DeviceType::nvidia)) << name;
+  }
+  for (const char* name :
+       {"CONV2D_WINOGRAD", "CONV2D_IM2COL", "CONV2D_TILED_LOCAL", "CONV2D_IMPLICIT_GEMM", "CONV2D_NAIVE_SMALL"}) {
+    EXPECT_TRUE(in_catalogue(OpId::conv2d, name, DeviceType::opencl)) << name;
+  }
+}
+
+TEST(Catalogue, SaysWhatEachKernelIsGoodForAndNeeds) {
+  for (const CatalogueEntry& entry : catalogue()) {
+    EXPECT_FALSE(entry.summary.empty()) << entry.name;
+    EXPECT_FALSE(entry.needs.empty()) << entry.name;
+  }
+}
+
+TEST(Catalogue, HoldsEachNameOncePerOpAndDeviceType) {
+  std::set<std::tuple<OpId, std::string_view, DeviceType>> seen;
+  for (const CatalogueEntry& entry : catalogue()) {
+    EXPECT_TRUE(seen.emplace(entry.op, entry.name, entry.device_type).second) << entry.name;
+  }
+}
+
+TEST(Catalogue, FindsAllDeviceTypesOfAName) {
+  EXPECT_EQ(find_in_catalogue(OpId::matmul, "reference").size(), 2u);
+  EXPECT_TRUE(find_in_catalogue(OpId::matmul, "Reference").empty());
+  EXPECT_TRUE(find_in_catalogue(OpId::softmax, "cublasLt").empty());
+}
+
+TEST(Catalogue, RemembersNamesButLeavesKnownOnesAlone) {
+  const auto before = catalogue().size();
+  remember_kernel(OpId::matmul, "cublasLt", DeviceType::nvidia);
+  EXPECT_EQ(catalogue().size(), before);
+  remember_kernel(OpId::gelu, std::string("temporary_") + "text", DeviceType::npu);
+  remember_kernel(OpId::gelu, "temporary_text", DeviceType::npu);
+  EXPECT_EQ(catalogue().size(), before + 1);
+  EXPECT_TRUE(in_catalogue(OpId::gelu, "temporary_text", DeviceType::npu));
+}
+
+TEST(Catalogue, RemembersANameOnceWhenManyThreadsBringIt) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([] {
+      for (int name = 0; name < 200; ++name) {
+        remember_kernel(OpId::tanh, "shared_" + std::to_string(name), DeviceType::npu);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int name = 0; name < 200; ++name) {
+    EXPECT_EQ(find_in_catalogue(OpId::tanh, "shared_" + std::to_string(name)).size(), 1u) << name;
+  }
+}
+
+}  // namespace
+}  // namespace xpuruntime

@@ -1,0 +1,21 @@
+#include "empty_backend.h"
+
+namespace xpuruntime {
+namespace {
+
+Verdict supports_all(const Problem&, const DeviceProfile&) { return Verdict::yes(); }
+std::unique_ptr<const Plan> prepare_nothing(const Problem&, const PrepareContext&) { return nullptr; }
+
+constexpr KernelSpec table[] = {{OpId::relu, "first_row_is_fine", supports_all, prepare_nothing},
+                                {OpId::relu, "second_row_is_not", supports_all, nullptr}};
+
+class BadRowBackend final : public EmptyBackend {
+ public:
+  std::span<const KernelSpec> kernels() const override { return table; }
+};
+
+}  // namespace
+
+XRT_EXPORT_BACKEND(BadRowBackend)
+
+}  // namespace xpuruntime

@@ -1,0 +1,4 @@
+#include "empty_backend.h"
+
+XRT_EXPORT_INFO(xpuruntime::backend_contract_version, sizeof(xpuruntime::PluginInfo), "libc++-1",
+                xpuruntime::make_empty_backend)

@@ -1,0 +1,164 @@
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "backends/cpu/backend.h"
+#include "select/made_up_kernels.h"
+#include "xpuruntime/registry/backend.h"
+#include "xpuruntime/registry/catalogue.h"
+#include "xpuruntime/select/select.h"
+
+namespace xpuruntime {
+namespace {
+
+using testing::kernels_named;
+using Kernels = std::vector<std::shared_ptr<const Kernel>>;
+
+DeviceProfile profile(const std::string& name) {
+  return DeviceProfile::load(std::string(XRT_TEST_DATA) + "/profiles/" + name + ".json");
+}
+
+Decision decide(const std::string& text, const DeviceProfile& device, const Kernels& kernels) {
+  const Problem problem = parse_problem(text);
+  return select({problem, device, kernels, {}, {}, builtin_rules()}).decision;
+}
+
+/// The kernels of one op of a backend's real table.
+Kernels rows_of(const Backend& backend, OpId op) {
+  Kernels kernels;
+  for (const KernelSpec& row : backend.kernels()) {
+    if (row.op == op) kernels.push_back(make_kernel(row, backend.device_type()));
+  }
+  return kernels;
+}
+
+Backend* open_module(const char* path) {
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return nullptr;
+  const auto* info = static_cast<const PluginInfo*>(dlsym(library, "xpuruntime_plugin"));
+  return info == nullptr ? nullptr : info->create();
+}
+
+TEST(BuiltinRules, NameOnlyKernelsOfTheCatalogue) {
+  for (const BuiltinRule& rule : builtin_rules()) {
+    EXPECT_FALSE(find_in_catalogue(rule.op, rule.kernel).empty()) << rule.kernel;
+    EXPECT_FALSE(rule.because.empty()) << rule.kernel;
+    EXPECT_NE(rule.condition, nullptr) << rule.kernel;
+  }
+}
+
+TEST(BuiltinRules, EndInACatchAllForEachOpAndDeviceType) {
+  // Whatever the problem, the last rule of the op takes it.
+  const char* const problems[] = {"matmul(f32[1,1], f32[1,1]) @cuda", "matmul(f32[512,512], f32[512,512]) @cuda",
+                                  "matmul(f32[2,2], f32[2,2]) @opencl", "matmul(f32[512,512], f32[512,512]) @opencl",
+                                  "conv2d(f32[1,3,9,9], f32[8,3,5,5]; stride=2,2) @opencl"};
+  for (const char* text : problems) {
+    const Problem problem = parse_problem(text);
+    const BuiltinRule* last = nullptr;
+    for (const BuiltinRule& rule : builtin_rules()) {
+      if (rule.op == problem.op && rule.device_type == problem.device.type) last = &rule;
+    }
+    ASSERT_NE(last, nullptr) << text;
+    EXPECT_TRUE(last->condition(problem, {})) << text;
+  }
+}
+
+// The H200.
+
+TEST(H200, ReadsTheWeightsOnceWhereThereIsOneRow) {
+  const Decision decision = decide("matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0", profile("h200"),
+                                   kernels_named({"reference", "cublasLt", "skinny"}));
+  EXPECT_EQ(decision.kernel, "skinny");
+  EXPECT_EQ(decision.because, "built-in rule: few rows are bound by reading the weights once");
+}
+
+TEST(H200, UsesTensorCoresForLargeProducts) {
+  const Kernels kernels = kernels_named({"reference", "skinny", "cublasLt"});
+  const DeviceProfile h200 = profile("h200");
+  EXPECT_EQ(decide("matmul(bf16[4096,4096], bf16[4096,4096]) @cuda:0", h200, kernels).kernel, "cublasLt");
+  EXPECT_EQ(decide("matmul(bf16[16,4096], bf16[4096,4096]) @cuda:0", h200, kernels).kernel, "skinny");
+  EXPECT_EQ(decide("matmul(bf16[17,4096], bf16[4096,4096]) @cuda:0", h200, kernels).kernel, "cublasLt");
+}
+
+TEST(H200, ChoosesTheSameFromTheRealTable) {
+  Backend* backend = open_module(XRT_CUDA_MODULE);
+  ASSERT_NE(backend, nullptr) << dlerror();
+  const std::unique_ptr<Backend> owner(backend);
+  const Kernels kernels = rows_of(*backend, OpId::matmul);
+  if (kernels.empty()) GTEST_SKIP() << backend->driver()->why_absent();
+  const DeviceProfile h200 = profile("h200");
+  const Decision row = decide("matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0", h200, kernels);
+  EXPECT_EQ(row.kernel, "skinny") << row.to_text();
+  const Decision large = decide("matmul(bf16[4096,4096], bf16[4096,4096]) @cuda:0", h200, kernels);
+  // supports() of cublasLt asks for the library itself, which a build machine may lack.
+  const bool library_missing = large.to_text().find("libcublasLt") != std::string::npos;
+  EXPECT_EQ(large.kernel, library_missing ? "reference" : "cublasLt") << large.to_text();
+}
+
+// OpenCL convolutions.
+
+const Kernels& convolutions() {
+  static const Kernels kernels = kernels_named(
+      {"CONV2D_NAIVE_SMALL", "CONV2D_TILED_LOCAL", "CONV2D_IM2COL", "CONV2D_IMPLICIT_GEMM", "CONV2D_WINOGRAD"});
+  return kernels;
+}
+
+std::string convolve(const std::string& device, const std::string& filter, const std::string& attributes = "") {
+  const std::string text = "conv2d(f32[1,64,56,56], f32[64,64," + filter + "]" + attributes + ") @opencl:0";
+  return decide(text, profile(device), convolutions()).kernel;
+}
+
+TEST(AppleM2, ConvolvesByFilterAndStride) {
+  EXPECT_EQ(convolve("apple_m2", "3,3", "; padding=1,1"), "CONV2D_WINOGRAD");
+  EXPECT_EQ(convolve("apple_m2", "1,1"), "CONV2D_IM2COL");
+  EXPECT_EQ(convolve("apple_m2", "3,3", "; stride=2,2 padding=1,1"), "CONV2D_IMPLICIT_GEMM");
+  EXPECT_EQ(convolve("apple_m2", "3,3", "; stride=1,2"), "CONV2D_IMPLICIT_GEMM");
+  EXPECT_EQ(convolve("apple_m2", "5,5"), "CONV2D_IMPLICIT_GEMM");
+  EXPECT_EQ(convolve("apple_m2", "3,1"), "CONV2D_IMPLICIT_GEMM");
+}
+
+TEST(IntelIrisXe, ConvolvesInTilesOfLocalMemory) {
+  EXPECT_EQ(convolve("intel_iris_xe", "3,3", "; padding=1,1"), "CONV2D_TILED_LOCAL");
+  EXPECT_EQ(convolve("intel_iris_xe", "5,5"), "CONV2D_TILED_LOCAL");
+  EXPECT_EQ(convolve("intel_iris_xe", "1,1"), "CONV2D_IM2COL");
+}
+
+TEST(OtherGpus, ConvolveAsAnImplicitProduct) {
+  DeviceProfile amd = profile("intel_iris_xe");
+  amd.vendor = "amd";
+  DeviceProfile arc = profile("intel_iris_xe");
+  arc.integrated = false;
+  const std::string text = "conv2d(f32[1,64,56,56], f32[64,64,3,3]; padding=1,1) @opencl:0";
+  EXPECT_EQ(decide(text, amd, convolutions()).kernel, "CONV2D_IMPLICIT_GEMM");
+  EXPECT_EQ(decide(text, arc, convolutions()).kernel, "CONV2D_IMPLICIT_GEMM");
+}
+
+TEST(OpenClMatmul, UsesTilesUnlessTheProductIsTinyOrTheDeviceIsTheHost) {
+  const Kernels kernels = kernels_named({"MATMUL_TILED_LOCAL", "MATMUL_DIRECT"});
+  const DeviceProfile intel = profile("intel_iris_xe");
+  EXPECT_EQ(decide("matmul(f32[512,512], f32[512,512]) @opencl:0", intel, kernels).kernel, "MATMUL_TILED_LOCAL");
+  EXPECT_EQ(decide("matmul(f32[8,512], f32[512,8]) @opencl:0", intel, kernels).kernel, "MATMUL_DIRECT");
+  DeviceProfile host = intel;
+  host.vendor = "pocl";
+  EXPECT_EQ(decide("matmul(f32[512,512], f32[512,512]) @opencl:0", host, kernels).kernel, "MATMUL_DIRECT");
+}
+
+// Processors, from the real table.
+
+TEST(XeonAndNeoverse, MultiplyFloatsWithBlasAndTheRestByReference) {
+  const Kernels kernels = rows_of(*make_cpu_backend(), OpId::matmul);
+  for (const char* name : {"xeon_amx", "neoverse_n1"}) {
+    const DeviceProfile device = profile(name);
+    EXPECT_EQ(decide("matmul(f32[256,256], f32[256,256])", device, kernels).kernel, "openblas") << name;
+    EXPECT_EQ(decide("matmul(f64[256,256], f64[256,256])", device, kernels).kernel, "openblas") << name;
+    const Decision brain = decide("matmul(bf16[256,256], bf16[256,256])", device, kernels);
+    EXPECT_EQ(brain.kernel, "reference") << brain.to_text();
+    EXPECT_EQ(brain.candidates.front().outcome, Outcome::refused);
+    EXPECT_FALSE(brain.candidates.front().reason.empty());
+  }
+}
+
+}  // namespace
+}  // namespace xpuruntime

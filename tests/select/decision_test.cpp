@@ -1,0 +1,98 @@
+#include "xpuruntime/select/decision.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace xpuruntime {
+namespace {
+
+using nlohmann::json;
+
+Decision sample() {
+  Decision decision;
+  decision.problem = parse_problem("matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0");
+  decision.kernel = "skinny";
+  decision.level = Level::rule;
+  decision.because = "mine matches";
+  decision.precision = {DataType::bfloat16, DataType::float32, "the inputs are bf16"};
+  decision.plan = "tile=64x32";
+  decision.workspace_bytes = 1024;
+  decision.candidates = {{"skinny", Outcome::chosen, "mine matches", 12.5, 1024},
+                         {"cublasLt", Outcome::refused, "k is odd", {}, {}},
+                         {"reference", Outcome::passed, "", 99.0, 0}};
+  return decision;
+}
+
+TEST(Decision, WritesEveryFieldOfTheContract) {
+  const json document = json::parse(sample().to_json());
+  EXPECT_EQ(document["version"], 1);
+  EXPECT_EQ(document["problem"], "matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0");
+  EXPECT_EQ(document["device"], "cuda:0");
+  EXPECT_EQ(document["kernel"], "skinny");
+  EXPECT_EQ(document["level"], "rule");
+  EXPECT_EQ(document["because"], "mine matches");
+  EXPECT_EQ(document["precision"],
+            (json{{"forward", "bf16"}, {"backward", "f32"}, {"because", "the inputs are bf16"}}));
+  EXPECT_EQ(document["plan"], "tile=64x32");
+  EXPECT_EQ(document["workspace_bytes"], 1024);
+  EXPECT_EQ(document.size(), 10u);
+}
+
+TEST(Decision, WritesOneObjectPerCandidateWithNullForWhatIsNotKnown) {
+  const json candidates = json::parse(sample().to_json())["candidates"];
+  ASSERT_EQ(candidates.size(), 3u);
+  EXPECT_EQ(candidates[0], (json{{"kernel", "skinny"},
+                                 {"verdict", "chosen"},
+                                 {"reason", "mine matches"},
+                                 {"time_us", 12.5},
+                                 {"workspace_bytes", 1024}}));
+  EXPECT_EQ(candidates[1]["verdict"], "refused");
+  EXPECT_TRUE(candidates[1]["time_us"].is_null());
+  EXPECT_TRUE(candidates[1]["workspace_bytes"].is_null());
+  EXPECT_EQ(candidates[2]["verdict"], "passed");
+}
+
+TEST(Decision, WritesNullWhereNothingWasChosen) {
+  const json document = json::parse(Decision{}.to_json());
+  EXPECT_TRUE(document["kernel"].is_null());
+  EXPECT_EQ(document["candidates"], json::array());
+}
+
+TEST(Decision, FitsOnOneLineWhereThatIsAskedFor) {
+  EXPECT_EQ(sample().to_json(-1).find('\n'), std::string::npos);
+  EXPECT_EQ(json::parse(sample().to_json(-1)), json::parse(sample().to_json(4)));
+}
+
+TEST(Decision, PrintsReasonsInAnyEncoding) {
+  Decision decision = sample();
+  decision.candidates[1].reason = "driver said \xff\xfe";
+  EXPECT_NO_THROW(json::parse(decision.to_json()));
+}
+
+TEST(Decision, TellsPeopleTheChoiceAndEveryCandidate) {
+  const std::string text = sample().to_text();
+  EXPECT_NE(text.find("-> skinny [rule] mine matches"), std::string::npos) << text;
+  EXPECT_NE(text.find("refused  cublasLt   k is odd"), std::string::npos) << text;
+  EXPECT_NE(text.find("passed   reference  99.00 us"), std::string::npos) << text;
+  EXPECT_NE(text.find("plan tile=64x32"), std::string::npos) << text;
+  EXPECT_NE(text.find("workspace 1024 bytes"), std::string::npos) << text;
+}
+
+TEST(Decision, TellsPeopleThatNothingCanRun) {
+  Decision decision = sample();
+  decision.kernel.clear();
+  decision.because = "no kernel is left";
+  EXPECT_NE(decision.to_text().find("nothing can run this: no kernel is left"), std::string::npos);
+}
+
+TEST(Decision, NamesLevelsAndOutcomesAsTheContractDoes) {
+  EXPECT_EQ(to_string(Level::lock), "lock");
+  EXPECT_EQ(to_string(Level::force), "force");
+  EXPECT_EQ(to_string(Level::prefer), "prefer");
+  EXPECT_EQ(to_string(Level::strategy), "strategy");
+  EXPECT_EQ(to_string(Outcome::passed), "passed");
+}
+
+}  // namespace
+}  // namespace xpuruntime

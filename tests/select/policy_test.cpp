@@ -1,0 +1,252 @@
+#include "xpuruntime/select/policy.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/expect_error.h"
+
+namespace xpuruntime {
+namespace {
+
+namespace fs = std::filesystem;
+
+KernelPolicy full_policy() {
+  KernelPolicy policy;
+  policy.set("matmul", "cublasLt").set_order("conv", {"cudnn_winograd", "cudnn"}).force("attention", "flash_v2");
+  policy.auto_strategy = Strategy::lowest_memory;
+  policy.default_precision = DataType::bfloat16;
+  policy.workspace_limit_bytes = std::uint64_t{1} << 63;
+  policy.deterministic = false;
+  return policy;
+}
+
+void expect_refused(const std::string& json, const std::string& part) {
+  expect_invalid(part, [&] { KernelPolicy::from_json(json); });
+}
+
+void expect_corrupt(const std::string& json, const std::string& part) {
+  expect_error(ErrorCode::corrupt_data, part, [&] { KernelPolicy::from_json(json); });
+}
+
+TEST(Strategy, IsReadByNameInBothStylesAndByNumber) {
+  EXPECT_EQ(parse_strategy("best_performance"), Strategy::best_performance);
+  EXPECT_EQ(parse_strategy("BestPerformance"), Strategy::best_performance);
+  EXPECT_EQ(parse_strategy("0"), Strategy::first_supported);
+  EXPECT_EQ(parse_strategy("2"), Strategy::lowest_memory);
+  EXPECT_EQ(to_string(Strategy::lowest_memory), "lowest_memory");
+  for (const char* name : {"3", "-1", "", "fastest"}) EXPECT_THROW(parse_strategy(name), Error) << name;
+  expect_error(ErrorCode::unknown_name, "did you mean lowest_memory", [] { parse_strategy("lowest_memry"); });
+}
+
+TEST(KernelPolicy, SaysNothingAtFirst) {
+  const KernelPolicy policy;
+  EXPECT_EQ(policy.get("matmul"), nullptr);
+  EXPECT_EQ(policy.limits(), Limits{});
+  EXPECT_EQ(KernelPolicy::from_json("{}"), policy);
+}
+
+TEST(KernelPolicy, TakesAnOpByAnyOfItsNames) {
+  KernelPolicy policy;
+  policy.set("MatMul", "cublasLt");
+  ASSERT_NE(policy.get("gemm"), nullptr);
+  EXPECT_EQ(policy.get("matmul")->kernels, std::vector<std::string>{"cublasLt"});
+  EXPECT_TRUE(policy.remove("GEMM"));
+  EXPECT_FALSE(policy.remove("matmul"));
+}
+
+TEST(KernelPolicy, ReplacesWhatItSaidOfAnOp) {
+  KernelPolicy policy;
+  policy.force("matmul", "cublasLt").set_order("matmul", {"skinny", "cublas"});
+  EXPECT_EQ(*policy.get("matmul"), (KernelPreference{{"skinny", "cublas"}, false}));
+}
+
+TEST(KernelPolicy, RefusesUnknownOpsAndKernelsAndListsNearOnes) {
+  KernelPolicy policy;
+  policy.set("matmul", "skinny");
+  expect_error(ErrorCode::unknown_name, "did you mean matmul", [&] { policy.set("matmull", "cublasLt"); });
+  expect_error(ErrorCode::unknown_name, "did you mean cublasLt", [&] { policy.set("matmul", "cublasL"); });
+  expect_error(ErrorCode::unknown_name, "unknown kernel", [&] { policy.force("matmul", "flash_v2"); });
+  expect_error(ErrorCode::unknown_name, "no backend has a kernel for dropout", [&] { policy.set("dropout", "fast"); });
+  expect_invalid("name at least one", [&] { policy.set_order("matmul", {}); });
+  expect_error(ErrorCode::unknown_name, "matmul", [&] { policy.get("matmull"); });
+  EXPECT_EQ(*policy.get("matmul"), (KernelPreference{{"skinny"}, false}));
+}
+
+TEST(KernelPolicy, ComesBackFromItsOwnText) {
+  const KernelPolicy policy = full_policy();
+  EXPECT_EQ(KernelPolicy::from_json(policy.to_json()), policy);
+  EXPECT_EQ(KernelPolicy::from_json(KernelPolicy{}.to_json()), KernelPolicy{});
+}
+
+TEST(KernelPolicy, WritesTheFormatOfTheManual) {
+  const auto json = nlohmann::json::parse(full_policy().to_json());
+  EXPECT_EQ(json["preferences"]["matmul"], "cublasLt");
+  EXPECT_EQ(json["preferences"]["conv2d"], (nlohmann::json{"cudnn_winograd", "cudnn"}));
+  EXPECT_EQ(json["preferences"]["attention"], (nlohmann::json{{"kernel", "flash_v2"}, {"mode", "force"}}));
+  EXPECT_EQ(json["auto_strategy"], "lowest_memory");
+  EXPECT_EQ(json["default_precision"], "bf16");
+  EXPECT_EQ(json["workspace_limit_bytes"], std::uint64_t{1} << 63);
+  EXPECT_EQ(json["deterministic"], false);
+}
+
+TEST(KernelPolicy, WritesNothingForAnOpItWishesNothingFor) {
+  KernelPolicy policy;
+  policy.preferences[OpId::matmul] = {{}, true};
+  EXPECT_EQ(KernelPolicy::from_json(policy.to_json()), KernelPolicy{});
+}
+
+TEST(KernelPolicy, ReadsTheFileThatUsersAlreadyHave) {
+  const KernelPolicy policy = KernelPolicy::from_json(R"({
+  "preferences": {
+    "matmul": "cublasLt",
+    "attention": "flash_v2",
+    "conv": "cudnn"
+  },
+  "auto_strategy": 0,
+  "default_precision": "fp16"
+})");
+  EXPECT_EQ(*policy.get("matmul"), (KernelPreference{{"cublasLt"}, false}));
+  EXPECT_EQ(*policy.get("attention"), (KernelPreference{{"flash_v2"}, false}));
+  EXPECT_EQ(*policy.get("conv2d"), (KernelPreference{{"cudnn"}, false}));
+  EXPECT_EQ(policy.auto_strategy, Strategy::first_supported);
+  EXPECT_EQ(policy.default_precision, DataType::float16);
+  EXPECT_EQ(policy.workspace_limit_bytes, std::nullopt);
+}
+
+TEST(KernelPolicy, ReadsEveryFormOfAPreference) {
+  const KernelPolicy policy = KernelPolicy::from_json(R"({"version": 1, "strategy": "BestPerformance", "preferences": {
+    "matmul": {"kernel": "cublasLt", "mode": "force"}, "conv2d": {"mode": "prefer", "kernel": "cudnn"},
+    "attention": ["flash_v2", "xformers"], "add": {"kernel": "reference"}}})");
+  EXPECT_EQ(*policy.get("matmul"), (KernelPreference{{"cublasLt"}, true}));
+  EXPECT_EQ(*policy.get("conv2d"), (KernelPreference{{"cudnn"}, false}));
+  EXPECT_EQ(*policy.get("attention"), (KernelPreference{{"flash_v2", "xformers"}, false}));
+  EXPECT_EQ(*policy.get("add"), (KernelPreference{{"reference"}, false}));
+  EXPECT_EQ(policy.auto_strategy, Strategy::best_performance);
+}
+
+TEST(KernelPolicy, RefusesUnknownFieldsAndListsNearOnes) {
+  expect_refused(R"({"preference": {}})", "did you mean preferences?");
+  expect_refused(R"({"zzzz": 1})", "field 'zzzz' is not a policy field");
+  expect_refused(R"({"preferences": {"matmul": {"kernl": "cublasLt"}}})", "did you mean kernel?");
+}
+
+TEST(KernelPolicy, RefusesUnknownOpsAndKernelsOfAFile) {
+  expect_refused(R"({"preferences": {"matmull": "cublasLt"}})", "field 'preferences.matmull'");
+  expect_refused(R"({"preferences": {"matmull": "cublasLt"}})", "did you mean matmul?");
+  expect_refused(R"({"preferences": {"matmul": "cublasL"}})", "did you mean cublasLt");
+  expect_refused(R"({"preferences": {"matmul": ["skinny", "flash_v2"]}})", "unknown kernel for matmul 'flash_v2'");
+  expect_refused(R"({"preferences": {"dropout": "fast"}})", "no backend has a kernel for dropout");
+}
+
+TEST(KernelPolicy, RefusesAnOpThatStandsTwice) {
+  expect_refused(R"({"preferences": {"matmul": "skinny", "gemm": "skinny"}})", "under another name");
+  expect_refused(R"({"preferences": {"matmul": "skinny", "matmul": "skinny"}})", "field 'matmul' stands twice");
+  expect_refused(R"({"strategy": 0, "auto_strategy": 0})", "both stand there");
+}
+
+TEST(KernelPolicy, RefusesWrongTypes) {
+  expect_refused("[]", "a policy is a JSON object");
+  expect_refused("3", "a policy is a JSON object");
+  expect_refused(R"({"preferences": []})", "must map ops to kernels");
+  expect_refused(R"({"preferences": {"matmul": 3}})", "must be a kernel's name");
+  expect_refused(R"({"preferences": {"matmul": null}})", "must be a kernel's name");
+  expect_refused(R"({"preferences": {"matmul": []}})", "is an empty list");
+  expect_refused(R"({"preferences": {"matmul": ["skinny", 1]}})", "must be a text");
+  expect_refused(R"({"preferences": {"matmul": {}}})", "names no kernel");
+  expect_refused(R"({"preferences": {"matmul": {"mode": "force"}}})", "names no kernel");
+  expect_refused(R"({"preferences": {"matmul": {"kernel": "skinny", "mode": "must"}}})", "\"force\" or \"prefer\"");
+  expect_refused(R"({"auto_strategy": 3})", "unknown strategy '3'");
+  expect_refused(R"({"auto_strategy": -1})", "must be a text");
+  expect_refused(R"({"auto_strategy": 1.0})", "must be a text");
+  expect_refused(R"({"auto_strategy": null})", "must be a text");
+  expect_refused(R"({"default_precision": "fp17"})", "did you mean");
+  expect_refused(R"({"default_precision": 16})", "must be a text");
+  expect_refused(R"({"workspace_limit_bytes": -1})", "0 or more");
+  expect_refused(R"({"workspace_limit_bytes": 1.5})", "whole number");
+  expect_refused(R"({"workspace_limit_bytes": "1"})", "whole number");
+  expect_refused(R"({"deterministic": 1})", "true or false");
+  expect_refused(R"({"version": 2})", "must be 1");
+}
+
+TEST(KernelPolicy, SaysWhereATextIsNoJson) {
+  expect_corrupt("{\n  \"preferences\": {\n    \"matmul\": cublasLt\n  }\n}", "line 3, column 15");
+  expect_corrupt("// mine\n{}", "line 1, column 1");
+  expect_corrupt("{}\n// mine", "line 2, column 1");
+  expect_corrupt("{\"strategy\": 0} x", "line 1, column 17");
+  expect_corrupt("{\"strategy\": 0,}", "line 1, column 16");
+  expect_corrupt("", "line 1, column 1");
+}
+
+TEST(KernelPolicy, RefusesNestingDeeperThanAPolicyHas) {
+  expect_corrupt(R"({"preferences": {"matmul": {"kernel": ["skinny"]}}})", "nested deeper");
+  expect_corrupt(std::string(500000, '['), "nested deeper");
+}
+
+TEST(KernelPolicy, MergesOnlyWhatTheOtherSets) {
+  const KernelPolicy base = full_policy();
+  EXPECT_EQ(base.merge({}), base);
+  EXPECT_EQ(KernelPolicy{}.merge(base), base);
+  KernelPolicy other;
+  other.set("matmul", "skinny");
+  other.workspace_limit_bytes = 0;
+  const KernelPolicy merged = base.merge(other);
+  EXPECT_EQ(merged.get("matmul")->kernels, std::vector<std::string>{"skinny"});
+  EXPECT_EQ(*merged.get("attention"), *base.get("attention"));
+  EXPECT_EQ(merged.workspace_limit_bytes, 0u);
+  EXPECT_EQ(merged.auto_strategy, base.auto_strategy);
+  EXPECT_EQ(merged.deterministic, false);
+  EXPECT_EQ(base, full_policy());
+}
+
+TEST(KernelPolicy, GivesItsLimits) {
+  KernelPolicy policy;
+  policy.workspace_limit_bytes = 7;
+  policy.deterministic = true;
+  EXPECT_EQ(policy.limits(), (Limits{7, true}));
+}
+
+/// A folder of its own that goes with the test.
+class PolicyFile : public ::testing::Test {
+ protected:
+  PolicyFile() {
+    std::string name = (fs::temp_directory_path() / "xrt_policy_XXXXXX").string();
+    folder = mkdtemp(name.data());
+  }
+  ~PolicyFile() override { fs::remove_all(folder); }
+  std::string path(const std::string& name) const { return (folder / name).string(); }
+  std::size_t files() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), {})); }
+
+  fs::path folder;
+};
+
+TEST_F(PolicyFile, ComesBackAsItWasSaved) {
+  full_policy().save(path("policy.json"));
+  EXPECT_EQ(KernelPolicy::load(path("policy.json")), full_policy());
+  KernelPolicy{}.save(path("policy.json"));
+  EXPECT_EQ(KernelPolicy::load(path("policy.json")), KernelPolicy{});
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(PolicyFile, StaysTheOldOneWhenSavingFails) {
+  full_policy().save(path("policy.json"));
+  expect_error(ErrorCode::io_error, "cannot be written", [&] { KernelPolicy{}.save(path("missing/policy.json")); });
+  fs::create_directory(folder / "taken");
+  expect_error(ErrorCode::io_error, "cannot be written", [&] { KernelPolicy{}.save(path("taken")); });
+  EXPECT_EQ(KernelPolicy::load(path("policy.json")), full_policy());
+  EXPECT_EQ(files(), 2u);
+}
+
+TEST_F(PolicyFile, NamesTheFileInEveryError) {
+  const std::string prefix = "policy file '" + path("policy.json") + "': ";
+  expect_error(ErrorCode::io_error, "[KernelPolicy::load] " + prefix, [&] { KernelPolicy::load(path("policy.json")); });
+  std::ofstream(path("policy.json")) << "{\"strategy\": }";
+  expect_error(ErrorCode::corrupt_data, prefix, [&] { KernelPolicy::load(path("policy.json")); });
+  std::ofstream(path("policy.json")) << "{\"strategie\": 0}";
+  expect_invalid(prefix, [&] { KernelPolicy::load(path("policy.json")); });
+}
+
+}  // namespace
+}  // namespace xpuruntime

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, in one run: builds, tests on CUDA and OpenCL, looks for bad memory accesses, times.
+# Logs go to $OUT, or to build/cuda/logs. The table comes last; the exit code is 1 if any step failed.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+build=build/cuda
+logs=${OUT:-$build/logs}
+mkdir -p "$logs" "$build"
+failed=()
+summary=()
+
+# step NAME SECONDS COMMAND...: its output is its log; a failure is remembered and its last lines are shown.
+step() {
+  local name=$1 limit=$2 start=$SECONDS status
+  shift 2
+  timeout --kill-after=10 "$limit" "$@" >"$logs/$name.log" 2>&1
+  status=$?
+  summary+=("$(printf '%-18s %-8s %4d s' "$name" "$( ((status == 0)) && echo ok || echo "FAILED $status")" $((SECONDS - start)))")
+  if ((status != 0)); then
+    failed+=("$name")
+    echo "== $name failed ($status):"
+    tail -n 25 "$logs/$name.log"
+  fi
+  return "$status"
+}
+
+note() { summary+=("$(printf '%-18s %s' "$1" "$2")"); }
+
+finish() {
+  printf '%s\n' "" "${summary[@]}"
+  if [[ -s $logs/linear_ours.tsv ]]; then
+    echo
+    python3 tools/linear_table.py "$logs"/linear_*.tsv
+    grep '^#' "$logs/linear_ours.tsv"
+  fi
+  ((${#failed[@]} == 0)) && exit 0
+  echo "gpu_check: failed: ${failed[*]}"
+  exit 1
+}
+
+command -v nvcc >/dev/null || export PATH=/usr/local/cuda/bin:$PATH
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || note gpu "nvidia-smi found none"
+
+# cuBLASLt comes with the toolkit or with PyTorch.
+if ! ldconfig -p | grep -q 'libcublasLt\.so\.1[23]'; then
+  found=$(find /usr/local/cuda/lib64/ "$(python3 -c 'import sys; print(sys.prefix)')" -name 'libcublasLt.so.1[23]' 2>/dev/null | head -n 1)
+  if [[ -n $found ]]; then export LD_LIBRARY_PATH=${found%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; fi
+fi
+
+# NVIDIA's OpenCL beside those that are installed.
+mkdir -p "$build/icd"
+cp /etc/OpenCL/vendors/*.icd "$build/icd/" 2>/dev/null
+opencl=$(find /usr/local/nvidia /usr/lib /usr/lib64 -name 'libnvidia-opencl.so.1' 2>/dev/null | head -n 1)
+echo "${opencl:-libnvidia-opencl.so.1}" >"$build/icd/nvidia.icd"
+OCL_ICD_VENDORS=$(realpath "$build/icd")
+export OCL_ICD_VENDORS
+
+step configure 120 cmake --preset cuda || finish
+step build 400 cmake --build "$build" --parallel || finish
+
+step tests 180 ctest --test-dir "$build" --output-on-failure --timeout 120 --parallel 8 --no-tests=error \
+  -L '^(core|device|registry|select|dispatch|runtime|backends|conformance|cuda|opencl)$'
+note "" "$(grep -E 'tests passed|tests failed' "$logs/tests.log" | tail -n 1)"
+
+# A skipped test proves nothing: with a GPU here, these must have run.
+cuda_tests=$build/tests/backends_tests
+step cuda_tests 180 "$cuda_tests" --gtest_filter='Cuda*'
+note "" "$(grep -E '^\[  (PASSED|SKIPPED)' "$logs/cuda_tests.log" | grep -v '\.' | tr '\n' ' ')$(grep -c 'SKIPPED.*ms' "$logs/cuda_tests.log") skipped"
+if nvidia-smi -L >/dev/null 2>&1 && grep -q 'SKIPPED.*ProfileDescribesTheDevice' "$logs/cuda_tests.log"; then
+  failed+=(cuda_tests_skipped)
+fi
+step devices 30 "$build/src/cli/xrt" devices
+
+if command -v compute-sanitizer >/dev/null; then
+  memory='CudaMatmul.SkinnyTakes*:CudaMatmul.ReferenceTakes*:CudaMatmul.NothingTo*:CudaElementwise.AddsAnyLayout'
+  step memcheck 90 compute-sanitizer --tool memcheck --error-exitcode 9 "$cuda_tests" --gtest_filter="$memory"
+  step racecheck 90 compute-sanitizer --tool racecheck --error-exitcode 9 "$cuda_tests" --gtest_filter='CudaMatmul.SkinnyTakes*'
+else
+  note sanitizer "compute-sanitizer is not installed"
+fi
+
+if [[ -x $build/bench/dispatch_bench ]]; then
+  step dispatch_bench 90 "$build/bench/dispatch_bench" && cat "$logs/dispatch_bench.log"
+fi
+step cuda_bench 90 bash -c "'$build/bench/cuda_bench' >'$logs/linear_ours.tsv'"
+step torch_bench 90 bash -c "python3 tools/torch_linear_bench.py '$logs/linear_ours.tsv' >'$logs/linear_torch.tsv'"
+finish
