@@ -34,7 +34,7 @@ std::string words_for(const std::string& type_name) {
   if (type_name == "OP") return names_of_ops();
   if (type_name == "KERNEL") return names_of_kernels();
   if (type_name == "DEVICE") return names_of_devices();
-  if (type_name == "SHELL") return "bash zsh fish ";
+  if (type_name.starts_with("SHELL")) return "bash zsh fish ";
   return "";
 }
 

@@ -37,15 +37,39 @@ void add_all(CLI::App& app, Context& context) {
   app.footer("Each command has its own --help with an example. Exit codes: 0 fine, 1 the answer is no, 2 wrong usage.");
 }
 
-[[noreturn]] void refuse_command_line(const CLI::App& app, const CLI::ParseError& error) {
-  const auto rest = app.remaining();
-  if (app.get_subcommands().empty() && !rest.empty() && !rest.front().starts_with("-")) {
-    std::vector<std::string> names;
-    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-    fail_unknown("xrt", "command", rest.front(), std::vector<std::string_view>(names.begin(), names.end()));
+[[noreturn]] void refuse_unknown(const char* what, const std::string& name, const std::vector<std::string>& known) {
+  fail_unknown("xrt", what, name, std::vector<std::string_view>(known.begin(), known.end()));
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app, const CLI::App* command) {
+  std::vector<std::string> names;
+  for (const CLI::App* owner : {command, &app}) {
+    if (owner == nullptr) continue;
+    for (const CLI::Option* option : owner->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
   }
-  const std::string command = app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ";
-  fail(ErrorCode::invalid_argument, "xrt", std::string(error.what()) + "; see xrt " + command + "--help");
+  return names;
+}
+
+[[noreturn]] void refuse_command_line(const CLI::App& app, const CLI::ParseError& error) {
+  const auto given = app.get_subcommands();
+  const CLI::App* command = given.empty() ? nullptr : given.front();
+  const auto rest = app.remaining(true);
+  if (!rest.empty() && rest.front().starts_with("-")) {
+    refuse_unknown("option", rest.front(), option_names(app, command));
+  }
+  if (!rest.empty() && command == nullptr) refuse_unknown("command", rest.front(), command_names(app));
+  const bool nothing = command == nullptr && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  const std::string help = command == nullptr ? "--help" : command->get_name() + " --help";
+  fail(ErrorCode::invalid_argument, "xrt",
+       (nothing ? "no command was given" : std::string(error.what())) + "; see xrt " + help);
 }
 
 Answer answer(int count, const char* const* arguments) {

@@ -1,6 +1,7 @@
 #include "cli/operands.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "cli/elements.h"
 #include "xpuruntime/device/current.h"
@@ -91,13 +92,18 @@ std::vector<const Tensor*> pointers_to(const std::vector<Tensor>& tensors) {
   return pointers;
 }
 
+std::string gib_text(double bytes) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.1f GiB", bytes / (1024.0 * 1024.0 * 1024.0));
+  return text;
+}
+
 void check_fits(double bytes, Device device, const DeviceManager& devices) {
-  const std::uint64_t there = devices.profile(device).global_memory_bytes;
-  if (there == 0 || bytes <= static_cast<double>(there)) return;
-  constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+  const auto there = static_cast<double>(devices.profile(device).global_memory_bytes);
+  if (there == 0 || bytes <= there) return;
   fail(ErrorCode::out_of_memory, "xrt",
-       "the tensors and what checks them need " + std::to_string(bytes / gib) + " GiB on " + to_string(device) +
-           ", which has " + std::to_string(static_cast<double>(there) / gib) + " GiB; use smaller shapes");
+       "the tensors and what checks them need " + gib_text(bytes) + " on " + to_string(device) + ", which has " +
+           gib_text(there) + "; use smaller shapes");
 }
 
 }  // namespace

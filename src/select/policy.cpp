@@ -82,7 +82,7 @@ void read_preferences(KernelPolicy& policy, const Json& value, const JsonSource&
   if (!value.is_object()) source.refuse_field("preferences", "must map ops to kernels; put it in braces");
   for (const auto& [name, element] : value.items()) {
     const std::string field = "preferences." + name;
-    const OpId op = blame_field(source, field, [&] { return parse_op(name); });
+    const OpId op = blame_field(source, field, [&text = name] { return parse_op(text); });
     KernelPreference preference = read_preference(element, field, source);
     for (const std::string& kernel : preference.kernels) {
       blame_field(source, field, [&] {

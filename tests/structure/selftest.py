@@ -6,6 +6,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import check_docs
 import check_layers
 import check_links
 import check_quiet
@@ -119,6 +120,40 @@ class Links(Tree):
         self.write("docs/a.md", "# One\n")
         self.write("README.md", "[a](docs/a.md#two)\n[b](docs/b.md)\n\n[c]: nowhere.md\n")
         self.assertEqual(len(check_links.check(self.root)), 3)
+
+
+class Docs(Tree):
+    @unittest.skipUnless(shutil.which("g++"), "g++ is not installed")
+    def test_compiles_marked_examples_only(self):
+        self.write("include/a.h", "int a();\n")
+        self.write("README.md", '```cpp\n// compiles\n#include "a.h"\nint b() { return a(); }\n```\n')
+        self.write("docs/a.md", "```cpp\nnot marked\n```\n")
+        self.assertEqual(check_docs.check_examples(self.root, "g++"), [])
+        self.write("docs/b.md", "# B\n\n```cpp\n// compiles\nint b() { return a(); }\n```\n")
+        (problem,) = check_docs.check_examples(self.root, "g++")
+        self.assertTrue(problem.startswith("docs/b.md:3:"), problem)
+
+    def test_wants_the_strangers_program_in_the_readme(self):
+        self.write(check_docs.STRANGER, "// Own comment.\nint main() {}\n")
+        self.write("README.md", "```cpp\n// compiles\nint main() {}\n```\n")
+        self.assertEqual(check_docs.check_stranger(self.root), [])
+        self.write("README.md", "```cpp\n// compiles\nint main() { return 0; }\n```\n")
+        self.assertEqual(len(check_docs.check_stranger(self.root)), 1)
+
+    def test_wants_names_whole_as_code_and_under_their_seed(self):
+        seeds = {"000": "Get", "001": "Set"}
+        self.assertEqual(check_docs.check_seeds("## Seed 000\n`Get`\n## Seed 001\n`A.Set()`\n", seeds), [])
+        for text in ("## Seed 000\n`Set`\n## Seed 001\n`Get`\n", "## Seed 000\n`GetAll`\n## Seed 001\nSet\n", ""):
+            self.assertEqual(len(check_docs.check_seeds(text, seeds)), 2, text)
+
+    def test_finds_a_key_that_the_page_does_not_list(self):
+        for _, path, _ in check_docs.LISTED:
+            self.write(path, "")
+        self.write("src/select/decision.cpp", 'x = {{"kernel", k}, {"reason", r}};\n')
+        self.write("docs/interfaces.md", "## Decision\n`kernel`\n## Trace\n`reason`\n")
+        problems = check_docs.check_interfaces(self.root)
+        self.assertIn("docs/interfaces.md: Decision: reason of src/select/decision.cpp is not there", problems)
+        self.assertEqual([p for p in problems if "kernel of" in p], [])
 
 
 if __name__ == "__main__":

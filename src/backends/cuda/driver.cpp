@@ -74,7 +74,9 @@ void CudaDriver::destroy_stream(int index, Stream stream) noexcept {
 }
 
 Status CudaDriver::synchronize(int index, Stream stream) {
-  return to_status(on_device(index, [&] { return cudaStreamSynchronize(native(stream)); }), "synchronize");
+  // Streams made elsewhere are not ours to list, so waiting for everything means waiting for the device.
+  const auto wait = [&] { return stream.handle ? cudaStreamSynchronize(native(stream)) : cudaDeviceSynchronize(); };
+  return to_status(on_device(index, wait), "synchronize");
 }
 
 Event CudaDriver::create_event(int index) {

@@ -70,4 +70,31 @@ std::shared_ptr<Program> DeviceContext::program(std::string_view source, const s
                                [&] { return build(context(), device_, source, options); });
 }
 
+void DeviceContext::note_queue(cl_command_queue queue) {
+  const std::lock_guard lock(mutex_);
+  noted_.push_back(queue);
+}
+
+void DeviceContext::forget_queue(cl_command_queue queue) {
+  const std::lock_guard lock(mutex_);
+  std::erase(noted_, queue);
+}
+
+cl_int DeviceContext::finish_all() {
+  cl_int result = clFinish(queue());
+  std::vector<cl_command_queue> noted;
+  {
+    // References keep them while they are waited for without the lock: their owners may let go meanwhile.
+    const std::lock_guard lock(mutex_);
+    noted = noted_;
+    for (cl_command_queue other : noted) clRetainCommandQueue(other);
+  }
+  for (cl_command_queue other : noted) {
+    const cl_int code = clFinish(other);
+    if (result == CL_SUCCESS) result = code;
+    clReleaseCommandQueue(other);
+  }
+  return result;
+}
+
 }  // namespace xpuruntime::opencl

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/opencl/cl_api.h"
 #include "xpuruntime/cache/lru_cache.h"
@@ -22,6 +23,12 @@ class DeviceContext {
   cl_command_queue queue();
   Queue make_queue();
 
+  // Queues that were handed out, so that all of the device's work can be waited for.
+  void note_queue(cl_command_queue queue);
+  void forget_queue(cl_command_queue queue);
+  /// Waits for the default queue and for every queue noted; the first failure.
+  cl_int finish_all();
+
   /// The program of this source, common.cl before it, built once for each set of options. A failed build throws
   /// device_error with the start of the build log and is not kept.
   std::shared_ptr<Program> program(std::string_view source, const std::string& options);
@@ -33,6 +40,8 @@ class DeviceContext {
   std::once_flag opened_;
   Context context_;
   Queue queue_;
+  std::mutex mutex_;
+  std::vector<cl_command_queue> noted_;
   LRUCache<std::string, Program> programs_{256};  // by options and source, both whole
 };
 

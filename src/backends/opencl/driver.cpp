@@ -59,13 +59,22 @@ Status OpenClDriver::copy_to_host(int index, void* host, const void* memory, std
       "clEnqueueReadBuffer");
 }
 
-Stream OpenClDriver::create_stream(int index) { return {context(index).make_queue().release()}; }
+Stream OpenClDriver::create_stream(int index) {
+  DeviceContext& device = context(index);
+  cl_command_queue queue = device.make_queue().release();
+  device.note_queue(queue);
+  return {queue};
+}
 
-void OpenClDriver::destroy_stream(int, Stream stream) noexcept {
-  if (stream.handle) clReleaseCommandQueue(static_cast<cl_command_queue>(stream.handle));
+void OpenClDriver::destroy_stream(int index, Stream stream) noexcept {
+  if (!stream.handle) return;
+  auto* queue = static_cast<cl_command_queue>(stream.handle);
+  context(index).forget_queue(queue);
+  clReleaseCommandQueue(queue);
 }
 
 Status OpenClDriver::synchronize(int index, Stream stream) {
+  if (!stream.handle) return to_status(context(index).finish_all(), "clFinish");
   return to_status(clFinish(queue_of(index, stream)), "clFinish");
 }
 
