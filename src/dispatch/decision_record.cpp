@@ -2,20 +2,41 @@
 
 namespace xpuruntime {
 
+void DecisionRecord::lower(std::uint64_t ticks) const {
+  std::uint64_t seen = shortest_.load(std::memory_order_relaxed);
+  while (ticks < seen && !shortest_.compare_exchange_weak(seen, ticks, std::memory_order_relaxed)) {
+  }
+}
+
+void DecisionRecord::raise(std::uint64_t ticks) const {
+  std::uint64_t seen = longest_.load(std::memory_order_relaxed);
+  while (ticks > seen && !longest_.compare_exchange_weak(seen, ticks, std::memory_order_relaxed)) {
+  }
+}
+
+void DecisionRecord::add_long_time(std::uint64_t ticks) const {
+  const std::lock_guard lock(mutex_);
+  ++calls_;
+  ticks_ += static_cast<double>(ticks);
+}
+
+void DecisionRecord::unpack() const {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t packed = packed_.exchange(0, std::memory_order_relaxed);
+  calls_ += packed >> tick_bits;
+  ticks_ += static_cast<double>(packed & (one_call - 1));
+}
+
 RunningStats DecisionRecord::take_times(double us_per_tick) const {
-  std::uint64_t count = 0;
-  std::uint64_t sum = 0;
-  do {
-    count = ended.load(std::memory_order_acquire);
-    sum = sum_ticks.load(std::memory_order_acquire);
-  } while (begun.load(std::memory_order_acquire) != count);
-  const auto fresh = static_cast<std::int64_t>(count - taken_count);
-  const double fresh_us = static_cast<double>(sum - taken_sum) * us_per_tick;
-  taken_count = count;
-  taken_sum = sum;
-  return RunningStats::from_sum(fresh, fresh_us,
-                                static_cast<double>(min_ticks.load(std::memory_order_relaxed)) * us_per_tick,
-                                static_cast<double>(max_ticks.load(std::memory_order_relaxed)) * us_per_tick);
+  unpack();
+  const std::lock_guard lock(mutex_);
+  const auto scaled = [&](const std::atomic<std::uint64_t>& ticks) {
+    return static_cast<double>(ticks.load(std::memory_order_relaxed)) * us_per_tick;
+  };
+  const auto stats =
+      RunningStats::from_sum(static_cast<std::int64_t>(std::exchange(calls_, 0)),
+                             std::exchange(ticks_, 0) * us_per_tick, scaled(shortest_), scaled(longest_));
+  return stats;
 }
 
 }  // namespace xpuruntime

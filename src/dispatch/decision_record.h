@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "xpuruntime/select/decision.h"
@@ -11,44 +12,47 @@
 
 namespace xpuruntime {
 
-/// A decision and the times of its logged calls. Times are added from many threads at once, without a lock.
-struct DecisionRecord : std::enable_shared_from_this<DecisionRecord> {
+/// A decision and the times of its logged calls. Times are added from many threads at once, each with one atomic
+/// addition.
+class DecisionRecord : public std::enable_shared_from_this<DecisionRecord> {
+ public:
   explicit DecisionRecord(Decision made) : decision(std::move(made)) {}
 
   void add_time(std::uint64_t ticks) const {
-    // Readers take a sum only when as many updates have ended as have begun.
-    begun.fetch_add(1, std::memory_order_acquire);
-    sum_ticks.fetch_add(ticks, std::memory_order_relaxed);
-    if (ticks < min_ticks.load(std::memory_order_relaxed)) lower(min_ticks, ticks);
-    if (ticks > max_ticks.load(std::memory_order_relaxed)) raise(max_ticks, ticks);
-    ended.fetch_add(1, std::memory_order_release);
+    if (ticks < shortest_.load(std::memory_order_relaxed)) lower(ticks);
+    if (ticks > longest_.load(std::memory_order_relaxed)) raise(ticks);
+    if (ticks > max_packed_ticks) [[unlikely]]
+      return add_long_time(ticks);
+    const std::uint64_t before = packed_.fetch_add(one_call | ticks, std::memory_order_relaxed);
+    if (before >= unpack_at) [[unlikely]]
+      unpack();
   }
 
-  /// What was added since the last call; one caller at a time.
+  /// What was added since the last call.
   RunningStats take_times(double us_per_tick) const;
 
   const Decision decision;
   mutable std::atomic<std::uint64_t> last_logged{0};  // start tick of the latest logged call; 0: never
 
  private:
-  static void lower(std::atomic<std::uint64_t>& to, std::uint64_t value) {
-    std::uint64_t seen = to.load(std::memory_order_relaxed);
-    while (value < seen && !to.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
-    }
-  }
-  static void raise(std::atomic<std::uint64_t>& to, std::uint64_t value) {
-    std::uint64_t seen = to.load(std::memory_order_relaxed);
-    while (value > seen && !to.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
-    }
-  }
+  // Calls in the upper 20 bits, the sum of their ticks in the lower 44: both change in one step. They are moved to wide
+  // counters long before either can overflow.
+  static constexpr int tick_bits = 44;
+  static constexpr std::uint64_t one_call = std::uint64_t{1} << tick_bits;
+  static constexpr std::uint64_t max_packed_ticks = std::uint64_t{1} << 30;
+  static constexpr std::uint64_t unpack_at = one_call << 12;
 
-  mutable std::atomic<std::uint64_t> begun{0};
-  mutable std::atomic<std::uint64_t> ended{0};
-  mutable std::atomic<std::uint64_t> sum_ticks{0};
-  mutable std::atomic<std::uint64_t> min_ticks{std::numeric_limits<std::uint64_t>::max()};
-  mutable std::atomic<std::uint64_t> max_ticks{0};
-  mutable std::uint64_t taken_count = 0;
-  mutable std::uint64_t taken_sum = 0;
+  void lower(std::uint64_t ticks) const;
+  void raise(std::uint64_t ticks) const;
+  void add_long_time(std::uint64_t ticks) const;
+  void unpack() const;
+
+  mutable std::atomic<std::uint64_t> packed_{0};
+  mutable std::atomic<std::uint64_t> shortest_{std::numeric_limits<std::uint64_t>::max()};
+  mutable std::atomic<std::uint64_t> longest_{0};
+  mutable std::mutex mutex_;
+  mutable std::uint64_t calls_ = 0;  // guarded, as is the sum
+  mutable double ticks_ = 0;
 };
 
 }  // namespace xpuruntime

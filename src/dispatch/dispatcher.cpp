@@ -33,41 +33,38 @@ Dispatcher::Dispatcher(KernelRegistry& registry)
 
 Dispatcher::~Dispatcher() { impl_->threads->clear(); }
 
-inline ThreadState& Dispatcher::thread_state() const {
+XRT_ALWAYS_INLINE ThreadState& Dispatcher::thread_state() const {
   if (last_state.dispatcher_id == id_) [[likely]]
     return *last_state.state;
   return state_of_this_thread(id_, impl_->threads);
 }
 
-inline std::uint64_t Dispatcher::stamp(const ThreadState& state) const {
+XRT_ALWAYS_INLINE std::uint64_t Dispatcher::stamp(const ThreadState& state) const {
   const std::uint64_t scope = state.scope_id != 0 ? state.scope_id : base_scope_id_.load(std::memory_order_acquire);
   return scope << 32 | registry_.generation();
 }
 
-inline TableEntry& Dispatcher::entry_for(const Call& call, ThreadState& state) {
+TableEntry& Dispatcher::entry_for(const Call& call) {
+  ThreadState& state = thread_state();
   const std::uint64_t now = stamp(state);
-  const std::uint64_t head = signature::head_word(call);
-  std::uint64_t hash = 0;
-  if (signature::hash(call, head, now, hash)) [[likely]] {
-    if (TableEntry* entry = state.find(hash, call, head, now)) [[likely]]
-      return *entry;
+  if (signature::has_tensors(call)) {
+    if (TableEntry* entry = state.find(call, now)) return *entry;
   }
-  return miss(call, state, now, hash);
-}
-
-TableEntry& Dispatcher::miss(const Call& call, ThreadState& state, std::uint64_t stamp, std::uint64_t hash) {
-  if (state.depth <= 1) state.bury();  // no call but this one is running on this thread
-  const ScopePtr scope = impl_->scopes.find(static_cast<std::uint32_t>(stamp >> 32));
+  if (state.depth == 0) state.bury();  // no call of this thread is running
+  const ScopePtr scope = impl_->scopes.find(static_cast<std::uint32_t>(now >> 32));
   if (scope == nullptr) fail(ErrorCode::internal, "dispatch", "the scope in force is gone; report this");
-  auto prepared = impl_->prepare(problem_of(call, scope->policy.limits()), *scope, stamp);
-  return state.insert(hash, std::make_unique<TableEntry>(signature::Words(call, stamp), std::move(prepared)));
+  auto prepared = impl_->prepare(problem_of(call, scope->policy.limits()), *scope, now);
+  return state.insert(call, now, std::move(prepared));
 }
 
 const Decision& Dispatcher::decide(const Call& call) {
   ThreadState& state = thread_state();
-  const Nesting nesting(state.depth);
-  return entry_for(call, state).record->decision;
+  if (const TableEntry* entry = state.find_next(call, stamp(state))) [[likely]]
+    return entry->record->decision;
+  return decide_anew(call);
 }
+
+const Decision& Dispatcher::decide_anew(const Call& call) { return entry_for(call).record->decision; }
 
 namespace {
 
@@ -101,8 +98,9 @@ Status Dispatcher::launch(const TableEntry& entry, const Call& call) {
 
 void Dispatcher::dispatch(const Call& call) {
   ThreadState& state = thread_state();
+  const TableEntry* next = state.find_next(call, stamp(state));
+  const TableEntry& entry = next != nullptr ? *next : entry_for(call);
   const Nesting nesting(state.depth);
-  const TableEntry& entry = entry_for(call, state);
   const Status status =
       logging_.load(std::memory_order_relaxed) ? launch_logged(entry, call, state) : launch(entry, call);
   if (!status.ok()) [[unlikely]]
@@ -123,7 +121,7 @@ void Dispatcher::recover(const Call& call, ThreadState& state, const TableEntry&
       fail(status.code(), "dispatch",
            what + "; no other kernel is tried because the output overwrites an input: call again with fresh inputs");
     }
-    entry = &entry_for(call, state);
+    entry = &entry_for(call);
     status = logging_enabled() ? launch_logged(*entry, call, state) : launch(*entry, call);
   }
 }

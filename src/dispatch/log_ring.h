@@ -8,7 +8,7 @@
 
 namespace xpuruntime {
 
-struct DecisionRecord;
+class DecisionRecord;
 
 /// The calls one thread has logged: written by that thread without a lock, read by any. A reader that meets a slot in
 /// the middle of a write leaves it out; that one is being overwritten anyway.

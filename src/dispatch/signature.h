@@ -2,89 +2,105 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "xpuruntime/dispatch/call.h"
 
 // The signature of a call: the words that a decision may depend on, read in place from the tensors. Nothing is copied
-// on the way to a hit. The hash only finds the slot; every word is compared.
+// on the way to a hit. A hash only finds a slot; every word is compared.
+
+// A warm call should be one run of instructions; left alone, the compiler makes calls of it.
+#define XRT_ALWAYS_INLINE inline __attribute__((always_inline))
 
 namespace xpuruntime::signature {
 
-inline std::uint64_t head_word(const Call& call) {
-  const std::size_t attribute_words = call.attributes == nullptr ? 0 : call.attributes->words().size();
-  return static_cast<std::uint64_t>(call.op) | static_cast<std::uint64_t>(call.direction) << 16 |
-         static_cast<std::uint64_t>(call.inputs.size()) << 24 | static_cast<std::uint64_t>(call.outputs.size()) << 40 |
-         static_cast<std::uint64_t>(attribute_words) << 56;
+/// What is called and with how many tensors: two calls with equal heads have equally many words.
+struct Head {
+  std::uint64_t what = 0;
+  std::uint64_t counts = 0;
+};
+
+XRT_ALWAYS_INLINE Head head_of(const Call& call) {
+  const std::uint64_t attributes = call.attributes == nullptr ? 0 : call.attributes->tag();
+  return {static_cast<std::uint64_t>(call.op) | static_cast<std::uint64_t>(call.direction) << 16 | attributes << 32,
+          call.inputs.size() | call.outputs.size() << 32};
 }
 
-/// Each part times an odd number of its own, summed: the products do not wait for each other. Tensors bring their hash.
-/// False where a tensor is a null pointer: such a call is no hit, and the slow path says what is wrong with it.
-inline bool hash(const Call& call, std::uint64_t head, std::uint64_t stamp, std::uint64_t& out) {
-  std::uint64_t sum = head * 0x9e3779b97f4a7c15ULL + stamp * 0xc2b2ae3d27d4eb4fULL;
-  std::uint64_t factor = 0x165667b19e3779f9ULL;
-  const auto add = [&](std::uint64_t word) {
-    sum += word * factor;
-    factor = factor * 5 + 2;  // stays odd
-  };
-  if (call.attributes != nullptr) {
-    for (const std::int64_t word : call.attributes->words()) add(static_cast<std::uint64_t>(word));
-  }
-  for (const Tensor* tensor : call.inputs) {
-    if (tensor == nullptr) return false;
-    add(tensor->hash());
-  }
-  for (const Tensor* tensor : call.outputs) {
-    if (tensor == nullptr) return false;
-    add(tensor->hash());
-  }
-  out = sum ^ sum >> 29;
-  return true;
+/// A call with a null pointer for a tensor is no hit; the slow path says what is wrong with it.
+bool has_tensors(const Call& call);
+
+/// Of a call whose tensors are there; they bring their own hash.
+std::uint64_t hash(const Call& call, std::uint64_t stamp);
+
+/// Two words at once, on every processor that has registers for it.
+using Pair = std::uint64_t __attribute__((vector_size(16), aligned(8), may_alias));
+
+XRT_ALWAYS_INLINE Pair difference(const void* values, const void* words) {
+  return *static_cast<const Pair*>(values) ^ *static_cast<const Pair*>(words);
 }
 
-/// Four extents or strides at a time: unused ones are 0 in every Dims, so ranks up to four need no loop.
-inline std::uint64_t difference(const std::int64_t* values, const std::uint64_t* words) {
-  return (static_cast<std::uint64_t>(values[0]) ^ words[0]) | (static_cast<std::uint64_t>(values[1]) ^ words[1]) |
-         (static_cast<std::uint64_t>(values[2]) ^ words[2]) | (static_cast<std::uint64_t>(values[3]) ^ words[3]);
-}
-
-inline bool is_simple(const Tensor& tensor) { return tensor.contiguous() && tensor.shape().size() <= 4; }
+inline bool is_zero(Pair pair) { return (pair[0] | pair[1]) == 0; }
 
 /// The words of one stored signature.
 class Words {
  public:
+  /// Matches no call.
+  Words() : words_{~std::uint64_t{0}} {}
   /// Of a call whose tensors are there. `stamp` stands for the scope and the registry's generation.
   Words(const Call& call, std::uint64_t stamp);
 
   /// Whether this is the signature of the call.
-  bool match(const Call& call, std::uint64_t head, std::uint64_t stamp) const {
+  XRT_ALWAYS_INLINE bool match(const Call& call, std::uint64_t stamp) const {
     const std::uint64_t* words = words_.data();
-    if (words[0] != head) return false;  // from here on both have as many attributes and tensors
-    std::uint64_t different = words[1] ^ stamp;
-    words += 2;
+    const Head head = head_of(call);
+    if (words[0] != head.what || words[1] != head.counts || words[2] != stamp) return false;
+    words += 3;
+    Pair different = {};
     if (call.attributes != nullptr) {
-      for (const std::int64_t word : call.attributes->words()) different |= static_cast<std::uint64_t>(word) ^ *words++;
-    }
-    if (!simple_) [[unlikely]]
-      return different == 0 && match_any_layout(call, words);
-    // All stored tensors are contiguous and of rank four at most, so the shape says it all. One of another layout has
-    // another meta word. No branch until the end: it nearly always matches.
-    const auto compare = [&](std::span<const Tensor* const> tensors) {
-      for (const Tensor* tensor : tensors) {
-        different |= (tensor->meta() ^ words[0]) | difference(tensor->shape().data(), words + 1);
-        words += 5;
+      const std::span<const std::int64_t> attributes = call.attributes->words();
+      // Words past the last are 0 in every Attributes, so an odd one needs no care.
+      for (std::size_t i = 0; i < attributes.size(); i += 2) {
+        different |= difference(attributes.data() + i, words);
+        words += 2;
       }
-    };
-    compare(call.inputs);
-    compare(call.outputs);
-    return different == 0;
+    }
+    if (layout_ == Layout::matrices) [[likely]]
+      return match_tensors<1>(call, words, different);
+    if (layout_ == Layout::contiguous) return match_tensors<2>(call, words, different);
+    return is_zero(different) && match_any_layout(call, words);
   }
 
  private:
+  /// What all stored tensors have in common. Contiguous ones are known by their shape alone.
+  enum class Layout : std::uint8_t { matrices, contiguous, any };  // ranks up to 2, up to 4, anything
+
+  // Unused extents are 0 in every Dims, so there is no loop over the rank; a tensor of another rank, layout or dtype
+  // has another meta word. No branch until the end: it nearly always matches.
+  template <std::size_t pairs>
+  XRT_ALWAYS_INLINE static bool match_tensors(const Call& call, const std::uint64_t* words, Pair different) {
+    std::uint64_t other_meta = 0;
+    for (const Tensor* tensor : call.inputs) {
+      if (tensor == nullptr) return false;
+      other_meta |= tensor->meta() ^ words[0];
+      for (std::size_t i = 0; i < pairs; ++i)
+        different |= difference(tensor->shape().data() + 2 * i, words + 1 + 2 * i);
+      words += 1 + 2 * pairs;
+    }
+    for (const Tensor* tensor : call.outputs) {
+      if (tensor == nullptr) return false;
+      other_meta |= tensor->meta() ^ words[0];
+      for (std::size_t i = 0; i < pairs; ++i)
+        different |= difference(tensor->shape().data() + 2 * i, words + 1 + 2 * i);
+      words += 1 + 2 * pairs;
+    }
+    return other_meta == 0 && is_zero(different);
+  }
+
   static bool match_any_layout(const Call& call, const std::uint64_t* words);
 
   std::vector<std::uint64_t> words_;
-  bool simple_ = true;
+  Layout layout_ = Layout::matrices;
 };
 
 }  // namespace xpuruntime::signature

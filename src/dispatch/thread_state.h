@@ -15,21 +15,18 @@ namespace xpuruntime {
 
 /// One row of a thread's decision table: a signature and what to run for it.
 struct TableEntry {
-  TableEntry(signature::Words words, std::shared_ptr<Prepared> made)
-      : plan(made->plan->plan.get()),
-        record(made->record.get()),
-        workspace_bytes(made->record->decision.workspace_bytes),
-        asynchronous(made->plan->driver->asynchronous()),
-        signature(std::move(words)),
-        prepared(std::move(made)) {}
+  void fill(signature::Words words, std::shared_ptr<Prepared> made);
+  /// Matches nothing from now on and lets its plan go.
+  void empty();
 
   // What a warm call reads lies together.
-  const Plan* plan;
-  const DecisionRecord* record;
-  std::uint64_t workspace_bytes;
-  bool asynchronous;
-  signature::Words signature;
-  std::shared_ptr<Prepared> prepared;
+  signature::Words signature = {};
+  TableEntry* next = nullptr;  // the entry that the call after this one's hit last time
+  const Plan* plan = nullptr;
+  const DecisionRecord* record = nullptr;
+  std::uint64_t workspace_bytes = 0;
+  bool asynchronous = false;
+  std::shared_ptr<Prepared> prepared = {};
 };
 
 /// What one thread keeps for one dispatcher: its decision table, its scope and its log. Only that thread touches the
@@ -43,34 +40,37 @@ struct ThreadState {
     TableEntry* entries[ways] = {};
   };
 
-  explicit ThreadState(std::uint64_t thread_number) : sets(set_count), thread(thread_number) {}
-  ~ThreadState() { drop_table(); }
+  explicit ThreadState(std::uint64_t thread_number) : sets(set_count), thread(thread_number) { start.next = &start; }
 
   static std::size_t set_of(std::uint64_t hash) { return hash % set_count; }
   static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
 
-  TableEntry* find(std::uint64_t hash, const Call& call, std::uint64_t head, std::uint64_t stamp) const {
-    const Set& set = sets[set_of(hash)];
-    const std::uint32_t tag = tag_of(hash);
-    for (std::size_t way = 0; way < ways; ++way) {
-      TableEntry* entry = set.entries[way];
-      if (set.tags[way] == tag && entry != nullptr && entry->signature.match(call, head, stamp)) return entry;
-    }
-    return nullptr;
+  /// Programs repeat themselves: what came after the last call before is tried first, without a hash.
+  XRT_ALWAYS_INLINE TableEntry* find_next(const Call& call, std::uint64_t stamp) {
+    TableEntry* entry = last->next;
+    if (!entry->signature.match(call, stamp)) return nullptr;
+    return last = entry;
   }
-
-  TableEntry& insert(std::uint64_t hash, std::unique_ptr<TableEntry> entry);
+  TableEntry* find(const Call& call, std::uint64_t stamp);
+  TableEntry& insert(const Call& call, std::uint64_t stamp, std::shared_ptr<Prepared> prepared);
   void drop_table();
-  /// Entries that were pushed out while a call of this thread still ran one of them.
-  void bury() { buried.clear(); }
+  /// Frees entries that were pushed out; not while a call of this thread may still run one of them.
+  void bury();
 
+  TableEntry* last = &start;  // the entry of the last call
+  TableEntry start = {};      // stands before the first call
   std::vector<Set> sets;
-  std::vector<std::unique_ptr<TableEntry>> buried;
   int depth = 0;               // calls of this thread that are running: a kernel may dispatch
   std::uint32_t scope_id = 0;  // 0: the dispatcher's base scope
   ScopePtr scope;
   std::shared_ptr<LogRing> ring;
   std::uint64_t thread;
+
+ private:
+  // Entries are reused, never freed: a `next` that points at one pushed out finds an entry that says what it is.
+  std::vector<std::unique_ptr<TableEntry>> all_;
+  std::vector<TableEntry*> free_;
+  std::vector<TableEntry*> buried_;
 };
 
 }  // namespace xpuruntime

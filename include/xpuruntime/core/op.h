@@ -143,6 +143,8 @@ class Attributes {
 
   OpId op() const { return op_; }
   std::span<const std::int64_t> words() const { return {words_.data(), count_}; }
+  /// The op and the number of words in one number: equal tags, equally many words.
+  std::uint32_t tag() const { return static_cast<std::uint32_t>(op_) << 16 | count_; }
   /// "stride=1,1 padding=1,1": only what differs from the defaults; empty if nothing does.
   std::string to_string() const;
 

@@ -85,8 +85,8 @@ class Dispatcher {
 
   ThreadState& thread_state() const;
   std::uint64_t stamp(const ThreadState& state) const;
-  TableEntry& entry_for(const Call& call, ThreadState& state);
-  TableEntry& miss(const Call& call, ThreadState& state, std::uint64_t stamp, std::uint64_t hash);
+  TableEntry& entry_for(const Call& call);
+  const Decision& decide_anew(const Call& call);
   Status launch(const TableEntry& entry, const Call& call);
   Status launch_logged(const TableEntry& entry, const Call& call, ThreadState& state);
   Status launch_logged_on_device(const TableEntry& entry, const Call& call, ThreadState& state);
