@@ -185,7 +185,9 @@ void add_run(CLI::App& app, Context& context) {
   command.add_option("--repeat", options->repeat, "How many calls are timed (default 10)")
       ->type_name("N")
       ->check(CLI::Range(1, 100000));
-  command.add_option("--seed", options->seed, "Other random inputs (default 1)")->type_name("N");
+  command.add_option("--seed", options->seed, "Other random inputs (default 1)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   command.add_flag("--no-check", options->no_check, "Do not compare with the float64 reference");
   command.callback([&context, options] { context.command = [&context, options] { return run(context, *options); }; });
 }

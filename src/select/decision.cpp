@@ -78,11 +78,13 @@ std::string Decision::to_text() const {
   std::size_t width = 0;
   for (const Candidate& candidate : candidates) width = std::max(width, candidate.kernel.size());
   for (const Candidate& candidate : candidates) {
-    out += "  " + padded(std::string(to_string(candidate.outcome)), 8) + " " + padded(candidate.kernel, width);
+    std::string line =
+        "  " + padded(std::string(to_string(candidate.outcome)), 8) + " " + padded(candidate.kernel, width);
     const std::string time = time_text(candidate.time_us);
-    if (!time.empty()) out += "  " + time;
-    if (!candidate.reason.empty()) out += "  " + candidate.reason;
-    out += "\n";
+    if (!time.empty()) line += "  " + time;
+    if (!candidate.reason.empty()) line += "  " + candidate.reason;
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
   }
   return out;
 }

@@ -5,8 +5,8 @@
 
 namespace xpuruntime {
 
-/// The calling thread's current device: where tensors are made and problem texts without a device are placed.
-/// A call runs on its tensors' device, never on this one.
+/// The calling thread's current device: what the vendor's own functions work on, and where commands place problem texts
+/// that name none. A call runs on its tensors' device, never on this one.
 Device current_device();
 
 /// Makes `device` current for this thread, also in the vendor's runtime. An error leaves the old one in place.

@@ -13,7 +13,7 @@ namespace xpuruntime {
 /// One call that ran while logging was on.
 struct LogEntry {
   std::shared_ptr<const Decision> decision = {};
-  double start_us = 0;       // since logging was first turned on
+  double start_us = 0;       // since the dispatcher was made
   double elapsed_us = 0;     // of the device where it can tell, else of the host; see device_time
   bool device_time = false;  // true: measured by device events. false: by the host's clock around the launch
   bool failed = false;       // the launch reported an error; the next entry of this problem is the fallback
