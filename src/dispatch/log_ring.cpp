@@ -18,10 +18,9 @@ std::vector<LogRing::Item> LogRing::read() const {
     const Slot& slot = slots_[position % slots_.size()];
     if (slot.sequence.load(std::memory_order_acquire) != 2 * position + 2) continue;
     Item item;
-    item.record = slot.record.load(std::memory_order_relaxed);
-    item.start_ticks = slot.start.load(std::memory_order_relaxed);
-    const std::uint64_t elapsed = slot.elapsed.load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
+    item.record = slot.record.load(std::memory_order_acquire);
+    item.start_ticks = slot.start.load(std::memory_order_acquire);
+    const std::uint64_t elapsed = slot.elapsed.load(std::memory_order_acquire);
     if (slot.sequence.load(std::memory_order_relaxed) != 2 * position + 2) continue;
     item.elapsed_ticks = elapsed >> 1;
     item.failed = (elapsed & 1) != 0;

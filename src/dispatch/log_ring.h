@@ -28,11 +28,11 @@ class LogRing {
   void push(const Item& item) {
     const std::uint64_t position = next_.load(std::memory_order_relaxed);
     Slot& slot = slots_[position % slots_.size()];
+    // Each store is a release, so that none of them can be seen before the odd number that says "being written".
     slot.sequence.store(2 * position + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    slot.record.store(item.record, std::memory_order_relaxed);
-    slot.start.store(item.start_ticks, std::memory_order_relaxed);
-    slot.elapsed.store(item.elapsed_ticks << 1 | (item.failed ? 1 : 0), std::memory_order_relaxed);
+    slot.record.store(item.record, std::memory_order_release);
+    slot.start.store(item.start_ticks, std::memory_order_release);
+    slot.elapsed.store(item.elapsed_ticks << 1 | (item.failed ? 1 : 0), std::memory_order_release);
     slot.sequence.store(2 * position + 2, std::memory_order_release);
     next_.store(position + 1, std::memory_order_release);
   }

@@ -12,9 +12,10 @@ namespace {
 }
 
 void check_tensor(const Call& call, const Tensor* tensor, const char* kind, std::size_t i) {
+  if (tensor != nullptr && tensor->meta() != 0) return;
   const std::string which = std::string(kind) + " " + std::to_string(i);
   if (tensor == nullptr) refuse(call, which + " is a null pointer; pass a tensor");
-  if (tensor->meta() == 0) refuse(call, which + " is an empty Tensor object; give it memory and a shape");
+  refuse(call, which + " is an empty Tensor object; give it memory and a shape");
 }
 
 void check_device(const Call& call, const Tensor* tensor, Device device) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
 #include <utility>
 
 #include "registry/plugin.h"
@@ -54,10 +55,11 @@ void KernelRegistry::add_backend(std::shared_ptr<Backend> backend) {
   }
   const std::lock_guard lock(mutex_);
   auto table = std::make_shared<Table>(*table_);
+  std::map<OpId, std::ptrdiff_t> added;
   for (auto& kernel : kernels) {
     KernelList& list = (*table)[{kernel->op(), kernel->device_type()}];
     if (contains(list, kernel->name())) fail_taken(*kernel);
-    list.push_back(std::move(kernel));
+    list.insert(list.begin() + added[kernel->op()]++, std::move(kernel));
   }
   if (auto driver = backend->driver()) devices_.add_driver(std::move(driver));
   for (const KernelSpec& spec : backend->kernels()) remember_kernel(spec.op, spec.name, backend->device_type());

@@ -187,6 +187,26 @@ INSTANTIATE_TEST_SUITE_P(EveryDevice, Contract, ::testing::ValuesIn(Runtime::glo
                            return name;
                          });
 
+TEST(Devices, WorkAtTheSameTimeFromSeveralThreads) {
+  Runtime& runtime = Runtime::global();
+  const std::vector<Device> devices = runtime.devices().devices();
+  std::vector<std::string> verdicts(2 * devices.size());
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < verdicts.size(); ++t) {
+    threads.emplace_back([&, t] {
+      // Each thread goes round all devices, so that every pair meets and current devices keep changing.
+      for (std::size_t i = 0; i < 12 && verdicts[t].empty(); ++i) {
+        const Device device = devices[(t + i) % devices.size()];
+        const oracle::Case run(parse_problem("matmul(f32[19,23], f32[23,17])", device), 1000 * t + i);
+        verdicts[t] = run.compare(run.through(runtime));
+        if (current_device() != Device{}) verdicts[t] = "the caller's device was not restored";
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (const std::string& verdict : verdicts) EXPECT_EQ(verdict, "");
+}
+
 // Says on every machine which devices the suite above could not speak to.
 TEST(Devices, AbsentTypesSayWhy) {
   Runtime& runtime = Runtime::global();

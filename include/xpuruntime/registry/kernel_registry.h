@@ -16,7 +16,8 @@ namespace xpuruntime {
 
 class KernelSelector;  // select layer
 
-/// The kernels of one op on one device type in table order: kernels registered at run time first, newest first.
+/// The kernels of one op on one device type, in the order they are preferred: what was added later comes first, since
+/// somebody asked for it; a backend's own rows keep their order.
 using KernelList = std::vector<std::shared_ptr<const Kernel>>;
 
 /// Which kernels exist for which op, and one selector per device. Readers get immutable snapshots; every change moves
@@ -28,7 +29,7 @@ class KernelRegistry {
   KernelRegistry(const KernelRegistry&) = delete;
   KernelRegistry& operator=(const KernelRegistry&) = delete;
 
-  /// Adds a backend's driver and kernels. The backend lives as long as the registry.
+  /// Adds a backend's driver and, before those that are there, its kernels. The backend lives as long as the registry.
   void add_backend(std::shared_ptr<Backend> backend);
 
   /// Opens a shared library and adds its backend; returns the backend's name. The path must name a file: nothing is

@@ -1,0 +1,65 @@
+// A plugin for the tests of `xrt run --force` and `--plugin`: kernels that go wrong in each way a kernel can.
+#include <cmath>
+
+#include "xpuruntime/registry/backend.h"
+
+namespace xpuruntime {
+namespace {
+
+class FunctionPlan final : public Plan {
+ public:
+  using Function = Status (*)(const RunArguments&);
+  explicit FunctionPlan(Function function) : function_(function) {}
+  Status run(const RunArguments& arguments) const override { return function_(arguments); }
+
+ private:
+  Function function_;
+};
+
+template <class F>
+Status each(const RunArguments& arguments, F function) {
+  const auto* in = arguments.inputs[0]->as<const float>();
+  auto* out = arguments.outputs[0]->as<float>();
+  for (std::int64_t i = 0; i < element_count(arguments.outputs[0]->spec()); ++i) out[i] = function(in[i]);
+  return {};
+}
+
+Verdict dense_floats(const Problem& problem, const DeviceProfile&) {
+  const TensorSpec& in = problem.inputs.front();
+  if (in.dtype != DataType::float32 || !in.contiguous) return Verdict::no("takes contiguous f32 only");
+  return Verdict::yes();
+}
+
+template <FunctionPlan::Function function>
+std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) {
+  return std::make_unique<FunctionPlan>(function);
+}
+
+Status off_by_a_little(const RunArguments& arguments) {
+  return each(arguments, [](float x) { return std::fmax(x, 0.0F) + 1e-4F; });
+}
+Status write_nothing(const RunArguments&) { return {}; }
+Status refuse_to_start(const RunArguments&) { return Status(ErrorCode::device_error, "it always fails"); }
+Status sigmoid(const RunArguments& arguments) {
+  return each(arguments, [](float x) { return 1 / (1 + std::exp(-x)); });
+}
+
+constexpr KernelSpec table[] = {
+    {OpId::relu, "wrong_relu", dense_floats, prepare<off_by_a_little>},
+    {OpId::relu, "lazy_relu", dense_floats, prepare<write_nothing>},
+    {OpId::relu, "failing_relu", dense_floats, prepare<refuse_to_start>},
+    {OpId::sigmoid, "lone_sigmoid", dense_floats, prepare<sigmoid>},
+};
+
+class BadKernels final : public Backend {
+ public:
+  std::string_view name() const override { return "bad_kernels"; }
+  DeviceType device_type() const override { return DeviceType::cpu; }
+  std::shared_ptr<DeviceDriver> driver() override { return nullptr; }
+  std::span<const KernelSpec> kernels() const override { return table; }
+};
+
+}  // namespace
+}  // namespace xpuruntime
+
+XRT_EXPORT_BACKEND(xpuruntime::BadKernels)

@@ -1,0 +1,190 @@
+"""devices, profile, kernels and explain: what is here and what would be chosen."""
+import json
+import unittest
+
+from xrt_case import BAD_KERNELS, PROFILES, SQUARE, CliTest, xrt
+
+DECISION_KEYS = ["version", "problem", "device", "kernel", "level", "because", "precision", "plan", "workspace_bytes",
+                 "candidates"]
+CANDIDATE_KEYS = ["kernel", "verdict", "reason", "time_us", "workspace_bytes"]
+
+
+class Devices(CliTest):
+    def test_the_table_has_the_processor_first_and_says_why_others_are_not_here(self):
+        lines = self.fine("devices").splitlines()
+        self.assertEqual(lines[0].split(), ["device", "name", "vendor", "units", "memory", "flags"])
+        self.assertTrue(lines[1].startswith("cpu:0 "))
+        self.assertIn("no npu: no backend for npu is loaded", lines)
+
+    def test_json_lists_each_type_as_present_or_absent(self):
+        document = self.document("devices", "--json")
+        self.assertEqual(list(document), ["version", "devices", "absent"])
+        self.assertEqual(document["version"], 1)
+        present = {device["device"].split(":")[0] for device in document["devices"]}
+        absent = {entry["type"] for entry in document["absent"]}
+        self.assertEqual(present | absent, {"cpu", "cuda", "opencl", "npu", "kunlun", "hygon", "moore"})
+        self.assertEqual(present & absent, set())
+        self.assertTrue(all(entry["why"] for entry in document["absent"]))
+        self.assertGreater(document["devices"][0]["profile"]["compute_units"], 0)
+
+    def test_a_saved_profile_asks_the_same_device_and_gets_the_same_choice(self):
+        saved = self.write("here.json", self.fine("profile", "cpu:0"))
+        self.assertEqual(json.loads(saved.read_text()), self.document("devices", "--json")["devices"][0]["profile"])
+        self.assertEqual(saved.read_text(), self.fine("profile", "--json"))
+        described = self.document("explain", SQUARE, "--profile", saved, "--json")
+        here = self.document("explain", SQUARE, "--json")
+        self.assertEqual(described["device"], "cpu:0")
+        self.assertEqual([described["kernel"], described["because"]], [here["kernel"], here["because"]])
+
+    def test_profiles_of_absent_devices_are_refused(self):
+        self.refused(1, "profile", "npu:0", says="npu")
+        self.refused(2, "profile", "cpu:200", says="cpu:0")
+        self.refused(2, "profile", "gpu!")
+
+
+class Kernels(CliTest):
+    def test_the_reference_stands_last_of_the_processors(self):
+        rows = self.document("kernels", "matmul", "--json")["kernels"]
+        self.assertEqual([row["kernel"] for row in rows if row["device_type"] == "cpu"], ["openblas", "reference"])
+
+    def test_each_row_is_usable_or_says_why_not(self):
+        document = self.document("kernels", "--json")
+        self.assertEqual(list(document), ["version", "kernels"])
+        present = {device["device"].split(":")[0] for device in self.document("devices", "--json")["devices"]}
+        for row in document["kernels"]:
+            self.assertEqual(list(row), ["op", "device_type", "kernel", "usable", "why_not", "registered", "summary"])
+            self.assertEqual(row["usable"], row["registered"] and row["device_type"] in present)
+            self.assertEqual(row["why_not"] is None, row["usable"])
+        self.assertIn(("flash_v2", "needs a backend that has it; this version's have not"),
+                      [(row["kernel"], row["why_not"]) for row in document["kernels"]])
+
+    def test_text_and_json_agree(self):
+        rows = self.document("kernels", "--json")["kernels"]
+        lines = self.fine("kernels").splitlines()
+        usable = sum(row["usable"] for row in rows)
+        ops = len({row["op"] for row in rows})
+        self.assertEqual(lines[-1], f"{len(rows)} kernels for {ops} ops; {usable} can be used here")
+        self.assertEqual([line.split()[:3] for line in lines if line.startswith("  ")],
+                         [[row["device_type"], row["kernel"], "yes" if row["usable"] else "no"] for row in rows])
+
+    def test_an_alias_names_its_op_and_an_op_without_kernels_has_none(self):
+        self.assertEqual(self.fine("kernels", "MatMul"), self.fine("kernels", "matmul"))
+        self.assertEqual(self.fine("kernels", "kl_div"), "0 kernels for 0 ops; 0 can be used here\n")
+
+    def test_plugins_bring_their_kernels(self):
+        text = self.fine("--plugin", BAD_KERNELS, "kernels", "sigmoid")
+        self.assertIn("lone_sigmoid  yes", text)
+        self.assertNotIn("lone_sigmoid", self.fine("kernels", "sigmoid"))
+        self.assertIn("lone_sigmoid", self.fine("kernels", "sigmoid", env={"XPURUNTIME_PLUGINS": BAD_KERNELS}))
+
+    def test_plugins_that_are_none_are_wrong_usage(self):
+        self.refused(2, "--plugin", self.folder / "missing.so", "devices", says="does not exist")
+        self.refused(2, "--plugin", self.write("text.so", "no library"), "devices", says="text.so")
+        self.refused(2, "--plugin", BAD_KERNELS, "--plugin", BAD_KERNELS, "devices", says="already")
+
+
+class Explain(CliTest):
+    def check_decision(self, decision):
+        self.assertEqual(list(decision), DECISION_KEYS)
+        self.assertEqual(list(decision["precision"]), ["forward", "backward", "because"])
+        for candidate in decision["candidates"]:
+            self.assertEqual(list(candidate), CANDIDATE_KEYS)
+            self.assertIn(candidate["verdict"], ["chosen", "refused", "passed"])
+
+    def test_the_record_has_exactly_the_keys_of_the_contract(self):
+        decision = self.document("explain", SQUARE, "--json")
+        self.check_decision(decision)
+        self.assertEqual(decision["problem"], SQUARE + " @cpu:0")
+        self.assertEqual([decision["kernel"], decision["level"]], ["openblas", "strategy"])
+        self.assertEqual([c["verdict"] for c in decision["candidates"]], ["chosen", "passed"])
+
+    def test_text_shows_the_choice_and_each_candidate(self):
+        lines = self.fine("explain", SQUARE).splitlines()
+        self.assertEqual(lines[0], SQUARE + " @cpu:0")
+        self.assertTrue(lines[1].startswith("  -> openblas [strategy] "))
+        self.assertTrue(any(line.split()[:2] == ["passed", "reference"] for line in lines))
+
+    def test_force_runs_that_kernel(self):
+        decision = self.document("explain", SQUARE, "--force", "reference", "--json")
+        self.assertEqual([decision["kernel"], decision["level"]], ["reference", "force"])
+
+    def test_a_refused_force_is_a_no_with_its_record(self):
+        decision = self.document("explain", SQUARE, "--force", "MATMUL_DIRECT", "--json", code=1)
+        self.check_decision(decision)
+        self.assertIsNone(decision["kernel"])
+        self.assertIn("needs an OpenCL device", decision["because"])
+        self.assertEqual(decision["candidates"][-1]["verdict"], "refused")
+
+    def test_what_nothing_can_run_is_a_no_with_its_record(self):
+        answer = xrt("explain", "kl_div(f32[8,8], f32[8,8])")
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("nothing can run this", answer.stdout)
+        self.check_decision(self.document("explain", "add(f32[4]/1, f32[4])", "--json", code=1))
+
+    def test_an_absent_device_is_a_no_that_says_how_to_ask(self):
+        self.refused(1, "explain", SQUARE + " @npu:0", says=["npu:0 is not here", "--profile"])
+
+    def test_policies_decide(self):
+        policy = self.write("policy.json", '{"preferences": {"matmul": "reference"}}')
+        decision = self.document("explain", SQUARE, "--policy", policy, "--json")
+        self.assertEqual([decision["kernel"], decision["level"]], ["reference", "prefer"])
+        both = self.document("explain", SQUARE, "--policy", policy, "--force", "openblas", "--json")
+        self.assertEqual([both["kernel"], both["level"]], ["openblas", "force"])
+
+    def test_policy_files_that_are_wrong_say_where(self):
+        self.refused(2, "explain", SQUARE, "--policy", self.folder / "missing.json", says="missing.json")
+        self.refused(2, "explain", SQUARE, "--policy", self.folder, says=str(self.folder))
+        for text, says in [("", "line 1"), ('{"preferences": {"matmul": }}', "line 1"), ("{}{}", "policy.json"),
+                           ('{"preferences": {"matmull": "openblas"}}', "matmul"),
+                           ('{"preferences": {"matmul": "openblass"}}', "openblas"),
+                           ('{"preference": {}}', "preferences"), ('{"preferences": 7}', "preferences"),
+                           ("\0\xff", "policy.json")]:
+            with self.subTest(text):
+                self.refused(2, "explain", SQUARE, "--policy", self.write("policy.json", text), says=says)
+
+    def test_limits_of_text_and_policy_reach_the_record(self):
+        policy = self.write("policy.json", '{"workspace_limit_bytes": 64}')
+        for profile in [(), ("--profile", PROFILES / "xeon_amx.json")]:
+            decision = self.document("explain", SQUARE, "--policy", policy, "--json", *profile)
+            self.assertTrue(decision["problem"].endswith(" workspace_limit=64"))
+            decision = self.document("explain", SQUARE + " workspace_limit=8", "--policy", policy, "--json", *profile)
+            self.assertTrue(decision["problem"].endswith(" workspace_limit=8"))
+
+
+class ExplainProfile(CliTest):
+    def test_a_described_device_stands_where_the_text_names_none(self):
+        decision = self.document("explain", SQUARE, "--profile", PROFILES / "xeon_amx.json", "--json")
+        self.assertEqual([decision["device"], decision["kernel"]], ["cpu:0", "openblas"])
+
+    def test_gpus_that_are_not_here_are_asked_where_their_backend_was_built(self):
+        built = {row["device_type"] for row in self.document("kernels", "--json")["kernels"] if row["registered"]}
+        for name, kind, kernel in [("h200", "cuda", "cublasLt"), ("intel_iris_xe", "opencl", "MATMUL_TILED_LOCAL")]:
+            arguments = ["explain", "matmul(f32[512,512], f32[512,512])", "--profile", PROFILES / f"{name}.json"]
+            with self.subTest(name):
+                if kind in built:
+                    decision = self.document(*arguments, "--json")
+                    self.assertEqual([decision["device"], decision["kernel"]], [f"{kind}:0", kernel])
+                else:
+                    answer = self.refused(1, *arguments, says=f"this build has no {kind} kernels", with_answer=True)
+                    self.assertIn("nothing can run this", answer.stdout)
+
+    def test_a_type_without_any_backend_is_a_no_that_says_so(self):
+        profile = self.write("npu.json", '{"version": 1, "type": "npu"}')
+        answer = self.refused(1, "explain", SQUARE, "--profile", profile, says="this build has no npu kernels",
+                              with_answer=True)
+        self.assertIn("nothing can run this", answer.stdout)
+
+    def test_another_type_than_the_problems_is_wrong_usage(self):
+        self.refused(2, "explain", SQUARE + " @cpu:0", "--profile", PROFILES / "h200.json", says=["cpu:0", "cuda"])
+        self.refused(2, "explain", SQUARE, "--device", "cpu", "--profile", PROFILES / "h200.json", says="cuda")
+
+    def test_files_that_are_no_profiles_are_wrong_usage(self):
+        self.refused(2, "explain", SQUARE, "--profile", self.folder / "missing.json", says="missing.json")
+        for text in ["", "[]", "{", '{"type": "toaster"}', '{"version": 1, "type": "cpu", "wings": 2}',
+                     '{"compute_units": "many"}', '{"version": 1}{}']:
+            with self.subTest(text):
+                self.refused(2, "explain", SQUARE, "--profile", self.write("bad.json", text), says="bad.json")
+
+
+if __name__ == "__main__":
+    unittest.main()

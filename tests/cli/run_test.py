@@ -1,0 +1,128 @@
+"""run and trace: what happens when a problem runs."""
+import json
+import unittest
+
+from xrt_case import BAD_KERNELS, SQUARE, CliTest, xrt
+
+
+class Run(CliTest):
+    def devices(self):
+        return [device["device"] for device in self.document("devices", "--json")["devices"]]
+
+    def test_every_device_and_layout_agrees_with_the_reference(self):
+        for device in self.devices():
+            for problem in [SQUARE, "matmul(f32[1,4096], f32[4096,1])", "matmul(f32[8,16]{1,8}, f32[16,4]/4)",
+                            "matmul(f32[3,5,7], f32[3,7,2])", "add(f32[33,7], f32[7]) -> f32[33,7]{1,33}",
+                            "add(f16[64], f16[64])", "cast(f32[100]; dtype=bf16)", "add(f32[0,4], f32[4])"]:
+                with self.subTest(problem, device=device):
+                    document = self.document("run", problem, "--device", device, "--json")
+                    self.assertIs(document["check"]["within"], True)
+                    self.assertEqual(document["decision"]["device"], device)
+
+    def test_dtypes_of_the_processor_agree_with_the_reference(self):
+        for dtype in ["f64", "f32", "tf32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "bool"]:
+            problems = [f"cast({dtype}[65]; dtype=i32)", f"cast({dtype}[65]; dtype=f32)"]
+            if dtype != "bool":  # there is no arithmetic on bools
+                problems.append(f"add({dtype}[65], {dtype}[65])")
+            for problem in problems:
+                with self.subTest(problem):
+                    self.assertIs(self.document("run", problem, "--json")["check"]["within"], True)
+
+    def test_the_record_is_that_of_explain_with_time_and_check(self):
+        document = self.document("run", SQUARE, "--repeat", "3", "--json")
+        self.assertEqual(list(document), ["version", "decision", "time", "check"])
+        self.assertEqual(document["decision"], self.document("explain", SQUARE, "--json"))
+        self.assertEqual(list(document["time"]), ["runs", "median_us", "min_us", "clock"])
+        self.assertEqual([document["time"]["runs"], document["time"]["clock"]], [3, "host"])
+        self.assertLessEqual(document["time"]["min_us"], document["time"]["median_us"])
+        self.assertEqual(list(document["check"]),
+                         ["within", "max_abs_error", "max_rel_error", "tolerance", "skipped"])
+
+    def test_the_error_is_that_of_rounding_and_follows_the_seed(self):
+        first, again, other = (self.document("run", SQUARE, "--seed", seed, "--json")["check"] for seed in (1, 1, 2))
+        self.assertEqual(first, again)
+        self.assertNotEqual(first["max_abs_error"], other["max_abs_error"])
+        # 64 products summed in f32: some steps of 2^-24 of sums near 3, never none.
+        self.assertTrue(1e-8 < first["max_abs_error"] < 1e-5, first)
+        # One step of f32 for the result and four times sqrt(64) for the sum.
+        self.assertAlmostEqual(first["tolerance"] / 2**-23, 33)
+
+    def test_integers_must_be_equal(self):
+        check = self.document("run", "matmul(i32[8,8], i32[8,8])", "--json")["check"]
+        self.assertEqual([check["tolerance"], check["max_abs_error"], check["within"]], [0, 0, True])
+
+    def test_a_wrong_kernel_is_found_out(self):
+        for kernel in ["wrong_relu", "lazy_relu"]:
+            arguments = ("--plugin", BAD_KERNELS, "run", "relu(f32[1000])", "--force", kernel)
+            with self.subTest(kernel):
+                document = self.document(*arguments, "--json", code=1)
+                self.assertEqual(document["decision"]["kernel"], kernel)
+                self.assertIs(document["check"]["within"], False)
+                answer = xrt(*arguments)
+                self.assertEqual(answer.returncode, 1)
+                self.assertIn("NOT within", answer.stdout)
+
+    def test_the_error_it_prints_is_the_one_that_was_made(self):
+        arguments = ("--plugin", BAD_KERNELS, "run", "relu(f32[1000])", "--force", "wrong_relu", "--json")
+        self.assertAlmostEqual(self.document(*arguments, code=1)["check"]["max_abs_error"], 1e-4, delta=1e-6)
+
+    def test_a_kernel_that_fails_is_told_and_another_takes_over_where_that_is_allowed(self):
+        run = ("--plugin", BAD_KERNELS, "run", "relu(f32[8])")
+        self.refused(1, *run, "--force", "failing_relu", says="it always fails")
+        policy = self.write("policy.json", '{"preferences": {"relu": ["failing_relu", "reference"]}}')
+        answer = self.refused(0, *run, "--policy", policy, "--json", says=["failing_relu", "it always fails"],
+                              with_answer=True)
+        self.assertEqual(json.loads(answer.stdout)["decision"]["kernel"], "reference")
+
+    def test_what_has_no_reference_says_that_it_was_not_checked(self):
+        arguments = ("--plugin", BAD_KERNELS, "run", "sigmoid(f32[8])", "--force", "lone_sigmoid")
+        check = self.document(*arguments, "--json")["check"]
+        self.assertEqual(list(check), ["within", "skipped"])
+        self.assertIsNone(check["within"])
+        self.assertIn("no reference kernel for sigmoid", check["skipped"])
+        self.assertIn("not checked: the CPU backend has no reference", self.fine(*arguments))
+        self.assertIn("not checked: --no-check was given", self.fine("run", SQUARE, "--no-check"))
+
+    def test_a_refusal_is_a_no_with_its_record(self):
+        arguments = ("run", SQUARE, "--force", "MATMUL_DIRECT")
+        answer = self.refused(1, *arguments, says="needs an OpenCL device", with_answer=True)
+        self.assertIn("nothing can run this", answer.stdout)
+        document = self.document(*arguments, "--json", code=1)
+        self.assertEqual([document["decision"]["kernel"], document["time"], document["check"]], [None, None, None])
+
+    def test_limits_in_the_text_are_kept(self):
+        problem = SQUARE + " @cpu:0 deterministic workspace_limit=0"
+        self.assertEqual(self.document("run", problem, "--json")["decision"]["problem"], problem)
+
+
+class Trace(CliTest):
+    def calls(self, document):
+        self.assertEqual(document["traceEvents"][0]["ph"], "M")
+        return [event for event in document["traceEvents"] if event["ph"] == "X"]
+
+    def test_each_call_is_a_slice_in_order(self):
+        calls = self.calls(self.document("trace", SQUARE, "relu(f32[64,64])", "--repeat", "2"))
+        self.assertEqual([call["name"] for call in calls], ["matmul", "relu", "matmul", "relu"])
+        self.assertEqual(calls[0]["args"]["kernel"], "openblas")
+        self.assertEqual(sorted(call["ts"] for call in calls), [call["ts"] for call in calls])
+
+    def test_json_is_the_trace_or_what_was_written_where(self):
+        self.assertEqual(len(self.calls(self.document("trace", SQUARE, "--repeat", "1", "--json"))), 1)
+        path = self.folder / "trace.json"
+        self.assertEqual(self.fine("trace", SQUARE, "--out", path), f"3 calls written to {path}\n")
+        self.assertEqual(len(self.calls(json.loads(path.read_text()))), 3)
+        summary = self.document("trace", SQUARE, "--out", path, "--json")
+        self.assertEqual(summary, {"version": 1, "file": str(path), "calls": 3})
+
+    def test_policies_decide(self):
+        policy = self.write("policy.json", '{"preferences": {"matmul": "reference"}}')
+        calls = self.calls(self.document("trace", SQUARE, "--policy", policy, "--repeat", "1"))
+        self.assertEqual(calls[0]["args"]["kernel"], "reference")
+
+    def test_what_cannot_run_or_be_written_is_refused(self):
+        self.refused(1, "trace", SQUARE, "kl_div(f32[8,8], f32[8,8])", says="no backend has a kernel for kl_div")
+        self.refused(2, "trace", SQUARE, "--out", self.folder / "no" / "such" / "folder", says="could not be written")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,66 @@
+#include "xpuruntime/runtime/runtime.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/absent_driver.h"
+#include "xpuruntime/registry/catalogue.h"
+
+namespace xpuruntime {
+namespace {
+
+TEST(RuntimeTest, AlwaysHasTheProcessor) {
+  Runtime runtime({false, false, {}});
+  ASSERT_EQ(runtime.devices().devices(), std::vector<Device>{Device{}});
+  EXPECT_EQ(runtime.devices().profile({}), probe_cpu());
+}
+
+TEST(RuntimeTest, SaysWhyADeviceTypeIsNotThere) {
+  Runtime runtime({false, false, {}});
+  EXPECT_NE(runtime.devices().why_absent(DeviceType::nvidia).find("turned off"), std::string::npos);
+  EXPECT_NE(runtime.devices().why_absent(DeviceType::opencl).find("turned off"), std::string::npos);
+  EXPECT_FALSE(runtime.devices().why_absent(DeviceType::kunlun).empty());
+  EXPECT_TRUE(runtime.devices().why_absent(DeviceType::cpu).empty());
+}
+
+TEST(RuntimeTest, OpensItsOwnBackendsOrSaysWhyNot) {
+  Runtime& runtime = Runtime::global();
+  EXPECT_EQ(&runtime, &Runtime::global());
+  for (const DeviceType type : {DeviceType::nvidia, DeviceType::opencl}) {
+    const std::string why = runtime.devices().why_absent(type);
+    EXPECT_EQ(why.empty(), runtime.devices().has({type, 0}));
+    // A module that is beside the library must never be missing or unfit: absence is about drivers and devices.
+    EXPECT_EQ(why.find("could not be opened"), std::string::npos) << why;
+  }
+}
+
+TEST(RuntimeTest, APluginThatCannotBeOpenedIsAnErrorNotASilence) {
+  try {
+    Runtime runtime({false, false, {"./no_such_plugin.so"}});
+    ADD_FAILURE() << "a missing plugin was passed over";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::io_error);
+    EXPECT_NE(std::string(error.what()).find("no_such_plugin.so"), std::string::npos);
+  }
+}
+
+TEST(RuntimeTest, EveryRegisteredKernelIsInTheCatalogue) {
+  Runtime& runtime = Runtime::global();
+  for (const OpId op : runtime.registry().registered_ops()) {
+    for (const std::string& name : runtime.registry().kernel_names(op)) {
+      EXPECT_FALSE(find_in_catalogue(op, name).empty()) << to_string(op) << " " << name;
+    }
+  }
+}
+
+TEST(AbsentDriver, AnswersEverythingWithItsReason) {
+  const auto driver = make_absent_driver(DeviceType::npu, "it is on the moon");
+  EXPECT_TRUE(driver->devices().empty());
+  EXPECT_EQ(driver->why_absent(), "it is on the moon");
+  EXPECT_THROW(driver->allocate(0, 8), Error);
+  EXPECT_EQ(driver->synchronize(0, {}).message(), "it is on the moon");
+}
+
+TEST(Version, IsThatOfTheProject) { EXPECT_EQ(version(), "0.1.0"); }
+
+}  // namespace
+}  // namespace xpuruntime
