@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,24 @@ struct Product {
   std::array<const Tensor*, 1> outputs = {&out};
 };
 
+/// Products of ever new shapes on the same memory.
+class FreshProducts {
+ public:
+  Call call(std::int64_t k) {
+    a_ = Tensor::view(memory_.data(), DataType::bfloat16, {1, k});
+    b_ = Tensor::view(memory_.data(), DataType::bfloat16, {k, 1});
+    return {OpId::matmul, inputs_, outputs_, &attributes_};
+  }
+
+ private:
+  Tensor memory_ = Tensor::empty(DataType::bfloat16, {1});
+  Tensor a_, b_;
+  Tensor out_ = Tensor::empty(DataType::bfloat16, {1, 1});
+  Attributes attributes_{OpId::matmul};
+  std::array<const Tensor*, 2> inputs_ = {&a_, &b_};
+  std::array<const Tensor*, 1> outputs_ = {&out_};
+};
+
 /// A runtime with eight kernels that do nothing, a policy, a user rule and a precision hook: all that may be asked is
 /// asked.
 class Bench {
@@ -61,25 +80,25 @@ class Bench {
     }
   }
 
-  double lookup() {
+  std::function<void(std::uint64_t)> lookup_block() {
     using Function = void (*)();
-    OpDispatcher<Function> table;
-    table.register_all([] {});
-    return ns_per_call([&](std::uint64_t calls) {
+    auto table = std::make_shared<OpDispatcher<Function>>();
+    table->register_all([] {});
+    return [table](std::uint64_t calls) {
       for (std::uint64_t i = 0; i < calls; ++i) {
         DeviceType type = DeviceType::cpu;
         asm volatile("" : "+r"(type));
-        keep(table.lookup(type));
+        keep(table->lookup(type));
       }
-    });
+    };
   }
 
-  double lru_hit() {
-    LRUCache<std::uint64_t, int> cache(128);
-    for (std::uint64_t key = 0; key < 64; ++key) cache.put(key, 1);
-    return ns_per_call([&](std::uint64_t calls) {
-      for (std::uint64_t i = 0; i < calls; ++i) keep(cache.get(i % 64));
-    });
+  std::function<void(std::uint64_t)> lru_block() {
+    auto cache = std::make_shared<LRUCache<std::uint64_t, int>>(128);
+    for (std::uint64_t key = 0; key < 64; ++key) cache->put(key, 1);
+    return [cache](std::uint64_t calls) {
+      for (std::uint64_t i = 0; i < calls; ++i) keep(cache->get(i % 64));
+    };
   }
 
   std::function<void(std::uint64_t)> decide_block(std::size_t problems) {
@@ -94,9 +113,10 @@ class Bench {
     };
   }
 
-  std::function<void(std::uint64_t)> dispatch_block() {
-    return [this](std::uint64_t calls) {
+  std::function<void(std::uint64_t)> dispatch_block(bool logged) {
+    return [this, logged](std::uint64_t calls) {
       const Call call = products_[0]->call();
+      runtime_.dispatcher().enable_logging(logged ? 4096 : 0);
       for (std::uint64_t i = 0; i < calls; ++i) runtime_.dispatcher().dispatch(call);
     };
   }
@@ -110,8 +130,7 @@ class Bench {
               runtime_.registry().invalidate();  // the plan is known, the decision is not
               keep(runtime_.dispatcher().decide(products_[0]->call()));
             } else {
-              const Product product(1, 1, ++fresh);
-              keep(runtime_.dispatcher().decide(product.call()));
+              keep(runtime_.dispatcher().decide(fresh_.call(++fresh)));
             }
           }
         },
@@ -123,6 +142,7 @@ class Bench {
  private:
   Runtime runtime_;
   std::vector<std::unique_ptr<Product>> products_;
+  FreshProducts fresh_;
 };
 
 struct Row {
@@ -131,46 +151,48 @@ struct Row {
   std::string bound;
 };
 
-void print(const std::vector<Row>& rows, const std::optional<TorchFigures>& torch, const std::string& why) {
+/// `torch`: what PyTorch's plain and autocast dispatch took; 0 where it was not measured.
+void print(const std::vector<Row>& rows, double torch, double torch_autocast) {
+  const auto ratio = [](double ns, double peer) { return peer > 0 ? number(ns / peer, 3) : "-"; };
   Table table({"what", "ns", "of torch", "of torch autocast", "bound"});
   for (const Row& row : rows) {
-    table.add({row.what, number(row.ns), torch ? number(row.ns / torch->plain, 3) : "-",
-               torch ? number(row.ns / torch->autocast, 3) : "-", row.bound});
+    table.add({row.what, number(row.ns), ratio(row.ns, torch), ratio(row.ns, torch_autocast), row.bound});
   }
   std::printf("\n");
   table.print();
-  if (!torch) std::printf("PyTorch: not measured: %s\n", why.c_str());
 }
 
 int run() {
   Bench bench;
-  std::vector<Row> rows;
-  rows.push_back({"OpDispatcher::lookup", bench.lookup(), ""});
-  rows.push_back({"LRUCache hit", bench.lru_hit(), ""});
-  const double one = ns_per_call(bench.decide_block(1));
-  rows.push_back({"warm decision, 1 problem, 1 thread", one, "<= 0.2 of torch, goal 0.125"});
-  rows.push_back({"warm decision, 64 problems, 1 thread", ns_per_call(bench.decide_block(64)), "<= 0.2 of torch"});
+  std::string why;
+  const auto torch = open_torch(why);
+  std::vector<std::function<void(std::uint64_t)>> blocks = {bench.lookup_block(),        bench.lru_block(),
+                                                            bench.decide_block(1),       bench.decide_block(64),
+                                                            bench.dispatch_block(false), bench.dispatch_block(true)};
+  if (torch) blocks.insert(blocks.end(), {torch->plain, torch->autocast, torch->inference});
+  const std::vector<double> ns = ns_per_call_in_turn(blocks);
+  bench.runtime().dispatcher().disable_logging();
   const double alone = ns_per_call_threads(1, [&](int) { return bench.decide_block(64); });
   const double both = ns_per_call_threads(2, [&](int) { return bench.decide_block(64); });
-  rows.push_back(
-      {"  64 problems, 2 threads, per thread", both, "together " + number(2 * alone / both, 2) + "x, >= 1.9x"});
-  const double quiet = ns_per_call(bench.dispatch_block());
-  rows.push_back({"warm dispatch of a kernel that does nothing", quiet, ""});
-  bench.runtime().dispatcher().enable_logging();
-  const double logged = ns_per_call(bench.dispatch_block());
-  bench.runtime().dispatcher().disable_logging();
-  rows.push_back({"  the same with logging", logged, "adds " + number(logged - quiet) + ", <= 60 ns"});
-  rows.push_back({"cold decision, 8 candidates, plan known", bench.cold(true), "<= 10000 ns"});
-  rows.push_back({"cold decision, 8 candidates, new problem", bench.cold(false), "<= 10000 ns"});
 
-  std::string why;
-  const auto torch = measure_torch(why);
+  std::vector<Row> rows = {
+      {"OpDispatcher::lookup", ns[0], ""},
+      {"LRUCache hit", ns[1], ""},
+      {"warm decision, 1 problem, 1 thread", ns[2], "<= 0.2 of torch, goal 0.125"},
+      {"warm decision, 64 problems, 1 thread", ns[3], "<= 0.2 of torch"},
+      {"  64 problems, 2 threads, per thread", both, "together " + number(2 * alone / both, 2) + "x, >= 1.9x"},
+      {"warm dispatch of a kernel that does nothing", ns[4], ""},
+      {"  the same with logging", ns[5], "adds " + number(ns[5] - ns[4]) + ", <= 60 ns"},
+      {"cold decision, 8 candidates, plan known", bench.cold(true), "<= 10000 ns"},
+      {"cold decision, 8 candidates, new problem", bench.cold(false), "<= 10000 ns"},
+  };
   if (torch) {
-    rows.push_back({"PyTorch " + torch->version + ", op that does nothing", torch->plain, ""});
-    rows.push_back({"  through autocast", torch->autocast, ""});
-    rows.push_back({"  in inference mode", torch->inference, ""});
+    rows.push_back({"PyTorch " + torch->version + ", op that does nothing", ns[6], ""});
+    rows.push_back({"  through autocast", ns[7], ""});
+    rows.push_back({"  in inference mode", ns[8], ""});
   }
-  print(rows, torch, why);
+  print(rows, torch ? ns[6] : 0, torch ? ns[7] : 0);
+  if (!torch) std::printf("PyTorch: not measured: %s\n", why.c_str());
   return 0;
 }
 

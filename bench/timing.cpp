@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <thread>
 
 namespace xpuruntime::bench {
@@ -11,14 +12,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// The thread's own time: what another process takes away in between is not ours to count.
+double thread_nanoseconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
 double nanoseconds(Clock::duration duration) { return std::chrono::duration<double, std::nano>(duration).count(); }
 
 std::uint64_t calls_for(const std::function<void(std::uint64_t)>& block, double target_ns) {
   std::uint64_t calls = 1;
   for (;;) {
-    const auto start = Clock::now();
+    const double start = thread_nanoseconds();
     block(calls);
-    const double elapsed = nanoseconds(Clock::now() - start);
+    const double elapsed = thread_nanoseconds() - start;
     if (elapsed >= target_ns / 2) {
       return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(calls) * target_ns / elapsed));
     }
@@ -28,16 +36,27 @@ std::uint64_t calls_for(const std::function<void(std::uint64_t)>& block, double 
 
 }  // namespace
 
-double ns_per_call(const std::function<void(std::uint64_t)>& block, int rounds) {
-  const std::uint64_t calls = calls_for(block, 2e6);
-  std::vector<double> times;
-  for (int i = 0; i < rounds; ++i) {
-    const auto start = Clock::now();
-    block(calls);
-    times.push_back(nanoseconds(Clock::now() - start) / static_cast<double>(calls));
+std::vector<double> ns_per_call_in_turn(const std::vector<std::function<void(std::uint64_t)>>& blocks, int rounds) {
+  std::vector<std::uint64_t> calls;
+  for (const auto& block : blocks) calls.push_back(calls_for(block, 2e6));
+  std::vector<std::vector<double>> times(blocks.size());
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const double start = thread_nanoseconds();
+      blocks[i](calls[i]);
+      times[i].push_back((thread_nanoseconds() - start) / static_cast<double>(calls[i]));
+    }
   }
-  std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
-  return times[static_cast<std::size_t>(rounds / 2)];
+  std::vector<double> medians;
+  for (auto& row : times) {
+    std::nth_element(row.begin(), row.begin() + rounds / 2, row.end());
+    medians.push_back(row[static_cast<std::size_t>(rounds / 2)]);
+  }
+  return medians;
+}
+
+double ns_per_call(const std::function<void(std::uint64_t)>& block, int rounds) {
+  return ns_per_call_in_turn({block}, rounds).front();
 }
 
 double ns_per_call_threads(int threads, const std::function<std::function<void(std::uint64_t)>(int)>& make_block) {

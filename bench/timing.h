@@ -13,9 +13,12 @@ inline void keep(const T& value) {
   asm volatile("" : : "g"(&value) : "memory");
 }
 
-/// Nanoseconds per call: the median over `rounds` blocks, each long enough (about 2 ms) for the clock not to matter.
-/// `block(n)` makes n calls.
+/// Nanoseconds of the thread's own time per call: the median over `rounds` blocks, each long enough (about 2 ms) for
+/// the clock not to matter. `block(n)` makes n calls.
 double ns_per_call(const std::function<void(std::uint64_t)>& block, int rounds = 31);
+
+/// The same for several blocks, round by round in turn, so that a slow spell of the machine hits all alike.
+std::vector<double> ns_per_call_in_turn(const std::vector<std::function<void(std::uint64_t)>>& blocks, int rounds = 31);
 
 /// The same on `threads` threads at once: nanoseconds per call of one of them, over all.
 double ns_per_call_threads(int threads, const std::function<std::function<void(std::uint64_t)>(int)>& make_block);

@@ -45,29 +45,31 @@ ScopePtr Dispatcher::Impl::make_scope(const KernelPolicy& policy) {
   return scopes.intern(policy, std::move(measurements));
 }
 
-std::shared_ptr<Prepared> Dispatcher::Impl::prepare(const Problem& problem, const Scope& scope, std::uint64_t stamp) {
+std::shared_ptr<Prepared> Dispatcher::Impl::prepare(Problem problem, const Scope& scope, std::uint64_t stamp) {
   // Decisions of an older generation can never be found again; they only keep plans alive.
   const auto generation = static_cast<std::uint32_t>(stamp);
   if (decisions_generation.exchange(generation) != generation) decisions.clear();
-  return decisions.get_or_make({problem, stamp}, [&] { return make(problem, scope); });
+  const SharedProblem shared(std::move(problem));
+  return decisions.get_or_make({shared, stamp}, [&] { return make(shared, scope); });
 }
 
-Prepared Dispatcher::Impl::make(const Problem& problem, const Scope& scope) {
+Prepared Dispatcher::Impl::make(const SharedProblem& problem, const Scope& scope) {
   auto [decision, plan] = decide(problem, scope);
   if (plan == nullptr) {
-    fail(ErrorCode::not_supported, "dispatch", to_string(problem) + ": " + decision.because + advice(decision));
+    fail(ErrorCode::not_supported, "dispatch", to_string(*problem) + ": " + decision.because + advice(decision));
   }
   auto record = std::make_shared<DecisionRecord>(std::move(decision));
   archive(record);
   return {std::move(record), std::move(plan)};
 }
 
-std::pair<Decision, std::shared_ptr<CachedPlan>> Dispatcher::Impl::decide(const Problem& problem, const Scope& scope) {
-  const auto selector = registry.get_or_create_selector(problem.device);
+std::pair<Decision, std::shared_ptr<CachedPlan>> Dispatcher::Impl::decide(const SharedProblem& problem,
+                                                                          const Scope& scope) {
+  const auto selector = registry.get_or_create_selector(problem->device);
   const auto precision_hook = current_hook();
-  const Precision precision = resolve_precision(problem, {{}, precision_hook.get(), scope.policy.default_precision});
+  const Precision precision = resolve_precision(*problem, {{}, precision_hook.get(), scope.policy.default_precision});
   for (;;) {
-    Selection selection = selector->select(problem, scope.policy, scope.measurements.get(), exclusions_of(problem));
+    Selection selection = selector->select(*problem, scope.policy, scope.measurements.get(), exclusions_of(*problem));
     Decision& decision = selection.decision;
     decision.precision = precision;
     if (selection.kernel == nullptr) return {std::move(decision), nullptr};
@@ -76,20 +78,21 @@ std::pair<Decision, std::shared_ptr<CachedPlan>> Dispatcher::Impl::decide(const 
       decision.plan = plan->plan->token();
       return {std::move(decision), std::move(plan)};
     } catch (const std::exception& error) {
-      quarantine(problem, decision.kernel, std::string("it could not be prepared: ") + error.what());
+      quarantine(*problem, decision.kernel, std::string("it could not be prepared: ") + error.what());
     } catch (...) {
-      quarantine(problem, decision.kernel, "it could not be prepared: it threw something that is no std::exception");
+      quarantine(*problem, decision.kernel, "it could not be prepared: it threw something that is no std::exception");
     }
   }
 }
 
-std::shared_ptr<CachedPlan> Dispatcher::Impl::plan_for(const Problem& problem, std::shared_ptr<const Kernel> kernel) {
-  const Device device = problem.device;
+std::shared_ptr<CachedPlan> Dispatcher::Impl::plan_for(const SharedProblem& problem,
+                                                       std::shared_ptr<const Kernel> kernel) {
+  const Device device = problem->device;
   return plans.get_cache(device).get_or_make({problem, kernel.get()}, [&]() -> CachedPlan {
     DeviceManager& devices = registry.devices();
     DeviceDriver& driver = devices.driver(device);
     const DeviceGuard guard(device);
-    auto plan = kernel->prepare(problem, {device, devices.profile(device), driver});
+    auto plan = kernel->prepare(*problem, {device, devices.profile(device), driver});
     if (plan == nullptr) fail(ErrorCode::device_error, "prepare", "the kernel made no plan; ask its author");
     return {std::move(kernel),
             std::move(plan),
@@ -113,6 +116,7 @@ void Dispatcher::Impl::quarantine(const Problem& problem, const std::string& ker
 
 std::vector<Exclusion> Dispatcher::Impl::exclusions_of(const Problem& problem) const {
   const std::lock_guard lock(mutex);
+  if (quarantined.empty()) return {};  // nearly always, and the problem need not be hashed
   const auto found = quarantined.find(problem);
   return found == quarantined.end() ? std::vector<Exclusion>{} : found->second;
 }
@@ -129,7 +133,7 @@ Decision Dispatcher::explain(const Problem& problem) {
   const Limits limits = scope->policy.limits();
   if (!asked.limits.workspace_bytes) asked.limits.workspace_bytes = limits.workspace_bytes;
   asked.limits.deterministic = asked.limits.deterministic || limits.deterministic;
-  return impl_->decide(asked, *scope).first;
+  return impl_->decide(SharedProblem(std::move(asked)), *scope).first;
 }
 
 std::vector<QuarantinedPlan> Dispatcher::quarantined() const {

@@ -96,13 +96,27 @@ Status Dispatcher::launch(const TableEntry& entry, const Call& call) {
   return run_contained(*entry.plan, arguments);
 }
 
+// Beside launch, so that a logged call is one run of instructions too.
+Status Dispatcher::launch_logged(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity) {
+  if (entry.asynchronous) return launch_logged_on_device(entry, call, state, capacity);
+  const std::uint64_t start = read_ticks();
+  Status status = launch(entry, call);
+  const std::uint64_t elapsed = read_ticks() - start;
+  entry.record->last_logged.store(start, std::memory_order_relaxed);
+  if (status.ok()) entry.record->add_time(elapsed);
+  const bool has_ring = state.ring != nullptr && state.ring->capacity() == capacity;
+  LogRing& ring = has_ring ? *state.ring : impl_->make_ring(state, capacity);
+  ring.push({entry.record, start, elapsed, !status.ok()});
+  return status;
+}
+
 void Dispatcher::dispatch(const Call& call) {
   ThreadState& state = thread_state();
   const TableEntry* next = state.find_next(call, stamp(state));
   const TableEntry& entry = next != nullptr ? *next : entry_for(call);
   const Nesting nesting(state.depth);
-  const Status status =
-      logging_.load(std::memory_order_relaxed) ? launch_logged(entry, call, state) : launch(entry, call);
+  const std::size_t logged = log_capacity_.load(std::memory_order_relaxed);
+  const Status status = logged != 0 ? launch_logged(entry, call, state, logged) : launch(entry, call);
   if (!status.ok()) [[unlikely]]
     recover(call, state, entry, status);
 }
@@ -122,7 +136,8 @@ void Dispatcher::recover(const Call& call, ThreadState& state, const TableEntry&
            what + "; no other kernel is tried because the output overwrites an input: call again with fresh inputs");
     }
     entry = &entry_for(call);
-    status = logging_enabled() ? launch_logged(*entry, call, state) : launch(*entry, call);
+    const std::size_t logged = log_capacity_.load(std::memory_order_relaxed);
+    status = logged != 0 ? launch_logged(*entry, call, state, logged) : launch(*entry, call);
   }
 }
 

@@ -23,11 +23,11 @@ struct Dispatcher::Impl {
 
   // --- decide.cpp: from a problem to something that runs ---
   ScopePtr make_scope(const KernelPolicy& policy);
-  std::shared_ptr<Prepared> prepare(const Problem& problem, const Scope& scope, std::uint64_t stamp);
-  Prepared make(const Problem& problem, const Scope& scope);
+  std::shared_ptr<Prepared> prepare(Problem problem, const Scope& scope, std::uint64_t stamp);
+  Prepared make(const SharedProblem& problem, const Scope& scope);
   /// The choice and its plan, past kernels that fail to prepare. The plan is null where nothing can run the problem.
-  std::pair<Decision, std::shared_ptr<CachedPlan>> decide(const Problem& problem, const Scope& scope);
-  std::shared_ptr<CachedPlan> plan_for(const Problem& problem, std::shared_ptr<const Kernel> kernel);
+  std::pair<Decision, std::shared_ptr<CachedPlan>> decide(const SharedProblem& problem, const Scope& scope);
+  std::shared_ptr<CachedPlan> plan_for(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel);
   void quarantine(const Problem& problem, const std::string& kernel, const std::string& reason);
   std::vector<Exclusion> exclusions_of(const Problem& problem) const;
   std::shared_ptr<const PrecisionHook> current_hook() const;
@@ -55,7 +55,6 @@ struct Dispatcher::Impl {
   std::size_t prune_at = 16384;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<LogRing>>> rings;  // thread number, its log
 
-  std::atomic<std::size_t> log_capacity{4096};
   TickScale scale;
   Statistics statistics;
   AsyncLog async_log;

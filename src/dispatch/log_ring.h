@@ -27,7 +27,8 @@ class LogRing {
 
   void push(const Item& item) {
     const std::uint64_t position = next_.load(std::memory_order_relaxed);
-    Slot& slot = slots_[position % slots_.size()];
+    Slot& slot = slots_[at_];
+    if (++at_ == slots_.size()) at_ = 0;  // a division would cost as much as the rest
     // Each store is a release, so that none of them can be seen before the odd number that says "being written".
     slot.sequence.store(2 * position + 1, std::memory_order_relaxed);
     slot.record.store(item.record, std::memory_order_release);
@@ -56,6 +57,7 @@ class LogRing {
   std::vector<Slot> slots_;
   std::uint64_t first(std::uint64_t end) const;
 
+  std::size_t at_ = 0;  // next_ modulo the capacity; the writer's own
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> forgotten_{0};
 };

@@ -23,21 +23,8 @@ std::optional<Event> start_event(AsyncLog& log, DeviceDriver& driver, Device dev
 
 }  // namespace
 
-Status Dispatcher::launch_logged(const TableEntry& entry, const Call& call, ThreadState& state) {
-  if (entry.asynchronous) return launch_logged_on_device(entry, call, state);
-  const std::uint64_t start = read_ticks();
-  Status status = launch(entry, call);
-  const std::uint64_t elapsed = read_ticks() - start;
-  entry.record->last_logged.store(start, std::memory_order_relaxed);
-  if (status.ok()) entry.record->add_time(elapsed);
-  const std::size_t capacity = impl_->log_capacity.load(std::memory_order_relaxed);
-  const bool has_ring = state.ring != nullptr && state.ring->capacity() == capacity;
-  LogRing& ring = has_ring ? *state.ring : impl_->make_ring(state, capacity);
-  ring.push({entry.record, start, elapsed, !status.ok()});
-  return status;
-}
-
-Status Dispatcher::launch_logged_on_device(const TableEntry& entry, const Call& call, ThreadState& state) {
+Status Dispatcher::launch_logged_on_device(const TableEntry& entry, const Call& call, ThreadState& state,
+                                           std::size_t capacity) {
   const CachedPlan& plan = *entry.prepared->plan;
   const Stream stream = current_stream(plan.device);
   const DeviceGuard guard(plan.device);
@@ -55,7 +42,7 @@ Status Dispatcher::launch_logged_on_device(const TableEntry& entry, const Call& 
   } else if (begin) {
     plan.driver->destroy_event(plan.device.index, *begin);
   }
-  log.push(std::move(item), impl_->log_capacity.load(std::memory_order_relaxed));
+  log.push(std::move(item), capacity);
   return status;
 }
 
@@ -105,11 +92,10 @@ void Dispatcher::enable_logging(std::size_t capacity) {
     fail(ErrorCode::invalid_argument, "enable_logging",
          std::to_string(capacity) + " entries per thread are too many; use at most 16777216");
   }
-  impl_->log_capacity.store(capacity);
-  logging_.store(true);
+  log_capacity_.store(capacity);
 }
 
-void Dispatcher::disable_logging() { logging_.store(false); }
+void Dispatcher::disable_logging() { log_capacity_.store(0); }
 
 std::vector<LogEntry> Dispatcher::logs() const {
   const double scale_us = impl_->us_per_tick();

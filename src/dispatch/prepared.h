@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <utility>
 
 #include "dispatch/decision_record.h"
 #include "xpuruntime/device/workspace_pool.h"
@@ -20,8 +21,27 @@ struct CachedPlan {
   std::unique_ptr<std::atomic<bool>> queued = {};  // work of this plan may still be on a stream
 };
 
+/// A problem with its hash, held by all keys and records that name it: copying and hashing it costs more than choosing.
+class SharedProblem {
+ public:
+  explicit SharedProblem(Problem problem)
+      : problem_(std::make_shared<const Problem>(std::move(problem))), hash_(hash_of(*problem_)) {}
+
+  const Problem& operator*() const { return *problem_; }
+  const Problem* operator->() const { return problem_.get(); }
+  std::uint64_t hash() const { return hash_; }
+
+  friend bool operator==(const SharedProblem& a, const SharedProblem& b) {
+    return a.problem_ == b.problem_ || (a.hash_ == b.hash_ && *a.problem_ == *b.problem_);
+  }
+
+ private:
+  std::shared_ptr<const Problem> problem_;
+  std::uint64_t hash_;
+};
+
 struct PlanKey {
-  Problem problem = {};
+  SharedProblem problem;
   const Kernel* kernel = nullptr;
 
   bool operator==(const PlanKey&) const = default;
@@ -34,7 +54,7 @@ struct Prepared {
 };
 
 struct DecisionKey {
-  Problem problem = {};
+  SharedProblem problem;
   std::uint64_t stamp = 0;
 
   bool operator==(const DecisionKey&) const = default;
@@ -45,13 +65,13 @@ struct DecisionKey {
 template <>
 struct std::hash<xpuruntime::PlanKey> {
   std::size_t operator()(const xpuruntime::PlanKey& key) const noexcept {
-    return hash_of(key.problem) ^ std::hash<const void*>()(key.kernel);
+    return key.problem.hash() ^ std::hash<const void*>()(key.kernel);
   }
 };
 
 template <>
 struct std::hash<xpuruntime::DecisionKey> {
   std::size_t operator()(const xpuruntime::DecisionKey& key) const noexcept {
-    return hash_of(key.problem) ^ key.stamp * 0x9e3779b97f4a7c15ULL;
+    return key.problem.hash() ^ key.stamp * 0x9e3779b97f4a7c15ULL;
   }
 };

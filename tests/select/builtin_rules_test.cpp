@@ -71,15 +71,31 @@ TEST(H200, ReadsTheWeightsOnceWhereThereIsOneRow) {
   const Decision decision = decide("matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0", profile("h200"),
                                    kernels_named({"reference", "cublasLt", "skinny"}));
   EXPECT_EQ(decision.kernel, "skinny");
-  EXPECT_EQ(decision.because, "built-in rule: few rows are bound by reading the weights once");
+  EXPECT_EQ(decision.because, "built-in rule: one row and a row-major weight of at most 48 MiB");
 }
 
 TEST(H200, UsesTensorCoresForLargeProducts) {
   const Kernels kernels = kernels_named({"reference", "skinny", "cublasLt"});
   const DeviceProfile h200 = profile("h200");
   EXPECT_EQ(decide("matmul(bf16[4096,4096], bf16[4096,4096]) @cuda:0", h200, kernels).kernel, "cublasLt");
-  EXPECT_EQ(decide("matmul(bf16[16,4096], bf16[4096,4096]) @cuda:0", h200, kernels).kernel, "skinny");
-  EXPECT_EQ(decide("matmul(bf16[17,4096], bf16[4096,4096]) @cuda:0", h200, kernels).kernel, "cublasLt");
+  EXPECT_EQ(decide("matmul(bf16[2,4096], bf16[4096,4096]) @cuda:0", h200, kernels).kernel, "cublasLt");
+  EXPECT_EQ(decide("matmul(bf16[1,4096], bf16[4096,11008]) @cuda:0", h200, kernels).kernel, "cublasLt");
+}
+
+TEST(H200, UsesSkinnyForFewRowsUntilTheWeightIsLarge) {
+  const Kernels kernels = kernels_named({"reference", "cublasLt", "skinny"});
+  const DeviceProfile h200 = profile("h200");
+  const auto linear = [&](const std::string& rows, const std::string& weight) {
+    return decide("matmul(bf16[" + rows + ",2048], bf16" + weight + "; transpose_b=true) @cuda:0", h200, kernels)
+        .kernel;
+  };
+  EXPECT_EQ(linear("1", "[1000,2048]"), "skinny");
+  EXPECT_EQ(linear("16", "[2048,2048]"), "skinny");
+  EXPECT_EQ(linear("17", "[2048,2048]"), "cublasLt");
+  EXPECT_EQ(linear("16", "[4096,2048]"), "skinny");  // 16 MiB
+  EXPECT_EQ(linear("16", "[4097,2048]"), "cublasLt");
+  // The same bytes, written as a column-major [k,n].
+  EXPECT_EQ(decide("matmul(bf16[16,2048], bf16[2048,1000]{1,2048}) @cuda:0", h200, kernels).kernel, "skinny");
 }
 
 TEST(H200, ChoosesTheSameFromTheRealTable) {

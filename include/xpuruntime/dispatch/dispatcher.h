@@ -62,7 +62,7 @@ class Dispatcher {
   // The log: a ring of `capacity` calls per thread. 0 turns it off and keeps what is there.
   void enable_logging(std::size_t capacity = 4096);
   void disable_logging();
-  bool logging_enabled() const { return logging_.load(std::memory_order_relaxed); }
+  bool logging_enabled() const { return log_capacity_.load(std::memory_order_relaxed) != 0; }
   /// What was logged, oldest first; waits for device times that are not there yet.
   std::vector<LogEntry> logs() const;
   /// How many calls the rings have dropped since the last clear.
@@ -88,8 +88,8 @@ class Dispatcher {
   TableEntry& entry_for(const Call& call);
   const Decision& decide_anew(const Call& call);
   Status launch(const TableEntry& entry, const Call& call);
-  Status launch_logged(const TableEntry& entry, const Call& call, ThreadState& state);
-  Status launch_logged_on_device(const TableEntry& entry, const Call& call, ThreadState& state);
+  Status launch_logged(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
+  Status launch_logged_on_device(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
   void recover(const Call& call, ThreadState& state, const TableEntry& failed, Status status);
   ScopePtr layered_scope(const KernelPolicy& policy) const;
   ScopePtr exchange_scope(ScopePtr scope);
@@ -97,7 +97,7 @@ class Dispatcher {
   KernelRegistry& registry_;
   const std::uint64_t id_;
   std::atomic<std::uint32_t> base_scope_id_{0};
-  std::atomic<bool> logging_{false};
+  std::atomic<std::size_t> log_capacity_{0};  // 0: logging is off
   std::unique_ptr<Impl> impl_;
 };
 
