@@ -59,31 +59,39 @@ double ns_per_call(const std::function<void(std::uint64_t)>& block, int rounds) 
   return ns_per_call_in_turn({block}, rounds).front();
 }
 
-double ns_per_call_threads(int threads, const std::function<std::function<void(std::uint64_t)>(int)>& make_block) {
-  constexpr std::uint64_t calls = 2'000'000;
-  std::vector<double> totals;
-  for (int round = 0; round < 11; ++round) {
-    std::atomic<int> ready{0};
-    std::atomic<bool> go{false};
-    std::vector<std::thread> workers;
-    for (int i = 0; i < threads; ++i) {
-      workers.emplace_back([&, i] {
-        const auto block = make_block(i);
-        block(1000);
-        ++ready;
-        while (!go.load(std::memory_order_acquire)) {
-        }
-        block(calls);
-      });
-    }
-    while (ready.load() != threads) std::this_thread::yield();
-    const auto start = Clock::now();
-    go.store(true, std::memory_order_release);
-    for (auto& worker : workers) worker.join();
-    totals.push_back(nanoseconds(Clock::now() - start) / static_cast<double>(calls));
+namespace {
+
+double wall_ns_per_call(int threads, const std::function<std::function<void(std::uint64_t)>()>& make_block) {
+  constexpr std::uint64_t calls = 1'000'000;
+  std::atomic<int> ready{0};
+  std::atomic<bool> go{false};
+  std::vector<std::thread> workers;
+  for (int i = 0; i < threads; ++i) {
+    workers.emplace_back([&] {
+      const auto block = make_block();
+      block(1000);
+      ++ready;
+      while (!go.load(std::memory_order_acquire)) {
+      }
+      block(calls);
+    });
   }
-  std::nth_element(totals.begin(), totals.begin() + 5, totals.end());
-  return totals[5];
+  while (ready.load() != threads) std::this_thread::yield();
+  const auto start = Clock::now();
+  go.store(true, std::memory_order_release);
+  for (auto& worker : workers) worker.join();
+  return nanoseconds(Clock::now() - start) / static_cast<double>(calls);
+}
+
+}  // namespace
+
+Scaling two_threads(const std::function<std::function<void(std::uint64_t)>()>& make_block) {
+  Scaling best{1e300, 1e300};
+  for (int round = 0; round < 21; ++round) {
+    best.ns_alone = std::min(best.ns_alone, wall_ns_per_call(1, make_block));
+    best.ns_both = std::min(best.ns_both, wall_ns_per_call(2, make_block));
+  }
+  return best;
 }
 
 void Table::print() const {

@@ -20,8 +20,14 @@ double ns_per_call(const std::function<void(std::uint64_t)>& block, int rounds =
 /// The same for several blocks, round by round in turn, so that a slow spell of the machine hits all alike.
 std::vector<double> ns_per_call_in_turn(const std::vector<std::function<void(std::uint64_t)>>& blocks, int rounds = 31);
 
-/// The same on `threads` threads at once: nanoseconds per call of one of them, over all.
-double ns_per_call_threads(int threads, const std::function<std::function<void(std::uint64_t)>(int)>& make_block);
+/// How many times as many calls two threads make as one in the same wall time: the best of several rounds of each, in
+/// turn, since another process can only slow them down. `make_block` is called on each thread.
+struct Scaling {
+  double ns_alone = 0;  // per call, one thread
+  double ns_both = 0;   // per call of each of two threads
+  double together() const { return 2 * ns_alone / ns_both; }
+};
+Scaling two_threads(const std::function<std::function<void(std::uint64_t)>()>& make_block);
 
 /// A table printed with aligned columns.
 class Table {

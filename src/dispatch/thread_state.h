@@ -31,7 +31,7 @@ struct TableEntry {
 
 /// What one thread keeps for one dispatcher: its decision table, its scope and its log. Only that thread touches the
 /// table.
-struct ThreadState {
+struct alignas(128) ThreadState {  // on cache lines of its own: its thread writes to it with every call
   static constexpr std::size_t ways = 4;
   static constexpr std::size_t set_count = 512;
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "backends/cpu/kernels.h"
-#include "backends/cpu/matmul_view.h"
+#include "core/matmul_shape.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -39,18 +39,18 @@ template <class T>
 class OpenBlasPlan final : public Plan {
  public:
   explicit OpenBlasPlan(const Problem& problem)
-      : view_(problem),
-        a_(*layout_of(view_.m, view_.k, view_.a)),
-        b_(*layout_of(view_.k, view_.n, view_.b)),
-        out_(layout_of(view_.m, view_.n, view_.out)->leading) {}
+      : shape_(matmul_shape(problem)),
+        a_(*layout_of(shape_.m, shape_.k, shape_.a)),
+        b_(*layout_of(shape_.k, shape_.n, shape_.b)),
+        out_(layout_of(shape_.m, shape_.n, shape_.c)->leading) {}
 
   Status run(const RunArguments& arguments) const override {
     const T* a = arguments.inputs[0]->as<const T>();
     const T* b = arguments.inputs[1]->as<const T>();
     T* out = arguments.outputs[0]->as<T>();
-    for (std::int64_t batch = 0; batch < view_.batches; ++batch) {
-      const MatmulView::Offsets at = view_.offsets(batch);
-      gemm(a + at.a, b + at.b, out + at.out);
+    for (std::int64_t batch = 0; batch < shape_.batch_count; ++batch) {
+      gemm(a + batch_offset(shape_, shape_.a, batch), b + batch_offset(shape_, shape_.b, batch),
+           out + batch_offset(shape_, shape_.c, batch));
     }
     return {};
   }
@@ -58,9 +58,9 @@ class OpenBlasPlan final : public Plan {
  private:
   // With k = 0 the product is all zeros, which beta = 0 writes.
   void gemm(const T* a, const T* b, T* out) const {
-    const int m = static_cast<int>(view_.m);
-    const int n = static_cast<int>(view_.n);
-    const int k = static_cast<int>(view_.k);
+    const int m = static_cast<int>(shape_.m);
+    const int n = static_cast<int>(shape_.n);
+    const int k = static_cast<int>(shape_.k);
     if (m == 0 || n == 0) return;
     if constexpr (sizeof(T) == sizeof(float)) {
       cblas_sgemm(CblasRowMajor, a_.transpose, b_.transpose, m, n, k, 1, a, a_.leading, b, b_.leading, 0, out, out_);
@@ -69,7 +69,7 @@ class OpenBlasPlan final : public Plan {
     }
   }
 
-  MatmulView view_;
+  MatmulShape shape_;
   BlasLayout a_;
   BlasLayout b_;
   int out_;
@@ -92,15 +92,15 @@ Verdict supports_matmul_openblas(const Problem& problem, const DeviceProfile&) {
   for (const TensorSpec* spec : {&problem.inputs[0], &problem.inputs[1], &problem.outputs[0]}) {
     if (spec->alignment < size_of(dtype)) return Verdict::no("a tensor is not aligned to its element size");
   }
-  const MatmulView view(problem);
-  if (std::max({view.m, view.n, view.k}) > std::numeric_limits<int>::max()) {
+  const MatmulShape shape = matmul_shape(problem);
+  if (std::max({shape.m, shape.n, shape.k}) > std::numeric_limits<int>::max()) {
     return Verdict::no("an extent is past 31 bits");
   }
-  if (!layout_of(view.m, view.k, view.a)) return Verdict::no(strides_text("a", view.a));
-  if (!layout_of(view.k, view.n, view.b)) return Verdict::no(strides_text("b", view.b));
-  const auto out = layout_of(view.m, view.n, view.out);
+  if (!layout_of(shape.m, shape.k, shape.a)) return Verdict::no(strides_text("a", shape.a));
+  if (!layout_of(shape.k, shape.n, shape.b)) return Verdict::no(strides_text("b", shape.b));
+  const auto out = layout_of(shape.m, shape.n, shape.c);
   if (!out || out->transpose != CblasNoTrans) {
-    return Verdict::no("the output's columns have stride " + std::to_string(view.out.column) + ", BLAS needs 1");
+    return Verdict::no("the output's columns have stride " + std::to_string(shape.c.column) + ", BLAS needs 1");
   }
   return Verdict::yes();
 }

@@ -1,6 +1,6 @@
 #include "backends/cpu/elements.h"
 #include "backends/cpu/kernels.h"
-#include "backends/cpu/matmul_view.h"
+#include "core/matmul_shape.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -17,22 +17,24 @@ template <class Sum, class Load, class Store>
 class ReferencePlan final : public Plan {
  public:
   ReferencePlan(const Problem& problem, Load load_a, Load load_b, Store store)
-      : view_(problem), load_a_(load_a), load_b_(load_b), store_(store) {}
+      : shape_(matmul_shape(problem)), load_a_(load_a), load_b_(load_b), store_(store) {}
 
   Status run(const RunArguments& arguments) const override {
     const void* a = arguments.inputs[0]->as<const std::byte>();
     const void* b = arguments.inputs[1]->as<const std::byte>();
     void* out = arguments.outputs[0]->as<std::byte>();
-    for (std::int64_t batch = 0; batch < view_.batches; ++batch) {
-      const MatmulView::Offsets at = view_.offsets(batch);
-      for (std::int64_t i = 0; i < view_.m; ++i) {
-        for (std::int64_t j = 0; j < view_.n; ++j) {
+    for (std::int64_t batch = 0; batch < shape_.batch_count; ++batch) {
+      const std::int64_t at_a = batch_offset(shape_, shape_.a, batch);
+      const std::int64_t at_b = batch_offset(shape_, shape_.b, batch);
+      const std::int64_t at_c = batch_offset(shape_, shape_.c, batch);
+      for (std::int64_t i = 0; i < shape_.m; ++i) {
+        for (std::int64_t j = 0; j < shape_.n; ++j) {
           Sum sum = 0;
-          for (std::int64_t p = 0; p < view_.k; ++p) {
-            sum = multiply_add(sum, load_a_(a, at.a + i * view_.a.row + p * view_.a.column),
-                               load_b_(b, at.b + p * view_.b.row + j * view_.b.column));
+          for (std::int64_t p = 0; p < shape_.k; ++p) {
+            sum = multiply_add(sum, load_a_(a, at_a + i * shape_.a.row + p * shape_.a.column),
+                               load_b_(b, at_b + p * shape_.b.row + j * shape_.b.column));
           }
-          store_(out, at.out + i * view_.out.row + j * view_.out.column, sum);
+          store_(out, at_c + i * shape_.c.row + j * shape_.c.column, sum);
         }
       }
     }
@@ -40,7 +42,7 @@ class ReferencePlan final : public Plan {
   }
 
  private:
-  MatmulView view_;
+  MatmulShape shape_;
   Load load_a_;
   Load load_b_;
   Store store_;

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/matmul_shape.h"
+#include "core/matmul_shape.h"
 #include "xpuruntime/core/data_type.h"
 
 // What crosses from the C++ side of the backend, which decides, to the CUDA side, which launches: plain data.

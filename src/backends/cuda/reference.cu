@@ -4,8 +4,7 @@
 namespace xpuruntime::cuda {
 namespace {
 
-__device__ inline std::int64_t batch_offset(const MatmulShape& shape, const MatrixStrides& strides,
-                                            std::int64_t batch) {
+__device__ inline std::int64_t start_of(const MatmulShape& shape, const MatrixStrides& strides, std::int64_t batch) {
   std::int64_t offset = 0;
   for (int dim = shape.batch_dims - 1; dim >= 0; --dim) {
     offset += batch % shape.batch_extent[dim] * strides.batch[dim];
@@ -19,13 +18,13 @@ __device__ inline void one_output(const ReferenceLaunch& p, const Pointers& x, s
   const std::int64_t column = index % s.n;
   const std::int64_t row = index / s.n % s.m;
   const std::int64_t batch = index / s.n / s.m;
-  const std::int64_t a = batch_offset(s, s.a, batch) + row * s.a.row;
-  const std::int64_t b = batch_offset(s, s.b, batch) + column * s.b.column;
+  const std::int64_t a = start_of(s, s.a, batch) + row * s.a.row;
+  const std::int64_t b = start_of(s, s.b, batch) + column * s.b.column;
   double sum = 0;
   for (std::int64_t i = 0; i < s.k; ++i) {
     sum += load_double(x.inputs[0], p.a, a + i * s.a.column) * load_double(x.inputs[1], p.b, b + i * s.b.row);
   }
-  const std::int64_t c = batch_offset(s, s.c, batch) + row * s.c.row + column * s.c.column;
+  const std::int64_t c = start_of(s, s.c, batch) + row * s.c.row + column * s.c.column;
   store_double(x.output, p.c, c, sum);
 }
 

@@ -6,6 +6,7 @@
 #include "backends/opencl/kernel_sources.h"
 #include "backends/opencl/kernels.h"
 #include "backends/opencl/launch.h"
+#include "core/matmul_shape.h"
 
 namespace xpuruntime::opencl {
 namespace {
@@ -14,65 +15,18 @@ constexpr std::int64_t side = 16;  // SIDE in matmul_tiled.cl
 constexpr std::int64_t group_items = side * side;
 constexpr std::int64_t large_per_item = 4;  // rows and columns of the output that one work-item of a large tile has
 
-/// A tensor as a stack of matrices.
-struct Matrices {
-  Dims batch = {};
-  Dims batch_strides = {};
-  std::int64_t rows = 1;
-  std::int64_t columns = 1;
-  std::int64_t row_stride = 0;
-  std::int64_t column_stride = 0;
-};
-
-/// Splits the dims that are there into batch, rows and columns. Vectors lack one of the latter.
-Matrices split(const TensorSpec& spec, bool has_rows, bool has_columns) {
-  std::size_t rest = spec.shape.size();
-  Matrices result;
-  if (has_columns) {
-    result.columns = spec.shape[--rest];
-    result.column_stride = spec.strides[rest];
-  }
-  if (has_rows) {
-    result.rows = spec.shape[--rest];
-    result.row_stride = spec.strides[rest];
-  }
-  result.batch = Dims(std::span(spec.shape.data(), rest));
-  result.batch_strides = Dims(std::span(spec.strides.data(), rest));
-  return result;
-}
-
-Matrices transposed(Matrices matrices) {
-  std::swap(matrices.rows, matrices.columns);
-  std::swap(matrices.row_stride, matrices.column_stride);
-  return matrices;
-}
-
-struct Operands {
-  Matrices a = {};  // m x k
-  Matrices b = {};  // k x n
-  Matrices c = {};  // m x n
-};
-
-Operands operands_of(const Problem& problem) {
-  const bool a_is_vector = problem.inputs[0].shape.size() == 1;
-  const bool b_is_vector = problem.inputs[1].shape.size() == 1;
-  Operands result = {split(problem.inputs[0], !a_is_vector, true), split(problem.inputs[1], true, !b_is_vector),
-                     split(problem.outputs[0], !a_is_vector, !b_is_vector)};
-  if (problem.attributes.boolean("transpose_a")) result.a = transposed(result.a);
-  if (problem.attributes.boolean("transpose_b")) result.b = transposed(result.b);
-  return result;
-}
-
-Dims with_matrix(const Dims& batch, std::int64_t rows, std::int64_t columns) {
-  Dims dims = Dims::filled(batch.size() + 2, 0);
-  for (std::size_t d = 0; d < batch.size(); ++d) dims[d] = batch[d];
-  dims[batch.size()] = rows;
-  dims[batch.size() + 1] = columns;
+/// The batch dims and, after them, two more.
+Dims with_matrix(const MatmulShape& shape, const std::int64_t* batch, std::int64_t rows, std::int64_t columns) {
+  const auto rank = static_cast<std::size_t>(shape.batch_dims);
+  Dims dims = Dims::filled(rank + 2, 0);
+  for (std::size_t d = 0; d < rank; ++d) dims[d] = batch[d];
+  dims[rank] = rows;
+  dims[rank + 1] = columns;
   return dims;
 }
 
-Dims batch_strides(const Operands& operands, const Matrices& of) {
-  return broadcast_strides(operands.c.batch, of.batch, of.batch_strides);
+Dims batch_of(const MatmulShape& shape, const std::int64_t* values) {
+  return Dims(std::span(values, static_cast<std::size_t>(shape.batch_dims)));
 }
 
 std::string options_of(const Problem& problem, int rank) {
@@ -105,9 +59,9 @@ std::string needs_local_memory(const Problem&, const DeviceProfile& profile) {
 }
 
 /// Large tiles move less memory, but leave work-items idle where the output is small.
-std::int64_t items_per_side(const Operands& operands, const DeviceProfile& profile) {
+std::int64_t items_per_side(const MatmulShape& shape, const DeviceProfile& profile) {
   const std::int64_t large = side * large_per_item;
-  const bool fills = operands.c.rows >= large && operands.c.columns >= large;
+  const bool fills = shape.m >= large && shape.n >= large;
   return fills && profile.local_memory_bytes >= local_bytes(large_per_item) ? large_per_item : 1;
 }
 
@@ -122,30 +76,28 @@ Verdict supports_matmul_tiled(const Problem& problem, const DeviceProfile& profi
 }
 
 bool prefers_matmul_tiled(const Problem& problem, const DeviceProfile&) {
-  const Operands operands = operands_of(problem);
-  return operands.c.rows >= side && operands.c.columns >= side;
+  const MatmulShape shape = matmul_shape(problem);
+  return shape.m >= side && shape.n >= side;
 }
 
 std::unique_ptr<const Plan> prepare_matmul_tiled(const Problem& problem, const PrepareContext& context) {
-  const Operands operands = operands_of(problem);
-  const RankedIndex at = make_index(operands.c.batch, batch_strides(operands, operands.a),
-                                    batch_strides(operands, operands.b), operands.c.batch_strides);
-  const std::int64_t per_item = items_per_side(operands, context.profile);
+  const MatmulShape shape = matmul_shape(problem);
+  const RankedIndex at = make_index(batch_of(shape, shape.batch_extent), batch_of(shape, shape.a.batch),
+                                    batch_of(shape, shape.b.batch), batch_of(shape, shape.c.batch));
+  const std::int64_t per_item = items_per_side(shape, context.profile);
   const std::int64_t tile = side * per_item;
-  const std::int64_t m = operands.c.rows;
-  const std::int64_t n = operands.c.columns;
   const std::string edge = std::to_string(tile);
   LaunchSpec spec = {.source = matmul_tiled_cl,
                      .function = "matmul_tiled",
                      .options = options_of(problem, at.rank) + " -D PER=" + std::to_string(per_item),
-                     .items = at.index.count * tiles(m, tile) * tiles(n, tile) * group_items,
+                     .items = at.index.count * tiles(shape.m, tile) * tiles(shape.n, tile) * group_items,
                      .local = group_items,
                      .token = "tile=" + edge + "x" + edge + "x" + std::to_string(side)};
   auto plan = std::make_unique<LaunchPlan>(context_of(context), std::move(spec), 3);
   plan->add_constant(at.index);
-  plan->add_constant(m);
-  plan->add_constant(n);
-  plan->add_constant(operands.a.columns);
+  plan->add_constant(shape.m);
+  plan->add_constant(shape.n);
+  plan->add_constant(shape.k);
   return plan;
 }
 
@@ -154,12 +106,11 @@ Verdict supports_matmul_direct(const Problem& problem, const DeviceProfile& prof
 }
 
 std::unique_ptr<const Plan> prepare_matmul_direct(const Problem& problem, const PrepareContext& context) {
-  const Operands operands = operands_of(problem);
-  const auto& [a, b, c] = operands;
-  const RankedIndex at =
-      make_index(with_matrix(c.batch, c.rows, c.columns), with_matrix(batch_strides(operands, a), a.row_stride, 0),
-                 with_matrix(batch_strides(operands, b), 0, b.column_stride),
-                 with_matrix(c.batch_strides, c.row_stride, c.column_stride));
+  const MatmulShape shape = matmul_shape(problem);
+  const RankedIndex at = make_index(with_matrix(shape, shape.batch_extent, shape.m, shape.n),
+                                    with_matrix(shape, shape.a.batch, shape.a.row, 0),
+                                    with_matrix(shape, shape.b.batch, 0, shape.b.column),
+                                    with_matrix(shape, shape.c.batch, shape.c.row, shape.c.column));
   LaunchSpec spec = {.source = matmul_direct_cl,
                      .function = "matmul_direct",
                      .options = options_of(problem, at.rank),
@@ -167,9 +118,9 @@ std::unique_ptr<const Plan> prepare_matmul_direct(const Problem& problem, const 
                      .token = "rank=" + std::to_string(at.rank)};
   auto plan = std::make_unique<LaunchPlan>(context_of(context), std::move(spec), 3);
   plan->add_constant(at.index);
-  plan->add_constant(a.columns);
-  plan->add_constant(a.column_stride);
-  plan->add_constant(b.row_stride);
+  plan->add_constant(shape.k);
+  plan->add_constant(shape.a.column);
+  plan->add_constant(shape.b.row);
   return plan;
 }
 

@@ -3,10 +3,8 @@
 #include <cstdint>
 
 namespace xpuruntime {
-struct Problem;
-}
 
-namespace xpuruntime::cuda {
+struct Problem;
 
 inline constexpr int max_batch_dims = 6;
 
@@ -33,4 +31,7 @@ struct MatmulShape {
 
 MatmulShape matmul_shape(const Problem& problem);
 
-}  // namespace xpuruntime::cuda
+/// Where the operand's matrix of one batch index begins, in elements.
+std::int64_t batch_offset(const MatmulShape& shape, const MatrixStrides& strides, std::int64_t batch);
+
+}  // namespace xpuruntime

@@ -1,10 +1,10 @@
-#include "backends/cuda/matmul_shape.h"
+#include "core/matmul_shape.h"
 
 #include <utility>
 
 #include "xpuruntime/core/problem.h"
 
-namespace xpuruntime::cuda {
+namespace xpuruntime {
 namespace {
 
 /// One operand as written: its last two dims, or the one of a vector.
@@ -122,4 +122,13 @@ MatmulShape matmul_shape(const Problem& problem) {
   return collapse(shape);
 }
 
-}  // namespace xpuruntime::cuda
+std::int64_t batch_offset(const MatmulShape& shape, const MatrixStrides& strides, std::int64_t batch) {
+  std::int64_t offset = 0;
+  for (int dim = shape.batch_dims - 1; dim >= 0; --dim) {
+    offset += batch % shape.batch_extent[dim] * strides.batch[dim];
+    batch /= shape.batch_extent[dim];
+  }
+  return offset;
+}
+
+}  // namespace xpuruntime
