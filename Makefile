@@ -1,6 +1,9 @@
 # The few commands a newcomer needs. tools/ does the work; CMakePresets.json says how each build is made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
+# What `cmake --install` copies, and what run_benchmarks.sh runs: building the tests too would take long.
+installed := xrt xpuruntime xpuruntime_cuda xpuruntime_opencl
+benchmarks := $(notdir $(basename $(wildcard bench/*_bench.cpp)))
 .PHONY: help deps build run test bench clean
 
 help: ## show this list
@@ -10,7 +13,7 @@ deps: ## install missing packages (Debian 12; needs root or sudo)
 	@tools/install_deps.sh
 
 build: deps ## build what users get and install it into .venv
-	@tools/build.sh release
+	@tools/build.sh release $(installed)
 	@tools/install_venv.sh
 
 run: build ## show decisions being made, explained and run on this machine
@@ -20,6 +23,7 @@ test: deps ## build and test: fuzz targets, sanitizers, then everything
 	@tools/run_tests.sh
 
 bench: build ## run the benchmarks; the tables come last
+	@tools/build.sh release $(benchmarks)
 	@tools/run_benchmarks.sh
 
 clean: ## remove all that was built

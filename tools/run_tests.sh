@@ -24,7 +24,8 @@ build() {
   return 1
 }
 
-fuzz_targets() { ninja -C build/clang -t targets all | sed -n 's/^\([a-z0-9_]*_fuzz\): phony$/\1/p'; }
+# targets PRESET PATTERN: those of the preset's targets whose whole name matches.
+targets() { ninja -C "build/$1" -t targets all | sed -nE "s/^($2): phony\$/\1/p"; }
 
 # run_ctest PRESET [ctest arguments]
 run_ctest() {
@@ -52,23 +53,32 @@ stage() {
 }
 
 fuzz() {
-  local targets
+  local found
   # Configured first: only then are the targets known.
   build clang help || return
-  mapfile -t targets < <(fuzz_targets)
-  if ((${#targets[@]} == 0)); then
+  mapfile -t found < <(targets clang '[a-z0-9_]*_fuzz')
+  if ((${#found[@]} == 0)); then
     outcome="no fuzz targets"
     failed=$((failed + 1))
     return
   fi
-  build clang "${targets[@]}" && run_ctest clang -R '_fuzz$'
+  build clang "${found[@]}" && run_ctest clang -R '_fuzz$'
 }
 
-layers() { build "$1" && run_ctest "$1" -L "^($2)\$"; }
+# layers PRESET LABELS [PATTERN]: builds and runs the tests of these layers alone, as all would take long. The pattern
+# names targets that bear a label of theirs but are not in every build.
+layers() {
+  local found
+  read -ra found <<<"${2//|/_tests }_tests"
+  build "$1" help || return
+  mapfile -t -O "${#found[@]}" found < <(targets "$1" "${3:-}")
+  build "$1" "${found[@]}" && run_ctest "$1" -L "^($2)\$"
+}
+
 everything() { build dev && run_ctest dev; }
 
 stage fuzz fuzz
-stage asan layers asan 'core|device|cache|registry|select|dispatch|backends'
+stage asan layers asan 'core|device|cache|registry|select|dispatch|backends' 'opencl(_plugin)?_tests'
 stage tsan layers tsan 'device|cache|registry|select|dispatch'
 stage dev everything
 

@@ -1,10 +1,23 @@
 #include "cli/context.h"
 
+#include <charconv>
 #include <iostream>
 
 #include "xpuruntime/device/current.h"
 
 namespace xpuruntime::cli {
+namespace {
+
+// What is wrong with a seed; empty if nothing. The parser's own check would print the largest double as the bound.
+std::string flaw_of_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, seed);
+  if (error == std::errc{} && stop == end) return {};
+  return "'" + text + "' is no seed, write a whole number from 0 to " + std::to_string(UINT64_MAX);
+}
+
+}  // namespace
 
 Runtime& Context::runtime() {
   Runtime& runtime = Runtime::global();
@@ -39,6 +52,10 @@ KernelPolicy PolicyOptions::policy(OpId op) const {
   KernelPolicy policy = file.empty() ? KernelPolicy{} : KernelPolicy::load(file);
   if (!forced.empty()) policy.force(to_string(op), forced);
   return policy;
+}
+
+void add_seed_to(CLI::App& command, std::uint64_t& seed) {
+  command.add_option("--seed", seed, "Other random inputs (default 1)")->type_name("N")->check(flaw_of_seed);
 }
 
 CLI::App& add_command(CLI::App& app, Context& context, const std::string& name, const std::string& description,

@@ -54,6 +54,9 @@ struct PolicyOptions {
   KernelPolicy policy(OpId op) const;
 };
 
+/// --seed, as run and trace take it.
+void add_seed_to(CLI::App& command, std::uint64_t& seed);
+
 /// A command with its help, an example for the help's end, and --json.
 CLI::App& add_command(CLI::App& app, Context& context, const std::string& name, const std::string& description,
                       const std::string& example);

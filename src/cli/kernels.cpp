@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "cli/commands.h"
@@ -48,8 +49,8 @@ void add_rows(std::vector<Row>& rows, Runtime& runtime, OpId op, DeviceType type
   }
 }
 
-std::vector<Row> collect(Runtime& runtime, const std::string& op_name) {
-  const std::vector<OpId> ops = op_name.empty() ? all_ops() : std::vector<OpId>{parse_op(op_name)};
+std::vector<Row> collect(Runtime& runtime, const std::optional<std::string>& op_name) {
+  const std::vector<OpId> ops = op_name ? std::vector<OpId>{parse_op(*op_name)} : all_ops();
   std::vector<Row> rows;
   for (const OpId op : ops) {
     for (std::size_t type = 0; type < device_type_count; ++type) {
@@ -100,10 +101,12 @@ void add_kernels(CLI::App& app, Context& context) {
       add_command(app, context, "kernels", "List the kernels of each op, best first, and which can be used here",
                   "xrt kernels matmul");
   const auto op = std::make_shared<std::string>();
-  command.add_option("op", *op, "Only those of this op")->type_name("OP");
-  command.callback([&context, op] {
-    context.command = [&context, op]() -> Answer {
-      const std::vector<Row> rows = collect(context.runtime(), *op);
+  const CLI::Option* option = command.add_option("op", *op, "Only those of this op")->type_name("OP");
+  command.callback([&context, op, option] {
+    // An empty name is no op; only one that was not given stands for all.
+    const auto given = option->count() > 0 ? std::optional(*op) : std::nullopt;
+    context.command = [&context, given]() -> Answer {
+      const std::vector<Row> rows = collect(context.runtime(), given);
       return {context.json ? as_json(rows) : as_text(rows, context.paint)};
     };
   });

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -52,7 +53,10 @@ std::vector<std::string> option_names(const CLI::App& app, const CLI::App* comma
   for (const CLI::App* owner : {command, &app}) {
     if (owner == nullptr) continue;
     for (const CLI::Option* option : owner->get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+      for (const std::string& name : option->get_lnames()) {
+        // Every command has a --help, as xrt itself has.
+        if (std::find(names.begin(), names.end(), "--" + name) == names.end()) names.push_back("--" + name);
+      }
     }
   }
   return names;

@@ -109,10 +109,11 @@ std::string time_text(double us) {
 
 std::string check_text(const Check& check, const Painter& paint) {
   if (!check.skipped.empty()) return "not checked: " + check.skipped;
-  char text[128];
-  std::snprintf(text, sizeof text, "max abs %.3g, max rel %.3g, tolerance %.3g: ", check.max_abs_error,
-                check.max_rel_error, check.tolerance);
-  return text + (check.within ? paint(Colour::green, "within") : paint(Colour::red, "NOT within"));
+  char errors[64];
+  std::snprintf(errors, sizeof errors, "max abs %.3g; max rel %.3g, ", check.max_abs_error, check.max_rel_error);
+  char bound[48];
+  std::snprintf(bound, sizeof bound, " the tolerance %.3g", check.tolerance);
+  return errors + (check.within ? paint(Colour::green, "within") : paint(Colour::red, "above")) + bound;
 }
 
 std::string as_text(const RunResult& result, const Options& options, const Painter& paint) {
@@ -185,9 +186,7 @@ void add_run(CLI::App& app, Context& context) {
   command.add_option("--repeat", options->repeat, "How many calls are timed (default 10)")
       ->type_name("N")
       ->check(CLI::Range(1, 100000));
-  command.add_option("--seed", options->seed, "Other random inputs (default 1)")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  add_seed_to(command, options->seed);
   command.add_flag("--no-check", options->no_check, "Do not compare with the float64 reference");
   command.callback([&context, options] { context.command = [&context, options] { return run(context, *options); }; });
 }

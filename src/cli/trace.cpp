@@ -58,9 +58,7 @@ void add_trace(CLI::App& app, Context& context) {
   command.add_option("--repeat", options->repeat, "How often all of them are run (default 3)")
       ->type_name("N")
       ->check(CLI::Range(1, 100000));
-  command.add_option("--seed", options->seed, "Other random inputs (default 1)")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  add_seed_to(command, options->seed);
   command.callback([&context, options] { context.command = [&context, options] { return trace(context, *options); }; });
 }
 

@@ -142,6 +142,13 @@ void set_outputs(Problem& problem, std::vector<TensorSpec> outputs) {
   problem.outputs = std::move(outputs);
 }
 
+Problem checked(const Problem& problem) {
+  Problem result = make_problem(problem.op, problem.inputs, problem.attributes, problem.device, problem.direction);
+  if (!problem.outputs.empty()) set_outputs(result, problem.outputs);
+  result.limits = problem.limits;
+  return result;
+}
+
 std::uint64_t hash_of(const Problem& problem) {
   Mixer mixer;
   mixer.add(head_word(problem));

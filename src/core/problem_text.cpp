@@ -109,7 +109,7 @@ Number Parser::number(std::string_view what) {
   Number value = 0;
   if (std::from_chars(digits.data(), digits.data() + digits.size(), value).ec != std::errc{}) {
     refuse(position_ - digits.size(), ErrorCode::invalid_argument,
-           "the number does not fit 63 bits; write a smaller " + std::string(what));
+           "the number does not fit 63 bits; write a smaller one");
   }
   return value;
 }
@@ -122,7 +122,7 @@ Dims Parser::dims(std::string_view close) {
   do {
     peek();
     if (size == max_rank) refuse(position_, ErrorCode::invalid_argument, "more than 8 dims; merge some of them");
-    values[size++] = number<std::int64_t>("number of 0 or more");
+    values[size++] = number<std::int64_t>("a number of 0 or more");
   } while (accept(","));
   expect(close, "or ','");
   return Dims(std::span<const std::int64_t>(values, size));
@@ -131,7 +131,7 @@ Dims Parser::dims(std::string_view close) {
 std::uint8_t Parser::alignment() {
   peek();
   const std::size_t start = position_;
-  const auto bytes = number<std::uint64_t>("alignment of 1, 2, 4, 8 or 16");
+  const auto bytes = number<std::uint64_t>("an alignment of 1, 2, 4, 8 or 16");
   if (bytes == 0 || bytes > 16 || (bytes & (bytes - 1)) != 0) {
     refuse(start, ErrorCode::invalid_argument, "no such alignment; write 1, 2, 4, 8 or 16");
   }
@@ -218,7 +218,7 @@ Limits Parser::limits() {
       limits.deterministic = true;
     } else if (name == "workspace_limit" && !limits.workspace_bytes) {
       expect("=", "and a number of bytes");
-      limits.workspace_bytes = number<std::uint64_t>("number of bytes");
+      limits.workspace_bytes = number<std::uint64_t>("a number of bytes");
     } else {
       refuse(
           start, ErrorCode::invalid_argument,

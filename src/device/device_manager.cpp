@@ -134,7 +134,7 @@ const DeviceManager::Slot& DeviceManager::slot(Device device, const char* functi
     fail(ErrorCode::not_supported, function,
          "device " + name + " is not there: " + why_absent(device.type) + "; " + advice(devices()));
   }
-  fail(ErrorCode::invalid_argument, function,
+  fail(ErrorCode::not_supported, function,
        "device " + name + " is not there: this machine has " + std::to_string(found->profiles.size()) +
            " of that type, counted from 0; " + advice(devices()));
 }

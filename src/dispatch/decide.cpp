@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t plans_per_device = 4096;
 constexpr std::size_t decisions_kept = 8192;
+constexpr std::size_t quarantine_at_most = 4096;
 
 // A plan whose work may still be on a stream must not die before it: waiting for the device is the one way that is
 // right for streams the library does not know.
@@ -37,6 +38,7 @@ Dispatcher::Impl::Impl(KernelRegistry& kernel_registry)
       decisions(decisions_kept) {}
 
 ScopePtr Dispatcher::Impl::make_scope(const KernelPolicy& policy) {
+  policy.check();
   std::shared_ptr<const Measurements> measurements;
   if (policy.auto_strategy.value_or(Strategy::first_supported) != Strategy::first_supported) {
     collect_statistics();
@@ -53,8 +55,9 @@ std::shared_ptr<Prepared> Dispatcher::Impl::prepare(Problem problem, const Scope
   return decisions.get_or_make({shared, stamp}, [&] { return make(shared, scope); });
 }
 
-Prepared Dispatcher::Impl::make(const SharedProblem& problem, const Scope& scope) {
-  auto [decision, plan] = decide(problem, scope);
+Prepared Dispatcher::Impl::make(const SharedProblem& problem, const Scope& scope,
+                                std::span<const Exclusion> passed_over) {
+  auto [decision, plan] = decide(problem, scope, passed_over);
   if (plan == nullptr) {
     fail(ErrorCode::not_supported, "dispatch", to_string(*problem) + ": " + decision.because + advice(decision));
   }
@@ -64,12 +67,15 @@ Prepared Dispatcher::Impl::make(const SharedProblem& problem, const Scope& scope
 }
 
 std::pair<Decision, std::shared_ptr<CachedPlan>> Dispatcher::Impl::decide(const SharedProblem& problem,
-                                                                          const Scope& scope) {
+                                                                          const Scope& scope,
+                                                                          std::span<const Exclusion> passed_over) {
   const auto selector = registry.get_or_create_selector(problem->device);
   const auto precision_hook = current_hook();
   const Precision precision = resolve_precision(*problem, {{}, precision_hook.get(), scope.policy.default_precision});
   for (;;) {
-    Selection selection = selector->select(*problem, scope.policy, scope.measurements.get(), exclusions_of(*problem));
+    std::vector<Exclusion> exclusions = exclusions_of(problem);
+    exclusions.insert(exclusions.end(), passed_over.begin(), passed_over.end());
+    Selection selection = selector->select_checked(*problem, scope.policy, scope.measurements.get(), exclusions);
     Decision& decision = selection.decision;
     decision.precision = precision;
     if (selection.kernel == nullptr) return {std::move(decision), nullptr};
@@ -78,9 +84,9 @@ std::pair<Decision, std::shared_ptr<CachedPlan>> Dispatcher::Impl::decide(const 
       decision.plan = plan->plan->token();
       return {std::move(decision), std::move(plan)};
     } catch (const std::exception& error) {
-      quarantine(*problem, decision.kernel, std::string("it could not be prepared: ") + error.what());
+      quarantine(problem, selection.kernel, std::string("it could not be prepared: ") + error.what());
     } catch (...) {
-      quarantine(*problem, decision.kernel, "it could not be prepared: it threw something that is no std::exception");
+      quarantine(problem, selection.kernel, "it could not be prepared: it threw something that is no std::exception");
     }
   }
 }
@@ -103,22 +109,34 @@ std::shared_ptr<CachedPlan> Dispatcher::Impl::plan_for(const SharedProblem& prob
   });
 }
 
-void Dispatcher::Impl::quarantine(const Problem& problem, const std::string& kernel, const std::string& reason) {
-  {
-    const std::lock_guard lock(mutex);
-    auto& list = quarantined[problem];
-    const bool known = std::any_of(list.begin(), list.end(), [&](const Exclusion& e) { return e.kernel == kernel; });
-    if (known) return;
-    list.push_back({kernel, "quarantined: " + reason});
-  }
-  registry.invalidate();
+void Dispatcher::Impl::quarantine(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel,
+                                  const std::string& reason) {
+  const std::lock_guard lock(mutex);
+  // A kernel that fails on every shape must not fill the memory; one that is forgotten fails once more.
+  if (quarantined.size() >= quarantine_at_most && !quarantined.contains(problem))
+    quarantined.erase(quarantined.begin());
+  auto& list = quarantined[problem];
+  const bool known = std::any_of(list.begin(), list.end(), [&](const Failure& f) { return f.kernel == kernel; });
+  if (!known) list.push_back({std::move(kernel), "quarantined: " + reason});
 }
 
-std::vector<Exclusion> Dispatcher::Impl::exclusions_of(const Problem& problem) const {
-  const std::lock_guard lock(mutex);
-  if (quarantined.empty()) return {};  // nearly always, and the problem need not be hashed
-  const auto found = quarantined.find(problem);
-  return found == quarantined.end() ? std::vector<Exclusion>{} : found->second;
+std::vector<Exclusion> Dispatcher::Impl::exclusions_of(const SharedProblem& problem) {
+  std::vector<Failure> failures;
+  {
+    const std::lock_guard lock(mutex);
+    if (quarantined.empty()) return {};
+    const auto found = quarantined.find(problem);
+    if (found == quarantined.end()) return {};
+    failures = found->second;
+  }
+  const KernelList kernels = registry.kernels(problem->op, problem->device.type);
+  std::vector<Exclusion> out;
+  for (const Failure& failure : failures) {
+    if (std::find(kernels.begin(), kernels.end(), failure.kernel) != kernels.end()) {
+      out.push_back({std::string(failure.kernel->name()), failure.reason});
+    }
+  }
+  return out;
 }
 
 std::shared_ptr<const PrecisionHook> Dispatcher::Impl::current_hook() const {
@@ -128,7 +146,7 @@ std::shared_ptr<const PrecisionHook> Dispatcher::Impl::current_hook() const {
 
 Decision Dispatcher::explain(const Problem& problem) {
   const ScopePtr scope = current_scope();
-  Problem asked = problem;
+  Problem asked = checked(problem);
   // The problem's own limits are part of the question; the policy's fill in where it has none.
   const Limits limits = scope->policy.limits();
   if (!asked.limits.workspace_bytes) asked.limits.workspace_bytes = limits.workspace_bytes;
@@ -140,7 +158,9 @@ std::vector<QuarantinedPlan> Dispatcher::quarantined() const {
   const std::lock_guard lock(impl_->mutex);
   std::vector<QuarantinedPlan> out;
   for (const auto& [problem, list] : impl_->quarantined) {
-    for (const Exclusion& exclusion : list) out.push_back({problem, exclusion.kernel, exclusion.reason});
+    for (const Impl::Failure& failure : list) {
+      out.push_back({*problem, std::string(failure.kernel->name()), failure.reason});
+    }
   }
   return out;
 }

@@ -52,7 +52,7 @@ TableEntry& Dispatcher::entry_for(const Call& call) {
   }
   if (state.depth == 0) state.bury();  // no call of this thread is running
   const ScopePtr scope = impl_->scopes.find(static_cast<std::uint32_t>(now >> 32));
-  if (scope == nullptr) fail(ErrorCode::internal, "dispatch", "the scope in force is gone; report this");
+  if (scope == nullptr) return entry_for(call);  // the base policy was replaced just now: there is a new stamp
   auto prepared = impl_->prepare(problem_of(call, scope->policy.limits()), *scope, now);
   return state.insert(call, now, std::move(prepared));
 }
@@ -91,7 +91,12 @@ Status Dispatcher::launch(const TableEntry& entry, const Call& call) {
     arguments.stream = current_stream(plan.device);
     plan.queued->store(true, std::memory_order_relaxed);
   }
-  const WorkspacePool::Lease lease = plan.pool->acquire(entry.workspace_bytes, arguments.stream);
+  WorkspacePool::Lease lease;
+  try {
+    lease = plan.pool->acquire(entry.workspace_bytes, arguments.stream);
+  } catch (const Error& error) {
+    return Status(error.code(), error.what());
+  }
   arguments.workspace = lease.data();
   return run_contained(*entry.plan, arguments);
 }
@@ -112,8 +117,8 @@ Status Dispatcher::launch_logged(const TableEntry& entry, const Call& call, Thre
 
 void Dispatcher::dispatch(const Call& call) {
   ThreadState& state = thread_state();
-  const TableEntry* next = state.find_next(call, stamp(state));
-  const TableEntry& entry = next != nullptr ? *next : entry_for(call);
+  TableEntry* next = state.find_next(call, stamp(state));
+  TableEntry& entry = next != nullptr ? *next : entry_for(call);
   const Nesting nesting(state.depth);
   const std::size_t logged = log_capacity_.load(std::memory_order_relaxed);
   const Status status = logged != 0 ? launch_logged(entry, call, state, logged) : launch(entry, call);
@@ -121,23 +126,46 @@ void Dispatcher::dispatch(const Call& call) {
     recover(call, state, entry, status);
 }
 
-// The plan that failed is set aside, and the next choice is tried until one runs or nothing is left.
-void Dispatcher::recover(const Call& call, ThreadState& state, const TableEntry& failed, Status status) {
-  const TableEntry* entry = &failed;
+namespace {
+
+/// Why no other kernel may be tried after this failure; empty where one may.
+std::string why_no_fallback(const Decision& decision, const Call& call) {
+  if (decision.level == Level::force || decision.level == Level::lock) {
+    return "the policy allows no other kernel: change it or repair the device";
+  }
+  if (writes_over_inputs(call)) {
+    return "no other kernel is tried because the output overwrites an input: call again with fresh inputs";
+  }
+  return {};
+}
+
+}  // namespace
+
+// The plan that failed is set aside, and the next choice is tried until one runs or nothing is left. Memory may be
+// there again the next time, so a plan that lacked it is passed over for this call only.
+void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& failed, Status status) {
+  const std::shared_ptr<Prepared> first = failed.prepared;
+  const SharedProblem problem(first->record->decision.problem);
+  const ScopePtr scope = current_scope();
+  std::vector<Exclusion> passed_over;
+  TableEntry fallback;
+  fallback.fill(signature::Words(), first);
   while (!status.ok()) {
-    const Decision& decision = entry->record->decision;
+    const Decision& decision = fallback.record->decision;
     const std::string what = decision.kernel + " failed on " + to_string(decision.problem) + ": " + status.message();
-    impl_->quarantine(decision.problem, decision.kernel, "its launch failed: " + status.message());
-    if (decision.level == Level::force || decision.level == Level::lock) {
-      fail(status.code(), "dispatch", what + "; the policy allows no other kernel: change it or repair the device");
+    if (status.code() != ErrorCode::out_of_memory) {
+      impl_->quarantine(problem, fallback.prepared->plan->kernel, "its launch failed: " + status.message());
+      if (fallback.prepared == first) {  // the next call decides anew
+        failed.empty();
+        impl_->decisions.erase({problem, stamp(state)});
+      }
     }
-    if (writes_over_inputs(call)) {
-      fail(status.code(), "dispatch",
-           what + "; no other kernel is tried because the output overwrites an input: call again with fresh inputs");
-    }
-    entry = &entry_for(call);
+    const std::string refusal = why_no_fallback(decision, call);
+    if (!refusal.empty()) fail(status.code(), "dispatch", what + "; " + refusal);
+    passed_over.push_back({decision.kernel, "passed over in this call: " + status.message()});
+    fallback.fill(signature::Words(), std::make_shared<Prepared>(impl_->make(problem, *scope, passed_over)));
     const std::size_t logged = log_capacity_.load(std::memory_order_relaxed);
-    status = logged != 0 ? launch_logged(*entry, call, state, logged) : launch(*entry, call);
+    status = logged != 0 ? launch_logged(fallback, call, state, logged) : launch(fallback, call);
   }
 }
 

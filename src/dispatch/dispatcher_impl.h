@@ -1,8 +1,10 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -24,18 +26,20 @@ struct Dispatcher::Impl {
   // --- decide.cpp: from a problem to something that runs ---
   ScopePtr make_scope(const KernelPolicy& policy);
   std::shared_ptr<Prepared> prepare(Problem problem, const Scope& scope, std::uint64_t stamp);
-  Prepared make(const SharedProblem& problem, const Scope& scope);
+  Prepared make(const SharedProblem& problem, const Scope& scope, std::span<const Exclusion> passed_over = {});
   /// The choice and its plan, past kernels that fail to prepare. The plan is null where nothing can run the problem.
-  std::pair<Decision, std::shared_ptr<CachedPlan>> decide(const SharedProblem& problem, const Scope& scope);
+  std::pair<Decision, std::shared_ptr<CachedPlan>> decide(const SharedProblem& problem, const Scope& scope,
+                                                          std::span<const Exclusion> passed_over = {});
   std::shared_ptr<CachedPlan> plan_for(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel);
-  void quarantine(const Problem& problem, const std::string& kernel, const std::string& reason);
-  std::vector<Exclusion> exclusions_of(const Problem& problem) const;
+  void quarantine(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel, const std::string& reason);
+  std::vector<Exclusion> exclusions_of(const SharedProblem& problem);
   std::shared_ptr<const PrecisionHook> current_hook() const;
 
   // --- observe.cpp ---
   void archive(const std::shared_ptr<DecisionRecord>& record);
   void prune_archive();
   LogRing& make_ring(ThreadState& state, std::size_t capacity);
+  void keep_ended_logs(std::size_t capacity);
   double us_per_tick() const;
   void collect_statistics();
 
@@ -50,10 +54,17 @@ struct Dispatcher::Impl {
 
   mutable std::mutex mutex;
   std::shared_ptr<const PrecisionHook> hook;
-  std::unordered_map<Problem, std::vector<Exclusion>> quarantined;
+  /// Kernels, not names: one that is registered anew under an old name starts afresh.
+  struct Failure {
+    std::shared_ptr<const Kernel> kernel;
+    std::string reason;
+  };
+  std::unordered_map<SharedProblem, std::vector<Failure>> quarantined;
   std::vector<std::shared_ptr<DecisionRecord>> records;  // all that logs or tables may point at
   std::size_t prune_at = 16384;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<LogRing>>> rings;  // thread number, its log
+  std::deque<std::pair<std::uint64_t, LogRing::Item>> ended;              // what ended threads logged, oldest first
+  std::uint64_t ended_dropped = 0;
 
   TickScale scale;
   Statistics statistics;

@@ -56,6 +56,7 @@ void Dispatcher::Impl::archive(const std::shared_ptr<DecisionRecord>& record) {
 void Dispatcher::Impl::prune_archive() {
   std::uint64_t oldest = UINT64_MAX;
   for (const auto& [thread, ring] : rings) oldest = std::min(oldest, ring->oldest_start());
+  for (const auto& [thread, item] : ended) oldest = std::min(oldest, item.start_ticks);
   const double scale_us = us_per_tick();
   std::erase_if(records, [&](const std::shared_ptr<DecisionRecord>& record) {
     if (record.use_count() > 1 || record->last_logged.load(std::memory_order_relaxed) >= oldest) return false;
@@ -65,8 +66,23 @@ void Dispatcher::Impl::prune_archive() {
   prune_at = std::max(records_before_pruning, 2 * records.size());
 }
 
+// Rings that no thread writes to any more are emptied into one list of the same size: many short-lived threads must not
+// keep a ring each.
+void Dispatcher::Impl::keep_ended_logs(std::size_t capacity) {
+  std::erase_if(rings, [&](const auto& numbered) {
+    const auto& [thread, ring] = numbered;
+    if (ring.use_count() > 1) return false;
+    for (const LogRing::Item& item : ring->read()) ended.emplace_back(thread, item);
+    ended_dropped += ring->dropped();
+    return true;
+  });
+  for (; ended.size() > capacity; ended.pop_front()) ++ended_dropped;
+}
+
 LogRing& Dispatcher::Impl::make_ring(ThreadState& state, std::size_t capacity) {
   const std::lock_guard lock(mutex);
+  state.ring = nullptr;  // one of another size ends here
+  keep_ended_logs(capacity);
   state.ring = std::make_shared<LogRing>(capacity);
   rings.emplace_back(state.thread, state.ring);
   return *state.ring;
@@ -114,16 +130,18 @@ std::vector<LogEntry> Dispatcher::logs() const {
                    item.failed,
                    item.thread});
   }
+  const auto push = [&](std::uint64_t thread, const LogRing::Item& item) {
+    out.push_back({{item.record->shared_from_this(), &item.record->decision},
+                   since_origin(item.start_ticks),
+                   static_cast<double>(item.elapsed_ticks) * scale_us,
+                   false,
+                   item.failed,
+                   thread});
+  };
   const std::lock_guard lock(impl_->mutex);
+  for (const auto& [thread, item] : impl_->ended) push(thread, item);
   for (const auto& [thread, ring] : impl_->rings) {
-    for (const LogRing::Item& item : ring->read()) {
-      out.push_back({{item.record->shared_from_this(), &item.record->decision},
-                     since_origin(item.start_ticks),
-                     static_cast<double>(item.elapsed_ticks) * scale_us,
-                     false,
-                     item.failed,
-                     thread});
-    }
+    for (const LogRing::Item& item : ring->read()) push(thread, item);
   }
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.start_us < b.start_us; });
   return out;
@@ -131,7 +149,7 @@ std::vector<LogEntry> Dispatcher::logs() const {
 
 std::uint64_t Dispatcher::dropped_logs() const {
   const std::lock_guard lock(impl_->mutex);
-  std::uint64_t dropped = impl_->async_log.dropped();
+  std::uint64_t dropped = impl_->async_log.dropped() + impl_->ended_dropped;
   for (const auto& [thread, ring] : impl_->rings) dropped += ring->dropped();
   return dropped;
 }
@@ -141,8 +159,8 @@ void Dispatcher::clear_logs() {
   impl_->async_log.clear();
   const std::lock_guard lock(impl_->mutex);
   for (const auto& [thread, ring] : impl_->rings) ring->forget();
-  // A ring whose thread has ended is held by this list alone.
-  std::erase_if(impl_->rings, [](const auto& ring) { return ring.second.use_count() == 1; });
+  impl_->keep_ended_logs(0);
+  impl_->ended_dropped = 0;
 }
 
 Statistics& Dispatcher::statistics() const { return impl_->statistics; }

@@ -63,6 +63,11 @@ struct DecisionKey {
 }  // namespace xpuruntime
 
 template <>
+struct std::hash<xpuruntime::SharedProblem> {
+  std::size_t operator()(const xpuruntime::SharedProblem& problem) const noexcept { return problem.hash(); }
+};
+
+template <>
 struct std::hash<xpuruntime::PlanKey> {
   std::size_t operator()(const xpuruntime::PlanKey& key) const noexcept {
     return key.problem.hash() ^ std::hash<const void*>()(key.kernel);

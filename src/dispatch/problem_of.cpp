@@ -1,5 +1,6 @@
 #include "dispatch/problem_of.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "xpuruntime/core/error.h"
@@ -24,12 +25,22 @@ void check_device(const Call& call, const Tensor* tensor, Device device) {
                    "; copy them to one device with DeviceManager::copy_to");
 }
 
-// Two elements at one address would be written in an order nobody chose.
+// Two elements at one address would be written in an order nobody chose. Each stride must step over all that the
+// smaller ones reach.
 void check_writable(const Call& call, const Tensor& tensor) {
+  if (tensor.contiguous()) return;
+  std::vector<std::pair<std::int64_t, std::int64_t>> dims;  // stride, extent
   for (std::size_t i = 0; i < tensor.shape().size(); ++i) {
-    if (tensor.strides()[i] == 0 && tensor.shape()[i] > 1) {
-      refuse(call, "the output " + to_string(tensor.spec()) + " has a stride of 0; write to a tensor of its own");
+    if (tensor.shape()[i] > 1) dims.emplace_back(tensor.strides()[i], tensor.shape()[i]);
+  }
+  std::sort(dims.begin(), dims.end());
+  std::int64_t reach = 0;
+  for (const auto& [stride, extent] : dims) {
+    if (stride <= reach) {
+      refuse(call, "elements of the output " + to_string(tensor.spec()) +
+                       " overlap (a stride of 0, or one too small); write to a tensor of its own");
     }
+    reach += stride * (extent - 1);
   }
 }
 

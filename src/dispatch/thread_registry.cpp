@@ -66,7 +66,10 @@ void ThreadRegistry::clear() {
 }
 
 ThreadState& state_of_this_thread(std::uint64_t id, const std::shared_ptr<ThreadRegistry>& registry) {
-  if (holder_is_gone) return *registry->add();  // lives as long as the dispatcher
+  if (holder_is_gone) {  // a last call of an ending thread: its state lives as long as the dispatcher
+    last_state = {id, registry->add().get()};
+    return *last_state.state;
+  }
   auto& items = holder_of_this_thread().items;
   auto found = std::find_if(items.begin(), items.end(), [&](const auto& item) { return item.id == id; });
   if (found == items.end()) {

@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "xpuruntime/dispatch/dispatch_log.h"
@@ -9,15 +11,25 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json to_event(const LogEntry& entry, int process) {
+/// Where a slice is drawn: its thread, or for a time of the device's own the device.
+std::uint64_t track_of(const LogEntry& entry) {
+  const Device device = entry.decision->problem.device;
+  return entry.device_time ? 1000 * (1 + static_cast<std::uint64_t>(device.type)) + device.index : entry.thread;
+}
+
+Json name_event(const char* kind, int process, std::uint64_t track, const std::string& name) {
+  return {{"name", kind}, {"ph", "M"}, {"pid", process}, {"tid", track}, {"args", {{"name", name}}}};
+}
+
+Json to_event(const LogEntry& entry, int process, double start_us) {
   const Decision& decision = *entry.decision;
   return {{"name", to_string(decision.problem.op)},
           {"cat", entry.failed ? "op,failed" : "op"},
           {"ph", "X"},
-          {"ts", entry.start_us},
+          {"ts", start_us},
           {"dur", entry.elapsed_us},
           {"pid", process},
-          {"tid", entry.thread},
+          {"tid", track_of(entry)},
           {"args",
            {{"kernel", decision.kernel},
             {"problem", to_string(decision.problem)},
@@ -31,8 +43,21 @@ Json to_event(const LogEntry& entry, int process) {
 std::string to_trace_json(std::span<const LogEntry> entries) {
   Json events = Json::array();
   const int process = getpid();
-  events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", process}, {"args", {{"name", "xpuruntime"}}}});
-  for (const LogEntry& entry : entries) events.push_back(to_event(entry, process));
+  events.push_back(name_event("process_name", process, 0, "xpuruntime"));
+  // A device takes its work one after the other, later than it was launched: a slice begins where the last one ended.
+  std::map<std::uint64_t, double> device_free_at;
+  for (const LogEntry& entry : entries) {
+    double start_us = entry.start_us;
+    if (entry.device_time) {
+      const auto [track, is_new] = device_free_at.try_emplace(track_of(entry), 0.0);
+      if (is_new) {
+        events.push_back(name_event("thread_name", process, track->first, to_string(entry.decision->problem.device)));
+      }
+      start_us = std::max(start_us, track->second);
+      track->second = start_us + entry.elapsed_us;
+    }
+    events.push_back(to_event(entry, process, start_us));
+  }
   const Json document = {{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

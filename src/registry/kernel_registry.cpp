@@ -70,9 +70,18 @@ void KernelRegistry::add_backend(std::shared_ptr<Backend> backend) {
 
 std::string KernelRegistry::load_plugin(const std::string& path) {
   std::shared_ptr<Backend> backend = open_plugin(path);
-  const std::string name(backend->name());
-  add_backend(std::move(backend));
-  return name;
+  try {
+    const std::string name(backend->name());
+    add_backend(std::move(backend));
+    return name;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail(ErrorCode::device_error, "load_plugin", "'" + path + "' threw: " + error.what() + "; ask its author");
+  } catch (...) {
+    fail(ErrorCode::device_error, "load_plugin",
+         "'" + path + "' threw something that is no std::exception; ask its author");
+  }
 }
 
 void KernelRegistry::register_kernel(std::shared_ptr<const Kernel> kernel) {

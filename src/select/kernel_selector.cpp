@@ -75,6 +75,12 @@ std::optional<KernelCapability> KernelSelector::find_kernel_capability(OpId op, 
 
 Selection KernelSelector::select(const Problem& problem, const KernelPolicy& policy, const Measurements* measurements,
                                  std::span<const Exclusion> exclusions) const {
+  return select_checked(checked(problem), policy, measurements, exclusions);
+}
+
+Selection KernelSelector::select_checked(const Problem& problem, const KernelPolicy& policy,
+                                         const Measurements* measurements,
+                                         std::span<const Exclusion> exclusions) const {
   if (problem.device != device_) {
     fail(ErrorCode::invalid_argument, "KernelSelector::select",
          "the problem is on " + to_string(problem.device) + ", this selector is for " + to_string(device_) +

@@ -45,7 +45,10 @@ std::string read_string(const Json& value, std::string_view field, const JsonSou
 }
 
 Strategy read_strategy(const Json& value, std::string_view field, const JsonSource& source) {
-  const std::string name = value.is_number_unsigned() ? value.dump() : read_string(value, field, source);
+  if (!value.is_number_integer() && !value.is_string()) {
+    source.refuse_field(field, "must be a strategy's name in double quotes, or 0, 1 or 2");
+  }
+  const std::string name = value.is_string() ? value.get<std::string>() : value.dump();
   return blame_field(source, field, [&] { return parse_strategy(name); });
 }
 
@@ -173,6 +176,21 @@ const KernelPreference* KernelPolicy::get(std::string_view op) const {
 }
 
 bool KernelPolicy::remove(std::string_view op) { return preferences.erase(parse_op(op)) != 0; }
+
+void KernelPolicy::check() const {
+  for (const auto& [op, preference] : preferences) {
+    const std::string name(to_string(op));
+    if (preference.kernels.empty()) {
+      fail(ErrorCode::invalid_argument, "KernelPolicy::check",
+           "the preference for " + name + " names no kernel; name one");
+    }
+    if (preference.force && preference.kernels.size() > 1) {
+      fail(ErrorCode::invalid_argument, "KernelPolicy::check",
+           "several kernels are forced for " + name + "; force one, or give them as an order");
+    }
+    for (const std::string& kernel : preference.kernels) check_kernel_name("KernelPolicy::check", op, kernel);
+  }
+}
 
 KernelPolicy KernelPolicy::merge(const KernelPolicy& other) const {
   KernelPolicy merged = *this;

@@ -113,7 +113,9 @@ class Selector {
 
   /// Why a kernel that somebody named cannot run; a kernel that is no candidate at all gets a row for it.
   std::string refusal_of_named(const std::string& name) {
-    if (const Entry* entry = find(name)) return row(*entry).reason;
+    for (const Candidate& candidate : decision().candidates) {
+      if (candidate.kernel == name) return candidate.reason;
+    }
     std::string reason = why_unavailable(in_.problem.op, name, in_.problem.device);
     decision().candidates.push_back({name, Outcome::refused, reason});
     return reason;
@@ -156,7 +158,7 @@ class Selector {
       bool matches = false;
       const std::string thrown = text_of_throw([&] { matches = rule.condition(in_.problem, in_.profile); });
       if (!thrown.empty()) {
-        decision().candidates.push_back({rule.kernel, Outcome::refused, rule.name + " threw: " + thrown});
+        preferred_note_ += "; " + rule.name + " threw: " + thrown;
         continue;
       }
       if (!matches) continue;
@@ -173,31 +175,40 @@ class Selector {
     if (!forced_refusal_.empty()) return false;
     switch (in_.policy.auto_strategy.value_or(Strategy::first_supported)) {
       case Strategy::best_performance:
-        return fastest_measured() || first_supported("no kernel was measured on this problem: ");
+        return fastest_measured();
       case Strategy::lowest_memory:
         return least_memory();
       case Strategy::first_supported:
         break;
     }
-    return first_supported("");
+    return choose_first("");
   }
 
-  bool first_supported(const std::string& note) {
+  struct FirstChoice {
+    Entry* entry = nullptr;
+    std::string because = {};
+  };
+
+  /// Built-in rules, then kernels that are made for such problems, then table order.
+  FirstChoice first_choice() {
     for (const BuiltinRule& rule : in_.builtin_rules) {
       if (rule.op != in_.problem.op || rule.device_type != in_.problem.device.type) continue;
       Entry* entry = find(rule.kernel);
       if (entry == nullptr || !entry->usable || !rule.condition(in_.problem, in_.profile)) continue;
-      return choose(*entry, Level::strategy, note + "built-in rule: " + std::string(rule.because) + preferred_note_);
+      return {entry, "built-in rule: " + std::string(rule.because)};
     }
     for (Entry& entry : entries_) {
-      if (entry.usable && prefers(entry)) {
-        return choose(entry, Level::strategy, note + "the first that is made for such problems" + preferred_note_);
-      }
+      if (entry.usable && prefers(entry)) return {&entry, "the first that is made for such problems"};
     }
     for (Entry& entry : entries_) {
-      if (entry.usable) return choose(entry, Level::strategy, note + "the first that can run it" + preferred_note_);
+      if (entry.usable) return {&entry, "the first that can run it"};
     }
-    return false;
+    return {};
+  }
+
+  bool choose_first(const std::string& note) {
+    const FirstChoice first = first_choice();
+    return first.entry != nullptr && choose(*first.entry, Level::strategy, note + first.because + preferred_note_);
   }
 
   bool prefers(const Entry& entry) const {
@@ -207,6 +218,7 @@ class Selector {
     return answer;
   }
 
+  // A time can only win over a kernel that has one too: the only one measured may be the slowest of all.
   bool fastest_measured() {
     Entry* best = nullptr;
     std::size_t usable = 0;
@@ -218,10 +230,11 @@ class Selector {
       ++measured;
       if (best == nullptr || *row(entry).time_us < *row(*best).time_us) best = &entry;
     }
-    if (best == nullptr) return false;
-    return choose(*best, Level::strategy,
-                  "the fastest of " + std::to_string(measured) + " measured (" + std::to_string(usable) + " can run)" +
-                      preferred_note_);
+    if (best == nullptr) return choose_first("no kernel was measured on this problem: ");
+    const std::string of = std::to_string(measured) + " measured of " + std::to_string(usable) + " that can run";
+    const FirstChoice first = first_choice();
+    if (!row(*first.entry).time_us) return choose_first(of + ", but not this one: ");
+    return choose(*best, Level::strategy, "the fastest, " + of + preferred_note_);
   }
 
   bool least_memory() {

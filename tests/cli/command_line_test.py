@@ -23,6 +23,8 @@ class CommandLine(CliTest):
     def test_unknown_words_list_near_ones(self):
         self.refused(2, "kernls", says=["unknown command 'kernls'", "kernels"])
         self.refused(2, "kernels", "--jsn", says=["unknown option '--jsn'", "--json"])
+        self.assertEqual(self.refused(2, "run", SQUARE, "--bogus").stderr.count("--help"), 1)
+        self.refused(2, "kernels", "", says="unknown op ''")
         self.refused(2, "kernels", "matmull", says=["unknown op 'matmull'", "matmul"])
         self.refused(2, "explain", SQUARE, "--force", "openblass", says=["'openblass'", "openblas"])
         self.refused(2, "explain", "matmul(f31[2,2], f32[2,2])", says=["column 8", "f31"])
@@ -37,7 +39,11 @@ class CommandLine(CliTest):
         self.refused(2, "explain", SQUARE, SQUARE)
         self.refused(2, "run", SQUARE, "--repeat", "0", says="--repeat")
         self.refused(2, "run", SQUARE, "--repeat", "many", says="--repeat")
-        self.refused(2, "run", SQUARE, "--seed", "-1", says="--seed")
+        for command in ["run", "trace"]:
+            for seed in ["-1", "x", "", "1.5", "18446744073709551616"]:
+                answer = self.refused(2, command, SQUARE, "--seed", seed, says=["--seed", "18446744073709551615"])
+                self.assertLess(len(answer.stderr), 200)
+        self.fine("run", SQUARE, "--seed", "18446744073709551615")
 
     def test_garbage_problems_are_wrong_usage(self):
         for text in ["", " ", "(", "matmul", "matmul(", "matmul()", "f32[2,2]", "matmul(f32[2,2], f32[3,3])",

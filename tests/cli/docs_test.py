@@ -1,7 +1,7 @@
-"""Runs every console block of docs/cli.md and compares what it shows.
+"""Runs every console block of docs/cli.md and docs/selection.md and compares what it shows.
 
 A comment before a block says what may differ: `varies` (it must only run), `numbers vary`, `needs opencl` (a device),
-`needs cuda kernels` (a backend that was built).
+`needs cuda kernels` (a backend that was built); several stand with commas between them.
 """
 import os
 import re
@@ -20,25 +20,34 @@ def sessions(text):
     return list(zip(parts[1::2], parts[2::2]))
 
 
-def plain(output, note):
+def blocks(page):
+    """Triples of a block's title, its notes and its text."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for block in BLOCK.finditer(text):
+        yield f"{page}: {block['text'].splitlines()[0]}", (block["note"] or "").split(", "), block["text"]
+
+
+def plain(output, notes):
     """Without what may differ."""
     lines = [line.rstrip() for line in output.splitlines()]
-    if note == "numbers vary":
+    if "numbers vary" in notes:
         lines = [re.sub(r"\d[\d.]*(e[+-]\d+)?( us| ms)?", "#", line) for line in lines]
     return lines
 
 
 class Docs(CliTest):
-    def reason_to_skip(self, note):
-        if note == "needs opencl":
+    def reason_to_skip(self, notes):
+        if "needs opencl" in notes:
             present = [device["device"] for device in self.document("devices", "--json")["devices"]]
-            return "" if "opencl:0" in present and "cuda:0" not in present else "needs OpenCL and no GPU"
-        if note == "needs cuda kernels":
+            if "opencl:0" not in present or "cuda:0" in present:
+                return "needs OpenCL and no GPU"
+        if "needs cuda kernels" in notes:
             rows = self.document("kernels", "--json")["kernels"]
-            return "" if any(row["registered"] and row["device_type"] == "cuda" for row in rows) else "needs CUDA"
+            if not any(row["registered"] and row["device_type"] == "cuda" for row in rows):
+                return "needs CUDA"
         return ""
 
-    def run_block(self, text, note):
+    def run_block(self, text, notes):
         environment = {**os.environ, "PATH": f"{Path(XRT).parent}:{os.environ['PATH']}"}
         code = 0
         for command, shown in sessions(text):
@@ -46,21 +55,21 @@ class Docs(CliTest):
             answer = subprocess.run(["bash", "-c", command], cwd=self.folder, env=environment, timeout=120, text=True,
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             code = answer.returncode
-            if note == "varies":
+            if "varies" in notes:
                 self.assertEqual(code, 0, answer)
             else:
-                self.assertEqual(plain(answer.stdout, note), plain(shown, note), command)
+                self.assertEqual(plain(answer.stdout, notes), plain(shown, notes), command)
 
     def test_every_block_shows_what_the_command_prints(self):
         (self.folder / "tests").symlink_to(ROOT / "tests")
-        blocks = list(BLOCK.finditer((ROOT / "docs" / "cli.md").read_text(encoding="utf-8")))
-        self.assertGreaterEqual(len(blocks), 9)
-        for block in blocks:
-            with self.subTest(block["text"].split("\n")[0]):
-                reason = self.reason_to_skip(block["note"])
+        found = [*blocks("cli.md"), *blocks("selection.md")]
+        self.assertGreaterEqual(len(found), 11)
+        for title, notes, text in found:
+            with self.subTest(title):
+                reason = self.reason_to_skip(notes)
                 if reason:
                     self.skipTest(reason)
-                self.run_block(block["text"], block["note"])
+                self.run_block(text, notes)
 
     def test_every_command_has_a_block(self):
         text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")

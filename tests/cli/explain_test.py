@@ -38,7 +38,7 @@ class Devices(CliTest):
 
     def test_profiles_of_absent_devices_are_refused(self):
         self.refused(1, "profile", "npu:0", says="npu")
-        self.refused(2, "profile", "cpu:200", says="cpu:0")
+        self.refused(1, "profile", "cpu:200", says="cpu:0")
         self.refused(2, "profile", "gpu!")
 
 
@@ -123,6 +123,8 @@ class Explain(CliTest):
 
     def test_an_absent_device_is_a_no_that_says_how_to_ask(self):
         self.refused(1, "explain", SQUARE + " @npu:0", says=["npu:0 is not here", "--profile"])
+        for command in ["explain", "run", "trace"]:
+            self.refused(1, command, SQUARE + " @cpu:1", says="cpu:0")
 
     def test_policies_decide(self):
         policy = self.write("policy.json", '{"preferences": {"matmul": "reference"}}')

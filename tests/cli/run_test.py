@@ -47,6 +47,9 @@ class Run(CliTest):
         # One step of f32 for the result and four times sqrt(64) for the sum.
         self.assertAlmostEqual(first["tolerance"] / 2**-23, 33)
 
+    def test_the_text_says_which_error_the_tolerance_bounds(self):
+        self.assertRegex(self.fine("run", SQUARE), r"error  max abs \S+; max rel \S+, within the tolerance 3\.93e-06\n")
+
     def test_integers_must_be_equal(self):
         check = self.document("run", "matmul(i32[8,8], i32[8,8])", "--json")["check"]
         self.assertEqual([check["tolerance"], check["max_abs_error"], check["within"]], [0, 0, True])
@@ -60,7 +63,7 @@ class Run(CliTest):
                 self.assertIs(document["check"]["within"], False)
                 answer = xrt(*arguments)
                 self.assertEqual(answer.returncode, 1)
-                self.assertIn("NOT within", answer.stdout)
+                self.assertRegex(answer.stdout, r"max abs \S+; max rel \S+, above the tolerance \S+\n")
 
     def test_the_error_it_prints_is_the_one_that_was_made(self):
         arguments = ("--plugin", BAD_KERNELS, "run", "relu(f32[1000])", "--force", "wrong_relu", "--json")

@@ -187,5 +187,14 @@ TEST(MetaWord, IsTheTensorsOwn) {
   EXPECT_EQ(tensor.meta(), meta_word(tensor.spec(), tensor.device()));
 }
 
+TEST(Tensor, LooksAtStridesItselfWhateverTheSpecClaims) {
+  float memory[16] = {};
+  TensorSpec spec = make_spec(DataType::float32, {4});
+  spec.strides = {3};  // still claims to be contiguous
+  EXPECT_FALSE(Tensor(memory, spec).contiguous());
+  spec.strides = {-1};
+  EXPECT_THROW(Tensor(memory, spec), Error);
+}
+
 }  // namespace
 }  // namespace xpuruntime

@@ -95,7 +95,7 @@ TEST_F(Manager, HasNoReasonForATypeThatIsThere) {
 
 TEST_F(Manager, RefusesAnIndexPastTheLastDevice) {
   const auto [code, text] = error_of([&] { manager.driver({DeviceType::npu, 7}); });
-  EXPECT_EQ(code, ErrorCode::invalid_argument);
+  EXPECT_EQ(code, ErrorCode::not_supported);
   EXPECT_TRUE(has_text(text, "npu:7")) << text;
   EXPECT_TRUE(has_text(text, "npu:0, npu:1")) << text;
 }

@@ -207,6 +207,9 @@ TEST_F(Dispatching, WrongCallsAreErrorsThatSayWhatIsWrong) {
 
   const Tensor broadcast(relu.out.data(), make_spec(DataType::float32, {8}, {0}));
   EXPECT_HAS(dispatch({&relu.in}, {&broadcast}), "stride of 0");
+  Tensor square = Tensor::empty(DataType::float32, {4, 4});
+  const Tensor overlapping(square.data(), make_spec(DataType::float32, {4, 4}, {1, 1}));
+  EXPECT_HAS(dispatch({&square}, {&overlapping}), "overlap");
   const Tensor elsewhere(relu.out.data(), make_spec(DataType::float32, {8}), {DeviceType::nvidia, 0});
   EXPECT_HAS(dispatch({&relu.in}, {&elsewhere}), "tensors are on cpu:0 and cuda:0");
 
@@ -244,6 +247,11 @@ TEST_F(Dispatching, NothingThatCanRunItIsAnErrorWithEveryReason) {
   const Decision decision = dispatcher().explain(make_problem(OpId::gelu, {relu.in.spec()}, Attributes(OpId::gelu)));
   EXPECT_TRUE(decision.kernel.empty());
   EXPECT_HAS(decision.because, "it is Sunday");
+}
+
+TEST_F(Dispatching, AProblemFilledInByHandIsCheckedBeforeAnyKernelSeesIt) {
+  error_text(ErrorCode::invalid_argument, [&] { dispatcher().explain(Problem{}); });
+  error_text(ErrorCode::invalid_argument, [&] { selector().select(Problem{}, {}); });
 }
 
 TEST_F(Dispatching, ThePrecisionHookIsInTheRecord) {

@@ -133,6 +133,28 @@ TEST_F(Log, ExportsATraceThatChromeReads) {
   EXPECT_EQ(slices, 2u);
 }
 
+TEST_F(Log, ThreadsThatHaveEndedShareOneRingsWorthOfEntries) {
+  dispatcher().enable_logging(8);
+  for (int i = 0; i < 20; ++i) std::thread([&] { run(2); }).join();
+  run(1);  // a new ring takes in those of the ended threads
+  EXPECT_EQ(dispatcher().logs().size(), 9u);
+  EXPECT_EQ(dispatcher().dropped_logs(), 32u);
+}
+
+TEST(Trace, DrawsDeviceSlicesOneAfterTheOther) {
+  const auto decision = std::make_shared<const Decision>(Decision{parse_problem("relu(f32[4]) @opencl:0"), "k"});
+  std::vector<LogEntry> entries = {
+      {decision, 10, 100, true, false, 1}, {decision, 20, 50, true, false, 1}, {decision, 500, 5, true, false, 2}};
+  const auto trace = nlohmann::json::parse(to_trace_json(entries));
+  std::vector<double> starts;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    starts.push_back(event.at("ts").get<double>());
+    EXPECT_EQ(event.at("tid"), 3000);
+  }
+  EXPECT_EQ(starts, (std::vector<double>{10, 110, 500}));
+}
+
 TEST_F(Log, RefusesARingThatWouldEatTheMachine) {
   error_text(ErrorCode::invalid_argument, [&] { dispatcher().enable_logging(std::size_t{1} << 40); });
 }

@@ -92,5 +92,53 @@ TEST_F(Recovery, FailuresAreWorkedThroughInOrderUntilOneRuns) {
   EXPECT_EQ(dispatcher().quarantined().size(), 2u);
 }
 
+TEST_F(Recovery, LackOfWorkspaceIsPassedOverForOneCallOnly) {
+  auto hungry = add_kernel("hungry", {}, std::uint64_t{1} << 60);
+  dispatcher().enable_logging();
+  dispatcher().dispatch(relu.call());
+  EXPECT_EQ(hungry->load(), 0);
+  const auto entries = dispatcher().logs();
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries.back().selected_kernel(), "reference");
+  EXPECT_HAS(entries.back().decision->candidates.front().reason, "passed over in this call");
+  EXPECT_TRUE(dispatcher().quarantined().empty());  // memory may be there the next time
+  EXPECT_EQ(dispatcher().decide(relu.call()).kernel, "hungry");
+}
+
+TEST_F(Recovery, AKernelRegisteredAnewUnderAnOldNameStartsAfresh) {
+  add_kernel("flaky", broken);
+  dispatcher().dispatch(relu.call());
+  EXPECT_EQ(dispatcher().decide(relu.call()).kernel, "reference");
+  runtime.registry().unregister_kernel(OpId::relu, DeviceType::cpu, "flaky");
+  auto repaired = add_kernel("flaky");
+  dispatcher().dispatch(relu.call());
+  EXPECT_EQ(repaired->load(), 1);
+}
+
+TEST_F(Recovery, OneFailureLeavesOtherDecisionsWarm) {
+  int asked = 0;
+  selector().register_rule(
+      OpId::softmax, [&](const Problem&, const DeviceProfile&) { return ++asked < 0; }, "reference");
+  add_kernel("bad", broken);
+  const Relu other;
+  const Call softmax{OpId::softmax, other.inputs, other.outputs};
+  dispatcher().dispatch(softmax);
+  dispatcher().dispatch(relu.call());
+  dispatcher().dispatch(softmax);
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(Recovery, TheQuarantineIsBounded) {
+  add_kernel("bad", broken);
+  for (std::int64_t n = 1; n < 6000; ++n) {
+    const Tensor in(relu.in.data(), make_spec(DataType::float32, {n, 0}));
+    const Tensor out(relu.out.data(), make_spec(DataType::float32, {n, 0}));
+    const std::array<const Tensor*, 1> inputs = {&in};
+    const std::array<const Tensor*, 1> outputs = {&out};
+    dispatcher().dispatch({OpId::relu, inputs, outputs});
+  }
+  EXPECT_LE(dispatcher().quarantined().size(), 4096u);
+}
+
 }  // namespace
 }  // namespace xpuruntime

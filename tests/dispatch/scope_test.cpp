@@ -112,5 +112,37 @@ TEST_F(Scopes, BestPerformanceUsesTheTimesRecordedBeforeItWasEntered) {
   EXPECT_EQ(chosen(), "one");
 }
 
+TEST_F(Scopes, PoliciesThatKeepChangingNeverFailACall) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint64_t i = t; !stop; i += 2) {
+        KernelPolicy policy;
+        policy.workspace_limit_bytes = i;
+        dispatcher().set_policy(policy);
+      }
+    });
+  }
+  std::vector<std::unique_ptr<Relu>> shapes;
+  for (int i = 1; i <= 100; ++i) shapes.push_back(std::make_unique<Relu>(i));
+  for (int round = 0; round < 60; ++round) {
+    for (const auto& shape : shapes) ASSERT_NO_THROW(dispatcher().dispatch(shape->call()));
+  }
+  stop = true;
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_F(Scopes, APolicyFilledInByHandIsCheckedWhenItIsPutInForce) {
+  KernelPolicy policy;
+  policy.preferences[OpId::relu] = {{"nonesuch"}, true};
+  EXPECT_HAS(error_text(ErrorCode::unknown_name, [&] { dispatcher().set_policy(policy); }), "nonesuch");
+  policy.preferences[OpId::relu] = {{"one", "two"}, true};
+  EXPECT_HAS(error_text(ErrorCode::invalid_argument, [&] { dispatcher().set_policy(policy); }), "several kernels");
+  policy.preferences[OpId::relu] = {};
+  EXPECT_HAS(error_text(ErrorCode::invalid_argument, [&] { const ScopedPolicy s(dispatcher(), policy); }), "no kernel");
+  EXPECT_NE(chosen(), "");
+}
+
 }  // namespace
 }  // namespace xpuruntime

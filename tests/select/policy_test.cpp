@@ -159,9 +159,9 @@ TEST(KernelPolicy, RefusesWrongTypes) {
   expect_refused(R"({"preferences": {"matmul": {"mode": "force"}}})", "names no kernel");
   expect_refused(R"({"preferences": {"matmul": {"kernel": "skinny", "mode": "must"}}})", "\"force\" or \"prefer\"");
   expect_refused(R"({"auto_strategy": 3})", "unknown strategy '3'");
-  expect_refused(R"({"auto_strategy": -1})", "must be a text");
-  expect_refused(R"({"auto_strategy": 1.0})", "must be a text");
-  expect_refused(R"({"auto_strategy": null})", "must be a text");
+  expect_refused(R"({"auto_strategy": -1})", "unknown strategy '-1'");
+  expect_refused(R"({"auto_strategy": 1.0})", "or 0, 1 or 2");
+  expect_refused(R"({"auto_strategy": null})", "or 0, 1 or 2");
   expect_refused(R"({"default_precision": "fp17"})", "did you mean");
   expect_refused(R"({"default_precision": 16})", "must be a text");
   expect_refused(R"({"workspace_limit_bytes": -1})", "0 or more");

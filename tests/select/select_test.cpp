@@ -265,24 +265,29 @@ TEST_F(Select, BestPerformanceTakesTheFastest) {
   measure("c", 20);
   const Decision decision = decide();
   expect_chosen(decision, "b", Level::strategy);
-  EXPECT_EQ(decision.because, "the fastest of 3 measured (3 can run)");
+  EXPECT_EQ(decision.because, "the fastest, 3 measured of 3 that can run");
   EXPECT_EQ(row(decision, "c")->time_us, 20);
 }
 
 TEST_F(Select, BestPerformanceKeepsTableOrderAtEqualTimes) {
   policy.auto_strategy = Strategy::best_performance;
+  measure("a", 20);
   measure("b", 10);
   measure("c", 10);
   expect_chosen(decide(), "b", Level::strategy);
 }
 
-TEST_F(Select, BestPerformanceSaysHowManyWereMeasured) {
+TEST_F(Select, BestPerformanceLetsATimeWinOnlyOverAKernelThatHasOne) {
   policy.auto_strategy = Strategy::best_performance;
-  measure("c", 20);
-  const Decision decision = decide();
-  expect_chosen(decision, "c", Level::strategy);
-  EXPECT_EQ(decision.because, "the fastest of 1 measured (3 can run)");
-  EXPECT_EQ(row(decision, "a")->time_us, std::nullopt);
+  measure("c", 20);  // may well be the slowest of all
+  const Decision unmeasured = decide();
+  expect_chosen(unmeasured, "a", Level::strategy);
+  EXPECT_EQ(unmeasured.because, "1 measured of 3 that can run, but not this one: the first that can run it");
+  EXPECT_EQ(row(unmeasured, "a")->time_us, std::nullopt);
+  measure("a", 30);
+  const Decision measured = decide();
+  expect_chosen(measured, "c", Level::strategy);
+  EXPECT_EQ(measured.because, "the fastest, 2 measured of 3 that can run");
 }
 
 TEST_F(Select, BestPerformanceNeverTakesAFastKernelThatRefuses) {

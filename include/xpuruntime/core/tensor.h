@@ -36,6 +36,7 @@ std::size_t span_bytes(const TensorSpec& spec);
 class Tensor {
  public:
   Tensor() = default;
+  /// The spec is checked and put in canonical form; its alignment is that of the memory.
   Tensor(void* data, const TensorSpec& spec, Device device = {}, std::size_t byte_offset = 0,
          std::shared_ptr<void> owner = nullptr);
 

@@ -15,7 +15,7 @@ struct LogEntry {
   std::shared_ptr<const Decision> decision = {};
   double start_us = 0;       // since the dispatcher was made
   double elapsed_us = 0;     // of the device where it can tell, else of the host; see device_time
-  bool device_time = false;  // true: measured by device events. false: by the host's clock around the launch
+  bool device_time = false;  // true: measured by device events. false: by the host; 0 where a device gave no events
   bool failed = false;       // the launch reported an error; the next entry of this problem is the fallback
   std::uint64_t thread = 0;  // a small number per thread
 

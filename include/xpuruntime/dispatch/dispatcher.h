@@ -59,7 +59,8 @@ class Dispatcher {
   /// Wishes dtypes for problems; see PrecisionHook. An empty hook removes it.
   void set_precision_hook(PrecisionHook hook);
 
-  // The log: a ring of `capacity` calls per thread. 0 turns it off and keeps what is there.
+  // The log: a ring of `capacity` calls per thread, and as many of all threads that have ended. 0 turns it off and
+  // keeps what is there.
   void enable_logging(std::size_t capacity = 4096);
   void disable_logging();
   bool logging_enabled() const { return log_capacity_.load(std::memory_order_relaxed) != 0; }
@@ -90,7 +91,7 @@ class Dispatcher {
   Status launch(const TableEntry& entry, const Call& call);
   Status launch_logged(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
   Status launch_logged_on_device(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
-  void recover(const Call& call, ThreadState& state, const TableEntry& failed, Status status);
+  void recover(const Call& call, ThreadState& state, TableEntry& failed, Status status);
   ScopePtr layered_scope(const KernelPolicy& policy) const;
   ScopePtr exchange_scope(ScopePtr scope);
 

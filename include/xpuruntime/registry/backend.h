@@ -9,24 +9,49 @@
 //   2. one ordered constexpr table of KernelSpec rows, fastest first, reference last;
 //   3. a Backend object that hands out both.
 //
-// The shortest one that works:
+// The shortest one that works is a plugin, a shared library, with a kernel for the CPU:
+//
+//   #include <algorithm>
+//
+//   #include "xpuruntime/registry/backend.h"
+//
+//   using namespace xpuruntime;
+//
+//   Verdict supports_relu(const Problem& problem, const DeviceProfile&) {
+//     const TensorSpec& in = problem.inputs[0];
+//     const bool fits = problem.direction == Direction::forward && in == problem.outputs[0] &&
+//                       in.dtype == DataType::float32 && in.contiguous;
+//     return fits ? Verdict::yes() : Verdict::no("only forward, contiguous f32, the output like the input");
+//   }
+//
+//   struct ReluPlan : Plan {
+//     Status run(const RunArguments& arguments) const override {
+//       const float* in = arguments.inputs[0]->as<const float>();
+//       const float* end = in + element_count(arguments.inputs[0]->spec());
+//       std::transform(in, end, arguments.outputs[0]->as<float>(), [](float x) { return std::max(x, 0.0f); });
+//       return {};
+//     }
+//   };
+//
+//   std::unique_ptr<const Plan> prepare_relu(const Problem&, const PrepareContext&) {
+//     return std::make_unique<ReluPlan>();
+//   }
 //
 //   constexpr KernelSpec table[] = {{OpId::relu, "my_relu", supports_relu, prepare_relu}};
 //
 //   class MyBackend : public Backend {
 //    public:
 //     std::string_view name() const override { return "mine"; }
-//     DeviceType device_type() const override { return DeviceType::npu; }
-//     std::shared_ptr<DeviceDriver> driver() override { return driver_; }     // null: kernels for a type that has one
+//     DeviceType device_type() const override { return DeviceType::cpu; }
+//     std::shared_ptr<DeviceDriver> driver() override { return nullptr; }  // the CPU has one already
 //     std::span<const KernelSpec> kernels() const override { return table; }
 //   };
 //
-// As a plugin, a shared library that says this once at the end:
+//   XRT_EXPORT_BACKEND(MyBackend)  // once, at the end
 //
-//   XRT_EXPORT_BACKEND(MyBackend)
-//
-// and is opened with `xrt --plugin ./libmine.so ...`, `XPURUNTIME_PLUGINS=./libmine.so` or KernelRegistry::load_plugin.
-// A plugin is code that runs in the caller's process: it is opened only from paths the user named.
+// It is opened with `xrt --plugin ./libmine.so ...`, `XPURUNTIME_PLUGINS=./libmine.so` or KernelRegistry::load_plugin.
+// A plugin is trusted code that runs in the caller's process: it is opened only from paths the user named. Of the file
+// only length, format and version are checked, so one whose bytes were changed can crash the process.
 //
 // Rules of the house
 //   * supports() is data, not an exception, and reads nothing but the problem and the profile.
@@ -44,7 +69,8 @@
 
 namespace xpuruntime {
 
-/// Moves whenever this header, driver.h or kernel.h change in a way that old plugins would not survive.
+/// Moves whenever this header or one that it stands on changes in a way that old plugins would not survive: driver.h
+/// and kernel.h, and what they show: core/problem.h, core/tensor.h, core/op.h, device/profile.h and device/stream.h.
 inline constexpr std::uint32_t backend_contract_version = 1;
 
 class Backend {

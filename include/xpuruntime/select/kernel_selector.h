@@ -37,6 +37,10 @@ class KernelSelector {
   /// Chooses among the registered kernels by the device's own profile.
   Selection select(const Problem& problem, const KernelPolicy& policy, const Measurements* measurements = nullptr,
                    std::span<const Exclusion> exclusions = {}) const;
+  /// The same for a problem that make_problem, parse_problem or checked gave: it is not looked at again.
+  Selection select_checked(const Problem& problem, const KernelPolicy& policy,
+                           const Measurements* measurements = nullptr,
+                           std::span<const Exclusion> exclusions = {}) const;
 
  private:
   using RuleMap = std::map<OpId, std::vector<Rule>>;

@@ -46,6 +46,10 @@ struct KernelPolicy {
   /// This policy with the other's fields where those are set.
   KernelPolicy merge(const KernelPolicy& other) const;
 
+  /// Fails if a preference names no kernel, forces several, or names one that no backend has. Fields may be set by
+  /// hand; a policy is checked when it is put in force.
+  void check() const;
+
   Limits limits() const { return {workspace_limit_bytes, deterministic.value_or(false)}; }
 
   /// The file format; docs/interfaces.md describes it.

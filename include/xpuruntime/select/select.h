@@ -19,7 +19,7 @@ struct Exclusion {
   std::string reason = {};
 };
 
-/// Everything a choice is made from.
+/// Everything a choice is made from. The problem is one that make_problem, parse_problem or checked gave.
 struct SelectionInputs {
   const Problem& problem;
   const DeviceProfile& profile;
