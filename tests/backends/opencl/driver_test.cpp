@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -211,25 +212,29 @@ TEST_F(PlanTest, CannotBePreparedForADeviceThatIsNotThere) {
   EXPECT_THROW(kernel("ADD_DIRECT").prepare(problem, {{DeviceType::cpu, 0}, profile(), driver()}), Error);
 }
 
-// Run by the test below in a process of its own: some loaders look for drivers before main begins.
+// Run by the test below in a process of its own: loaders look for drivers once, some before main begins.
 TEST(MissingDriver, DISABLED_Report) {
   const OpenClDriver driver;
-  std::cerr << driver.why_absent();
-  _exit(driver.devices().empty() ? 0 : 1);
+  std::cout << "devices: " << driver.devices().size() << "; why: " << driver.why_absent() << std::endl;
 }
 
 TEST(MissingDriver, IsReportedWithWhatToInstall) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
-  const auto report = [] {
-    const auto empty = std::filesystem::temp_directory_path() / "xrt_no_opencl_drivers";
-    std::filesystem::create_directories(empty);
-    setenv("OCL_ICD_VENDORS", empty.c_str(), 1);
-    execl("/proc/self/exe", "opencl_tests", "--gtest_filter=MissingDriver.DISABLED_Report",
-          "--gtest_also_run_disabled_tests", nullptr);
-    _exit(2);
-  };
-  EXPECT_EXIT(report(), testing::ExitedWithCode(0),
-              "no OpenCL platform: install an ICD such as pocl-opencl-icd, or the vendor's driver");
+  const auto empty = std::filesystem::temp_directory_path() / "xrt_no_opencl_drivers";
+  std::filesystem::create_directories(empty);
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string command = "OCL_ICD_VENDORS='" + empty.string() + "' '" + self +
+                              "' --gtest_filter=MissingDriver.DISABLED_Report --gtest_also_run_disabled_tests 2>&1";
+  std::FILE* child = popen(command.c_str(), "r");
+  ASSERT_NE(child, nullptr);
+  std::string output;
+  for (char line[512]; std::fgets(line, sizeof line, child) != nullptr;) output += line;
+  pclose(child);
+  if (output.find("devices: 0") == std::string::npos && output.find("devices: ") != std::string::npos) {
+    GTEST_SKIP() << "this OpenCL loader finds its drivers whatever OCL_ICD_VENDORS says";
+  }
+  EXPECT_NE(output.find("no OpenCL platform: install an ICD such as pocl-opencl-icd, or the vendor's driver"),
+            std::string::npos)
+      << output;
 }
 
 }  // namespace
