@@ -23,6 +23,7 @@ void apply_limits(Problem& problem, const KernelPolicy& policy) {
   const Limits limits = policy.limits();
   if (!problem.limits.workspace_bytes) problem.limits.workspace_bytes = limits.workspace_bytes;
   problem.limits.deterministic = problem.limits.deterministic || limits.deterministic;
+  if (!problem.limits.threads) problem.limits.threads = limits.threads;
 }
 
 Problem problem_for(const DeviceProfile& profile, const std::string& text, const Context& context) {

@@ -40,6 +40,7 @@ struct RunResult {
 KernelPolicy with_limits(KernelPolicy policy, const Limits& limits) {
   if (limits.workspace_bytes) policy.workspace_limit_bytes = limits.workspace_bytes;
   if (limits.deterministic) policy.deterministic = true;
+  if (limits.threads) policy.threads = limits.threads;
   return policy;
 }
 

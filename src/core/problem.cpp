@@ -156,6 +156,7 @@ std::uint64_t hash_of(const Problem& problem) {
   for (const TensorSpec& spec : problem.outputs) mixer.add(spec);
   mixer.add(problem.attributes.words());
   mixer.add(problem.limits.workspace_bytes.value_or(0));
+  mixer.add(problem.limits.threads.value_or(0));
   return mixer.result();
 }
 

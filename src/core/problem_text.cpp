@@ -213,16 +213,20 @@ Limits Parser::limits() {
   Limits limits;
   while (peek() != '\0' && is_word(peek())) {
     const std::size_t start = position_;
-    const std::string_view name = take(is_word, "deterministic or workspace_limit=BYTES");
+    const std::string_view name = take(is_word, "deterministic, threads=N or workspace_limit=BYTES");
     if (name == "deterministic" && !limits.deterministic) {
       limits.deterministic = true;
     } else if (name == "workspace_limit" && !limits.workspace_bytes) {
       expect("=", "and a number of bytes");
       limits.workspace_bytes = number<std::uint64_t>("a number of bytes");
+    } else if (name == "threads" && !limits.threads) {
+      expect("=", "and a number of threads");
+      limits.threads = number<std::uint32_t>("a number of threads");
+      if (*limits.threads == 0) refuse(start, ErrorCode::invalid_argument, "0 threads do no work; write 1 or more");
     } else {
-      refuse(
-          start, ErrorCode::invalid_argument,
-          "found '" + std::string(name.substr(0, 64)) + "'; write deterministic or workspace_limit=BYTES, each once");
+      refuse(start, ErrorCode::invalid_argument,
+             "found '" + std::string(name.substr(0, 64)) +
+                 "'; write deterministic, threads=N or workspace_limit=BYTES, each once");
     }
   }
   return limits;
@@ -288,6 +292,7 @@ std::string to_string(const Problem& problem) {
   if (!problem.outputs.empty() && !outputs_are_inferred(problem)) text += " -> " + joined(problem.outputs);
   text += " @" + to_string(problem.device);
   if (problem.limits.deterministic) text += " deterministic";
+  if (problem.limits.threads) text += " threads=" + std::to_string(*problem.limits.threads);
   if (problem.limits.workspace_bytes) text += " workspace_limit=" + std::to_string(*problem.limits.workspace_bytes);
   return text;
 }

@@ -151,6 +151,7 @@ Decision Dispatcher::explain(const Problem& problem) {
   const Limits limits = scope->policy.limits();
   if (!asked.limits.workspace_bytes) asked.limits.workspace_bytes = limits.workspace_bytes;
   asked.limits.deterministic = asked.limits.deterministic || limits.deterministic;
+  if (!asked.limits.threads) asked.limits.threads = limits.threads;
   return impl_->decide(SharedProblem(std::move(asked)), *scope).first;
 }
 

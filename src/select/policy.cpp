@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view strategy_names[] = {"first_supported", "best_performance", "lowest_memory"};
 constexpr std::string_view field_names[] = {"version",           "preferences",           "auto_strategy", "strategy",
-                                            "default_precision", "workspace_limit_bytes", "deterministic"};
+                                            "default_precision", "workspace_limit_bytes", "deterministic", "threads"};
 constexpr int policy_version = 1;
 
 /// FirstSupported and first_supported are the same word.
@@ -114,6 +114,10 @@ void read_field(KernelPolicy& policy, const std::string& name, const Json& value
   } else if (name == "deterministic") {
     if (!value.is_boolean()) source.refuse_field(name, "must be true or false");
     policy.deterministic = value.get<bool>();
+  } else if (name == "threads") {
+    const bool fits = value.is_number_unsigned() && value >= 1 && value <= UINT32_MAX;
+    if (!fits) source.refuse_field(name, "must be a whole number of threads, 1 or more");
+    policy.threads = value.get<std::uint32_t>();
   } else if (name == "version") {
     if (value != policy_version) source.refuse_field(name, "must be 1, the only version there is");
   } else {
@@ -178,6 +182,9 @@ const KernelPreference* KernelPolicy::get(std::string_view op) const {
 bool KernelPolicy::remove(std::string_view op) { return preferences.erase(parse_op(op)) != 0; }
 
 void KernelPolicy::check() const {
+  if (threads == 0u) {
+    fail(ErrorCode::invalid_argument, "KernelPolicy::check", "0 threads do no work; give 1 or more, or leave it unset");
+  }
   for (const auto& [op, preference] : preferences) {
     const std::string name(to_string(op));
     if (preference.kernels.empty()) {
@@ -199,6 +206,7 @@ KernelPolicy KernelPolicy::merge(const KernelPolicy& other) const {
   if (other.default_precision) merged.default_precision = other.default_precision;
   if (other.workspace_limit_bytes) merged.workspace_limit_bytes = other.workspace_limit_bytes;
   if (other.deterministic) merged.deterministic = other.deterministic;
+  if (other.threads) merged.threads = other.threads;
   return merged;
 }
 
@@ -212,6 +220,7 @@ std::string KernelPolicy::to_json() const {
   if (default_precision) json["default_precision"] = to_string(*default_precision);
   if (workspace_limit_bytes) json["workspace_limit_bytes"] = *workspace_limit_bytes;
   if (deterministic) json["deterministic"] = *deterministic;
+  if (threads) json["threads"] = *threads;
   return json.dump(2) + "\n";
 }
 

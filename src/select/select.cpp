@@ -34,6 +34,7 @@ Limits limits_of(const SelectionInputs& inputs) {
   Limits limits = inputs.problem.limits;
   if (!limits.workspace_bytes) limits.workspace_bytes = inputs.policy.workspace_limit_bytes;
   limits.deterministic = limits.deterministic || inputs.policy.deterministic.value_or(false);
+  if (!limits.threads) limits.threads = inputs.policy.threads;
   return limits;
 }
 

@@ -11,7 +11,7 @@ namespace {
 // A time is filed under what was computed; the limits in force only bound who may be asked.
 Problem without_limits(const Problem& problem) {
   Problem key = problem;
-  key.limits = {};
+  key.limits = {.threads = problem.limits.threads};
   return key;
 }
 

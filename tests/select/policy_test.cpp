@@ -20,6 +20,7 @@ KernelPolicy full_policy() {
   policy.default_precision = DataType::bfloat16;
   policy.workspace_limit_bytes = std::uint64_t{1} << 63;
   policy.deterministic = false;
+  policy.threads = 3;
   return policy;
 }
 
@@ -90,6 +91,7 @@ TEST(KernelPolicy, WritesTheFormatOfTheManual) {
   EXPECT_EQ(json["default_precision"], "bf16");
   EXPECT_EQ(json["workspace_limit_bytes"], std::uint64_t{1} << 63);
   EXPECT_EQ(json["deterministic"], false);
+  EXPECT_EQ(json["threads"], 3);
 }
 
 TEST(KernelPolicy, WritesNothingForAnOpItWishesNothingFor) {
@@ -168,6 +170,9 @@ TEST(KernelPolicy, RefusesWrongTypes) {
   expect_refused(R"({"workspace_limit_bytes": 1.5})", "whole number");
   expect_refused(R"({"workspace_limit_bytes": "1"})", "whole number");
   expect_refused(R"({"deterministic": 1})", "true or false");
+  expect_refused(R"({"threads": 0})", "1 or more");
+  expect_refused(R"({"threads": 4294967296})", "1 or more");
+  expect_refused(R"({"threads": "2"})", "whole number");
   expect_refused(R"({"version": 2})", "must be 1");
 }
 
@@ -198,6 +203,7 @@ TEST(KernelPolicy, MergesOnlyWhatTheOtherSets) {
   EXPECT_EQ(merged.workspace_limit_bytes, 0u);
   EXPECT_EQ(merged.auto_strategy, base.auto_strategy);
   EXPECT_EQ(merged.deterministic, false);
+  EXPECT_EQ(merged.threads, 3u);
   EXPECT_EQ(base, full_policy());
 }
 

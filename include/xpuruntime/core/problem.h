@@ -14,6 +14,7 @@ namespace xpuruntime {
 struct Limits {
   std::optional<std::uint64_t> workspace_bytes = {};  // most temporary memory a kernel may ask for
   bool deterministic = false;                         // only kernels that give the same bits every time
+  std::optional<std::uint32_t> threads = {};          // most threads a CPU kernel may use; 1 or more
 
   bool operator==(const Limits&) const = default;
 };

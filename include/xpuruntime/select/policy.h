@@ -33,6 +33,7 @@ struct KernelPolicy {
   std::optional<DataType> default_precision = {};
   std::optional<std::uint64_t> workspace_limit_bytes = {};
   std::optional<bool> deterministic = {};
+  std::optional<std::uint32_t> threads = {};  // of the CPU, for one call; 1 or more
 
   bool operator==(const KernelPolicy&) const = default;
 
@@ -50,7 +51,7 @@ struct KernelPolicy {
   /// hand; a policy is checked when it is put in force.
   void check() const;
 
-  Limits limits() const { return {workspace_limit_bytes, deterministic.value_or(false)}; }
+  Limits limits() const { return {workspace_limit_bytes, deterministic.value_or(false), threads}; }
 
   /// The file format; docs/interfaces.md describes it.
   std::string to_json() const;
