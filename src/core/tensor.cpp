@@ -121,6 +121,7 @@ Tensor::Tensor(void* data, const TensorSpec& spec, Device device, std::size_t by
   spec_.alignment = alignment_of(base + byte_offset);
   meta_ = meta_word(spec_, device);
   hash_ = hash_words(meta_, spec_);
+  span_ = span_bytes(spec_);
 }
 
 Tensor Tensor::view(void* data, DataType dtype, const Dims& shape, Device device) {

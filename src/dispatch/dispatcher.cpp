@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "dispatch/aliasing.h"
 #include "dispatch/dispatcher_impl.h"
 #include "dispatch/problem_of.h"
 #include "dispatch/thread_registry.h"
@@ -119,6 +120,8 @@ void Dispatcher::dispatch(const Call& call) {
   ThreadState& state = thread_state();
   TableEntry* next = state.find_next(call, stamp(state));
   TableEntry& entry = next != nullptr ? *next : entry_for(call);
+  if (outputs_may_overlap(call)) [[unlikely]]
+    check_overlaps(call);
   const Nesting nesting(state.depth);
   const std::size_t logged = log_capacity_.load(std::memory_order_relaxed);
   const Status status = logged != 0 ? launch_logged(entry, call, state, logged) : launch(entry, call);
@@ -152,6 +155,10 @@ void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& faile
   fallback.fill(signature::Words(), first);
   while (!status.ok()) {
     const Decision& decision = fallback.record->decision;
+    // The kernel is well: it found a value in the caller's tensors that cannot be right, before it wrote anything.
+    if (status.code() == ErrorCode::invalid_argument) {
+      fail(status.code(), "dispatch", std::string(to_string(call.op)) + ": " + status.message());
+    }
     const std::string what = decision.kernel + " failed on " + to_string(decision.problem) + ": " + status.message();
     if (status.code() != ErrorCode::out_of_memory) {
       impl_->quarantine(problem, fallback.prepared->plan->kernel, "its launch failed: " + status.message());

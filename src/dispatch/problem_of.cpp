@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dispatch/aliasing.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -42,14 +43,6 @@ void check_writable(const Call& call, const Tensor& tensor) {
     }
     reach += stride * (extent - 1);
   }
-}
-
-bool share_memory(const Tensor& a, const Tensor& b) {
-  if (a.data() == b.data()) return true;
-  if (a.device().type == DeviceType::opencl) return false;  // other handle, other buffer
-  const auto begin_a = reinterpret_cast<std::uintptr_t>(a.data()) + a.byte_offset();
-  const auto begin_b = reinterpret_cast<std::uintptr_t>(b.data()) + b.byte_offset();
-  return begin_a < begin_b + span_bytes(b.spec()) && begin_b < begin_a + span_bytes(a.spec());
 }
 
 }  // namespace

@@ -47,6 +47,21 @@ TEST_F(Recovery, AForcedKernelThatFailsIsAnErrorAndNothingElseRuns) {
   EXPECT_EQ(good->load(), 0);
 }
 
+TEST_F(Recovery, AWrongValueInTheCallersTensorsIsAnErrorAndTheKernelStaysInUse) {
+  auto good = add_kernel("good");
+  bool wrong = true;
+  auto strict = add_kernel("strict", [&] {
+    return wrong ? Status(ErrorCode::invalid_argument, "index 9 at 3 is past the 5 rows; mend the indices") : Status();
+  });
+  EXPECT_HAS(error_text(ErrorCode::invalid_argument, [&] { dispatcher().dispatch(relu.call()); }),
+             "relu: index 9 at 3 is past the 5 rows; mend the indices");
+  EXPECT_EQ(good->load(), 0);
+  EXPECT_TRUE(dispatcher().quarantined().empty());
+  wrong = false;
+  dispatcher().dispatch(relu.call());
+  EXPECT_EQ(strict->load(), 2);
+}
+
 TEST_F(Recovery, NoOtherKernelIsTriedWhenTheOutputOverwritesTheInput) {
   auto good = add_kernel("good");
   add_kernel("bad", broken);

@@ -55,6 +55,9 @@ class Tensor {
   const Dims& strides() const { return spec_.strides; }
   bool contiguous() const { return spec_.contiguous; }
 
+  /// Bytes from the first element to the end of the last one.
+  std::size_t span() const { return span_; }
+
   /// First element, on devices whose memory is addressed by pointers.
   template <class T>
   T* as() const {
@@ -71,6 +74,7 @@ class Tensor {
   std::size_t byte_offset_ = 0;
   std::uint64_t meta_ = 0;
   std::uint64_t hash_ = 0;
+  std::size_t span_ = 0;
   Device device_ = {};
   TensorSpec spec_ = {};
   std::shared_ptr<void> owner_ = nullptr;

@@ -56,6 +56,9 @@
 // Rules of the house
 //   * supports() is data, not an exception, and reads nothing but the problem and the profile.
 //   * prepare() may be slow and may throw Error; run() must be quick to queue, and reports a failed launch as a Status.
+//   * A value in the caller's tensors that cannot be right (an index past the end) is a Status with invalid_argument,
+//     given before anything is written. The call then fails with that text; the kernel is not set aside for it.
+//   * An output that overlaps an input never reaches run(), but for an elementwise op exactly in place.
 //   * run() works on `arguments.stream`, on the tensors' own device, and never waits for the device if it is
 //   asynchronous.
 //   * Nothing prints, aborts or exits.
@@ -71,7 +74,7 @@ namespace xpuruntime {
 
 /// Moves whenever this header or one that it stands on changes in a way that old plugins would not survive: driver.h
 /// and kernel.h, and what they show: core/problem.h, core/tensor.h, core/op.h, device/profile.h and device/stream.h.
-inline constexpr std::uint32_t backend_contract_version = 1;
+inline constexpr std::uint32_t backend_contract_version = 2;
 
 class Backend {
  public:

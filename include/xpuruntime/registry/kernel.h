@@ -40,7 +40,8 @@ class Plan {
  public:
   virtual ~Plan() = default;
 
-  /// Queues the work. Never throws for a failed launch: that is a Status.
+  /// Queues the work. Never throws for a failed launch: that is a Status. One with `invalid_argument` says that the
+  /// caller's values are wrong and nothing was written.
   virtual Status run(const RunArguments& arguments) const = 0;
 
   /// Describes the choice made inside the kernel by attributes that mean the same in another version of its library
