@@ -134,6 +134,10 @@ std::vector<TensorSpec> infer_dropout(std::span<const TensorSpec> inputs, const 
   const Call call(inputs, attributes);
   call.need_floating(0);
   if (attributes.real("p") < 0 || attributes.real("p") > 1) call.refuse("p is no probability; give one from 0 to 1");
+  if (call.size() == 2) {
+    call.need_shape(1, {2}, "seed and offset");
+    if (call[1].dtype != DataType::int64) call.refuse("the seed and the offset are i64; cast them");
+  }
   return {make_spec(call[0].dtype, call.shape(0))};
 }
 

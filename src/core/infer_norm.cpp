@@ -26,7 +26,8 @@ void check_batch_norm_rank(const Call& call) {
 
 }  // namespace
 
-// Inputs in PyTorch's order: x, running_mean, running_var, weight, bias.
+// Inputs in PyTorch's order: x, running_mean, running_var, weight, bias. Training with running statistics also gives
+// their new values.
 std::vector<TensorSpec> infer_batch_norm(std::span<const TensorSpec> inputs, const Attributes& attributes) {
   const Call call(inputs, attributes);
   need_floats_and_eps(call);
@@ -37,7 +38,11 @@ std::vector<TensorSpec> infer_batch_norm(std::span<const TensorSpec> inputs, con
   }
   constexpr std::string_view names[] = {"input", "running_mean", "running_var", "weight", "bias"};
   for (std::size_t i = 1; i < call.size(); ++i) call.need_shape(i, {call.shape(0)[1]}, names[i]);
-  return like_input(call);
+  std::vector<TensorSpec> outputs = like_input(call);
+  if (attributes.boolean("training") && call.size() > 2) {
+    for (const std::size_t i : {1, 2}) outputs.push_back(make_spec(call[i].dtype, call.shape(i)));
+  }
+  return outputs;
 }
 
 std::vector<TensorSpec> infer_layer_norm(std::span<const TensorSpec> inputs, const Attributes& attributes) {

@@ -106,7 +106,7 @@ constexpr OpInfo table[] = {
     {Id::normalize, "normalize", "", Kind::normalization, 1, 1, normalize_attributes, infer_normalize},
     {Id::softmax, "softmax", "", Kind::reduction, 1, 1, softmax_attributes, infer_softmax},
     {Id::log_softmax, "log_softmax", "", Kind::reduction, 1, 1, softmax_attributes, infer_softmax},
-    {Id::dropout, "dropout", "", Kind::elementwise, 1, 1, dropout_attributes, infer_dropout},
+    {Id::dropout, "dropout", "", Kind::elementwise, 1, 2, dropout_attributes, infer_dropout},
     {Id::relu, "relu", "", Kind::activation, 1, 1, no_attributes, infer_relu},
     {Id::gelu, "gelu", "", Kind::activation, 1, 1, gelu_attributes, infer_unary_float},
     {Id::silu, "silu", "swish", Kind::activation, 1, 1, no_attributes, infer_unary_float},

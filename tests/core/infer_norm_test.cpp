@@ -9,6 +9,8 @@ TEST(InferNorm, KeepsTheTypeOfTheDataBesideWiderStatistics) {
   EXPECT_EQ(outputs_of("batch_norm2d(f16[2,3,4,4], f32[3], f32[3], f32[3], f32[3])"), "f16[2,3,4,4]");
   EXPECT_EQ(outputs_of("batch_norm1d(f32[2,3], f32[3], f32[3])"), "f32[2,3]");
   EXPECT_EQ(outputs_of("batch_norm1d(f32[2,3,9]; training=true)"), "f32[2,3,9]");
+  EXPECT_EQ(outputs_of("batch_norm1d(f16[2,3,9], f32[3], f32[3]; training=true)"), "f16[2,3,9], f32[3], f32[3]");
+  EXPECT_EQ(outputs_of("batch_norm1d(f16[2,3,9], f32[3], f32[3])"), "f16[2,3,9]");
   EXPECT_EQ(outputs_of("batch_norm3d(f32[2,3,4,4,4], f32[3], f32[3], f32[3])"), "f32[2,3,4,4,4]");
   EXPECT_EQ(outputs_of("layer_norm(bf16[2,3,4], f32[3,4], f32[3,4]; normalized_rank=2)"), "bf16[2,3,4]");
   EXPECT_EQ(outputs_of("rms_norm(f16[2,8], f32[8])"), "f16[2,8]");

@@ -84,6 +84,7 @@ TEST(Infer, KeepsShapeAndTypeThroughActivations) {
   EXPECT_EQ(outputs_of("gelu(bf16[2]; approximate=tanh)"), "bf16[2]");
   EXPECT_EQ(outputs_of("tanh(f64[])"), "f64[]");
   EXPECT_EQ(outputs_of("dropout(f16[3]; p=1)"), "f16[3]");
+  EXPECT_EQ(outputs_of("dropout(f16[3], i64[2])"), "f16[3]");
   EXPECT_EQ(outputs_of("silu(f32[4,8]{1,4})"), "f32[4,8]");
 }
 
@@ -94,6 +95,8 @@ TEST(Infer, RefusesFunctionsOfTheWrongNumbers) {
   expect_refused("relu(bool[2])", "boolean");
   expect_refused("dropout(f32[2]; p=1.5)", "probability");
   expect_refused("dropout(f32[2]; p=-0.5)", "probability");
+  expect_refused("dropout(f32[2], i64[3])", "seed and offset");
+  expect_refused("dropout(f32[2], i32[2])", "i64");
 }
 
 }  // namespace
