@@ -1,0 +1,98 @@
+#include "backends/cpu/movement/strided.h"
+
+#include <cstring>
+
+#include "backends/cpu/thread_pool.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+// Fewest bytes worth a thread of their own.
+constexpr std::int64_t grain_bytes = 131072;
+
+template <class Body>
+void with_size(std::int64_t size, const Body& body) {
+  if (size == 1) return body(std::uint8_t{});
+  if (size == 2) return body(std::uint16_t{});
+  return size == 4 ? body(std::uint32_t{}) : body(std::uint64_t{});
+}
+
+/// Columns of a panel: whole lines, more where there are few rows, so that a panel is some ten kilobytes.
+std::int64_t panel_columns(std::int64_t rows, std::int64_t size) {
+  constexpr std::int64_t panel_bytes = 32768, most_lines = 16;
+  return std::clamp(panel_bytes / (rows * 64), std::int64_t{4}, most_lines) * panel_line(size);
+}
+
+/// The dim other than 0 along which the input lies in line; 0 if there is none.
+std::size_t dim_in_line(const Nest<2>& nest) {
+  for (std::size_t dim = 1; dim < nest.rank(); ++dim) {
+    if (nest.stride(0, dim) == 1 && nest.extent(dim) > 1) return dim;
+  }
+  return 0;
+}
+
+}  // namespace
+
+StridedCopy::StridedCopy(const TensorSpec& from, const TensorSpec& to)
+    : nest_(to.shape, {&from, &to}, NestOrder::by_last_operand), size_(static_cast<std::int64_t>(size_of(to.dtype))) {
+  if (nest_.stride(1, 0) == 1) across_ = dim_in_line(nest_);
+}
+
+void StridedCopy::run(const void* in, void* out, int threads) const {
+  if (nest_.count() == 0) return;
+  const auto* from = static_cast<const char*>(in);
+  auto* to = static_cast<char*>(out);
+  if (nest_.inner_is(0, 1) && nest_.inner_is(1, 1)) return copy_rows(from, to, threads);
+  across_ != 0 ? copy_tiles(from, to, threads) : copy_elements(from, to, threads);
+}
+
+void StridedCopy::copy_rows(const char* in, char* out, int threads) const {
+  parallel_for(nest_.count(), grain_bytes / size_, threads, [&](std::int64_t begin, std::int64_t end) {
+    nest_.for_blocks(begin, end, [&](const auto& offsets, std::int64_t rows, std::int64_t columns, std::int64_t) {
+      const char* from = in + offsets[0] * size_;
+      char* to = out + offsets[1] * size_;
+      for (; rows > 0; --rows, from += nest_.stride(0, 1) * size_, to += nest_.stride(1, 1) * size_) {
+        std::memcpy(to, from, static_cast<std::size_t>(columns * size_));
+      }
+    });
+  });
+}
+
+void StridedCopy::copy_tiles(const char* in, char* out, int threads) const {
+  const std::int64_t height = nest_.extent(0), width = nest_.extent(across_), step = panel_columns(height, size_);
+  const std::int64_t panels = (width + step - 1) / step, matrices = nest_.count() / (height * width);
+  const std::int64_t panel_bytes = height * step * size_;
+  parallel_for(matrices * panels, grain_bytes / panel_bytes + 1, threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t column = i % panels * step;
+      std::int64_t from = column * nest_.stride(0, across_), to = column * nest_.stride(1, across_);
+      std::int64_t matrix = i / panels;
+      for (std::size_t dim = 1; dim < nest_.rank(); ++dim) {
+        if (dim == across_) continue;
+        from += matrix % nest_.extent(dim) * nest_.stride(0, dim);
+        to += matrix % nest_.extent(dim) * nest_.stride(1, dim);
+        matrix /= nest_.extent(dim);
+      }
+      transpose_panel({height, std::min(step, width - column), nest_.stride(0, 0), nest_.stride(1, across_)}, size_,
+                      in + from * size_, out + to * size_);
+    }
+  });
+}
+
+void StridedCopy::copy_elements(const char* in, char* out, int threads) const {
+  with_size(size_, [&](auto type) {
+    using T = decltype(type);
+    const std::int64_t in_step = nest_.stride(0, 0), out_step = nest_.stride(1, 0);
+    parallel_for(nest_.count(), grain_bytes / size_ / 4, threads, [&](std::int64_t begin, std::int64_t end) {
+      nest_.for_blocks(begin, end, [&](const auto& offsets, std::int64_t rows, std::int64_t columns, std::int64_t) {
+        const T* from = reinterpret_cast<const T*>(in) + offsets[0];
+        T* to = reinterpret_cast<T*>(out) + offsets[1];
+        for (; rows > 0; --rows, from += nest_.stride(0, 1), to += nest_.stride(1, 1)) {
+          for (std::int64_t j = 0; j < columns; ++j) to[j * out_step] = from[j * in_step];
+        }
+      });
+    });
+  });
+}
+
+}  // namespace xpuruntime::cpu
