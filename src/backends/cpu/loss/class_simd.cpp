@@ -1,0 +1,193 @@
+#include <algorithm>
+
+#include "backends/cpu/elements.h"
+#include "backends/cpu/loss/class_loss.h"
+#include "backends/cpu/loss/kernels.h"
+#include "backends/cpu/loss/targets.h"
+#include "backends/cpu/thread_pool.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+constexpr std::int64_t picoseconds = 400;       // about what a score takes
+constexpr std::int64_t nll_picoseconds = 5000;  // a target's score is seldom in the cache
+// The most positions, and about the most scores, whose losses are summed at once.
+constexpr std::int64_t unit_positions = 256;
+constexpr std::int64_t unit_scores = 65536;
+
+/// A unit's part of the sum and of what the mean divides by.
+struct Partial {
+  double loss = 0;
+  double weight = 0;
+};
+
+ClassLossJob job_of(const Problem& problem) {
+  const TensorSpec& scores = problem.inputs[0];
+  ClassLossJob job;
+  job.dtype = scores.dtype;
+  job.lines = lines_along(scores.shape, static_cast<std::int64_t>(class_dim(scores)));
+  if (problem.op == OpId::cross_entropy) job.smoothing = problem.attributes.real("label_smoothing");
+  return job;
+}
+
+std::int64_t positions_of_unit(const Problem& problem, const ClassLossJob& job) {
+  const std::int64_t scores = problem.op == OpId::cross_entropy ? std::max<std::int64_t>(1, job.lines.length) : 1;
+  return std::clamp<std::int64_t>(unit_scores / scores, 1, unit_positions);
+}
+
+std::uint64_t padded(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// cross_entropy and nll_loss in units of positions; the units' sums are added in their order.
+class ClassLossPlan final : public Plan {
+ public:
+  explicit ClassLossPlan(const Problem& problem)
+      : job_(job_of(problem)),
+        logits_(problem.op == OpId::cross_entropy),
+        probabilities_(is_floating(problem.inputs[1].dtype)),
+        ignore_index_(problem.attributes.integer("ignore_index")),
+        none_(problem.attributes.choice("reduction") == "none"),
+        mean_(problem.attributes.choice("reduction") == "mean"),
+        unit_(positions_of_unit(problem, job_)),
+        units_((job_.lines.count() + unit_ - 1) / unit_),
+        threads_(threads_for(problem)),
+        store_(storer_of(problem.outputs[0].dtype)),
+        load_score_(loader_of(problem.inputs[0].dtype)),
+        load_target_(probabilities_ ? nullptr : integer_loader_of(problem.inputs[1].dtype)) {}
+
+  Status run(const RunArguments& arguments) const override {
+    if (!probabilities_) {
+      const Status status = check_targets(*arguments.inputs[1], job_.lines.length, ignore_index_, threads_);
+      if (!status.ok()) return status;
+    }
+    auto* partials = static_cast<Partial*>(arguments.workspace);
+    ClassLossJob job = job_;
+    if (arguments.inputs.size() > 2) job.weight = class_weights(*arguments.inputs[2], arguments.workspace);
+    const std::int64_t cost = logits_ ? picoseconds * std::max<std::int64_t>(8, job.lines.length) : nll_picoseconds;
+    const std::int64_t grain = 10'000'000 / (cost * unit_) + 1;
+    parallel_for(units_, grain, threads_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t u = begin; u < end; ++u) partials[u] = run_unit(job, arguments, u);
+    });
+    if (!none_) finish(arguments, partials);
+    return {};
+  }
+
+ private:
+  /// The weights as f32, behind the partial sums where they are not.
+  const float* class_weights(const Tensor& weights, void* workspace) const {
+    if (weights.dtype() == DataType::float32) return weights.as<const float>();
+    const std::uint64_t offset = padded(static_cast<std::uint64_t>(units_) * sizeof(Partial));
+    auto* widened = reinterpret_cast<float*>(static_cast<std::byte*>(workspace) + offset);
+    const LoadElement load = loader_of(weights.dtype());
+    for (std::int64_t c = 0; c < job_.lines.length; ++c) {
+      widened[c] = static_cast<float>(load(weights.as<const std::byte>(), c));
+    }
+    return widened;
+  }
+
+  Partial run_unit(const ClassLossJob& job, const RunArguments& arguments, std::int64_t unit) const {
+    const std::int64_t begin = unit * unit_, end = std::min(job.lines.count(), begin + unit_);
+    float losses[unit_positions];
+    Partial sum;
+    const void* scores = arguments.inputs[0]->as<const std::byte>();
+    if (probabilities_) {
+      cross_entropy_of_probabilities(job, scores, arguments.inputs[1]->as<const std::byte>(), begin, end, losses);
+      sum.weight = static_cast<double>(end - begin);
+    } else {
+      std::int64_t targets[unit_positions];
+      sum.weight = load_targets(job, *arguments.inputs[1], begin, end, targets);
+      if (logits_) {
+        cross_entropy_of_classes(job, scores, targets, begin, end, losses);
+      } else {
+        pick(job, scores, targets, begin, end, losses);
+      }
+    }
+    for (std::int64_t i = 0; i < end - begin; ++i) {
+      sum.loss += static_cast<double>(losses[i]);
+      if (none_) store_(arguments.outputs[0]->as<std::byte>(), begin + i, static_cast<double>(losses[i]));
+    }
+    return sum;
+  }
+
+  /// Fills in -1 for those that do not count; gives the sum of the weights of the others.
+  double load_targets(const ClassLossJob& job, const Tensor& tensor, std::int64_t begin, std::int64_t end,
+                      std::int64_t* targets) const {
+    double sum = 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t target = load_target_(tensor.as<const std::byte>(), i);
+      targets[i - begin] = target == ignore_index_ ? -1 : target;
+      if (target != ignore_index_) sum += job.weight == nullptr ? 1 : static_cast<double>(job.weight[target]);
+    }
+    return sum;
+  }
+
+  void pick(const ClassLossJob& job, const void* scores, const std::int64_t* targets, std::int64_t begin,
+            std::int64_t end, float* losses) const {
+    const std::int64_t inner = job.lines.inner, plane = inner * job.lines.length;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t target = targets[i - begin];
+      losses[i - begin] = 0;
+      if (target < 0) continue;
+      const double score = load_score_(scores, i / inner * plane + target * inner + i % inner);
+      const double weight = job.weight == nullptr ? 1 : static_cast<double>(job.weight[target]);
+      losses[i - begin] = static_cast<float>(-weight * score);
+    }
+  }
+
+  void finish(const RunArguments& arguments, const Partial* partials) const {
+    Partial total;
+    for (std::int64_t u = 0; u < units_; ++u) {
+      total.loss += partials[u].loss;
+      total.weight += partials[u].weight;
+    }
+    store_(arguments.outputs[0]->as<std::byte>(), 0, mean_ ? total.loss / total.weight : total.loss);
+  }
+
+  ClassLossJob job_;
+  bool logits_;
+  bool probabilities_;
+  std::int64_t ignore_index_;
+  bool none_;
+  bool mean_;
+  std::int64_t unit_;
+  std::int64_t units_;
+  int threads_;
+  StoreElement store_;
+  LoadElement load_score_;
+  LoadInteger load_target_;
+};
+
+Verdict supports_class_loss(const Problem& problem) {
+  if (const Verdict verdict = supports_forward(problem, {}); !verdict.supported) return verdict;
+  for (const TensorSpec& spec : problem.inputs) {
+    if (!spec.contiguous) return Verdict::no("an input is not contiguous");
+  }
+  if (!problem.outputs[0].contiguous) return Verdict::no("the output is not contiguous");
+  const DataType scores = problem.inputs[0].dtype, targets = problem.inputs[1].dtype, out = problem.outputs[0].dtype;
+  if (!is_fast_float(scores)) return refuse_dtype("input 0", scores, "f32, f16 and bf16");
+  if (is_floating(targets) && targets != scores) {
+    return refuse_dtype("input 1", targets, "the scores' " + std::string(to_string(scores)));
+  }
+  if (problem.inputs.size() > 2 && !is_fast_float(problem.inputs[2].dtype)) {
+    return refuse_dtype("input 2", problem.inputs[2].dtype, "f32, f16 and bf16");
+  }
+  return is_floating(out) ? Verdict::yes() : refuse_dtype("output 0", out, "floating types");
+}
+
+}  // namespace
+
+Verdict supports_class_loss_simd(const Problem& problem, const DeviceProfile&) { return supports_class_loss(problem); }
+
+std::uint64_t workspace_class_loss_simd(const Problem& problem, const DeviceProfile&) {
+  const ClassLossJob job = job_of(problem);
+  const std::int64_t unit = positions_of_unit(problem, job);
+  const auto units = static_cast<std::uint64_t>((job.lines.count() + unit - 1) / unit);
+  const bool widens = problem.inputs.size() > 2 && problem.inputs[2].dtype != DataType::float32;
+  const std::uint64_t weights = static_cast<std::uint64_t>(job.lines.length) * sizeof(float);
+  return padded(units * sizeof(Partial)) + (widens ? weights : 0);
+}
+
+std::unique_ptr<const Plan> prepare_class_loss_simd(const Problem& problem, const PrepareContext&) {
+  return std::make_unique<ClassLossPlan>(problem);
+}
+
+}  // namespace xpuruntime::cpu

@@ -1,0 +1,83 @@
+#include <cmath>
+#include <numbers>
+
+#include "backends/cpu/elements.h"
+#include "backends/cpu/loss/kernels.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+/// kl_div and poisson_nll_loss, element by element, in double.
+class PointwiseLossPlan final : public Plan {
+ public:
+  explicit PointwiseLossPlan(const Problem& problem)
+      : problem_(problem), shape_(broadcast_shapes(problem.inputs[0].shape, problem.inputs[1].shape)) {
+    const Attributes& attributes = problem.attributes;
+    reduction_ = attributes.choice("reduction");
+    if (problem.op == OpId::kl_div) {
+      log_target_ = attributes.boolean("log_target");
+    } else {
+      log_input_ = attributes.boolean("log_input");
+      full_ = attributes.boolean("full");
+      eps_ = attributes.real("eps");
+    }
+  }
+
+  Status run(const RunArguments& arguments) const override {
+    const LoadElement load_x = loader_of(problem_.inputs[0].dtype);
+    const LoadElement load_t = loader_of(problem_.inputs[1].dtype);
+    const StoreElement store = storer_of(problem_.outputs[0].dtype);
+    void* out = arguments.outputs[0]->as<std::byte>();
+    Walk<3> walk(shape_);
+    walk.set_operand(0, problem_.inputs[0]);
+    walk.set_operand(1, problem_.inputs[1]);
+    if (reduction_ == "none") walk.set_operand(2, problem_.outputs[0]);
+    double total = 0;
+    for (; walk.more(); walk.next()) {
+      const double loss = term(load_x(arguments.inputs[0]->as<const std::byte>(), walk.offset(0)),
+                               load_t(arguments.inputs[1]->as<const std::byte>(), walk.offset(1)));
+      if (reduction_ == "none") store(out, walk.offset(2), loss);
+      total += loss;
+    }
+    if (reduction_ != "none") store(out, 0, total / loss_divisor(problem_));
+    return {};
+  }
+
+ private:
+  double term(double x, double t) const { return problem_.op == OpId::kl_div ? kl_div(x, t) : poisson(x, t); }
+
+  // 0 log 0 is 0.
+  double kl_div(double x, double t) const {
+    if (log_target_) return std::exp(t) * (t - x);
+    return t == 0 ? 0 - t * x : t * (std::log(t) - x);
+  }
+
+  double poisson(double x, double t) const {
+    const double loss = log_input_ ? std::exp(x) - t * x : x - t * std::log(x + eps_);
+    // Stirling's formula for log(t!), of use from 1 on.
+    return full_ && t > 1 ? loss + t * std::log(t) - t + 0.5 * std::log(2 * std::numbers::pi * t) : loss;
+  }
+
+  Problem problem_;
+  Dims shape_;
+  std::string_view reduction_;
+  bool log_target_ = false;
+  bool log_input_ = true;
+  bool full_ = false;
+  double eps_ = 0;
+};
+
+}  // namespace
+
+double loss_divisor(const Problem& problem) {
+  const Dims shape = broadcast_shapes(problem.inputs[0].shape, problem.inputs[1].shape);
+  const std::string_view reduction = problem.attributes.choice("reduction");
+  if (reduction == "mean") return static_cast<double>(checked_count(shape, 1));
+  return reduction == "batchmean" ? static_cast<double>(shape[0]) : 1;
+}
+
+std::unique_ptr<const Plan> prepare_pointwise_loss_reference(const Problem& problem, const PrepareContext&) {
+  return std::make_unique<PointwiseLossPlan>(problem);
+}
+
+}  // namespace xpuruntime::cpu

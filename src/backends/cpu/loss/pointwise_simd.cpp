@@ -1,0 +1,95 @@
+#include <algorithm>
+
+#include "backends/cpu/elements.h"
+#include "backends/cpu/loss/kernels.h"
+#include "backends/cpu/loss/pointwise.h"
+#include "backends/cpu/thread_pool.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+// Elements whose losses are summed at once: the units' sums are added in their order.
+constexpr std::int64_t unit_elements = 8192;
+// What a thread must get to be worth waking.
+constexpr std::int64_t units_per_thread = 2;
+
+std::int64_t units_of(const Problem& problem) {
+  return (element_count(problem.inputs[0]) + unit_elements - 1) / unit_elements;
+}
+
+PointwiseJob job_of(const Problem& problem) {
+  const Attributes& attributes = problem.attributes;
+  PointwiseJob job;
+  job.dtype = problem.inputs[0].dtype;
+  if (problem.op == OpId::kl_div) {
+    job.kind = attributes.boolean("log_target") ? PointwiseLoss::kl_div_log_target : PointwiseLoss::kl_div;
+    return job;
+  }
+  job.kind = attributes.boolean("log_input") ? PointwiseLoss::poisson_log_input : PointwiseLoss::poisson;
+  job.full = attributes.boolean("full");
+  job.eps = static_cast<float>(attributes.real("eps"));
+  return job;
+}
+
+class PointwiseLossPlan final : public Plan {
+ public:
+  explicit PointwiseLossPlan(const Problem& problem)
+      : job_(job_of(problem)),
+        count_(element_count(problem.inputs[0])),
+        units_(units_of(problem)),
+        none_(problem.attributes.choice("reduction") == "none"),
+        divisor_(loss_divisor(problem)),
+        threads_(threads_for(problem)),
+        store_(storer_of(problem.outputs[0].dtype)) {}
+
+  Status run(const RunArguments& arguments) const override {
+    const void* x = arguments.inputs[0]->as<const std::byte>();
+    const void* target = arguments.inputs[1]->as<const std::byte>();
+    void* out = arguments.outputs[0]->as<std::byte>();
+    auto* sums = static_cast<float*>(arguments.workspace);
+    parallel_for(units_, units_per_thread, threads_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t u = begin; u < end; ++u) {
+        const std::int64_t offset = u * unit_elements, n = std::min(unit_elements, count_ - offset);
+        const float sum = pointwise_losses(job_, x, target, offset, n, none_ ? out : nullptr);
+        if (!none_) sums[u] = sum;
+      }
+    });
+    if (none_) return {};
+    double total = 0;
+    for (std::int64_t u = 0; u < units_; ++u) total += static_cast<double>(sums[u]);
+    store_(out, 0, total / divisor_);
+    return {};
+  }
+
+ private:
+  PointwiseJob job_;
+  std::int64_t count_;
+  std::int64_t units_;
+  bool none_;
+  double divisor_;
+  int threads_;
+  StoreElement store_;
+};
+
+}  // namespace
+
+Verdict supports_pointwise_loss_simd(const Problem& problem, const DeviceProfile&) {
+  if (const Verdict verdict = supports_dense_floats(problem); !verdict.supported) return verdict;
+  if (problem.inputs[0].shape != problem.inputs[1].shape) return Verdict::no("the inputs are broadcast");
+  const DataType in = problem.inputs[0].dtype, target = problem.inputs[1].dtype, out = problem.outputs[0].dtype;
+  const std::string takes = "the first input's " + std::string(to_string(in));
+  if (target != in) return refuse_dtype("input 1", target, takes);
+  const bool none = problem.attributes.choice("reduction") == "none";
+  return none && out != in ? refuse_dtype("output 0", out, takes) : Verdict::yes();
+}
+
+std::uint64_t workspace_pointwise_loss_simd(const Problem& problem, const DeviceProfile&) {
+  if (problem.attributes.choice("reduction") == "none") return 0;
+  return static_cast<std::uint64_t>(units_of(problem)) * sizeof(float);
+}
+
+std::unique_ptr<const Plan> prepare_pointwise_loss_simd(const Problem& problem, const PrepareContext&) {
+  return std::make_unique<PointwiseLossPlan>(problem);
+}
+
+}  // namespace xpuruntime::cpu
