@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/supports.h"
+
+// The functions behind the CPU table's rows of this family. Each serves conv2d and conv3d alike, but for winograd.
+
+namespace xpuruntime::cpu {
+
+std::unique_ptr<const Plan> prepare_conv_reference(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_conv_direct(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_conv_direct(const Problem& problem, const PrepareContext& context);
+std::uint64_t workspace_conv_direct(const Problem& problem, const DeviceProfile& profile);
+
+Verdict supports_conv_im2col(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_conv_im2col(const Problem& problem, const PrepareContext& context);
+std::uint64_t workspace_conv_im2col(const Problem& problem, const DeviceProfile& profile);
+
+Verdict supports_conv_winograd(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_conv_winograd(const Problem& problem, const PrepareContext& context);
+std::uint64_t workspace_conv_winograd(const Problem& problem, const DeviceProfile& profile);
+
+Verdict supports_conv_depthwise(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_conv_depthwise(const Problem& problem, const PrepareContext& context);
+std::uint64_t workspace_conv_depthwise(const Problem& problem, const DeviceProfile& profile);
+
+}  // namespace xpuruntime::cpu

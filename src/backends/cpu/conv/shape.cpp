@@ -1,0 +1,46 @@
+#include "backends/cpu/conv/shape.h"
+
+#include "backends/cpu/thread_pool.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+// Right-aligned: of two values the first is the height.
+void spread(const std::vector<std::int64_t>& values, Extents& to) {
+  for (std::size_t i = 0; i < values.size(); ++i) to[i + 3 - values.size()] = values[i];
+}
+
+void spread(const Dims& shape, Extents& to) {
+  for (std::size_t i = 2; i < shape.size(); ++i) to[i + 3 - shape.size()] = shape[i];
+}
+
+}  // namespace
+
+bool ConvShape::pointwise() const { return taps() == 1 && volume(stride) == 1 && padding == Extents{0, 0, 0}; }
+
+ConvShape conv_shape(const Problem& problem) {
+  ConvShape shape;
+  const Dims& weight = problem.inputs[1].shape;
+  shape.batch = problem.inputs[0].shape[0];
+  shape.groups = problem.attributes.integer("groups");
+  shape.in_channels = weight[1];
+  shape.out_channels = weight[0] / shape.groups;
+  spread(problem.inputs[0].shape, shape.in);
+  spread(weight, shape.kernel);
+  spread(problem.outputs[0].shape, shape.out);
+  spread(problem.attributes.list("stride"), shape.stride);
+  spread(problem.attributes.list("padding"), shape.padding);
+  spread(problem.attributes.list("dilation"), shape.dilation);
+  return shape;
+}
+
+int conv_threads(const Problem& problem, const ConvShape& shape) {
+  constexpr double few_products = 1e6;
+  const double outputs =
+      static_cast<double>(shape.batch * shape.groups * shape.out_channels) * static_cast<double>(volume(shape.out));
+  return outputs * static_cast<double>(shape.depth() + 4) < few_products ? 1 : threads_for(problem);
+}
+
+Verdict supports_fast_conv(const Problem& problem) { return supports_dense_floats(problem); }
+
+}  // namespace xpuruntime::cpu

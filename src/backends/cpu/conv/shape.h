@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "backends/cpu/supports.h"
+
+namespace xpuruntime::cpu {
+
+/// Depth, height, width. What has two spatial dims has a depth of 1.
+using Extents = std::array<std::int64_t, 3>;
+
+inline std::int64_t volume(const Extents& extents) { return extents[0] * extents[1] * extents[2]; }
+
+/// A convolution read once from its problem; conv2d is a conv3d of depth 1. Channels are those of one group.
+struct ConvShape {
+  std::int64_t batch = 0;
+  std::int64_t groups = 1;
+  std::int64_t in_channels = 0;
+  std::int64_t out_channels = 0;
+  Extents in = {1, 1, 1};
+  Extents kernel = {1, 1, 1};
+  Extents out = {1, 1, 1};
+  Extents stride = {1, 1, 1};
+  Extents padding = {0, 0, 0};
+  Extents dilation = {1, 1, 1};
+
+  std::int64_t taps() const { return volume(kernel); }
+  /// How many products an output element sums.
+  std::int64_t depth() const { return in_channels * taps(); }
+  bool empty() const { return batch * groups * out_channels * volume(out) == 0; }
+  /// 1x1 with stride 1 and no padding: a plain matrix product.
+  bool pointwise() const;
+};
+
+ConvShape conv_shape(const Problem& problem);
+
+/// The threads that pay for this much work: one below some tens of microseconds.
+int conv_threads(const Problem& problem, const ConvShape& shape);
+
+/// What the fast kernels ask in common: contiguous f32, f16 or bf16.
+Verdict supports_fast_conv(const Problem& problem);
+
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+
+}  // namespace xpuruntime::cpu
