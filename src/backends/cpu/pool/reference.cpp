@@ -1,0 +1,110 @@
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/elements.h"
+#include "backends/cpu/pool/kernels.h"
+#include "backends/cpu/pool/shape.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+using Extents = PoolShape::Extents;
+
+// NaN passes on: once it is the maximum, nothing is greater.
+bool replaces(double value, double most) { return value > most || std::isnan(value); }
+bool replaces(std::int64_t value, std::int64_t most) { return value > most; }
+
+template <class Body>
+void for_each_position(const Extents& extents, const Body& body) {
+  Extents at;
+  for (at[0] = 0; at[0] < extents[0]; ++at[0]) {
+    for (at[1] = 0; at[1] < extents[1]; ++at[1]) {
+      for (at[2] = 0; at[2] < extents[2]; ++at[2]) body(at);
+    }
+  }
+}
+
+/// Strides of a tensor [batch, channels, (depth,) height, width].
+struct Layout {
+  std::int64_t image = 0, channel = 0;
+  Extents spatial = {0, 0, 0};
+
+  explicit Layout(const TensorSpec& spec) : image(spec.strides[0]), channel(spec.strides[1]) {
+    const std::size_t rank = spec.shape.size();
+    for (std::size_t i = 2; i < rank; ++i) spatial[i + 3 - rank] = spec.strides[i];
+  }
+  std::int64_t offset(std::int64_t n, std::int64_t c, const Extents& at) const {
+    return n * image + c * channel + at[0] * spatial[0] + at[1] * spatial[1] + at[2] * spatial[2];
+  }
+};
+
+/// Any dtype and layout. Floats in double, integers in 64 bits.
+template <class Value, class Load, class Store>
+class ReferencePlan final : public Plan {
+ public:
+  ReferencePlan(const Problem& problem, Load load, Store store)
+      : shape_(pool_shape(problem)), in_(problem.inputs[0]), out_(problem.outputs[0]), load_(load), store_(store) {
+    for (std::size_t i = 0; i < 3 && shape_.average; ++i) counts_[i] = shape_.counts(i);
+  }
+
+  Status run(const RunArguments& arguments) const override {
+    const void* in = arguments.inputs[0]->template as<const std::byte>();
+    void* out = arguments.outputs[0]->template as<std::byte>();
+    for (std::int64_t n = 0; n < shape_.batch; ++n) {
+      for (std::int64_t c = 0; c < shape_.channels; ++c) {
+        for_each_position(shape_.out, [&](const Extents& at) {
+          store_(out, out_.offset(n, c, at), shape_.average ? average(in, n, c, at) : maximum(in, n, c, at));
+        });
+      }
+    }
+    return {};
+  }
+
+ private:
+  /// Calls body with the values under the window that lie in the input.
+  template <class Body>
+  void for_window(const void* in, std::int64_t n, std::int64_t c, const Extents& at, const Body& body) const {
+    for_each_position(shape_.kernel, [&](const Extents& tap) {
+      Extents from;
+      for (std::size_t i = 0; i < 3; ++i) {
+        from[i] = at[i] * shape_.stride[i] + tap[i] * shape_.dilation[i] - shape_.padding[i];
+        if (from[i] < 0 || from[i] >= shape_.in[i]) return;
+      }
+      body(load_(in, in_.offset(n, c, from)));
+    });
+  }
+
+  Value maximum(const void* in, std::int64_t n, std::int64_t c, const Extents& at) const {
+    using Limits = std::numeric_limits<Value>;
+    Value most = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    for_window(in, n, c, at, [&](Value value) {
+      if (replaces(value, most)) most = value;
+    });
+    return most;
+  }
+
+  Value average(const void* in, std::int64_t n, std::int64_t c, const Extents& at) const {
+    Value sum = 0;
+    for_window(in, n, c, at, [&](Value value) { sum += value; });
+    return sum / static_cast<Value>(counts_[0][at[0]] * counts_[1][at[1]] * counts_[2][at[2]]);
+  }
+
+  PoolShape shape_;
+  Layout in_, out_;
+  Load load_;
+  Store store_;
+  std::vector<std::int64_t> counts_[3];
+};
+
+}  // namespace
+
+std::unique_ptr<const Plan> prepare_pool_reference(const Problem& problem, const PrepareContext&) {
+  const DataType in = problem.inputs[0].dtype, out = problem.outputs[0].dtype;
+  if (is_floating(in) || is_floating(out)) {
+    return std::make_unique<ReferencePlan<double, LoadElement, StoreElement>>(problem, loader_of(in), storer_of(out));
+  }
+  return std::make_unique<ReferencePlan<std::int64_t, LoadInteger, StoreInteger>>(problem, integer_loader_of(in),
+                                                                                  integer_storer_of(out));
+}
+
+}  // namespace xpuruntime::cpu

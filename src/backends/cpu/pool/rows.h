@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/pool/shape.h"
+
+namespace xpuruntime::cpu {
+
+/// Some consecutive rows of a pool's output, counted over all planes. First the rows under the windows become one
+/// row, then the values along it: both maxima and sums may be taken one dim after the other.
+struct PoolRows {
+  const PoolShape* shape = nullptr;
+  const void* in = nullptr;  // the whole tensors
+  void* out = nullptr;
+  std::int64_t begin = 0, end = 0;
+  const std::int64_t* z_counts = nullptr;  // divisors of averages
+  const std::int64_t* y_counts = nullptr;
+  const float* x_counts = nullptr;  // and vector_slack more
+  float* scratch = nullptr;         // pool_scratch_floats
+};
+
+/// Room for one row with its padding, and for what whole vectors read and write past it.
+std::int64_t pool_scratch_floats(const PoolShape& shape);
+
+void run_pool_rows(const PoolRows& rows, DataType in, DataType out);
+
+}  // namespace xpuruntime::cpu

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "xpuruntime/core/problem.h"
+
+namespace xpuruntime::cpu {
+
+/// A pool read once from its problem; what has two spatial dims has a depth of 1. A plane is a channel of an image.
+struct PoolShape {
+  using Extents = std::array<std::int64_t, 3>;  // depth, height, width
+
+  bool average = false;
+  bool count_padding = true;
+  std::int64_t batch = 0, channels = 0;
+  Extents in = {1, 1, 1};
+  Extents out = {1, 1, 1};
+  Extents kernel = {1, 1, 1};
+  Extents stride = {1, 1, 1};
+  Extents padding = {0, 0, 0};
+  Extents dilation = {1, 1, 1};
+
+  std::int64_t planes() const { return batch * channels; }
+  /// How many taps along one dim an average divides by, for each output: those inside the input or, if these count,
+  /// in its padding. A last window that ceil_mode adds may reach past the padding; what lies there never counts.
+  std::vector<std::int64_t> counts(std::size_t axis) const;
+};
+
+PoolShape pool_shape(const Problem& problem);
+
+}  // namespace xpuruntime::cpu
