@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/supports.h"
+
+// The functions behind the CPU table's rows of this family.
+
+namespace xpuruntime::cpu {
+
+std::unique_ptr<const Plan> prepare_attention_reference(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_attention_composed(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_attention_composed(const Problem& problem, const PrepareContext& context);
+std::uint64_t workspace_attention_composed(const Problem& problem, const DeviceProfile& profile);
+
+Verdict supports_attention_tiled(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_attention_tiled(const Problem& problem, const PrepareContext& context);
+std::uint64_t workspace_attention_tiled(const Problem& problem, const DeviceProfile& profile);
+
+Verdict supports_attention_tiled_amx(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_attention_tiled_amx(const Problem& problem, const PrepareContext& context);
+std::uint64_t workspace_attention_tiled_amx(const Problem& problem, const DeviceProfile& profile);
+
+Verdict supports_attention_single_query(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_attention_single_query(const Problem& problem, const PrepareContext& context);
+std::uint64_t workspace_attention_single_query(const Problem& problem, const DeviceProfile& profile);
+
+}  // namespace xpuruntime::cpu

@@ -1,0 +1,113 @@
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "backends/cpu/attention/kernels.h"
+#include "backends/cpu/attention/shape.h"
+#include "backends/cpu/elements.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+constexpr double nothing = -std::numeric_limits<double>::infinity();
+
+/// One query after the other. The scores are computed three times over rather than kept: it needs no memory.
+class ReferencePlan final : public Plan {
+ public:
+  explicit ReferencePlan(const Problem& problem) : shape_(attention_shape(problem)) {}
+
+  Status run(const RunArguments& arguments) const override {
+    for (std::int64_t b = 0; b < shape_.batch; ++b) {
+      for (std::int64_t h = 0; h < shape_.heads; ++h) {
+        for (std::int64_t i = 0; i < shape_.queries; ++i) Row(shape_, arguments, b, h, i).compute();
+      }
+    }
+    return {};
+  }
+
+ private:
+  struct Row {
+    Row(const AttentionShape& attention, const RunArguments& arguments, std::int64_t b, std::int64_t h, std::int64_t i)
+        : shape(attention),
+          q(element_at(arguments.inputs[0]->as<const std::byte>(), shape.q_dtype, shape.q.at(b, h, i))),
+          k(element_at(arguments.inputs[1]->as<const std::byte>(), shape.k_dtype, shape.k.at(b, h / shape.group, 0))),
+          v(element_at(arguments.inputs[2]->as<const std::byte>(), shape.v_dtype, shape.v.at(b, h / shape.group, 0))),
+          mask(shape.has_mask ? arguments.inputs[3]->as<const std::byte>() : nullptr),
+          mask_at(shape.mask.at(b, h, i)),
+          out(arguments.outputs[0]->as<std::byte>()),
+          out_at(shape.out.at(b, h, i)),
+          keys(shape.keys_of(i)) {}
+
+    /// `nothing` for a key that takes no part.
+    double score(std::int64_t j) const {
+      double added = 0;
+      if (mask != nullptr) {
+        added = loader_of(shape.mask_dtype)(mask, mask_at + j * shape.mask.column);
+        if (shape.mask_dtype == DataType::boolean) added = added != 0 ? 0 : nothing;
+        if (added == nothing) return nothing;
+      }
+      const LoadElement load_q = loader_of(shape.q_dtype), load_k = loader_of(shape.k_dtype);
+      double sum = 0;
+      for (std::int64_t p = 0; p < shape.depth; ++p) {
+        sum += load_q(q, p * shape.q.column) * load_k(k, j * shape.k.row + p * shape.k.column);
+      }
+      return sum * shape.exact_scale + added;
+    }
+
+    void compute() const {
+      double highest = nothing;
+      for (std::int64_t j = 0; j < keys; ++j) highest = larger(highest, score(j));
+      double sum = 0;
+      for (std::int64_t j = 0; j < keys; ++j) sum += weight(j, highest);
+      const StoreElement store = storer_of(shape.out_dtype);
+      // Columns in batches, so that the scores are not computed once more for each.
+      constexpr std::int64_t batch = 256;
+      for (std::int64_t first = 0; first < shape.width; first += batch) {
+        const std::int64_t count = std::min(batch, shape.width - first);
+        double sums[batch] = {};
+        add_values(highest, first, count, sums);
+        for (std::int64_t c = 0; c < count; ++c) {
+          store(out, out_at + (first + c) * shape.out.column, sum == 0 ? 0 : sums[c] / sum);
+        }
+      }
+    }
+
+    void add_values(double highest, std::int64_t first, std::int64_t count, double* sums) const {
+      const LoadElement load = loader_of(shape.v_dtype);
+      for (std::int64_t j = 0; j < keys; ++j) {
+        const double factor = weight(j, highest);
+        if (factor == 0) continue;
+        for (std::int64_t c = 0; c < count; ++c) {
+          sums[c] += factor * load(v, j * shape.v.row + (first + c) * shape.v.column);
+        }
+      }
+    }
+
+    double weight(std::int64_t j, double highest) const {
+      const double value = score(j);
+      return value == nothing ? 0 : std::exp(value - highest);
+    }
+    // NaN wins, so that it reaches the output.
+    static double larger(double a, double b) { return a > b || std::isnan(a) ? a : b; }
+
+    const AttentionShape& shape;
+    const void* q;
+    const void* k;
+    const void* v;
+    const void* mask;
+    std::int64_t mask_at;
+    void* out;
+    std::int64_t out_at;
+    std::int64_t keys;
+  };
+
+  AttentionShape shape_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Plan> prepare_attention_reference(const Problem& problem, const PrepareContext&) {
+  return std::make_unique<ReferencePlan>(problem);
+}
+
+}  // namespace xpuruntime::cpu

@@ -1,0 +1,231 @@
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "backends/cpu/attention/kernels.h"
+#include "backends/cpu/attention/shape.h"
+#include "backends/cpu/attention/softmax.h"
+#include "backends/cpu/attention/stream.h"
+#include "backends/cpu/thread_pool.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+constexpr std::int64_t most_queries = 4;
+// Keys in a task. Fixed: the parts of a row are added chunk by chunk whatever the number of threads.
+constexpr std::int64_t chunk_keys = 256;
+
+/// The rows of a key head are all queries of all query heads that share it. Each chunk of keys leaves, for each row,
+/// its highest score, its sum of weights and its sum of values.
+struct Layout {
+  std::int64_t keys = 0;  // that any query sees
+  std::int64_t chunks = 0;
+  std::int64_t padded_chunks = 0;
+  std::int64_t rows = 0;  // of a key head
+  std::size_t queries = 0;
+  std::size_t highest = 0;
+  std::size_t weights = 0;
+  std::size_t sums = 0;
+  std::size_t bytes = 0;
+};
+
+Layout layout_of(const AttentionShape& shape) {
+  WorkspaceParts parts;
+  Layout layout;
+  layout.keys = shape.keys_of(shape.queries - 1);
+  layout.chunks = (layout.keys + chunk_keys - 1) / chunk_keys;
+  layout.padded_chunks = (layout.chunks + softmax_align - 1) / softmax_align * softmax_align;
+  layout.rows = shape.group * shape.queries;
+  const std::int64_t rows = shape.batch * shape.key_heads * layout.rows;
+  layout.queries = parts.add(rows * shape.depth * 4);
+  layout.highest = parts.add(rows * layout.padded_chunks * 4);
+  layout.weights = parts.add(rows * layout.chunks * 4);
+  layout.sums = parts.add(rows * layout.chunks * shape.width * 4);
+  layout.bytes = parts.size();
+  return layout;
+}
+
+/// One run: where the inputs, the output and the parts of the workspace are.
+class Pass {
+ public:
+  Pass(const AttentionShape& shape, const Layout& layout, const RunArguments& arguments)
+      : shape_(shape),
+        layout_(layout),
+        arguments_(arguments),
+        queries_(part(layout.queries)),
+        highest_(part(layout.highest)),
+        weights_(part(layout.weights)),
+        sums_(part(layout.sums)) {}
+
+  /// The queries as f32, the rows of a key head one after the other.
+  void gather_queries() const {
+    for (std::int64_t row = 0; row < shape_.batch * shape_.key_heads * layout_.rows; ++row) {
+      const Place place = place_of(row);
+      widen_row(input(0, shape_.q_dtype, shape_.q.at(place.b, place.h, place.i)), shape_.q_dtype, shape_.depth,
+                queries_ + row * shape_.depth);
+    }
+  }
+
+  /// `index` counts the chunks of all key heads.
+  void chunk(std::int64_t index) const {
+    const std::int64_t head = index / layout_.chunks, chunk = index % layout_.chunks;
+    for (std::int64_t row = 0; row < layout_.rows; row += stream_rows) {
+      rows_of_chunk(head, chunk, head * layout_.rows + row, std::min(stream_rows, layout_.rows - row));
+    }
+  }
+
+  void combine(std::int64_t row) const {
+    float* const sums = sums_ + row * layout_.chunks * shape_.width;
+    float weight = weights_[row * layout_.chunks];
+    if (layout_.chunks > 1) weight = combine_chunks(row, sums);
+    const Place place = place_of(row);
+    std::byte* const out = arguments_.outputs[0]->as<std::byte>();
+    store_row(sums, weight, shape_.width,
+              out + shape_.out.at(place.b, place.h, place.i) * static_cast<std::int64_t>(size_of(shape_.out_dtype)),
+              shape_.out_dtype);
+  }
+
+ private:
+  struct Place {
+    std::int64_t b, h, i;
+  };
+
+  Place place_of(std::int64_t row) const {
+    const std::int64_t head = row / layout_.rows, within = row % layout_.rows;
+    return {head / shape_.key_heads, head % shape_.key_heads * shape_.group + within / shape_.queries,
+            within % shape_.queries};
+  }
+
+  float* part(std::size_t offset) const {
+    return reinterpret_cast<float*>(static_cast<std::byte*>(arguments_.workspace) + offset);
+  }
+
+  const void* input(std::size_t which, DataType dtype, std::int64_t offset) const {
+    return element_at(arguments_.inputs[which]->as<const std::byte>(), dtype, offset);
+  }
+
+  void rows_of_chunk(std::int64_t head, std::int64_t chunk, std::int64_t row, std::int64_t rows) const {
+    const std::int64_t b = head / shape_.key_heads, key_head = head % shape_.key_heads, key = chunk * chunk_keys;
+    const std::int64_t count = std::min(chunk_keys, layout_.keys - key);
+    const StreamedRows keys = {input(1, shape_.k_dtype, shape_.k.at(b, key_head, key)), shape_.k_dtype, shape_.k.row,
+                               count, shape_.depth};
+    const StreamedRows values = {input(2, shape_.v_dtype, shape_.v.at(b, key_head, key)), shape_.v_dtype, shape_.v.row,
+                                 count, shape_.width};
+    alignas(64) float scores[stream_rows * chunk_keys];
+    stream_dots(queries_ + row * shape_.depth, rows, keys, scores, chunk_keys);
+    float highest[stream_rows], weights[stream_rows], rescale[stream_rows];
+    for (std::int64_t r = 0; r < rows; ++r) mask(place_of(row + r), key, count, scores + r * chunk_keys);
+    softmax(scores, rows, count, highest, weights, rescale);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      highest_[(row + r) * layout_.padded_chunks + chunk] = highest[r];
+      weights_[(row + r) * layout_.chunks + chunk] = weights[r];
+    }
+    stream_sums(scores, chunk_keys, rows, values, sums_ + (row * layout_.chunks + chunk) * shape_.width,
+                layout_.chunks * shape_.width);
+  }
+
+  void mask(const Place& place, std::int64_t key, std::int64_t count, float* scores) const {
+    if (shape_.has_mask) {
+      const std::int64_t at = shape_.mask.at(place.b, place.h, place.i) + key * shape_.mask.column;
+      mask_scores(scores, count, shape_.scale,
+                  {input(3, shape_.mask_dtype, at), shape_.mask_dtype, shape_.mask.column});
+    }
+    const std::int64_t visible = std::clamp<std::int64_t>(shape_.keys_of(place.i) - key, 0, count);
+    hide_scores(scores, visible, (count + softmax_align - 1) / softmax_align * softmax_align);
+  }
+
+  void softmax(float* scores, std::int64_t rows, std::int64_t count, float* highest, float* weights,
+               float* rescale) const {
+    constexpr float log2_e = 1.44269504f;
+    std::fill_n(highest, rows, -std::numeric_limits<float>::infinity());
+    std::fill_n(weights, rows, 0.0f);
+    softmax_step({.scores = scores,
+                  .row = chunk_keys,
+                  .rows = rows,
+                  .columns = (count + softmax_align - 1) / softmax_align * softmax_align,
+                  .factor = shape_.has_mask ? log2_e : shape_.scale * log2_e,
+                  .highest = highest,
+                  .sums = weights,
+                  .rescale = rescale});
+  }
+
+  /// The chunks' highest scores are themselves scores: their softmax weights are what each chunk counts for. The sums
+  /// end up in the place of the first chunk's.
+  float combine_chunks(std::int64_t row, float* sums) const {
+    float* const factors = highest_ + row * layout_.padded_chunks;
+    hide_scores(factors, layout_.chunks, layout_.padded_chunks);
+    float highest = -std::numeric_limits<float>::infinity(), unused = 0, rescale = 0;
+    softmax_step({.scores = factors,
+                  .row = layout_.padded_chunks,
+                  .rows = 1,
+                  .columns = layout_.padded_chunks,
+                  .factor = 1,
+                  .highest = &highest,
+                  .sums = &unused,
+                  .rescale = &rescale});
+    float weight = 0;
+    for (std::int64_t c = 0; c < layout_.chunks; ++c) weight += factors[c] * weights_[row * layout_.chunks + c];
+    // A strip of columns is read whole before it is written, so the result may overwrite the first chunk's sums.
+    stream_sums(factors, 0, 1, {sums, DataType::float32, shape_.width, layout_.chunks, shape_.width}, sums, 0);
+    return weight;
+  }
+
+  const AttentionShape& shape_;
+  const Layout& layout_;
+  const RunArguments& arguments_;
+  float* queries_;
+  float* highest_;
+  float* weights_;
+  float* sums_;
+};
+
+class SingleQueryPlan final : public Plan {
+ public:
+  explicit SingleQueryPlan(const Problem& problem)
+      : shape_(attention_shape(problem)), threads_(attention_threads(problem, shape_)) {
+    if (!shape_.empty()) layout_ = layout_of(shape_);
+  }
+
+  Status run(const RunArguments& arguments) const override {
+    if (shape_.empty()) return {};
+    const Pass pass(shape_, layout_, arguments);
+    const std::int64_t heads = shape_.batch * shape_.key_heads;
+    pass.gather_queries();
+    parallel_tasks(heads * layout_.chunks, threads_, [&](std::int64_t i) { pass.chunk(i); });
+    // What is left is small; threads are worth it for many chunks only.
+    const std::int64_t rows = heads * layout_.rows, elements = layout_.chunks * shape_.width;
+    parallel_for(rows, std::max<std::int64_t>(1, (1 << 18) / elements), threads_,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t row = begin; row < end; ++row) pass.combine(row);
+                 });
+    return {};
+  }
+
+ private:
+  AttentionShape shape_;
+  int threads_;
+  Layout layout_ = {};
+};
+
+}  // namespace
+
+Verdict supports_attention_single_query(const Problem& problem, const DeviceProfile&) {
+  if (const Verdict verdict = supports_attention_floats(problem); !verdict.supported) return verdict;
+  const std::int64_t queries = problem.inputs[0].shape[2];
+  if (queries > most_queries) {
+    return Verdict::no(std::to_string(queries) + " queries, and this kernel takes up to " +
+                       std::to_string(most_queries));
+  }
+  return Verdict::yes();
+}
+
+std::unique_ptr<const Plan> prepare_attention_single_query(const Problem& problem, const PrepareContext&) {
+  return std::make_unique<SingleQueryPlan>(problem);
+}
+
+std::uint64_t workspace_attention_single_query(const Problem& problem, const DeviceProfile&) {
+  const AttentionShape shape = attention_shape(problem);
+  return shape.empty() ? 0 : layout_of(shape).bytes;
+}
+
+}  // namespace xpuruntime::cpu
