@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <string>
+
+#include "backends/cpu/matmul/split.h"
+#include "backends/cpu/onednn/conv_programs.h"
+#include "backends/cpu/onednn/kernels.h"
+#include "backends/cpu/onednn/types.h"
+#include "backends/cpu/thread_pool.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+Verdict supports_types(const Problem& problem) {
+  const DataType in = problem.inputs[0].dtype, out = problem.outputs[0].dtype;
+  if (in != DataType::float32 && in != DataType::bfloat16) return refuse_dtype("input 0", in, "f32 and bf16");
+  if (problem.inputs[1].dtype != in) return Verdict::no("input and weight differ in dtype");
+  if (out != in && out != DataType::float32) return refuse_dtype("the output", out, "what the input has, or f32");
+  const bool has_bias = problem.inputs.size() > 2;
+  if (has_bias && problem.inputs[2].dtype != in && problem.inputs[2].dtype != DataType::float32) {
+    return refuse_dtype("the bias", problem.inputs[2].dtype, "what the input has, or f32");
+  }
+  return Verdict::yes();
+}
+
+Verdict supports_shape(const Problem& problem) {
+  const ConvShape shape = conv_shape(problem);
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (shape.padding[i] > shape.dilation[i] * (shape.kernel[i] - 1)) {
+      return Verdict::no("a padding of " + std::to_string(shape.padding[i]) +
+                         " leaves whole windows without input, which oneDNN does not take");
+    }
+  }
+  for (const TensorSpec* spec : {&problem.inputs[0], &problem.inputs[1], &problem.inputs.back(), &problem.outputs[0]}) {
+    if (!spec->contiguous) return Verdict::no("a tensor is not contiguous");
+  }
+  return Verdict::yes();
+}
+
+// Converting the weight costs as much as this many pixels gain by it.
+bool hardly_reuses_weight(const ConvCall& call) {
+  const std::int64_t few_pixels = call.in == DataType::bfloat16 ? 85 : 38;
+  return call.shape.groups == 1 && call.shape.batch * volume(call.shape.out) < few_pixels;
+}
+
+Program make_conv(const Problem& problem) {
+  const ConvCall call = conv_call(problem);
+  // The bias of a pointwise one is stored before the sums are added: it must be exact in the output's dtype.
+  const bool exact_bias = !call.has_bias || call.out == DataType::float32 || call.bias == call.out;
+  if (call.shape.groups == 1 && call.shape.pointwise() && exact_bias) return pointwise_program(call);
+  return hardly_reuses_weight(call) ? plain_program(call) : blocked_program(call);
+}
+
+}  // namespace
+
+Verdict supports_conv_onednn(const Problem& problem, const DeviceProfile& profile) {
+  if (const Verdict verdict = supports_onednn(problem, profile); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_types(problem); !verdict.supported) return verdict;
+  return supports_shape(problem);
+}
+
+bool prefers_conv_onednn(const Problem&, const DeviceProfile& profile) { return has_fast_onednn(profile); }
+
+std::uint64_t workspace_conv_onednn(const Problem& problem, const DeviceProfile&) {
+  return program_workspace(problem, make_conv);
+}
+
+std::unique_ptr<const Plan> prepare_conv_onednn(const Problem& problem, const PrepareContext&) {
+  return prepare_program(problem, make_conv);
+}
+
+}  // namespace xpuruntime::cpu

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "backends/cpu/conv/shape.h"
+#include "backends/cpu/onednn/program.h"
+
+namespace xpuruntime::cpu {
+
+/// A convolution of contiguous tensors as the programs below need it.
+struct ConvCall {
+  ConvShape shape = {};
+  std::size_t axis = 0;  // the first spatial dim of Extents: 0 for conv3d, 1 for conv2d
+  DataType in = DataType::float32;
+  DataType out = DataType::float32;
+  bool has_bias = false;
+  DataType bias = DataType::float32;
+  int threads = 1;
+  std::int64_t parts = 1;  // tasks; under a deterministic policy not those of this machine
+  bool fixed_parts = false;
+};
+
+ConvCall conv_call(const Problem& problem);
+
+/// A 1x1 convolution as the product weight times input: no tensor changes its layout.
+Program pointwise_program(const ConvCall& call);
+
+/// On the tensors as they are, where converting a large weight for a few pixels would not pay.
+Program plain_program(const ConvCall& call);
+
+/// In the layouts that oneDNN likes best, which each task converts its part to and from.
+Program blocked_program(const ConvCall& call);
+
+}  // namespace xpuruntime::cpu

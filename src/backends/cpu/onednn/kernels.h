@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/supports.h"
+
+// The functions behind the CPU table's rows of this family. A build without oneDNN has them too (absent.cpp): they
+// refuse every problem with that reason.
+
+namespace xpuruntime::cpu {
+
+/// matmul and linear.
+Verdict supports_product_onednn(const Problem& problem, const DeviceProfile& profile);
+bool prefers_product_onednn(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t workspace_product_onednn(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_product_onednn(const Problem& problem, const PrepareContext& context);
+
+/// conv2d and conv3d.
+Verdict supports_conv_onednn(const Problem& problem, const DeviceProfile& profile);
+bool prefers_conv_onednn(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t workspace_conv_onednn(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_conv_onednn(const Problem& problem, const PrepareContext& context);
+
+}  // namespace xpuruntime::cpu

@@ -1,0 +1,234 @@
+#include "backends/cpu/onednn/program.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <list>
+#include <mutex>
+
+#include "backends/cpu/thread_pool.h"
+
+extern "C" {
+int omp_get_max_threads(void);
+void omp_set_num_threads(int);
+}
+
+namespace xpuruntime::cpu {
+namespace {
+
+constexpr std::size_t most_arguments = 6;
+constexpr std::uint64_t line = 64;
+
+/// Memory objects for one call of a piece. Making them costs more than a small product, so they are kept and only told
+/// new addresses.
+class Arguments {
+ public:
+  explicit Arguments(const Piece& piece) {
+    for (const auto& [id, description] : piece.arguments) {
+      memories_.push_back(dnnl::memory(description, onednn_engine(), DNNL_MEMORY_NONE));
+      list_[memories_.size() - 1] = {id, memories_.back().get()};
+    }
+  }
+  std::size_t size() const { return memories_.size(); }
+  const dnnl_exec_arg_t* list() const { return list_.data(); }
+  void point(std::size_t argument, void* address) const {
+    dnnl_memory_set_data_handle(list_[argument].memory, address);
+  }
+
+ private:
+  std::vector<dnnl::memory> memories_;
+  std::array<dnnl_exec_arg_t, most_arguments> list_ = {};
+};
+
+/// A made primitive with as many sets of memory objects as one call's tasks need. Calls of one plan that overlap may
+/// find none free; they make their own.
+class Callable {
+ public:
+  Callable(const Piece& piece, int threads) : piece_(piece), primitive_(piece.description.get()) {
+    sets_ = std::vector<Set>(static_cast<std::size_t>(threads));
+    for (Set& set : sets_) set.arguments = std::make_unique<Arguments>(piece);
+  }
+
+  template <class Point>
+  dnnl_status_t call(dnnl_stream_t stream, const Point& point) const {
+    for (Set& set : sets_) {
+      if (set.taken.exchange(true, std::memory_order_acquire)) continue;
+      const dnnl_status_t status = call(stream, *set.arguments, point);
+      set.taken.store(false, std::memory_order_release);
+      return status;
+    }
+    return call(stream, Arguments(piece_), point);
+  }
+
+ private:
+  struct alignas(line) Set {
+    std::atomic<bool> taken = false;
+    std::unique_ptr<const Arguments> arguments = {};
+  };
+
+  template <class Point>
+  dnnl_status_t call(dnnl_stream_t stream, const Arguments& arguments, const Point& point) const {
+    for (std::size_t i = 0; i < arguments.size(); ++i) arguments.point(i, point(i));
+    return dnnl_primitive_execute(primitive_.get(), stream, static_cast<int>(arguments.size()), arguments.list());
+  }
+
+  Piece piece_;
+  dnnl::primitive primitive_;
+  mutable std::vector<Set> sets_;
+};
+
+void* address_of(const Place& place, const RunArguments& arguments) {
+  switch (place.base) {
+    case Place::Base::input:
+      return arguments.inputs[place.tensor]->as<std::byte>() + place.bytes;
+    case Place::Base::output:
+      return arguments.outputs[place.tensor]->as<std::byte>() + place.bytes;
+    case Place::Base::workspace:
+      break;
+  }
+  return static_cast<std::byte*>(arguments.workspace) + place.bytes;
+}
+
+class ProgramPlan final : public Plan {
+ public:
+  explicit ProgramPlan(std::shared_ptr<const Program> program) : program_(std::move(program)) {
+    const OneOpenmpThread one;
+    for (const Piece& piece : program_->pieces) {
+      callables_.push_back(std::make_unique<const Callable>(piece, program_->threads));
+    }
+  }
+
+  Status run(const RunArguments& arguments) const override {
+    std::atomic<dnnl_status_t> failure = dnnl_success;
+    parallel_tasks(static_cast<std::int64_t>(program_->tasks.size()), program_->threads, [&](std::int64_t task) {
+      const dnnl_status_t status = run_task(arguments, task);
+      if (status != dnnl_success) failure.store(status, std::memory_order_relaxed);
+    });
+    if (const dnnl_status_t status = failure.load(); status != dnnl_success) {
+      return {ErrorCode::device_error, "oneDNN ended with status " + std::to_string(status) + "; use another kernel"};
+    }
+    return {};
+  }
+
+  std::string token() const override { return program_->token; }
+
+ private:
+  dnnl_status_t run_task(const RunArguments& arguments, std::int64_t task) const {
+    const OneOpenmpThread one;
+    for (const Step& step : program_->tasks[static_cast<std::size_t>(task)]) {
+      const dnnl_status_t status = callables_[step.piece]->call(
+          stream_.get(), [&](std::size_t i) { return address_of(step.places[i], arguments); });
+      if (status != dnnl_success) return status;
+    }
+    if (program_->finish) program_->finish(arguments, task);
+    return dnnl_success;
+  }
+
+  std::shared_ptr<const Program> program_;
+  std::vector<std::unique_ptr<const Callable>> callables_;
+  dnnl::stream stream_ = dnnl::stream(onednn_engine());
+};
+
+/// The programs asked for last, newest first.
+class Recent {
+ public:
+  std::shared_ptr<const Program> find(const Problem& problem) {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e.first == problem; });
+    if (found == entries_.end()) return nullptr;
+    entries_.splice(entries_.begin(), entries_, found);
+    return found->second;
+  }
+  void keep(const Problem& problem, std::shared_ptr<const Program> program) {
+    const std::lock_guard lock(mutex_);
+    entries_.emplace_front(problem, std::move(program));
+    if (entries_.size() > 16) entries_.pop_back();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::list<std::pair<Problem, std::shared_ptr<const Program>>> entries_;
+};
+
+// Never destroyed, like the engine: descriptions may not outlive oneDNN's own static objects.
+Recent& recent() {
+  static Recent& instance = *new Recent;
+  return instance;
+}
+
+}  // namespace
+
+OneOpenmpThread::OneOpenmpThread() : before_(omp_get_max_threads()) {
+  if (before_ != 1) omp_set_num_threads(1);
+}
+OneOpenmpThread::~OneOpenmpThread() {
+  if (before_ != 1) omp_set_num_threads(before_);
+}
+
+const dnnl::engine& onednn_engine() {
+  static const dnnl::engine& engine = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+dnnl::primitive_attr onednn_attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+std::size_t ProgramBuilder::piece(const dnnl::primitive_desc_base& description,
+                                  std::vector<std::pair<int, dnnl::memory::desc>> arguments) {
+  const dnnl::memory::desc scratch = description.scratchpad_desc();
+  if (scratch.get_size() > 0) arguments.emplace_back(DNNL_ARG_SCRATCHPAD, scratch);
+  program_.pieces.push_back({description, std::move(arguments)});
+  return program_.pieces.size() - 1;
+}
+
+Place ProgramBuilder::workspace(std::uint64_t bytes) {
+  const Place place = {Place::Base::workspace, 0, static_cast<std::int64_t>(program_.workspace_bytes)};
+  program_.workspace_bytes += (bytes + line - 1) / line * line;
+  return place;
+}
+
+void ProgramBuilder::begin_task() {
+  program_.tasks.emplace_back();
+  scratch_bytes_ = 0;
+}
+
+void ProgramBuilder::step(std::size_t piece, std::vector<Place> places) {
+  const auto& arguments = program_.pieces[piece].arguments;
+  if (arguments.size() > places.size()) {
+    const std::uint64_t bytes = arguments.back().second.get_size();
+    if (bytes > scratch_bytes_) scratch_ = workspace(bytes);
+    scratch_bytes_ = std::max(scratch_bytes_, bytes);
+    places.push_back(scratch_);
+  }
+  program_.tasks.back().push_back({piece, std::move(places)});
+}
+
+std::shared_ptr<const Program> program_for(const Problem& problem, MakeProgram make) {
+  if (auto found = recent().find(problem)) return found;
+  const OneOpenmpThread one;
+  auto program = std::make_shared<const Program>(make(problem));
+  recent().keep(problem, program);
+  return program;
+}
+
+std::uint64_t program_workspace(const Problem& problem, MakeProgram make) {
+  try {
+    return program_for(problem, make)->workspace_bytes;
+  } catch (const dnnl::error&) {
+    return 0;
+  }
+}
+
+std::unique_ptr<const Plan> prepare_program(const Problem& problem, MakeProgram make) {
+  try {
+    return std::make_unique<ProgramPlan>(program_for(problem, make));
+  } catch (const dnnl::error& error) {
+    fail(ErrorCode::not_supported, "prepare", std::string("oneDNN: ") + error.what() + "; use another kernel");
+  }
+}
+
+}  // namespace xpuruntime::cpu

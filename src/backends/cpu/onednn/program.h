@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/supports.h"
+
+// What a oneDNN kernel is here: primitives made for one thread, and tasks of the pool that each run some of them on
+// their own parts of the tensors. oneDNN never starts a thread.
+
+namespace xpuruntime::cpu {
+
+/// While it lives, OpenMP gives the calling thread no others. oneDNN also looks at that when primitives are made.
+class OneOpenmpThread {
+ public:
+  OneOpenmpThread();
+  ~OneOpenmpThread();
+  OneOpenmpThread(const OneOpenmpThread&) = delete;
+  OneOpenmpThread& operator=(const OneOpenmpThread&) = delete;
+
+ private:
+  int before_;
+};
+
+const dnnl::engine& onednn_engine();
+/// Scratch memory from us, so that one primitive can run on several threads at once.
+dnnl::primitive_attr onednn_attributes();
+
+/// Where an argument lies: in a tensor of the call or in the workspace.
+struct Place {
+  enum class Base : std::uint8_t { input, output, workspace };
+  Base base = Base::workspace;
+  std::uint8_t tensor = 0;
+  std::int64_t bytes = 0;
+};
+
+/// A primitive that is still to be made, and what it is called with.
+struct Piece {
+  dnnl::primitive_desc_base description = {};
+  std::vector<std::pair<int, dnnl::memory::desc>> arguments = {};
+};
+
+/// One call of a piece; the places follow its arguments.
+struct Step {
+  std::size_t piece = 0;
+  std::vector<Place> places = {};
+};
+
+/// What is done to a finished task's part of the output; empty: nothing.
+using FinishTask = std::function<void(const RunArguments&, std::int64_t task)>;
+
+struct Program {
+  std::vector<Piece> pieces = {};
+  std::vector<std::vector<Step>> tasks = {};
+  FinishTask finish = {};
+  std::uint64_t workspace_bytes = 0;
+  int threads = 1;
+  std::string token = {};
+};
+
+/// Builds a program; the workspace is handed out task by task, as tasks run side by side.
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(int threads) { program_.threads = threads; }
+
+  /// The piece with these arguments; its scratch memory comes in addition.
+  std::size_t piece(const dnnl::primitive_desc_base& description,
+                    std::vector<std::pair<int, dnnl::memory::desc>> arguments);
+  void begin_task();
+  /// Memory that is the current task's alone.
+  Place workspace(std::uint64_t bytes);
+  void step(std::size_t piece, std::vector<Place> places);
+  Program& program() { return program_; }
+
+ private:
+  Program program_ = {};
+  // The steps of a task follow each other: they share the scratch memory.
+  Place scratch_ = {};
+  std::uint64_t scratch_bytes_ = 0;
+};
+
+using MakeProgram = Program (*)(const Problem& problem);
+
+/// The program of a problem; the last few are kept, as the question for the workspace comes before the preparation.
+std::shared_ptr<const Program> program_for(const Problem& problem, MakeProgram make);
+
+/// What workspace_bytes answers. 0 where oneDNN turns the problem down: preparing then says so.
+std::uint64_t program_workspace(const Problem& problem, MakeProgram make);
+std::unique_ptr<const Plan> prepare_program(const Problem& problem, MakeProgram make);
+
+}  // namespace xpuruntime::cpu

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "backends/cpu/supports.h"
+
+namespace xpuruntime::cpu {
+
+/// Only for f32, bf16, i32, i8 and u8.
+dnnl::memory::data_type onednn_type(DataType dtype);
+
+/// Forward, aligned, without empty tensors and 16-bit floats that oneDNN has not; bf16 only where it is fast.
+Verdict supports_onednn(const Problem& problem, const DeviceProfile& profile);
+
+/// oneDNN's fast code is for x86_64; elsewhere it runs plain loops.
+bool has_fast_onednn(const DeviceProfile& profile);
+
+}  // namespace xpuruntime::cpu
