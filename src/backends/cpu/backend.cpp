@@ -1,36 +1,142 @@
 #include "backends/cpu/backend.h"
 
-#include <algorithm>
-
+#include "backends/cpu/attention/kernels.h"
+#include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/driver.h"
-#include "backends/cpu/kernels.h"
+#include "backends/cpu/elementwise/kernels.h"
+#include "backends/cpu/loss/kernels.h"
+#include "backends/cpu/matmul/kernels.h"
+#include "backends/cpu/movement/kernels.h"
+#include "backends/cpu/norm/kernels.h"
+#include "backends/cpu/onednn/kernels.h"
+#include "backends/cpu/pool/kernels.h"
+#include "backends/cpu/reduce/kernels.h"
 
 namespace xpuruntime {
 namespace cpu {
-
-Verdict supports_forward(const Problem& problem, const DeviceProfile&) {
-  if (problem.direction != Direction::forward) return Verdict::no("it has no backward");
-  const auto aligned = [](const TensorSpec& spec) {
-    return spec.alignment >= std::min<std::size_t>(size_of(spec.dtype), 8);
-  };
-  for (const auto* specs : {&problem.inputs, &problem.outputs}) {
-    for (const TensorSpec& spec : *specs) {
-      if (!aligned(spec)) return Verdict::no("a tensor is not aligned to its element size; copy it first");
-    }
-  }
-  return Verdict::yes();
-}
 
 namespace {
 
 // Fastest first, reference last. The order is the priority.
 constexpr KernelSpec table[] = {
-    {OpId::matmul, "openblas", supports_matmul_openblas, prepare_matmul_openblas},
+    {OpId::matmul, "small", supports_product_small, prepare_product_small, workspace_product_small,
+     prefers_product_small},
+    {OpId::matmul, "skinny", supports_product_skinny, prepare_product_skinny, workspace_product_skinny,
+     prefers_product_skinny},
+    {OpId::matmul, "packed", supports_product_packed, prepare_product_packed, workspace_product_packed,
+     prefers_product_packed},
+    {OpId::matmul, "onednn", supports_product_onednn, prepare_product_onednn, workspace_product_onednn,
+     prefers_product_onednn},
+    {OpId::matmul, "openblas", supports_product_openblas, prepare_product_openblas},
     {OpId::matmul, "reference", supports_forward, prepare_matmul_reference},
-    {OpId::add, "reference", supports_forward, prepare_add_reference},
-    {OpId::relu, "reference", supports_forward, prepare_relu_reference},
-    {OpId::cast, "reference", supports_forward, prepare_cast_reference},
+    {OpId::linear, "small", supports_product_small, prepare_product_small, workspace_product_small,
+     prefers_product_small},
+    {OpId::linear, "skinny", supports_product_skinny, prepare_product_skinny, workspace_product_skinny,
+     prefers_product_skinny},
+    {OpId::linear, "packed", supports_product_packed, prepare_product_packed, workspace_product_packed,
+     prefers_product_packed},
+    {OpId::linear, "onednn", supports_product_onednn, prepare_product_onednn, workspace_product_onednn,
+     prefers_product_onednn},
+    {OpId::linear, "openblas", supports_product_openblas, prepare_product_openblas},
+    {OpId::linear, "reference", supports_forward, prepare_linear_reference},
+    {OpId::conv2d, "onednn", supports_conv_onednn, prepare_conv_onednn, workspace_conv_onednn, prefers_conv_onednn},
+    {OpId::conv2d, "depthwise", supports_conv_depthwise, prepare_conv_depthwise, workspace_conv_depthwise},
+    {OpId::conv2d, "direct", supports_conv_direct, prepare_conv_direct, workspace_conv_direct},
+    {OpId::conv2d, "winograd", supports_conv_winograd, prepare_conv_winograd, workspace_conv_winograd},
+    {OpId::conv2d, "im2col", supports_conv_im2col, prepare_conv_im2col, workspace_conv_im2col},
+    {OpId::conv2d, "reference", supports_forward, prepare_conv_reference},
+    {OpId::conv3d, "onednn", supports_conv_onednn, prepare_conv_onednn, workspace_conv_onednn, prefers_conv_onednn},
+    {OpId::conv3d, "depthwise", supports_conv_depthwise, prepare_conv_depthwise, workspace_conv_depthwise},
+    {OpId::conv3d, "direct", supports_conv_direct, prepare_conv_direct, workspace_conv_direct},
+    {OpId::conv3d, "im2col", supports_conv_im2col, prepare_conv_im2col, workspace_conv_im2col},
+    {OpId::conv3d, "reference", supports_forward, prepare_conv_reference},
+    {OpId::attention, "single_query", supports_attention_single_query, prepare_attention_single_query,
+     workspace_attention_single_query},
+    {OpId::attention, "tiled_amx", supports_attention_tiled_amx, prepare_attention_tiled_amx,
+     workspace_attention_tiled_amx},
+    {OpId::attention, "tiled", supports_attention_tiled, prepare_attention_tiled, workspace_attention_tiled},
+    {OpId::attention, "composed", supports_attention_composed, prepare_attention_composed,
+     workspace_attention_composed},
+    {OpId::attention, "reference", supports_forward, prepare_attention_reference},
+    {OpId::max_pool2d, "simd", supports_pool_simd, prepare_pool_simd, workspace_pool_simd},
+    {OpId::max_pool2d, "reference", supports_forward, prepare_pool_reference},
+    {OpId::max_pool3d, "simd", supports_pool_simd, prepare_pool_simd, workspace_pool_simd},
+    {OpId::max_pool3d, "reference", supports_forward, prepare_pool_reference},
+    {OpId::avg_pool2d, "simd", supports_pool_simd, prepare_pool_simd, workspace_pool_simd},
+    {OpId::avg_pool2d, "reference", supports_forward, prepare_pool_reference},
+    {OpId::avg_pool3d, "simd", supports_pool_simd, prepare_pool_simd, workspace_pool_simd},
+    {OpId::avg_pool3d, "reference", supports_forward, prepare_pool_reference},
+    {OpId::batch_norm1d, "simd", supports_batch_norm_simd, prepare_batch_norm_simd, workspace_batch_norm_simd},
+    {OpId::batch_norm1d, "reference", supports_forward, prepare_batch_norm_reference},
+    {OpId::batch_norm2d, "simd", supports_batch_norm_simd, prepare_batch_norm_simd, workspace_batch_norm_simd},
+    {OpId::batch_norm2d, "reference", supports_forward, prepare_batch_norm_reference},
+    {OpId::batch_norm3d, "simd", supports_batch_norm_simd, prepare_batch_norm_simd, workspace_batch_norm_simd},
+    {OpId::batch_norm3d, "reference", supports_forward, prepare_batch_norm_reference},
+    {OpId::layer_norm, "simd", supports_layer_norm_simd, prepare_layer_norm_simd, workspace_layer_norm_simd},
+    {OpId::layer_norm, "reference", supports_forward, prepare_layer_norm_reference},
+    {OpId::rms_norm, "simd", supports_layer_norm_simd, prepare_layer_norm_simd, workspace_layer_norm_simd},
+    {OpId::rms_norm, "reference", supports_forward, prepare_layer_norm_reference},
+    {OpId::normalize, "simd", supports_normalize_simd, prepare_normalize_simd},
+    {OpId::normalize, "reference", supports_forward, prepare_normalize_reference},
+    {OpId::softmax, "simd", supports_softmax_simd, prepare_softmax_simd, workspace_softmax_simd},
     {OpId::softmax, "reference", supports_forward, prepare_softmax_reference},
+    {OpId::log_softmax, "simd", supports_softmax_simd, prepare_softmax_simd, workspace_softmax_simd},
+    {OpId::log_softmax, "reference", supports_forward, prepare_softmax_reference},
+    {OpId::dropout, "simd", supports_dropout_simd, prepare_dropout_simd},
+    {OpId::dropout, "reference", supports_forward, prepare_dropout_reference},
+    {OpId::relu, "simd", supports_unary_simd, prepare_unary_simd},
+    {OpId::relu, "reference", supports_forward, prepare_unary_reference},
+    {OpId::gelu, "simd", supports_unary_simd, prepare_unary_simd},
+    {OpId::gelu, "reference", supports_forward, prepare_unary_reference},
+    {OpId::silu, "simd", supports_unary_simd, prepare_unary_simd},
+    {OpId::silu, "reference", supports_forward, prepare_unary_reference},
+    {OpId::sigmoid, "simd", supports_unary_simd, prepare_unary_simd},
+    {OpId::sigmoid, "reference", supports_forward, prepare_unary_reference},
+    {OpId::tanh, "simd", supports_unary_simd, prepare_unary_simd},
+    {OpId::tanh, "reference", supports_forward, prepare_unary_reference},
+    {OpId::add, "simd", supports_binary_simd, prepare_binary_simd},
+    {OpId::add, "reference", supports_forward, prepare_binary_reference},
+    {OpId::sub, "simd", supports_binary_simd, prepare_binary_simd},
+    {OpId::sub, "reference", supports_forward, prepare_binary_reference},
+    {OpId::mul, "simd", supports_binary_simd, prepare_binary_simd},
+    {OpId::mul, "reference", supports_forward, prepare_binary_reference},
+    {OpId::div, "simd", supports_binary_simd, prepare_binary_simd},
+    {OpId::div, "reference", supports_forward, prepare_binary_reference},
+    {OpId::log, "simd", supports_unary_simd, prepare_unary_simd},
+    {OpId::log, "reference", supports_forward, prepare_unary_reference},
+    {OpId::exp, "simd", supports_unary_simd, prepare_unary_simd},
+    {OpId::exp, "reference", supports_forward, prepare_unary_reference},
+    {OpId::sqrt, "simd", supports_unary_simd, prepare_unary_simd},
+    {OpId::sqrt, "reference", supports_forward, prepare_unary_reference},
+    {OpId::reduce_sum, "simd", supports_reduce_simd, prepare_reduce_simd, workspace_reduce_simd},
+    {OpId::reduce_sum, "reference", supports_forward, prepare_reduce_reference},
+    {OpId::reduce_mean, "simd", supports_reduce_simd, prepare_reduce_simd, workspace_reduce_simd},
+    {OpId::reduce_mean, "reference", supports_forward, prepare_reduce_reference},
+    {OpId::reduce_max, "simd", supports_reduce_simd, prepare_reduce_simd, workspace_reduce_simd},
+    {OpId::reduce_max, "reference", supports_forward, prepare_reduce_reference},
+    {OpId::reduce_min, "simd", supports_reduce_simd, prepare_reduce_simd, workspace_reduce_simd},
+    {OpId::reduce_min, "reference", supports_forward, prepare_reduce_reference},
+    {OpId::embedding, "rows", supports_embedding_rows, prepare_embedding_rows},
+    {OpId::embedding, "reference", supports_forward, prepare_embedding_reference},
+    {OpId::cross_entropy, "simd", supports_class_loss_simd, prepare_class_loss_simd, workspace_class_loss_simd},
+    {OpId::cross_entropy, "reference", supports_forward, prepare_class_loss_reference},
+    {OpId::nll_loss, "simd", supports_class_loss_simd, prepare_class_loss_simd, workspace_class_loss_simd},
+    {OpId::nll_loss, "reference", supports_forward, prepare_class_loss_reference},
+    {OpId::kl_div, "simd", supports_pointwise_loss_simd, prepare_pointwise_loss_simd, workspace_pointwise_loss_simd},
+    {OpId::kl_div, "reference", supports_forward, prepare_pointwise_loss_reference},
+    {OpId::poisson_nll_loss, "simd", supports_pointwise_loss_simd, prepare_pointwise_loss_simd,
+     workspace_pointwise_loss_simd},
+    {OpId::poisson_nll_loss, "reference", supports_forward, prepare_pointwise_loss_reference},
+    {OpId::cast, "simd", supports_cast_simd, prepare_cast_simd},
+    {OpId::cast, "reference", supports_forward, prepare_unary_reference},
+    {OpId::copy, "blocked", supports_copy_bytes, prepare_copy_bytes},
+    {OpId::copy, "reference", supports_forward, prepare_copy_reference},
+    {OpId::transpose, "blocked", supports_copy_bytes, prepare_copy_bytes},
+    {OpId::transpose, "reference", supports_forward, prepare_copy_reference},
+    {OpId::concat, "rows", supports_copy_bytes, prepare_concat_rows},
+    {OpId::concat, "reference", supports_forward, prepare_concat_reference},
+    {OpId::slice, "rows", supports_copy_bytes, prepare_copy_bytes},
+    {OpId::slice, "reference", supports_forward, prepare_copy_reference},
 };
 
 class CpuBackend final : public Backend {

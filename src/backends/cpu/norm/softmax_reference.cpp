@@ -2,15 +2,16 @@
 #include <limits>
 
 #include "backends/cpu/elements.h"
-#include "backends/cpu/kernels.h"
+#include "backends/cpu/norm/kernels.h"
 
 namespace xpuruntime::cpu {
 namespace {
 
-/// exp(x - max) / sum, three passes over each line along the axis, all in double.
+/// exp(x - max) / sum, or its logarithm; three passes over each line along the axis, all in double.
 class SoftmaxPlan final : public Plan {
  public:
-  explicit SoftmaxPlan(const Problem& problem) : in_(problem.inputs[0]), out_(problem.outputs[0]), outer_(in_.shape) {
+  explicit SoftmaxPlan(const Problem& problem)
+      : in_(problem.inputs[0]), out_(problem.outputs[0]), outer_(in_.shape), log_(problem.op == OpId::log_softmax) {
     const auto rank = static_cast<std::int64_t>(in_.shape.size());
     if (rank == 0) return;
     const std::int64_t dim = problem.attributes.integer("dim");
@@ -40,13 +41,15 @@ class SoftmaxPlan final : public Plan {
     double sum = 0;
     for (std::int64_t i = 0; i < extent_; ++i) sum += std::exp(load(in, from + i * in_step_) - highest);
     for (std::int64_t i = 0; i < extent_; ++i) {
-      store(out, to + i * out_step_, std::exp(load(in, from + i * in_step_) - highest) / sum);
+      const double shifted = load(in, from + i * in_step_) - highest;
+      store(out, to + i * out_step_, log_ ? shifted - std::log(sum) : std::exp(shifted) / sum);
     }
   }
 
   TensorSpec in_;
   TensorSpec out_;
   Dims outer_;
+  bool log_;
   std::int64_t extent_ = 1;
   std::int64_t in_step_ = 0;
   std::int64_t out_step_ = 0;

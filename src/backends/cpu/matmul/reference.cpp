@@ -1,5 +1,5 @@
 #include "backends/cpu/elements.h"
-#include "backends/cpu/kernels.h"
+#include "backends/cpu/matmul/kernels.h"
 #include "core/matmul_shape.h"
 
 namespace xpuruntime::cpu {

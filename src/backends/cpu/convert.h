@@ -1,0 +1,44 @@
+#pragma once
+
+#include "backends/cpu/elements.h"
+
+namespace xpuruntime::cpu {
+
+/// Like integer_storer_of, and for booleans too: what is not 0 is true.
+inline StoreInteger any_integer_storer_of(DataType dtype) {
+  if (dtype != DataType::boolean) return integer_storer_of(dtype);
+  return
+      [](void* base, std::int64_t index, std::int64_t value) { static_cast<std::uint8_t*>(base)[index] = value != 0; };
+}
+
+template <class Load, class Store, class Function>
+void map_elements(const TensorSpec& from, const void* in, const TensorSpec& to, void* out, Load load, Store store,
+                  const Function& function) {
+  Walk<2> walk(to.shape);
+  walk.set_operand(0, from);
+  walk.set_operand(1, to);
+  for (; walk.more(); walk.next()) store(out, walk.offset(1), function(load(in, walk.offset(0))));
+}
+
+/// Stores function(x) for each element x; the specs have one shape.
+template <class Function>
+void map_reals(const TensorSpec& from, const void* in, const TensorSpec& to, void* out, const Function& function) {
+  map_elements(from, in, to, out, loader_of(from.dtype), storer_of(to.dtype), function);
+}
+
+/// The same between integers, of which a double would lose the last bits of 64-bit values.
+template <class Function>
+void map_integers(const TensorSpec& from, const void* in, const TensorSpec& to, void* out, const Function& function) {
+  map_elements(from, in, to, out, integer_loader_of(from.dtype), any_integer_storer_of(to.dtype), function);
+}
+
+/// Stores each element, converted as cast does.
+inline void convert_elements(const TensorSpec& from, const void* in, const TensorSpec& to, void* out) {
+  if (is_floating(from.dtype) || is_floating(to.dtype)) {
+    map_reals(from, in, to, out, [](double x) { return x; });
+  } else {
+    map_integers(from, in, to, out, [](std::int64_t x) { return x; });
+  }
+}
+
+}  // namespace xpuruntime::cpu

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+
+#include "xpuruntime/core/data_type.h"
+
+namespace xpuruntime::cpu {
+
+/// Where a block of one operand lies: element (i, j) is `row * i + column * j` elements after `data`.
+struct BlockOperand {
+  void* data = nullptr;
+  DataType dtype = DataType::float32;
+  std::int64_t row = 0;
+  std::int64_t column = 1;
+};
+
+/// Two inputs at most, then the output.
+struct Block {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  BlockOperand a = {};
+  BlockOperand b = {};
+  BlockOperand out = {};
+};
+
+using RunBlock = void (*)(const Block& block);
+
+/// Where one row of an operand starts.
+inline BlockOperand row_of(const BlockOperand& operand, std::int64_t row, std::int64_t column = 0) {
+  BlockOperand at = operand;
+  const std::int64_t elements = row * operand.row + column * operand.column;
+  at.data = static_cast<char*>(operand.data) + elements * static_cast<std::int64_t>(size_of(operand.dtype));
+  return at;
+}
+
+}  // namespace xpuruntime::cpu

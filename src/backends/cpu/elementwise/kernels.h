@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/supports.h"
+
+// The functions behind the CPU table's rows of this family.
+
+namespace xpuruntime::cpu {
+
+// relu gelu silu sigmoid tanh log exp sqrt cast
+std::unique_ptr<const Plan> prepare_unary_reference(const Problem& problem, const PrepareContext& context);
+Verdict supports_unary_simd(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_unary_simd(const Problem& problem, const PrepareContext& context);
+
+// add sub mul div
+std::unique_ptr<const Plan> prepare_binary_reference(const Problem& problem, const PrepareContext& context);
+Verdict supports_binary_simd(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_binary_simd(const Problem& problem, const PrepareContext& context);
+
+std::unique_ptr<const Plan> prepare_dropout_reference(const Problem& problem, const PrepareContext& context);
+Verdict supports_dropout_simd(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_dropout_simd(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_cast_simd(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_cast_simd(const Problem& problem, const PrepareContext& context);
+
+}  // namespace xpuruntime::cpu

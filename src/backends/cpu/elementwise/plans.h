@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/elementwise/block.h"
+#include "xpuruntime/registry/kernel.h"
+
+namespace xpuruntime::cpu {
+
+/// Fewest elements worth a thread of their own, for ops that do little more than move them and for those that compute.
+inline constexpr std::int64_t light_grain = 32768;
+inline constexpr std::int64_t heavy_grain = 16384;
+
+/// A plan that goes over the operands' positions in blocks, on several threads where there are enough elements.
+/// Each output element must depend on its own inputs alone.
+std::unique_ptr<const Plan> make_block_plan(const Problem& problem, RunBlock run_block, std::int64_t grain);
+
+/// The code for this CPU; null where there is none for these dtypes.
+RunBlock find_binary_integers(OpId op, DataType dtype);
+RunBlock find_cast(DataType from, DataType to);
+
+}  // namespace xpuruntime::cpu

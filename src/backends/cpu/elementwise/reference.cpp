@@ -1,0 +1,151 @@
+#include <cmath>
+
+#include "backends/cpu/convert.h"
+#include "backends/cpu/elementwise/kernels.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+using RealFunction = double (*)(double);
+using RealOperation = double (*)(double, double);
+using IntegerOperation = std::uint64_t (*)(std::uint64_t, std::uint64_t);
+
+double same(double x) { return x; }
+// NaN passes through: it is not greater than 0, and must not become 0.
+double relu(double x) { return x > 0 || x != x ? x : 0.0; }
+// erfc keeps the digits of the negative tail, which 1 + erf loses.
+double gelu(double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); }
+// x (1 + tanh(u)) / 2 is x / (1 + exp(-2u)), which keeps them too.
+double gelu_tanh(double x) { return x / (1 + std::exp(-2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x))); }
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double silu(double x) { return x / (1 + std::exp(-x)); }
+
+RealFunction function_of(const Problem& problem) {
+  switch (problem.op) {
+    case OpId::relu:
+      return relu;
+    case OpId::gelu:
+      return problem.attributes.choice("approximate") == "tanh" ? gelu_tanh : gelu;
+    case OpId::silu:
+      return silu;
+    case OpId::sigmoid:
+      return sigmoid;
+    case OpId::tanh:
+      return std::tanh;
+    case OpId::log:
+      return std::log;
+    case OpId::exp:
+      return std::exp;
+    case OpId::sqrt:
+      return std::sqrt;
+    default:
+      return same;
+  }
+}
+
+RealOperation operation_of(OpId op) {
+  switch (op) {
+    case OpId::add:
+      return [](double a, double b) { return a + b; };
+    case OpId::sub:
+      return [](double a, double b) { return a - b; };
+    case OpId::mul:
+      return [](double a, double b) { return a * b; };
+    default:
+      return [](double a, double b) { return a / b; };
+  }
+}
+
+// Unsigned, where overflow wraps as two's complement does. There is no division: its result is never integer.
+IntegerOperation integer_operation_of(OpId op) {
+  switch (op) {
+    case OpId::add:
+      return [](std::uint64_t a, std::uint64_t b) { return a + b; };
+    case OpId::sub:
+      return [](std::uint64_t a, std::uint64_t b) { return a - b; };
+    case OpId::mul:
+      return [](std::uint64_t a, std::uint64_t b) { return a * b; };
+    default:
+      return nullptr;
+  }
+}
+
+bool all_integers(const Problem& problem) {
+  for (const TensorSpec& spec : problem.inputs) {
+    if (is_floating(spec.dtype)) return false;
+  }
+  return !is_floating(problem.outputs[0].dtype);
+}
+
+/// One value in, one value out, through a function of doubles; integers know only relu.
+class UnaryPlan final : public Plan {
+ public:
+  explicit UnaryPlan(const Problem& problem) : problem_(problem), function_(function_of(problem)) {}
+
+  Status run(const RunArguments& arguments) const override {
+    const void* in = arguments.inputs[0]->as<void>();
+    void* out = arguments.outputs[0]->as<void>();
+    const TensorSpec &from = problem_.inputs[0], &to = problem_.outputs[0];
+    if (all_integers(problem_)) {
+      const bool clips = problem_.op == OpId::relu;
+      map_integers(from, in, to, out, [clips](std::int64_t x) { return clips && x < 0 ? 0 : x; });
+    } else {
+      map_reals(from, in, to, out, function_);
+    }
+    return {};
+  }
+
+ private:
+  Problem problem_;
+  RealFunction function_;
+};
+
+/// Two values in, one value out: in double, which no sum, difference or product of two floats of at most 32 bits can
+/// tell from exact but for one rounding, or in 64-bit integers, which wrap.
+class BinaryPlan final : public Plan {
+ public:
+  explicit BinaryPlan(const Problem& problem) : problem_(problem) {}
+
+  Status run(const RunArguments& arguments) const override {
+    const DataType a = problem_.inputs[0].dtype, b = problem_.inputs[1].dtype, to = problem_.outputs[0].dtype;
+    const IntegerOperation integers = all_integers(problem_) ? integer_operation_of(problem_.op) : nullptr;
+    if (integers == nullptr) {
+      combine(arguments, loader_of(a), loader_of(b), storer_of(to), operation_of(problem_.op));
+      return {};
+    }
+    combine(arguments, integer_loader_of(a), integer_loader_of(b), any_integer_storer_of(to),
+            [integers](std::int64_t x, std::int64_t y) {
+              return static_cast<std::int64_t>(integers(static_cast<std::uint64_t>(x), static_cast<std::uint64_t>(y)));
+            });
+    return {};
+  }
+
+ private:
+  template <class Load, class Store, class Operation>
+  void combine(const RunArguments& arguments, Load load_a, Load load_b, Store store, Operation operation) const {
+    const void* a = arguments.inputs[0]->as<void>();
+    const void* b = arguments.inputs[1]->as<void>();
+    void* out = arguments.outputs[0]->as<void>();
+    Walk<3> walk(problem_.outputs[0].shape);
+    walk.set_operand(0, problem_.inputs[0]);
+    walk.set_operand(1, problem_.inputs[1]);
+    walk.set_operand(2, problem_.outputs[0]);
+    for (; walk.more(); walk.next()) {
+      store(out, walk.offset(2), operation(load_a(a, walk.offset(0)), load_b(b, walk.offset(1))));
+    }
+  }
+
+  Problem problem_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Plan> prepare_unary_reference(const Problem& problem, const PrepareContext&) {
+  return std::make_unique<UnaryPlan>(problem);
+}
+
+std::unique_ptr<const Plan> prepare_binary_reference(const Problem& problem, const PrepareContext&) {
+  return std::make_unique<BinaryPlan>(problem);
+}
+
+}  // namespace xpuruntime::cpu

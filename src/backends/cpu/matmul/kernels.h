@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/supports.h"
+
+// The functions behind the CPU table's rows of this family.
+
+namespace xpuruntime::cpu {
+
+std::unique_ptr<const Plan> prepare_matmul_reference(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_product_openblas(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_product_openblas(const Problem& problem, const PrepareContext& context);
+
+// Our own kernels take matmul and linear alike.
+
+std::unique_ptr<const Plan> prepare_linear_reference(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_product_packed(const Problem& problem, const DeviceProfile& profile);
+bool prefers_product_packed(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t workspace_product_packed(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_product_packed(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_product_skinny(const Problem& problem, const DeviceProfile& profile);
+bool prefers_product_skinny(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t workspace_product_skinny(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_product_skinny(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_product_small(const Problem& problem, const DeviceProfile& profile);
+bool prefers_product_small(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t workspace_product_small(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_product_small(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_product_int8(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t workspace_product_int8(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_product_int8(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_product_amx(const Problem& problem, const DeviceProfile& profile);
+bool prefers_product_amx(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t workspace_product_amx(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_product_amx(const Problem& problem, const PrepareContext& context);
+
+}  // namespace xpuruntime::cpu

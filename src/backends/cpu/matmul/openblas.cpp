@@ -1,0 +1,132 @@
+#include <cblas.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "backends/cpu/matmul/blas.h"
+#include "backends/cpu/matmul/finish.h"
+#include "backends/cpu/matmul/kernels.h"
+#include "backends/cpu/matmul/product.h"
+#include "backends/cpu/matmul/split.h"
+#include "backends/cpu/thread_pool.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+constexpr double multiplications_per_us = 5e4;
+
+std::string strides_text(const char* which, const MatrixStrides& strides) {
+  return std::string(which) + " has strides " + std::to_string(strides.row) + " and " + std::to_string(strides.column) +
+         ", and BLAS needs one of them to be 1";
+}
+
+/// A matrix of one slice as BLAS takes it.
+template <class T>
+struct BlasMatrix {
+  T* data = nullptr;
+  MatrixLayout layout = {};
+
+  CBLAS_TRANSPOSE transpose() const { return layout.transposed ? CblasTrans : CblasNoTrans; }
+  int leading() const { return static_cast<int>(layout.leading); }
+};
+
+// With k = 0 the product is all zeros, which beta = 0 writes.
+void multiply(int m, int n, int k, BlasMatrix<const float> a, BlasMatrix<const float> b, BlasMatrix<float> c) {
+  cblas_sgemm(CblasRowMajor, a.transpose(), b.transpose(), m, n, k, 1, a.data, a.leading(), b.data, b.leading(), 0,
+              c.data, c.leading());
+}
+void multiply(int m, int n, int k, BlasMatrix<const double> a, BlasMatrix<const double> b, BlasMatrix<double> c) {
+  cblas_dgemm(CblasRowMajor, a.transpose(), b.transpose(), m, n, k, 1, a.data, a.leading(), b.data, b.leading(), 0,
+              c.data, c.leading());
+}
+
+template <class T>
+class OpenBlasPlan final : public Plan {
+ public:
+  OpenBlasPlan(const Product& product, bool fixed_split)
+      : product_(product),
+        a_(*layout_of(product.shape.m, product.shape.k, product.shape.a)),
+        b_(*layout_of(product.shape.k, product.shape.n, product.shape.b)),
+        c_(*layout_of(product.shape.m, product.shape.n, product.shape.c)),
+        slices_(split_product(product.shape, product.threads, fixed_split, multiplications_per_us)) {}
+
+  Status run(const RunArguments& arguments) const override {
+    parallel_tasks(static_cast<std::int64_t>(slices_.size()), product_.threads, [&](std::int64_t i) {
+      const Slice& slice = slices_[static_cast<std::size_t>(i)];
+      for (std::int64_t j = 0; j < slice.batches; ++j) run_slice(arguments, slice, slice.batch + j);
+    });
+    return {};
+  }
+
+ private:
+  void run_slice(const RunArguments& arguments, const Slice& slice, std::int64_t batch) const {
+    const MatmulShape& shape = product_.shape;
+    const T* a = arguments.inputs[0]->as<const T>() + batch_offset(shape, shape.a, batch) + slice.row * a_.row();
+    const T* b = arguments.inputs[1]->as<const T>() + batch_offset(shape, shape.b, batch) + slice.column * b_.column();
+    T* c = arguments.outputs[0]->as<T>() + batch_offset(shape, shape.c, batch) + slice.row * c_.row() + slice.column;
+    multiply(static_cast<int>(slice.rows), static_cast<int>(slice.columns), static_cast<int>(shape.k), {a, a_}, {b, b_},
+             {c, c_});
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (!product_.has_bias && product_.activation == Activation::none) return;
+      const float* bias = product_.has_bias ? arguments.inputs[2]->as<const float>() + slice.column : nullptr;
+      finish_rows(c, c_.row(), slice.rows, slice.columns, bias, product_.activation);
+    }
+  }
+
+  Product product_;
+  MatrixLayout a_;
+  MatrixLayout b_;
+  MatrixLayout c_;
+  std::vector<Slice> slices_;
+};
+
+Verdict one_dtype(const Problem& problem) {
+  const DataType dtype = problem.inputs[0].dtype;
+  for (const std::vector<TensorSpec>* specs : {&problem.inputs, &problem.outputs}) {
+    for (const TensorSpec& spec : *specs) {
+      if (spec.dtype != dtype) {
+        return Verdict::no("dtypes differ: " + std::string(to_string(dtype)) + " and " +
+                           std::string(to_string(spec.dtype)));
+      }
+    }
+  }
+  const bool takes_f64 = problem.op == OpId::matmul;
+  if (dtype == DataType::float32 || (takes_f64 && dtype == DataType::float64)) return Verdict::yes();
+  return Verdict::no(std::string(takes_f64 ? "OpenBLAS multiplies f32 and f64" : "this kernel takes f32") + ", not " +
+                     std::string(to_string(dtype)));
+}
+
+Verdict blas_layouts(const Product& product) {
+  const MatmulShape& shape = product.shape;
+  if (std::max({shape.m, shape.n, shape.k}) > std::numeric_limits<int>::max()) {
+    return Verdict::no("an extent is past 31 bits");
+  }
+  if (!layout_of(shape.m, shape.k, shape.a)) return Verdict::no(strides_text("a", shape.a));
+  if (!layout_of(shape.k, shape.n, shape.b)) return Verdict::no(strides_text("b", shape.b));
+  const auto out = layout_of(shape.m, shape.n, shape.c);
+  if (!out || out->transposed) {
+    return Verdict::no("the output's columns have stride " + std::to_string(shape.c.column) + ", BLAS needs 1");
+  }
+  if (product.has_bias && product.bias_stride != 1) return Verdict::no("the bias is not contiguous");
+  return Verdict::yes();
+}
+
+}  // namespace
+
+Verdict supports_product_openblas(const Problem& problem, const DeviceProfile& profile) {
+  if (const Verdict verdict = supports_forward(problem, profile); !verdict.supported) return verdict;
+  if (const Verdict verdict = one_dtype(problem); !verdict.supported) return verdict;
+  return blas_layouts(product_of(problem));
+}
+
+std::unique_ptr<const Plan> prepare_product_openblas(const Problem& problem, const PrepareContext&) {
+  use_one_blas_thread();
+  const Product product = product_of(problem);
+  if (product.a == DataType::float32) {
+    return std::make_unique<OpenBlasPlan<float>>(product, problem.limits.deterministic);
+  }
+  return std::make_unique<OpenBlasPlan<double>>(product, problem.limits.deterministic);
+}
+
+}  // namespace xpuruntime::cpu

@@ -1,0 +1,46 @@
+#include <algorithm>
+#include <string>
+
+#include "backends/cpu/matmul/kernels.h"
+#include "backends/cpu/matmul/packed_plan.h"
+#include "backends/cpu/thread_pool.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+class PackedPlan final : public Plan {
+ public:
+  PackedPlan(const Product& product, std::uint64_t l2_bytes) : layout_(packed_layout(product, l2_bytes)) {}
+
+  Status run(const RunArguments& arguments) const override {
+    run_packed(layout_, arguments);
+    return {};
+  }
+
+  std::string token() const override {
+    return std::string(layout_.lanes_are_columns ? "lanes=columns" : "lanes=rows") +
+           " tasks=" + std::to_string(layout_.row_tasks) + "x" + std::to_string(layout_.lane_tasks);
+  }
+
+ private:
+  PackedLayout layout_;
+};
+
+}  // namespace
+
+Verdict supports_product_packed(const Problem& problem, const DeviceProfile&) { return supports_fast_floats(problem); }
+
+bool prefers_product_packed(const Problem& problem, const DeviceProfile&) {
+  const MatmulShape shape = product_of(problem).shape;
+  return std::min(shape.m, shape.n) >= 16 && std::max({shape.m, shape.n, shape.k}) > 64;
+}
+
+std::uint64_t workspace_product_packed(const Problem& problem, const DeviceProfile& profile) {
+  return packed_workspace_bytes(packed_layout(product_of(problem), profile.l2_bytes));
+}
+
+std::unique_ptr<const Plan> prepare_product_packed(const Problem& problem, const PrepareContext& context) {
+  return std::make_unique<PackedPlan>(product_of(problem), context.profile.l2_bytes);
+}
+
+}  // namespace xpuruntime::cpu

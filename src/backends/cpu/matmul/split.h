@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/matmul_shape.h"
+
+// How a product is handed to a library that runs on one thread: as several smaller products, one a task.
+
+namespace xpuruntime::cpu {
+
+/// How libraries are told about a matrix: they can skip over rows, or over columns of a transposed one, but not both.
+struct MatrixLayout {
+  bool transposed = false;
+  std::int64_t leading = 1;
+
+  std::int64_t row() const { return transposed ? 1 : leading; }
+  std::int64_t column() const { return transposed ? leading : 1; }
+};
+
+/// Nothing where no stride is 1, rows overlap, or the leading one is past 31 bits.
+std::optional<MatrixLayout> layout_of(std::int64_t rows, std::int64_t columns, const MatrixStrides& strides);
+
+/// A part of the product's batches, rows and columns.
+struct Slice {
+  std::int64_t batch = 0, batches = 0;
+  std::int64_t row = 0, rows = 0;
+  std::int64_t column = 0, columns = 0;
+};
+
+enum class SplitSide { longer, rows };
+
+/// At most `threads` slices of like size, fewer where the work is small; under `fixed` their number depends on the
+/// shape alone. Batches are cut first; of rows and columns the longer side, or the rows as long as they suffice.
+std::vector<Slice> split_product(const MatmulShape& shape, int threads, bool fixed, double multiplications_per_us,
+                                 SplitSide side = SplitSide::longer);
+
+}  // namespace xpuruntime::cpu

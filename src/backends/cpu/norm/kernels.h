@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/supports.h"
+
+// The functions behind the CPU table's rows of this family.
+
+namespace xpuruntime::cpu {
+
+Verdict supports_softmax_simd(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t workspace_softmax_simd(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_softmax_simd(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_softmax_reference(const Problem& problem, const PrepareContext& context);
+
+// layer_norm and rms_norm.
+Verdict supports_layer_norm_simd(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t workspace_layer_norm_simd(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_layer_norm_simd(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_layer_norm_reference(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_normalize_simd(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_normalize_simd(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_normalize_reference(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_batch_norm_simd(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t workspace_batch_norm_simd(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_batch_norm_simd(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_batch_norm_reference(const Problem& problem, const PrepareContext& context);
+
+}  // namespace xpuruntime::cpu

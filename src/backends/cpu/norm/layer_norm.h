@@ -1,0 +1,33 @@
+#pragma once
+
+#include "backends/cpu/norm/lines.h"
+#include "backends/cpu/norm/moments.h"
+
+namespace xpuruntime::cpu {
+
+/// layer_norm, or rms_norm where it is not centred, of dense rows. The parameters are f32; those not given are null.
+struct LayerNormJob {
+  DataType dtype = DataType::float32;
+  bool centred = true;
+  Lines lines = {};
+  double eps = 0;
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+};
+
+/// Longer rows are cut into chunks of this length.
+inline constexpr std::int64_t layer_norm_chunk = 8192;
+
+/// Rows [begin, end) of at most layer_norm_chunk elements.
+void layer_norm_rows(const LayerNormJob& job, const void* x, void* out, std::int64_t begin, std::int64_t end);
+
+/// The moments of n elements from `offset` on; where the job is not centred, about 0.
+Moments layer_norm_moments(const LayerNormJob& job, const void* x, std::int64_t offset, std::int64_t n);
+/// Writes the same elements, whose first is number `at` of its row, now that the moments of the row are known.
+void layer_norm_write(const LayerNormJob& job, const void* x, void* out, std::int64_t offset, std::int64_t n,
+                      std::int64_t at, const Moments& row);
+
+/// n elements of f32, f16 or bf16 as f32.
+void widen_parameter(const void* from, DataType dtype, std::int64_t n, float* to);
+
+}  // namespace xpuruntime::cpu

@@ -1,0 +1,33 @@
+#include "backends/cpu/norm/lines.h"
+
+namespace xpuruntime::cpu {
+
+Lines lines_along(const Dims& shape, std::int64_t dim) {
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  const auto axis = static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
+  Lines lines{1, shape[axis], 1};
+  for (std::size_t i = 0; i < axis; ++i) lines.outer *= shape[i];
+  for (std::size_t i = axis + 1; i < shape.size(); ++i) lines.inner *= shape[i];
+  return lines;
+}
+
+Lines lines_along_last(const Dims& shape, std::int64_t count) {
+  Lines lines;
+  const std::size_t split = shape.size() - static_cast<std::size_t>(count);
+  for (std::size_t i = 0; i < shape.size(); ++i) (i < split ? lines.outer : lines.length) *= shape[i];
+  return lines;
+}
+
+Verdict supports_lines(const Problem& problem) {
+  if (const Verdict verdict = supports_dense_floats(problem); !verdict.supported) return verdict;
+  const DataType in = problem.inputs[0].dtype;
+  if (problem.outputs[0].dtype == in) return Verdict::yes();
+  return refuse_dtype("output 0", problem.outputs[0].dtype, "the input's " + std::string(to_string(in)));
+}
+
+std::int64_t lines_per_thread(std::int64_t length, std::int64_t picoseconds) {
+  constexpr std::int64_t worth_waking = 10'000'000;  // ten microseconds
+  return worth_waking / (std::max<std::int64_t>(length, 8) * picoseconds) + 1;
+}
+
+}  // namespace xpuruntime::cpu

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+
+#include "xpuruntime/core/data_type.h"
+
+// The types that fast kernels store in. Sixteen-bit values are bits until simd.h has widened them to f32.
+
+namespace xpuruntime::cpu {
+
+struct Half {
+  std::uint16_t bits;
+};
+
+struct Bfloat {
+  std::uint16_t bits;
+};
+
+/// Whether fast kernels store in it: f32, f16 or bf16.
+constexpr bool is_fast_float(DataType dtype) {
+  return dtype == DataType::float32 || dtype == DataType::float16 || dtype == DataType::bfloat16;
+}
+
+/// Calls body with a value of the storage type: float, Half or Bfloat. Only for dtypes that is_fast_float takes.
+template <class Body>
+decltype(auto) with_storage(DataType dtype, const Body& body) {
+  if (dtype == DataType::float16) return body(Half{});
+  if (dtype == DataType::bfloat16) return body(Bfloat{});
+  return body(float{});
+}
+
+}  // namespace xpuruntime::cpu

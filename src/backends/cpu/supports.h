@@ -1,0 +1,22 @@
+#pragma once
+
+#include "backends/cpu/storage.h"
+#include "xpuruntime/registry/kernel.h"
+
+// Verdicts that many kernels share. The first that says no gives the reason.
+
+namespace xpuruntime::cpu {
+
+/// Takes every forward problem that passed the op's own checks and whose tensors are aligned to their elements.
+Verdict supports_forward(const Problem& problem, const DeviceProfile& profile);
+
+/// Forward, aligned, and every tensor f32, f16 or bf16 (they may differ).
+Verdict supports_fast_floats(const Problem& problem);
+
+/// supports_fast_floats, and every tensor contiguous.
+Verdict supports_dense_floats(const Problem& problem);
+
+/// "input 1 is i32, and this kernel takes f32, f16 and bf16"
+Verdict refuse_dtype(std::string_view which, DataType dtype, std::string_view takes);
+
+}  // namespace xpuruntime::cpu
