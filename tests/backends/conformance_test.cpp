@@ -1,10 +1,13 @@
 // One source for every device of this machine: each kernel of each backend's table against float64, forced by name, and
-// the name of the kernel that ran is asserted. A kernel that refuses a case is skipped there with its reason.
+// the name of the kernel that ran is asserted. Kernels are tried on the cases they say yes to; tests/backends/cpu
+// checks that these are enough.
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <thread>
 
+#include "backends/cases.h"
 #include "backends/oracle.h"
 #include "xpuruntime/device/current.h"
 #include "xpuruntime/device/workspace_pool.h"
@@ -13,68 +16,41 @@
 namespace xpuruntime {
 namespace {
 
-std::vector<std::string> cases() {
-  std::vector<std::string> out;
-  for (const char* dtype : {"f32", "f16", "bf16", "f64"}) {
-    const std::string t = dtype;
-    for (const auto& [m, n, k] : std::vector<std::array<int, 3>>{{1, 1, 1},
-                                                                 {1, 64, 128},
-                                                                 {1, 1000, 257},
-                                                                 {2, 3, 5},
-                                                                 {7, 13, 31},
-                                                                 {16, 16, 16},
-                                                                 {17, 33, 65},
-                                                                 {64, 48, 80},
-                                                                 {5, 1, 9}}) {
-      const auto dims = [](int a, int b) { return "[" + std::to_string(a) + "," + std::to_string(b) + "]"; };
-      out.push_back("matmul(" + t + dims(m, k) + ", " + t + dims(k, n) + ")");
-      out.push_back("matmul(" + t + dims(m, k) + ", " + t + dims(n, k) + "; transpose_b=true)");
-      out.push_back("matmul(" + t + dims(k, m) + ", " + t + dims(k, n) + "; transpose_a=true)");
-    }
-    out.push_back("matmul(" + t + "[4,8]{1,4}, " + t + "[8,6]{12,2})");  // column-major and every other column
-    out.push_back("matmul(" + t + "[3,4,5], " + t + "[3,5,6])");         // batch
-    out.push_back("matmul(" + t + "[2,1,4,5], " + t + "[3,5,6])");       // batch, broadcast
-    out.push_back("matmul(" + t + "[5], " + t + "[5,6])");               // vectors
-    out.push_back("matmul(" + t + "[4,5], " + t + "[5])");
-    out.push_back("matmul(" + t + "[0,5], " + t + "[5,6])");  // nothing to write
-    out.push_back("matmul(" + t + "[4,0], " + t + "[0,6])");  // nothing to sum: zeros
-    out.push_back("add(" + t + "[1], " + t + "[1])");
-    out.push_back("add(" + t + "[1000003], " + t + "[1000003])");
-    out.push_back("add(" + t + "[7,1,5], " + t + "[3,1])");
-    out.push_back("add(" + t + "[6,4]{1,6}, " + t + "[6,4])");
-    out.push_back("add(" + t + "[], " + t + "[2,3])");
-    out.push_back("add(" + t + "[0,3], " + t + "[3])");
-    out.push_back("add(" + t + "[2,2,2,2,2,2,2,2], " + t + "[2,1,2,1,2,1,2,1])");
-    out.push_back("relu(" + t + "[17,5])");
-    out.push_back("softmax(" + t + "[5,33])");
-    out.push_back("softmax(" + t + "[5,3,4]; dim=1)");
-    for (const char* to : {"f32", "f16", "bf16", "f64"}) out.push_back("cast(" + t + "[1025]; dtype=" + to + ")");
-  }
-  out.push_back("add(i32[100], i32[100])");
-  out.push_back("matmul(i8[5,7], i8[7,3])");
-  out.push_back("matmul(f16[5,7], f32[7,3])");
-  return out;
-}
-
-/// Every kernel of every device here, for every case of its op.
+/// A kernel of a device here, and a case that it takes.
 struct Subject {
   Device device;
   std::string kernel;
-  std::string problem;
+  cases::CaseText text;
 };
 
 void PrintTo(const Subject& subject, std::ostream* out) {
-  *out << subject.problem << " by " << subject.kernel << " on " << to_string(subject.device);
+  *out << subject.text.problem << (subject.text.fill == oracle::Fill::special ? " with special values" : "") << " by "
+       << subject.kernel << " on " << to_string(subject.device);
+}
+
+std::optional<Problem> problem_of(const cases::CaseText& text, Device device) {
+  try {
+    return parse_problem(text.problem, device);
+  } catch (const Error&) {
+    return std::nullopt;  // EveryCaseIsAProblem reports it; here it would end the process
+  }
+}
+
+TEST(Cases, EveryCaseIsAProblem) {
+  for (const cases::CaseText& text : cases::all()) EXPECT_NO_THROW(parse_problem(text.problem)) << text.problem;
+  EXPECT_GT(cases::all().size(), 3000u);
 }
 
 std::vector<Subject> subjects() {
   std::vector<Subject> out;
   Runtime& runtime = Runtime::global();
   for (const Device device : runtime.devices().devices()) {
-    for (const std::string& text : cases()) {
-      const Problem problem = parse_problem(text, device);
-      for (const auto& kernel : runtime.registry().kernels(problem.op, device.type)) {
-        out.push_back({device, std::string(kernel->name()), text});
+    const DeviceProfile& profile = runtime.devices().profile(device);
+    for (const cases::CaseText& text : cases::to_run()) {
+      const std::optional<Problem> problem = problem_of(text, device);
+      if (!problem) continue;
+      for (const auto& kernel : runtime.registry().kernels(problem->op, device.type)) {
+        if (kernel->supports(*problem, profile).supported) out.push_back({device, std::string(kernel->name()), text});
       }
     }
   }
@@ -83,25 +59,27 @@ std::vector<Subject> subjects() {
 
 class Conformance : public ::testing::TestWithParam<Subject> {};
 
+/// Forces the subject's kernel and checks that it takes the problem.
+KernelPolicy forced(const Subject& subject) {
+  KernelPolicy policy;
+  policy.force(to_string(parse_problem(subject.text.problem).op), subject.kernel);
+  return policy;
+}
+
 TEST_P(Conformance, AgreesWithFloat64) {
   Runtime& runtime = Runtime::global();
   const Subject& subject = GetParam();
-  const Problem problem = parse_problem(subject.problem, subject.device);
-  KernelPolicy policy;
-  policy.force(to_string(problem.op), subject.kernel);
-  const ScopedPolicy scope(runtime.dispatcher(), policy);
-  const Decision decision = runtime.dispatcher().explain(problem);
-  if (decision.kernel.empty()) GTEST_SKIP() << decision.because;
-
-  const oracle::Case run(problem, /*seed=*/std::hash<std::string>()(subject.problem));
-  const oracle::Result result = run.through(runtime);
+  const ScopedPolicy scope(runtime.dispatcher(), forced(subject));
+  const auto run = oracle::case_of(subject.text.problem, subject.device, subject.text.fill);
+  const oracle::Result result = run->through(runtime);
   EXPECT_EQ(result.kernel, subject.kernel);
-  const std::string verdict = run.compare(result);
-  EXPECT_TRUE(verdict.empty()) << verdict;
+  EXPECT_EQ(run->compare(result), "");
 }
 
 std::string name_of(const ::testing::TestParamInfo<Subject>& info) {
-  std::string name = std::to_string(info.index) + "_" + to_string(info.param.device) + "_" + info.param.kernel;
+  const std::string op(info.param.text.problem, 0, info.param.text.problem.find('('));
+  std::string name =
+      std::to_string(info.index) + "_" + to_string(info.param.device) + "_" + op + "_" + info.param.kernel;
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   }
@@ -109,6 +87,27 @@ std::string name_of(const ::testing::TestParamInfo<Subject>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryKernel, Conformance, ::testing::ValuesIn(subjects()), name_of);
+
+bool works_in_place(const Problem& problem) {
+  const OpCategory category = op_info(problem.op).category;
+  return (category == OpCategory::elementwise || category == OpCategory::activation) &&
+         problem.inputs[0] == problem.outputs[0];
+}
+
+TEST(ConformanceInPlace, ElementwiseKernelsMayWriteOverTheirInput) {
+  Runtime& runtime = Runtime::global();
+  std::size_t ran = 0;
+  for (const Subject& subject : subjects()) {
+    if (!works_in_place(parse_problem(subject.text.problem))) continue;
+    const ScopedPolicy scope(runtime.dispatcher(), forced(subject));
+    const auto run = oracle::case_of(subject.text.problem, subject.device, subject.text.fill);
+    const oracle::Result result = run->in_place(runtime);
+    EXPECT_EQ(result.kernel, subject.kernel);
+    EXPECT_EQ(run->compare(result), "") << ::testing::PrintToString(subject);
+    ++ran;
+  }
+  EXPECT_GT(ran, 100u);
+}
 
 /// What every backend must do beyond right numbers, on each device here.
 class Contract : public ::testing::TestWithParam<Device> {

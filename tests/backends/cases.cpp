@@ -1,0 +1,57 @@
+#include "backends/cases.h"
+
+#include <cstdlib>
+
+namespace xpuruntime::cases {
+
+std::string replaced(std::string_view text, std::string_view what, std::string_view by) {
+  std::string out;
+  while (true) {
+    const std::size_t at = text.find(what);
+    out += text.substr(0, at);
+    if (at == std::string_view::npos) return out;
+    out += by;
+    text.remove_prefix(at + what.size());
+  }
+}
+
+void List::each(Words dtypes, Words texts, oracle::Fill fill) {
+  for (const std::string_view text : texts) {
+    for (const std::string_view dtype : dtypes) add(replaced(text, "T", dtype), fill);
+  }
+}
+
+void List::each_op(Words ops, Words dtypes, Words texts, oracle::Fill fill) {
+  for (const std::string_view op : ops) {
+    for (const std::string_view text : texts) {
+      for (const std::string_view dtype : dtypes) add(replaced(replaced(text, "OP", op), "T", dtype), fill);
+    }
+  }
+}
+
+const std::vector<CaseText>& all() {
+  static const std::vector<CaseText> list = [] {
+    std::vector<CaseText> out;
+    for (const auto family : {matrix_cases, conv_cases, pool_cases, attention_cases, norm_cases, reduce_cases,
+                              loss_cases, elementwise_cases, movement_cases}) {
+      const std::vector<CaseText> part = family();
+      out.insert(out.end(), part.begin(), part.end());
+    }
+    return out;
+  }();
+  return list;
+}
+
+// A list goes through the four dtypes fastest: a step of three meets all of them.
+const std::vector<CaseText>& to_run() {
+  const char* const reduced = std::getenv("XRT_TEST_REDUCED");
+  if (reduced == nullptr || std::string_view(reduced) != "1") return all();
+  static const std::vector<CaseText> list = [] {
+    std::vector<CaseText> out;
+    for (std::size_t i = 0; i < all().size(); i += 3) out.push_back(all()[i]);
+    return out;
+  }();
+  return list;
+}
+
+}  // namespace xpuruntime::cases

@@ -1,0 +1,156 @@
+#include "backends/cases.h"
+
+namespace xpuruntime::cases {
+namespace {
+
+void add_conv2d(List& list) {
+  list.each(
+      {"f32", "f16", "bf16", "f64"},
+      {
+          "conv2d(T[1,1,1,1], T[1,1,1,1])",
+          "conv2d(T[1,3,8,8], T[16,3,3,3]; padding=1)",
+          "conv2d(T[2,3,9,7], T[16,3,3,3], T[16]; padding=1 stride=2)",
+          "conv2d(T[1,16,12,12], T[17,16,3,3], T[17]; padding=1)",
+          "conv2d(T[1,16,13,11], T[16,16,3,3]; padding=1)",
+          "conv2d(T[2,17,7,7], T[16,17,3,3], T[16])",
+          "conv2d(T[1,64,14,14], T[64,64,3,3]; padding=1)",
+          "conv2d(T[1,16,6,6], T[8,16,3,3]; padding=2)",
+          "conv2d(T[3,5,4,4], T[7,5,3,3], T[7]; padding=1)",  // fewer rows than a tile
+          "conv2d(T[1,4,5,5], T[4,4,3,3]; padding=0,1)",
+          "conv2d(T[1,4,9,10], T[4,4,3,3]; stride=1,2 padding=1)",
+          "conv2d(T[1,8,10,10], T[8,8,3,3]; dilation=2 padding=2)",
+          "conv2d(T[1,8,11,10], T[8,8,3,3]; dilation=3,2)",
+          "conv2d(T[1,16,14,14], T[32,16,1,1])",
+          "conv2d(T[2,17,7,9], T[33,17,1,1], T[33])",
+          "conv2d(T[1,64,7,7], T[64,64,1,1]; stride=2)",
+          "conv2d(T[1,8,5,5], T[8,8,1,1]; padding=1)",
+          "conv2d(T[1,3,17,17], T[16,3,7,7], T[16]; stride=2 padding=3)",
+          "conv2d(T[2,3,30,31], T[8,3,7,7]; stride=2 padding=3)",
+          "conv2d(T[1,16,9,9], T[8,16,5,5]; padding=2)",
+          "conv2d(T[1,4,9,12], T[5,4,1,5], T[5]; padding=0,2)",  // asymmetric
+          "conv2d(T[1,4,12,9], T[5,4,5,2]; stride=3,1)",
+          "conv2d(T[1,3,5,5], T[4,3,5,5])",  // one position
+          "conv2d(T[1,6,8,8], T[4,3,3,3], T[4]; groups=2 padding=1)",
+          "conv2d(T[2,16,7,7], T[32,4,3,3]; groups=4 padding=1)",
+          "conv2d(T[1,16,7,7], T[16,4,1,1]; groups=4)",
+          "conv2d(T[1,16,9,9], T[16,1,3,3], T[16]; groups=16 padding=1)",  // depthwise
+          "conv2d(T[2,17,8,10], T[17,1,3,3]; groups=17 padding=1 stride=2)",
+          "conv2d(T[1,33,15,15], T[33,1,5,5], T[33]; groups=33 padding=2)",
+          "conv2d(T[1,8,12,12], T[8,1,3,3]; groups=8 dilation=2 padding=2)",
+          "conv2d(T[1,8,20,3], T[8,1,7,7]; groups=8 padding=3)",
+          "conv2d(T[1,5,8,8], T[10,1,3,3], T[10]; groups=5 padding=1)",  // two outputs for each channel
+          "conv2d(T[0,3,8,8], T[4,3,3,3]; padding=1)",
+          "conv2d(T[1,3,8,8], T[0,3,3,3])",
+          "conv2d(T[1,0,8,8], T[4,0,3,3], T[4])",                                // only the bias
+          "conv2d(T[1,16,8,8]{1024,1,128,16}, T[16,16,3,3], T[16]; padding=1)",  // channels last
+          "conv2d(T[1,16,8,8]{1024,1,128,16}, T[16,16,3,3]{144,1,48,16}; padding=1) -> T[1,16,8,8]{1024,1,128,16}",
+          "conv2d(T[1,16,8,8]{1024,1,128,16}, T[16,1,3,3]; groups=16 padding=1) -> T[1,16,8,8]{1024,1,128,16}",
+          "conv2d(T[2,8,6,6], T[16,8,1,1]) -> T[2,16,6,6]{576,1,96,16}",
+          "conv2d(T[1,4,8,8]{512,128,16,2}, T[4,4,3,3]; padding=1)",  // every other column
+          "conv2d(T[1,4,8,8], T[4,4,3,3]{9,36,3,1}; padding=1)",      // weights [in, out]
+          "conv2d(T[1,4,8,8], T[4,4,3,3]; padding=1) -> T[1,4,8,8]{512,128,16,2}",
+      });
+  list.each({"f32", "f16", "bf16"}, {
+                                        "conv2d(T[1,32,40,40], T[48,32,3,3], T[48]; padding=1)",
+                                        "conv2d(T[4,16,28,28], T[24,16,3,3]; padding=1)",
+                                        "conv2d(T[2,64,28,28], T[96,64,1,1], T[96])",
+                                        "conv2d(T[1,96,56,56], T[96,1,3,3], T[96]; groups=96 padding=1)",
+                                        "conv2d(T[1,3,96,96], T[16,3,7,7]; stride=2 padding=3)",
+                                    });
+  for (const char* text :
+       {"conv2d(f32[1,5,9,9]/4, f32[6,5,3,3]/4, f32[6]/4; padding=1) -> f32[1,6,9,9]/4",
+        "conv2d(bf16[1,5,9,9]/2, bf16[6,5,3,3]/2; padding=1)",
+        "conv2d(f32[1,5,9,9], f32[6,5,3,3]; padding=1) -> f64[1,6,9,9]",
+        "conv2d(f32[1,5,9,9], f32[6,5,3,3]; padding=1) -> bf16[1,6,9,9]",
+        "conv2d(bf16[1,16,9,9], bf16[8,16,3,3], f32[8]; padding=1)",
+        "conv2d(bf16[1,16,9,9], bf16[8,16,3,3]) -> f32[1,8,7,7]", "conv2d(i8[1,5,7,7], i8[6,5,3,3]; padding=1)",
+        "conv2d(u8[1,16,7,7], i8[16,16,3,3])", "conv2d(i32[1,2,5,5], i32[3,2,3,3], i32[3])"}) {
+    list.add(text);
+  }
+}
+
+void add_conv3d(List& list) {
+  list.each({"f32", "f16", "bf16", "f64"},
+            {
+                "conv3d(T[1,1,1,1,1], T[1,1,1,1,1])",
+                "conv3d(T[1,3,5,6,7], T[4,3,3,3,3], T[4]; padding=1)",
+                "conv3d(T[2,4,6,5,5], T[8,4,3,3,3]; stride=2 padding=1)",
+                "conv3d(T[1,4,7,7,7], T[4,4,3,3,3]; dilation=2)",
+                "conv3d(T[1,16,4,4,4], T[16,16,1,1,1], T[16])",
+                "conv3d(T[1,3,4,8,8], T[4,3,1,3,5]; padding=0,1,2 stride=1,2,1)",
+                "conv3d(T[1,6,4,5,6], T[4,3,2,3,2]; groups=2)",
+                "conv3d(T[1,8,4,5,6], T[8,1,3,3,3], T[8]; groups=8 padding=1)",
+                "conv3d(T[0,2,3,3,3], T[2,2,3,3,3])",
+                "conv3d(T[1,4,3,4,5]{240,1,80,20,4}, T[4,4,3,3,3]; padding=1)",
+                "conv3d(T[1,2,4,4,4], T[3,2,3,3,3]; padding=1) -> T[1,3,4,4,4]{192,1,48,12,3}",
+            });
+  list.each({"f32", "bf16"}, {"conv3d(T[1,8,12,20,20], T[16,8,3,3,3], T[16]; padding=1)"});
+  list.add("conv3d(f32[1,3,5,6,7]/4, f32[4,3,3,3,3]/4; padding=1) -> f32[1,4,5,6,7]/4");
+  list.add("conv3d(i8[1,2,3,4,5], i8[3,2,2,2,2])");
+}
+
+}  // namespace
+
+std::vector<CaseText> conv_cases() {
+  List list;
+  add_conv2d(list);
+  add_conv3d(list);
+  return list.take();
+}
+
+std::vector<CaseText> pool_cases() {
+  List list;
+  const auto special = oracle::Fill::special;
+  list.each_op({"max_pool2d", "avg_pool2d"}, {"f32", "f16", "bf16", "f64"},
+               {
+                   "OP(T[1,1,1,1]; kernel_size=1)",
+                   "OP(T[1,3,8,8]; kernel_size=2)",
+                   "OP(T[2,3,9,7]; kernel_size=3 stride=2 padding=1)",
+                   "OP(T[1,5,7,33]; kernel_size=3 stride=1 padding=1)",
+                   "OP(T[1,5,10,17]; kernel_size=2,3 stride=1,2)",
+                   "OP(T[2,2,11,11]; kernel_size=3 stride=2 ceil_mode=true)",
+                   "OP(T[1,2,7,8]; kernel_size=3,2 stride=3 padding=1 ceil_mode=true)",
+                   "OP(T[1,4,7,7]; kernel_size=7)",
+                   "OP(T[1,3,13,31]; kernel_size=5 stride=1 padding=2)",
+                   "OP(T[0,3,8,8]; kernel_size=2)",
+                   "OP(T[1,0,8,8]; kernel_size=2)",
+                   "OP(T[1,17,8,8]{1088,1,136,17}; kernel_size=3 stride=2 padding=1)",
+                   "OP(T[1,8,8,8]{512,1,64,8}; kernel_size=2) -> T[1,8,4,4]{128,1,32,8}",
+                   "OP(T[1,3,8,8]{384,128,16,2}; kernel_size=2)",
+                   "OP(T[1,3,8,8]; kernel_size=2) -> T[1,3,4,4]{96,32,8,2}",
+                   "OP(T[2,16,65,63]; kernel_size=3 stride=2 padding=1)",
+               });
+  list.each_op({"max_pool3d", "avg_pool3d"}, {"f32", "f16", "bf16", "f64"},
+               {
+                   "OP(T[1,1,1,1,1]; kernel_size=1)",
+                   "OP(T[1,3,4,6,8]; kernel_size=2)",
+                   "OP(T[2,2,5,7,9]; kernel_size=3 stride=2 padding=1)",
+                   "OP(T[1,3,5,6,7]; kernel_size=2,3,2 stride=1,2,3 padding=1,1,0 ceil_mode=true)",
+                   "OP(T[0,3,4,4,4]; kernel_size=2)",
+                   "OP(T[1,3,4,4,4]{192,1,48,12,3}; kernel_size=2)",
+                   "OP(T[1,3,4,4,4]; kernel_size=2) -> T[1,3,2,2,2]{48,16,8,4,2}",
+               });
+  list.each({"f32", "f16", "bf16", "f64"},
+            {
+                "max_pool2d(T[1,3,12,13]; kernel_size=3 dilation=2 padding=1)",
+                "max_pool2d(T[1,3,12,13]; kernel_size=2,3 dilation=3,2 stride=2 ceil_mode=true)",
+                "max_pool3d(T[1,2,7,8,9]; kernel_size=2 dilation=2 stride=1)",
+                "avg_pool2d(T[1,3,9,9]; kernel_size=3 stride=2 padding=1 count_include_pad=false)",
+                "avg_pool2d(T[1,3,10,10]; kernel_size=3 stride=2 padding=1 ceil_mode=true count_include_pad=false)",
+                "avg_pool2d(T[1,3,10,10]; kernel_size=3 stride=2 padding=1 ceil_mode=true)",
+                "avg_pool3d(T[1,2,5,6,7]; kernel_size=3 stride=2 padding=1 ceil_mode=true count_include_pad=false)",
+            });
+  list.each({"f32", "f16", "bf16"},
+            {"max_pool2d(T[1,3,17,19]; kernel_size=3 stride=2 padding=1)",
+             "max_pool2d(T[1,16,9,9]{1296,1,144,16}; kernel_size=2)", "max_pool3d(T[1,2,5,5,5]; kernel_size=2)"},
+            special);
+  list.each_op({"max_pool2d", "avg_pool2d"}, {"f32", "bf16"},
+               {"OP(T[2,32,80,80]; kernel_size=3 stride=2 padding=1)", "OP(T[8,64,28,28]; kernel_size=2)"});
+  list.each_op({"max_pool2d", "avg_pool2d"}, {"f32"},
+               {"OP(T[1,3,9,9]/4; kernel_size=2) -> T[1,3,4,4]/4", "OP(T[1,3,9,9]; kernel_size=2) -> bf16[1,3,4,4]"});
+  list.each({"i8", "u8", "i32", "i64", "i16"},
+            {"max_pool2d(T[1,3,9,9]; kernel_size=3 stride=2 padding=1)", "max_pool3d(T[1,2,4,5,6]; kernel_size=2)"});
+  return list.take();
+}
+
+}  // namespace xpuruntime::cases

@@ -1,0 +1,136 @@
+#include "backends/cases.h"
+
+namespace xpuruntime::cases {
+namespace {
+
+constexpr auto special = oracle::Fill::special;
+
+void add_unary(List& list) {
+  list.each_op({"relu", "gelu", "silu", "sigmoid", "tanh", "log", "exp", "sqrt"}, {"f32", "f16", "bf16", "f64"},
+               {
+                   "OP(T[])",
+                   "OP(T[0])",
+                   "OP(T[1])",
+                   "OP(T[7])",
+                   "OP(T[8])",
+                   "OP(T[9])",
+                   "OP(T[15])",
+                   "OP(T[17])",
+                   "OP(T[31])",
+                   "OP(T[33])",
+                   "OP(T[3,65])",
+                   "OP(T[1025])",
+                   "OP(T[6,4]{1,6})",
+                   "OP(T[5,9]{18,2})",
+                   "OP(T[4,8]{16,1}) -> T[4,8]{16,1}",
+                   "OP(T[6,4]) -> T[6,4]{1,6}",
+                   "OP(T[2,3,4,5]{60,1,15,3}) -> T[2,3,4,5]{60,1,15,3}",
+                   "OP(T[4,1,5]{0,5,1})",
+               });
+  list.each({"f32", "f16", "bf16", "f64"}, {"gelu(T[257]; approximate=tanh)", "gelu(T[6,4]{1,6}; approximate=tanh)",
+                                            "gelu(T[7]; approximate=tanh) -> T[7]{2}"});
+  list.each_op({"relu", "gelu", "silu", "sigmoid", "tanh", "log", "exp", "sqrt"}, {"f32"},
+               {
+                   "OP(T[33]/4) -> T[33]/4",
+                   "OP(T[300007])",
+                   "OP(T[33]) -> bf16[33]",
+                   "OP(T[33]) -> f16[33]",
+                   "OP(T[33]) -> f64[33]",
+                   "OP(bf16[33]) -> T[33]",
+                   "OP(f16[33]/2) -> T[33]",
+                   "OP(bf16[400003])",
+               });
+  list.each_op({"relu", "sigmoid", "tanh", "log", "exp", "sqrt"}, {"f32", "f16", "bf16", "f64"}, {"OP(T[130])"},
+               special);
+  list.each({"i64", "i32", "i16", "i8", "u8"}, {"relu(T[33])", "relu(T[6,4]{1,6})"});
+  list.add("relu(f8e4m3[33])");
+  list.add("tanh(f8e5m2[33])");
+}
+
+void add_binary(List& list) {
+  list.each_op({"add", "sub", "mul", "div"}, {"f32", "f16", "bf16", "f64"},
+               {
+                   "OP(T[1], T[1])",
+                   "OP(T[0], T[0])",
+                   "OP(T[7], T[7])",
+                   "OP(T[9], T[9])",
+                   "OP(T[16], T[16])",
+                   "OP(T[33], T[33])",
+                   "OP(T[1025], T[1025])",
+                   "OP(T[], T[2,3])",
+                   "OP(T[65], T[])",
+                   "OP(T[65], T[1])",
+                   "OP(T[1], T[5,7])",
+                   "OP(T[7,1,5], T[3,1])",
+                   "OP(T[5,17], T[17])",  // a row for all rows
+                   "OP(T[17], T[5,17])",
+                   "OP(T[5,17], T[5,1])",  // a column for all columns
+                   "OP(T[5,1], T[5,17])",
+                   "OP(T[2,3,4,5], T[3,1,1])",  // a channel
+                   "OP(T[9,1], T[1,8])",
+                   "OP(T[6,4]{1,6}, T[6,4])",
+                   "OP(T[6,4]{1,6}, T[6,4]{1,6}) -> T[6,4]{1,6}",
+                   "OP(T[6,4]{8,2}, T[6,4])",
+                   "OP(T[6,4], T[6,4]) -> T[6,4]{8,2}",
+                   "OP(T[5,8]{0,1}, T[5,8])",
+                   "OP(T[0,3], T[3])",
+                   "OP(T[2,2,2,2,2,2,2,2], T[2,1,2,1,2,1,2,1])",
+               });
+  list.each_op({"add", "sub", "mul", "div"}, {"f32"},
+               {
+                   "OP(T[33]/4, T[33]/4) -> T[33]/4",
+                   "OP(T[300007], T[300007])",
+                   "OP(bf16[500009], bf16[500009])",
+                   "OP(T[300,1001], T[1001])",
+                   "OP(T[300,1001], T[300,1])",
+                   "OP(T[33], T[33]) -> bf16[33]",
+                   "OP(T[33], T[33]) -> f64[33]",
+                   "OP(bf16[33], bf16[33]) -> T[33]",
+                   "OP(f16[33], T[33])",
+                   "OP(bf16[33], f16[33])",
+                   "OP(T[33], f64[33])",
+                   "OP(T[33], i32[33])",
+                   "OP(i8[33], f16[33])",
+               });
+  list.add("div(f32[40], i32[40])", special);
+  list.each_op({"add", "sub", "mul", "div"}, {"f32", "f16", "bf16", "f64"},
+               {"OP(T[130], T[130])", "OP(T[9,13], T[13])"}, special);
+  list.each_op({"add", "sub", "mul"}, {"i64", "i32", "i16", "i8", "u8"},
+               {"OP(T[100], T[100])", "OP(T[5,7], T[7])", "OP(T[6,4]{1,6}, T[6,4])"});
+  list.each_op({"add", "sub", "mul"}, {"i32"}, {"OP(T[33], i64[33])", "OP(i8[33], T[33])"});
+  list.add("add(i32[300000], i32[300000])");
+  list.add("add(f8e5m2[33], f8e5m2[33])");
+}
+
+void add_dropout(List& list) {
+  list.each({"f32", "f16", "bf16", "f64"}, {
+                                               "dropout(T[1])",
+                                               "dropout(T[0])",
+                                               "dropout(T[7]; seed=3)",
+                                               "dropout(T[17]; p=0.1 seed=12345)",
+                                               "dropout(T[1001]; p=0.9 seed=-1)",
+                                               "dropout(T[5,33]; p=0)",
+                                               "dropout(T[5,33]; p=1 seed=9)",
+                                               "dropout(T[65]; training=false)",
+                                               "dropout(T[65], i64[2]; p=0.3)",
+                                               "dropout(T[6,9]{1,6}; seed=4)",
+                                               "dropout(T[6,9]; seed=4) -> T[6,9]{18,2}",
+                                               "dropout(T[1003], i64[2])",
+                                           });
+  list.each({"f32", "bf16"}, {"dropout(T[300007]; p=0.2 seed=99)", "dropout(T[300007], i64[2])"});
+  list.add("dropout(f32[33]/4; seed=2) -> f32[33]/4");
+  list.add("dropout(f32[33]; seed=2) -> bf16[33]");
+  list.add("dropout(bf16[33]; seed=2) -> f32[33]");
+}
+
+}  // namespace
+
+std::vector<CaseText> elementwise_cases() {
+  List list;
+  add_unary(list);
+  add_binary(list);
+  add_dropout(list);
+  return list.take();
+}
+
+}  // namespace xpuruntime::cases

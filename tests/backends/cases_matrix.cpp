@@ -1,0 +1,140 @@
+#include "backends/cases.h"
+
+namespace xpuruntime::cases {
+namespace {
+
+std::string dims(std::initializer_list<int> extents) {
+  std::string text = "T[";
+  for (const int extent : extents) text += (text.size() > 2 ? "," : "") + std::to_string(extent);
+  return text + "]";
+}
+
+void add_shapes(List& list) {
+  struct Shape {
+    int m, n, k;
+  };
+  // Skinny, small, prime, tails around vector and tile widths.
+  constexpr Shape shapes[] = {{1, 1, 1},    {1, 64, 128},   {1, 1000, 257}, {2, 3, 5},     {3, 96, 64},
+                              {7, 13, 31},  {8, 8, 8},      {9, 15, 17},    {16, 16, 16},  {17, 33, 65},
+                              {31, 7, 129}, {33, 1, 63},    {64, 48, 80},   {65, 63, 33},  {5, 1, 9},
+                              {1, 1, 517},  {97, 101, 103}, {128, 6, 1},    {4, 257, 255}, {13, 300, 19}};
+  for (const auto& [m, n, k] : shapes) {
+    for (const char* dtype : {"f32", "f16", "bf16", "f64"}) {
+      list.add(replaced("matmul(" + dims({m, k}) + ", " + dims({k, n}) + ")", "T", dtype));
+      list.add(replaced("matmul(" + dims({m, k}) + ", " + dims({n, k}) + "; transpose_b=true)", "T", dtype));
+      list.add(replaced("matmul(" + dims({k, m}) + ", " + dims({k, n}) + "; transpose_a=true)", "T", dtype));
+    }
+  }
+}
+
+void add_matmul(List& list) {
+  add_shapes(list);
+  list.each({"f32", "f16", "bf16", "f64"},
+            {
+                "matmul(T[4,8]{1,4}, T[8,6]{12,2})",             // column-major and every other column
+                "matmul(T[33,40]{1,33}, T[40,20]{1,40})",        // both column-major
+                "matmul(T[17,32]{64,1}, T[32,19]{38,2})",        // rows apart, every other column
+                "matmul(T[16,24], T[24,32]) -> T[16,32]{1,16}",  // a column-major result
+                "matmul(T[16,24], T[24,32]) -> T[16,32]{64,1}",  // a part of a wider result
+                "matmul(T[16,24], T[24,32]) -> T[16,32]{64,2}",
+                "matmul(T[24,16], T[32,24]; transpose_a=true transpose_b=true)",
+                "matmul(T[3,4,5], T[3,5,6])",
+                "matmul(T[8,16,32], T[8,32,16])",
+                "matmul(T[8,16,32], T[8,24,32]; transpose_b=true)",
+                "matmul(T[4,16,32]{32,128,1}, T[4,32,16])",  // heads inside a row
+                "matmul(T[2,1,4,5], T[3,5,6])",              // batch, broadcast
+                "matmul(T[5,7,16], T[16,9])",                // one right side for all
+                "matmul(T[7,16], T[5,16,9])",
+                "matmul(T[3,4,5]{0,5,1}, T[3,5,6])",  // a batch that is one matrix
+                "matmul(T[5], T[5,6])",
+                "matmul(T[4,5], T[5])",
+                "matmul(T[129], T[129])",
+                "matmul(T[3,64,33], T[33])",
+                "matmul(T[33], T[3,33,20])",
+                "matmul(T[0,5], T[5,6])",  // nothing to write
+                "matmul(T[4,0], T[0,6])",  // nothing to sum: zeros
+                "matmul(T[0,3,4], T[0,4,5])",
+                "matmul(T[4,5], T[5,0])",
+            });
+  list.each({"f32", "f16", "bf16"}, {
+                                        "matmul(T[192,200], T[200,180])",  // enough for several threads
+                                        "matmul(T[1,1024], T[1024,768])",
+                                        "matmul(T[1,768], T[1024,768]; transpose_b=true)",
+                                        "matmul(T[4,600], T[700,600]; transpose_b=true)",
+                                        "matmul(T[12,64,48], T[12,48,64])",
+                                    });
+  for (const char* text :
+       {"matmul(f32[17,33]/4, f32[33,29]/4) -> f32[17,29]/4", "matmul(f16[17,33]/2, f16[33,29]/2)",
+        "matmul(bf16[17,33]/2, bf16[33,29]/2) -> bf16[17,29]/2", "matmul(f64[17,33]/8, f64[33,29]/8)",
+        "matmul(f32[16,16]/8, f32[16,16]/8)", "matmul(f32[9,70]/4, f32[40,70]/4; transpose_b=true)"}) {
+    list.add(text);
+  }
+}
+
+void add_mixed(List& list) {
+  for (const char* text :
+       {"matmul(f16[5,7], f32[7,3])", "matmul(bf16[33,64], f32[64,48])", "matmul(f16[9,16], bf16[16,9])",
+        "matmul(f32[9,16], f64[16,9])", "matmul(f32[17,33], f32[33,20]) -> f64[17,20]",
+        "matmul(f32[17,33], f32[33,20]) -> bf16[17,20]", "matmul(f32[17,33], f32[33,20]) -> f16[17,20]",
+        "matmul(bf16[17,33], bf16[33,20]) -> f32[17,20]", "matmul(f16[17,33], f16[33,20]) -> f32[17,20]",
+        "matmul(bf16[1,64], bf16[96,64]; transpose_b=true) -> f32[1,96]", "matmul(f8e4m3[5,16], f8e4m3[16,9])",
+        "matmul(f8e5m2[5,16], f8e4m3[16,9])", "matmul(tf32[5,16], tf32[16,9])"}) {
+    list.add(text);
+  }
+  list.each({"i8", "u8"},
+            {"matmul(T[5,7], T[7,3])", "matmul(T[1,64], T[64,48])", "matmul(T[33,65], T[65,17])",
+             "matmul(T[16,64], T[64,16])", "matmul(T[20,96], T[40,96]; transpose_b=true)",
+             "matmul(T[64,20], T[64,31]; transpose_a=true)", "matmul(T[2,9,32], T[2,32,12])",
+             "matmul(T[4,8]{1,4}, T[8,6]{12,2})", "matmul(T[4,0], T[0,6])", "matmul(T[0,4], T[4,6])",
+             "matmul(T[31,300], T[300,90])", "matmul(T[129], T[129,5])", "matmul(T[256,256], T[256,256])"});
+  list.each({"i16", "i32", "i64"}, {"matmul(T[5,7], T[7,3])", "matmul(T[9,33], T[33,17])"});
+  list.add("matmul(u8[17,65], i8[65,33])");
+  list.add("matmul(i8[17,65], u8[65,33])");
+  list.add("matmul(i8[17,64], i8[64,32]) -> i64[17,32]");
+  list.add("matmul(i8[17,64], i8[64,32]) -> f32[17,32]");
+}
+
+void add_linear(List& list) {
+  for (const char* activation : {"none", "relu", "gelu", "silu"}) {
+    const std::string tail = std::string("; activation=") + activation + ")";
+    for (const char* dtype : {"f32", "f16", "bf16", "f64"}) {
+      for (const char* text :
+           {"linear(T[1,64], T[96,64], T[96]", "linear(T[17,33], T[65,33], T[65]", "linear(T[2,3,16], T[7,16]",
+            "linear(T[64,48], T[80,48], T[80]", "linear(T[5], T[3,5], T[3]", "linear(T[3,257], T[31,257]"}) {
+        list.add(replaced(text, "T", dtype) + tail);
+      }
+    }
+  }
+  list.each({"f32", "f16", "bf16", "f64"}, {
+                                               "linear(T[1,1], T[1,1], T[1])",
+                                               "linear(T[0,5], T[7,5], T[7])",
+                                               "linear(T[4,0], T[7,0], T[7]; activation=relu)",  // only the bias
+                                               "linear(T[4,5], T[0,5], T[0])",
+                                               "linear(T[4,16]{1,4}, T[8,16]{1,8}, T[8])",
+                                               "linear(T[4,16], T[8,16]{32,2}, T[8]{2}) -> T[4,8]{16,1}",
+                                               "linear(T[4,16], T[8,16], T[8]; activation=gelu) -> T[4,8]{1,4}",
+                                               "linear(T[2,8,16]{256,16,1}, T[24,16], T[24])",
+                                           });
+  list.each({"f32", "f16", "bf16"}, {"linear(T[160,200], T[220,200], T[220]; activation=gelu)",
+                                     "linear(T[1,1024], T[700,1024], T[700]; activation=silu)"});
+  for (const char* text :
+       {"linear(f32[9,33]/4, f32[17,33]/4, f32[17]/4; activation=relu) -> f32[9,17]/4",
+        "linear(bf16[9,33], bf16[17,33], f32[17])", "linear(bf16[9,33], bf16[17,33], bf16[17]) -> f32[9,17]",
+        "linear(f32[9,33], f32[17,33], f32[17]; activation=gelu) -> bf16[9,17]", "linear(f16[9,33], f32[17,33])",
+        "linear(i8[9,33], i8[17,33])", "linear(i8[9,33], i8[17,33], i32[17]; activation=relu)",
+        "linear(u8[9,64], i8[16,64])", "linear(i32[4,7], i32[5,7], i32[5])"}) {
+    list.add(text);
+  }
+}
+
+}  // namespace
+
+std::vector<CaseText> matrix_cases() {
+  List list;
+  add_matmul(list);
+  add_mixed(list);
+  add_linear(list);
+  return list.take();
+}
+
+}  // namespace xpuruntime::cases

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backends/cases.h"
+#include "backends/oracle.h"
+
+namespace xpuruntime::cpu_tests {
+
+/// Where a plan finds its memory: `slot` counts inputs, then outputs, then the workspace.
+using Place = std::function<std::byte*(std::size_t slot, std::size_t bytes, std::size_t alignment)>;
+
+/// Prepares a kernel for a problem and runs the plan once on the inputs of a case, without any dispatcher.
+/// `problem` is the case's, or differs from it in alignment and limits alone.
+struct PlanRun {
+  Status status = {};
+  oracle::Result result = {};
+  std::vector<std::vector<std::byte>> bytes = {};  // of the outputs
+};
+PlanRun run_plan(const Kernel& kernel, const Problem& problem, const oracle::Case& run, const Place& place);
+
+inline constexpr std::size_t workspace_alignment = 64;
+/// The kernels of the CPU for an op.
+KernelList cpu_kernels(OpId op);
+const DeviceProfile& cpu_profile();
+
+/// Calls `use(kernel, case)` for each case to run and each CPU kernel that takes it.
+void for_each_subject(const std::function<void(const Kernel&, const oracle::Case&)>& use);
+
+/// "matmul packed on matmul(...)"
+std::string text_of(const Kernel& kernel, const Problem& problem);
+
+/// Reports the first failure of each kernel and counts the others, so that a broken one does not drown the rest.
+class FirstFailures {
+ public:
+  ~FirstFailures();
+  void add(const Kernel& kernel, const std::string& what);
+
+ private:
+  std::vector<std::pair<std::string, std::size_t>> kernels_;
+};
+
+}  // namespace xpuruntime::cpu_tests

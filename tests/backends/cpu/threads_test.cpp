@@ -1,0 +1,69 @@
+// Under a deterministic policy the thread count changes nothing, not a bit.
+
+#include <gtest/gtest.h>
+
+#include "backends/cpu/plan_run.h"
+
+namespace xpuruntime::cpu_tests {
+namespace {
+
+/// Plain memory for each slot.
+class Heap {
+ public:
+  std::byte* place(std::size_t slot, std::size_t bytes) {
+    if (slots_.size() <= slot) slots_.resize(slot + 1);
+    slots_[slot] = Tensor::empty(DataType::uint8, {static_cast<std::int64_t>(bytes)});
+    return slots_[slot].as<std::byte>();
+  }
+
+ private:
+  std::vector<Tensor> slots_;
+};
+
+std::vector<std::vector<std::byte>> bytes_with(const Kernel& kernel, const oracle::Case& one, std::uint32_t threads) {
+  Problem problem = one.problem();
+  problem.limits.deterministic = true;
+  problem.limits.threads = threads;
+  Heap heap;
+  const PlanRun run = run_plan(
+      kernel, problem, one, [&](std::size_t slot, std::size_t bytes, std::size_t) { return heap.place(slot, bytes); });
+  EXPECT_TRUE(run.status.ok()) << text_of(kernel, problem) << ": " << run.status.message();
+  return run.bytes;
+}
+
+/// Whether there may be work for several threads at all.
+bool large(const Problem& problem) {
+  std::size_t bytes = 0;
+  for (const auto* specs : {&problem.inputs, &problem.outputs}) {
+    for (const TensorSpec& spec : *specs) bytes += span_bytes(spec);
+  }
+  return bytes > 8192;
+}
+
+TEST(ThreadCount, LeavesEveryBitOfADeterministicKernelsResult) {
+  FirstFailures failures;
+  for_each_subject([&](const Kernel& kernel, const oracle::Case& one) {
+    if (!kernel.deterministic()) return;
+    const auto alone = bytes_with(kernel, one, 1);
+    for (const std::uint32_t threads : {3u, 2u, 7u}) {
+      if (threads != 3 && !large(one.problem())) continue;  // kernels that split small work are found with 3
+      if (bytes_with(kernel, one, threads) == alone) continue;
+      failures.add(kernel, text_of(kernel, one.problem()) + " differs with " + std::to_string(threads) + " threads");
+      return;
+    }
+  });
+}
+
+TEST(ThreadCount, ComesFromThePolicy) {
+  Runtime& runtime = Runtime::global();
+  KernelPolicy policy;
+  policy.threads = 3;
+  policy.deterministic = true;
+  const ScopedPolicy scope(runtime.dispatcher(), policy);
+  const Decision decision = runtime.dispatcher().explain(parse_problem("matmul(f32[8,8], f32[8,8])"));
+  EXPECT_EQ(decision.problem.limits.threads, 3u);
+  EXPECT_TRUE(decision.problem.limits.deterministic);
+}
+
+}  // namespace
+}  // namespace xpuruntime::cpu_tests

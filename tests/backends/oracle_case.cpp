@@ -1,0 +1,156 @@
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "backends/oracle.h"
+
+namespace xpuruntime::oracle {
+namespace {
+
+/// A tensor in new memory that starts exactly on the alignment the spec claims, where a backend allows it.
+Tensor upload(Runtime& runtime, const TensorSpec& spec, const std::vector<std::byte>& bytes, Device device) {
+  const std::size_t shift = spec.alignment >= 16 ? 0 : spec.alignment;
+  Tensor host = Tensor::empty(DataType::uint8, {static_cast<std::int64_t>(bytes.size() + shift)});
+  std::copy(bytes.begin(), bytes.end(), host.as<std::byte>() + shift);
+  const Tensor memory = runtime.devices().copy_to(host, device);
+  return Tensor(memory.data(), spec, device, memory.byte_offset() + shift, memory.owner());
+}
+
+std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
+  std::vector<const Tensor*> out;
+  for (const Tensor& tensor : tensors) out.push_back(&tensor);
+  return out;
+}
+
+Solve solver_of(OpId op) {
+  switch (op) {
+    case OpId::matmul:
+      return solve_matmul;
+    case OpId::linear:
+      return solve_linear;
+    case OpId::conv2d:
+    case OpId::conv3d:
+      return solve_conv;
+    case OpId::attention:
+      return solve_attention;
+    case OpId::max_pool2d:
+    case OpId::max_pool3d:
+    case OpId::avg_pool2d:
+    case OpId::avg_pool3d:
+      return solve_pool;
+    case OpId::batch_norm1d:
+    case OpId::batch_norm2d:
+    case OpId::batch_norm3d:
+      return solve_batch_norm;
+    case OpId::layer_norm:
+      return solve_layer_norm;
+    case OpId::rms_norm:
+      return solve_rms_norm;
+    case OpId::normalize:
+      return solve_normalize;
+    case OpId::softmax:
+    case OpId::log_softmax:
+      return solve_softmax;
+    case OpId::dropout:
+      return solve_dropout;
+    case OpId::relu:
+    case OpId::gelu:
+    case OpId::silu:
+    case OpId::sigmoid:
+    case OpId::tanh:
+    case OpId::log:
+    case OpId::exp:
+    case OpId::sqrt:
+      return solve_unary;
+    case OpId::add:
+    case OpId::sub:
+    case OpId::mul:
+    case OpId::div:
+      return solve_binary;
+    case OpId::reduce_sum:
+    case OpId::reduce_mean:
+    case OpId::reduce_max:
+    case OpId::reduce_min:
+      return solve_reduce;
+    case OpId::embedding:
+      return solve_embedding;
+    case OpId::cross_entropy:
+    case OpId::nll_loss:
+      return solve_class_loss;
+    case OpId::kl_div:
+    case OpId::poisson_nll_loss:
+      return solve_pointwise_loss;
+    case OpId::cast:
+    case OpId::copy:
+      return solve_copy;
+    case OpId::transpose:
+      return solve_transpose;
+    case OpId::concat:
+      return solve_concat;
+    case OpId::slice:
+      return solve_slice;
+    case OpId::builtin_count:
+      break;
+  }
+  throw std::logic_error("the oracle has no answer for " + std::string(to_string(op)));
+}
+
+}  // namespace
+
+std::vector<Answer> solve(const Problem& problem, const std::vector<Values>& inputs) {
+  return solver_of(problem.op)(problem, inputs);
+}
+
+Case::Case(Problem problem, std::uint64_t seed, Fill fill)
+    : problem_(std::move(problem)), inputs_(make_inputs(problem_, seed, fill)), answers_(solve(problem_, inputs_)) {}
+
+Result Case::through(Runtime& runtime, const std::function<void()>& after_launch) const {
+  return run(runtime, false, after_launch);
+}
+
+Result Case::in_place(Runtime& runtime) const { return run(runtime, true, {}); }
+
+Result Case::run(Runtime& runtime, bool in_place, const std::function<void()>& after_launch) const {
+  const Device device = problem_.device;
+  std::vector<Tensor> inputs, outputs;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    inputs.push_back(upload(runtime, problem_.inputs[i], layout(problem_.inputs[i], inputs_[i]), device));
+  }
+  for (const TensorSpec& spec : problem_.outputs) {
+    const std::vector<std::byte> poison(span_bytes(spec), output_poison);
+    outputs.push_back(in_place && outputs.empty() ? inputs[0] : upload(runtime, spec, poison, device));
+  }
+  const std::vector<const Tensor*> in = pointers(inputs), out = pointers(outputs);
+  const Call call{problem_.op, in, out, &problem_.attributes};
+  runtime.dispatcher().dispatch(call);
+  Result result{runtime.dispatcher().decide(call).kernel, {}};
+  if (after_launch) after_launch();
+
+  DeviceDriver& driver = runtime.devices().driver(device);
+  const Status done = driver.synchronize(device.index, {});
+  EXPECT_TRUE(done.ok()) << done.message();
+  for (const Tensor& tensor : outputs) {
+    std::vector<std::byte> bytes(span_bytes(tensor.spec()));
+    if (!bytes.empty()) {
+      const Status copied =
+          driver.copy_to_host(device.index, bytes.data(), tensor.data(), tensor.byte_offset(), bytes.size(), {});
+      EXPECT_TRUE(copied.ok()) << copied.message();
+    }
+    result.values.push_back(elements(tensor.spec(), bytes.data()));
+    result.strayed |= !in_place && !gaps_untouched(tensor.spec(), bytes.data());
+  }
+  return result;
+}
+
+std::shared_ptr<const Case> case_of(const std::string& text, Device device, Fill fill) {
+  thread_local std::string last;
+  thread_local std::shared_ptr<const Case> kept;
+  const std::string key = text + to_string(device) + (fill == Fill::special ? "!" : "");
+  if (kept == nullptr || last != key) {
+    kept = std::make_shared<Case>(parse_problem(text, device), std::hash<std::string>()(text), fill);
+    last = key;
+  }
+  return kept;
+}
+
+}  // namespace xpuruntime::oracle

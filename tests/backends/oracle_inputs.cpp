@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "backends/oracle.h"
+
+namespace xpuruntime::oracle {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Random numbers of one case.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+  double uniform(double low, double high) {
+    return low + (high - low) * (static_cast<double>(engine_() >> 11) * 0x1p-53);
+  }
+  double whole(double low, double high) { return std::floor(uniform(low, high + 1)); }
+  bool one_in(std::uint64_t n) { return engine_() % n == 0; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+bool is_batch_norm(OpId op) { return op == OpId::batch_norm1d || op == OpId::batch_norm2d || op == OpId::batch_norm3d; }
+
+/// Small enough for every sum and product to be exact in its dtype.
+double small_integer(const Problem& problem, std::size_t input, DataType dtype, Random& random) {
+  const bool is_unsigned = dtype == DataType::uint8;
+  switch (problem.op) {
+    case OpId::add:
+      return random.whole(is_unsigned ? 0 : -50, 50);
+    case OpId::sub:  // unsigned: what is taken off is never the larger
+      if (is_unsigned) return input == 0 ? random.whole(50, 100) : random.whole(0, 50);
+      return random.whole(-50, 50);
+    case OpId::matmul:
+    case OpId::linear:
+    case OpId::conv2d:
+    case OpId::conv3d:
+      // Eight bits are summed in 32; the others in themselves.
+      if (size_of(dtype) == 1) return is_unsigned ? random.whole(0, 255) : random.whole(-128, 127);
+      return random.whole(-8, 8);
+    case OpId::mul:
+      return random.whole(is_unsigned ? 0 : -11, 11);
+    case OpId::poisson_nll_loss:
+      return random.whole(0, 6);
+    default:
+      return random.whole(is_unsigned ? 0 : -100, 100);
+  }
+}
+
+double target(const Problem& problem, Random& random) {
+  const Dims& scores = problem.inputs[0].shape;
+  const std::int64_t classes = scores[scores.size() == 1 ? 0 : 1];
+  if (random.one_in(5)) return static_cast<double>(problem.attributes.integer("ignore_index"));
+  return random.whole(0, static_cast<double>(classes - 1));
+}
+
+double integer_input(const Problem& problem, std::size_t input, Random& random) {
+  const DataType dtype = problem.inputs[input].dtype;
+  if (dtype == DataType::boolean) return random.one_in(3) ? 0 : 1;
+  switch (problem.op) {
+    case OpId::embedding:
+      if (input == 0) return random.whole(0, static_cast<double>(problem.inputs[1].shape[0] - 1));
+      break;
+    case OpId::cross_entropy:
+    case OpId::nll_loss:
+      return target(problem, random);
+    case OpId::dropout:  // the seed and the offset
+      return random.whole(0, 0x1p40);
+    default:
+      break;
+  }
+  return small_integer(problem, input, dtype, random);
+}
+
+double loss_input(const Problem& problem, std::size_t input, Random& random) {
+  switch (problem.op) {
+    case OpId::nll_loss:
+    case OpId::cross_entropy:
+      if (input == 2) return random.uniform(0.2, 1.2);  // weights
+      if (input == 1) return random.uniform(0, 1);      // probabilities
+      return problem.op == OpId::nll_loss ? random.uniform(-5, 0) : random.uniform(-3, 3);
+    case OpId::kl_div:
+      if (input == 0 || problem.attributes.boolean("log_target")) return random.uniform(-5, 0);
+      return random.one_in(7) ? 0 : random.uniform(0, 1);
+    default:  // poisson_nll_loss
+      if (input == 1) return random.whole(0, 6);
+      return problem.attributes.boolean("log_input") ? random.uniform(-2, 2) : random.uniform(0.05, 3);
+  }
+}
+
+double elementwise_input(const Problem& problem, std::size_t input, Random& random) {
+  switch (problem.op) {
+    case OpId::log:
+      return random.one_in(8) ? random.uniform(0.99, 1.01) : std::exp2(random.uniform(-12, 12));
+    case OpId::sqrt:
+      return random.one_in(20) ? 0 : std::exp2(random.uniform(-12, 12));
+    case OpId::div:
+      if (input == 1) return random.uniform(0.25, 2) * (random.one_in(2) ? 1 : -1);
+      return random.uniform(-1, 1);
+    case OpId::cast:
+      return random.uniform(-100, 100);
+    default:  // functions with tails: mostly where they bend, sometimes far out
+      return random.one_in(16) ? random.uniform(-30, 30) : random.uniform(-6, 6);
+  }
+}
+
+double floating_input(const Problem& problem, std::size_t input, Random& random) {
+  switch (op_info(problem.op).category) {
+    case OpCategory::loss:
+      return loss_input(problem, input, random);
+    case OpCategory::elementwise:
+    case OpCategory::activation:
+      return elementwise_input(problem, input, random);
+    case OpCategory::normalization:
+      if (is_batch_norm(problem.op) && input == 2) return random.uniform(0.5, 1.5);         // a variance
+      if (input == 0 && problem.op != OpId::normalize) return random.uniform(-1, 1) + 1.5;  // a mean to be taken off
+      return random.uniform(-1, 1);
+    case OpCategory::movement:
+      if (problem.op == OpId::cast) return elementwise_input(problem, input, random);
+      return random.uniform(-1, 1);
+    case OpCategory::reduction:
+      return random.uniform(-4, 4);
+    default:
+      if (problem.op == OpId::attention && input == 3) return random.one_in(4) ? -infinity : random.uniform(-2, 2);
+      return random.uniform(-1, 1);
+  }
+}
+
+/// Some rows of a mask leave no key at all.
+void close_rows(const TensorSpec& spec, Values& mask) {
+  if (spec.shape.empty()) return;
+  const auto length = static_cast<std::size_t>(spec.shape.back());
+  const double closed = spec.dtype == DataType::boolean ? 0 : -infinity;
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    if (i / length % 5 == 2) mask[i] = closed;
+  }
+}
+
+void add_special(const TensorSpec& spec, Values& values, Random& random) {
+  if (!is_floating(spec.dtype)) return;
+  const double huge = spec.dtype == DataType::float16 ? 60000 : spec.dtype == DataType::float64 ? 1e308 : 3e38;
+  const double special[] = {infinity, -infinity, std::numeric_limits<double>::quiet_NaN(), 0.0, -0.0, huge, -huge};
+  for (double& value : values) {
+    if (random.one_in(6)) value = rounded(spec.dtype, special[static_cast<std::size_t>(random.whole(0, 6))]);
+  }
+}
+
+}  // namespace
+
+std::vector<Values> make_inputs(const Problem& problem, std::uint64_t seed, Fill fill) {
+  Random random(seed);
+  std::vector<Values> inputs;
+  for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+    const TensorSpec& spec = problem.inputs[i];
+    Values values(static_cast<std::size_t>(element_count(spec)));
+    for (double& value : values) {
+      const double wish =
+          is_floating(spec.dtype) ? floating_input(problem, i, random) : integer_input(problem, i, random);
+      value = rounded(spec.dtype, wish);  // the oracle sees exactly what the kernel sees
+    }
+    if (problem.op == OpId::attention && i == 3) close_rows(spec, values);
+    if (fill == Fill::special) add_special(spec, values, random);
+    // Where strides are 0, elements share memory, and the last one written stands for all.
+    inputs.push_back(elements(spec, layout(spec, values).data()));
+  }
+  return inputs;
+}
+
+}  // namespace xpuruntime::oracle
