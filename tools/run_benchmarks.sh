@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
-# Runs every benchmark of the release build, one after the other: they share the cores.
+# Runs every benchmark of the release build, one after the other: they share the cores. Decisions first, then the CPU's
+# kernels, then the rest. XRT_PEER_PYTHON may name a Python that has onnxruntime and onnx, for cpu_bench.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 shopt -s nullglob
-benchmarks=(build/release/bench/*_bench)
+folder=build/release/bench
+benchmarks=()
+for benchmark in "$folder"/dispatch_bench "$folder"/cpu_bench "$folder"/*_bench; do
+  if [[ -x $benchmark && " ${benchmarks[*]} " != *" $benchmark "* ]]; then benchmarks+=("$benchmark"); fi
+done
 if ((${#benchmarks[@]} == 0)); then
-  echo "run_benchmarks: build/release/bench holds none; run make build first" >&2
+  echo "run_benchmarks: $folder holds none; run make build first" >&2
   exit 1
 fi
 for benchmark in "${benchmarks[@]}"; do
