@@ -47,6 +47,7 @@ double summed_terms(const Problem& problem) {
     return static_cast<double>(
         first[static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(first.size()) : dim)]);
   }
+  if (problem.op == OpId::attention) return static_cast<double>(first[3] + problem.inputs[1].shape[2]);
   if (is_matrix_op(problem)) {  // weights are [out, ...]: the rest is what one output reads
     const TensorSpec& weight = problem.inputs[1];
     return count(weight) / static_cast<double>(std::max<std::int64_t>(weight.shape.empty() ? 1 : weight.shape[0], 1));
@@ -146,7 +147,9 @@ double tolerance_of(const Problem& problem, const TensorSpec& output) {
   if (!is_floating(output.dtype)) return 0;
   const double terms = std::max(summed_terms(problem), 1.0);
   const double summing = terms > 1 ? 4 * epsilon_of(summing_dtype(problem)) * std::sqrt(terms) : 0;
-  return epsilon_of(output.dtype) + summing;
+  // An exp, a logarithm, an error function: four units of the precision that is computed in.
+  const bool computes = op_info(problem.op).category != OpCategory::movement && !is_matrix_op(problem);
+  return epsilon_of(output.dtype) + summing + (computes ? 4 * epsilon_of(summing_dtype(problem)) : 0);
 }
 
 double reference_work(const Problem& problem) {

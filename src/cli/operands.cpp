@@ -37,9 +37,32 @@ struct Range {
   std::int64_t to = 4;
 };
 
+/// Whether an input makes sense only where it is positive: what is divided by, or a logarithm or root taken of.
+bool must_be_positive(const Problem& problem, std::size_t input) {
+  switch (problem.op) {
+    case OpId::log:
+    case OpId::sqrt:
+      return true;
+    case OpId::div:
+    case OpId::cross_entropy:  // a target of probabilities
+      return input == 1;
+    case OpId::batch_norm1d:
+    case OpId::batch_norm2d:
+    case OpId::batch_norm3d:
+      return input == 2;  // the variance
+    case OpId::kl_div:
+      return input == 1 && !problem.attributes.boolean("log_target");
+    case OpId::poisson_nll_loss:
+      return input == 1 || !problem.attributes.boolean("log_input");
+    default:
+      return false;
+  }
+}
+
 Range range_of(const Problem& problem, DataType dtype) {
   if (dtype == DataType::boolean) return {0, 1};
   const OpCategory category = op_info(problem.op).category;
+  if (problem.op == OpId::dropout || problem.op == OpId::poisson_nll_loss) return {0, 4};
   if (category == OpCategory::lookup || category == OpCategory::loss) {
     // Integers are indices there: every extent of every float input bounds them, so one of them is the right bound.
     std::int64_t bound = 1 << 16;
@@ -52,14 +75,15 @@ Range range_of(const Problem& problem, DataType dtype) {
   return dtype == DataType::uint8 ? Range{0, 4} : Range{};
 }
 
-void fill(std::byte* memory, const TensorSpec& spec, Range range, RandomNumbers& random) {
+void fill(std::byte* memory, const TensorSpec& spec, Range range, bool positive, RandomNumbers& random) {
   const std::size_t size = size_of(spec.dtype);
   const bool real = is_floating(spec.dtype);
   Dims position = Dims::filled(spec.shape.size(), 0);
   for (std::int64_t left = element_count(spec); left > 0; --left) {
     std::int64_t offset = 0;
     for (std::size_t i = 0; i < position.size(); ++i) offset += position[i] * spec.strides[i];
-    const double value = real ? random.real() : random.integer(range.from, range.to);
+    double value = real ? random.real() : random.integer(range.from, range.to);
+    if (real && positive) value = 0.625 + value / 2;  // in [0.125, 1.125)
     store_element(spec.dtype, memory + static_cast<std::size_t>(offset) * size, value);
     for (std::size_t i = position.size(); i-- > 0 && ++position[i] == spec.shape[i];) position[i] = 0;
   }
@@ -121,9 +145,10 @@ Call Operands::call(const Problem& problem) const {
 Operands random_operands(const DeviceManager& devices, const Problem& problem, std::uint64_t seed) {
   RandomNumbers random(seed);
   std::vector<Tensor> inputs;
-  for (const TensorSpec& spec : problem.inputs) {
+  for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+    const TensorSpec& spec = problem.inputs[i];
     std::vector<std::byte> bytes = blank(spec);
-    fill(bytes.data(), spec, range_of(problem, spec.dtype), random);
+    fill(bytes.data(), spec, range_of(problem, spec.dtype), must_be_positive(problem, i), random);
     inputs.push_back(place(devices, spec, problem.device, bytes));
   }
   std::vector<Tensor> outputs;

@@ -27,9 +27,9 @@ class Operands {
 };
 
 /// Random inputs and blank outputs on the problem's device, with exactly its strides and alignments. The same seed
-/// gives the same numbers on every machine. Floats are uniform in [-1, 1], rounded to the dtype; integers are small.
-/// What no element covers, and every output, is filled with ones in all bits (NaN in floats): a kernel that reads
-/// beside its inputs or leaves an output out shows.
+/// gives the same numbers on every machine. Floats are uniform in [-1, 1] (where only positive ones make sense, in
+/// [0.125, 1.125]), rounded to the dtype; integers are small. What no element covers, and every output, is filled with
+/// ones in all bits (NaN in floats): a kernel that reads beside its inputs or leaves an output out shows.
 Operands random_operands(const DeviceManager& devices, const Problem& problem, std::uint64_t seed);
 
 /// Fails with out_of_memory where the problem cannot fit the device, or with its check (in float64) the host.

@@ -1,0 +1,228 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/blocks.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+
+namespace xpuruntime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string block = {};
+  std::string policy = {};
+  int repeat = 10;
+};
+
+/// What one kernel took for one step.
+struct Timing {
+  std::string kernel = {};
+  double us = 0;
+};
+
+struct StepResult {
+  Decision decision = {};
+  double us = 0;
+  std::vector<Timing> others = {};  // kernels that were passed over, each forced once to see
+};
+
+struct BlockResult {
+  Block block = {};
+  std::vector<StepResult> steps = {};
+};
+
+/// The choice of a user who forces a kernel by name that can run, and loses most by it.
+struct WorstChoice {
+  std::size_t step = 0;
+  Timing timing = {};
+};
+
+double call_us(Dispatcher& dispatcher, const Call& call) {
+  const auto start = std::chrono::steady_clock::now();
+  dispatcher.dispatch(call);
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The median of some calls after one that decides and prepares; slow kernels are called fewer times.
+double median_us(Dispatcher& dispatcher, const Call& call, int repeat) {
+  std::vector<double> times = {call_us(dispatcher, call)};
+  const double limit_us = 2e5;
+  double spent = times.front();
+  if (spent < limit_us) times.clear();
+  while (static_cast<int>(times.size()) < repeat && spent < limit_us) {
+    times.push_back(call_us(dispatcher, call));
+    spent += times.back();
+  }
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  return times[times.size() / 2];
+}
+
+StepResult run_step(Dispatcher& dispatcher, const BoundStep& step, int repeat) {
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& tensor : step.inputs) inputs.push_back(&tensor);
+  const std::array<const Tensor*, 1> outputs = {&step.output};
+  const Call call{step.problem.op, inputs, outputs, &step.problem.attributes};
+  StepResult result;
+  result.us = median_us(dispatcher, call, repeat);
+  result.decision = dispatcher.decide(call);
+  for (const Candidate& candidate : result.decision.candidates) {
+    if (candidate.outcome != Outcome::passed) continue;
+    KernelPolicy policy;
+    policy.force(to_string(step.problem.op), candidate.kernel);
+    const ScopedPolicy scope(dispatcher, policy);
+    result.others.push_back({candidate.kernel, median_us(dispatcher, call, std::min(repeat, 3))});
+  }
+  return result;
+}
+
+BlockResult run_block(Dispatcher& dispatcher, const Block& block, int repeat) {
+  BlockResult result{block, {}};
+  for (const BoundStep& step : bind(block, 1)) result.steps.push_back(run_step(dispatcher, step, repeat));
+  return result;
+}
+
+double total_us(const BlockResult& result) {
+  double total = 0;
+  for (const StepResult& step : result.steps) total += step.us;
+  return total;
+}
+
+/// Over all steps; with `real` set, kernels that only serve as the yardstick do not count.
+std::optional<WorstChoice> worst_choice(const BlockResult& result, bool real) {
+  std::optional<WorstChoice> worst;
+  double most = 0;
+  for (std::size_t i = 0; i < result.steps.size(); ++i) {
+    for (const Timing& timing : result.steps[i].others) {
+      const double lost = timing.us - result.steps[i].us;
+      if ((real && timing.kernel == "reference") || lost <= most) continue;
+      most = lost;
+      worst = {i, timing};
+    }
+  }
+  return worst;
+}
+
+std::string time_text(double us) {
+  char text[32];
+  std::snprintf(text, sizeof text,
+                us < 1000  ? "%.1f us"
+                : us < 1e6 ? "%.2f ms"
+                           : "%.2f s",
+                us < 1000  ? us
+                : us < 1e6 ? us / 1000
+                           : us / 1e6);
+  return text;
+}
+
+std::string factor_text(double factor) {
+  char text[32];
+  std::snprintf(text, sizeof text, factor < 10 ? "%.1f" : "%.0f", factor);
+  return text;
+}
+
+std::string short_problem(const Problem& problem) {
+  const std::string text = to_string(problem);
+  return text.substr(0, text.find(" @"));
+}
+
+std::string worst_text(const BlockResult& result, const WorstChoice& worst, const char* kind) {
+  const StepResult& step = result.steps[worst.step];
+  const double total = total_us(result);
+  return std::string("  ") + kind + ": " + worst.timing.kernel + " for " + short_problem(step.decision.problem) +
+         " takes " + time_text(worst.timing.us) + " instead of " + time_text(step.us) + " (" + step.decision.kernel +
+         "), " + factor_text(worst.timing.us / step.us) + " times as long; the block would take " +
+         factor_text((total + worst.timing.us - step.us) / total) + " times as long\n";
+}
+
+std::string as_text(const BlockResult& result, const Painter& paint) {
+  std::string text = paint(Colour::bold, result.block.name + ": " + result.block.about) + "\n";
+  for (const StepResult& step : result.steps) {
+    const Decision& decision = step.decision;
+    text += "  " + short_problem(decision.problem) + "\n";
+    text += paint(Colour::green, "    -> " + padded(decision.kernel, 14) + padded(time_text(step.us), 10) + " [" +
+                                     std::string(to_string(decision.level)) + "] " + decision.because) +
+            "\n";
+    for (const Timing& other : step.others) {
+      text += "       " + padded(other.kernel, 14) + padded(time_text(other.us), 10) + " passed over\n";
+    }
+    for (const Candidate& candidate : decision.candidates) {
+      if (candidate.outcome != Outcome::refused) continue;
+      text += "       " + padded(candidate.kernel, 14) + padded("", 10) + " refused: " + candidate.reason + "\n";
+    }
+  }
+  text += "  " + std::to_string(result.steps.size()) + " ops in " + time_text(total_us(result)) + "\n";
+  if (const auto worst = worst_choice(result, false)) {
+    text += paint(Colour::red, worst_text(result, *worst, "the worst choice open to you"));
+  }
+  const auto real = worst_choice(result, true);
+  if (real) text += paint(Colour::red, worst_text(result, *real, "the worst among fast kernels"));
+  return text;
+}
+
+Json worst_json(const BlockResult& result, bool real) {
+  const auto worst = worst_choice(result, real);
+  if (!worst) return nullptr;
+  return {{"step", worst->step}, {"kernel", worst->timing.kernel}, {"time_us", worst->timing.us}};
+}
+
+Json as_json(const BlockResult& result) {
+  Json steps = Json::array();
+  for (const StepResult& step : result.steps) {
+    Json others = Json::array();
+    for (const Timing& other : step.others) others.push_back({{"kernel", other.kernel}, {"time_us", other.us}});
+    steps.push_back({{"decision", Json::parse(step.decision.to_json())}, {"time_us", step.us}, {"others", others}});
+  }
+  return {{"block", result.block.name},
+          {"total_us", total_us(result)},
+          {"steps", steps},
+          {"worst", worst_json(result, false)},
+          {"worst_fast", worst_json(result, true)}};
+}
+
+std::vector<Block> chosen_blocks(const std::string& name) {
+  std::vector<Block> blocks = {transformer_block(), cnn_block()};
+  if (!name.empty()) std::erase_if(blocks, [&](const Block& block) { return block.name != name; });
+  return blocks;
+}
+
+Answer demo(Context& context, const Options& options) {
+  Dispatcher& dispatcher = context.runtime().dispatcher();
+  const KernelPolicy policy = options.policy.empty() ? KernelPolicy{} : KernelPolicy::load(options.policy);
+  const ScopedPolicy scope(dispatcher, policy);
+  std::string text;
+  Json blocks = Json::array();
+  for (const Block& block : chosen_blocks(options.block)) {
+    const BlockResult result = run_block(dispatcher, block, options.repeat);
+    if (context.json) {
+      blocks.push_back(as_json(result));
+    } else {
+      text += (text.empty() ? "" : "\n") + as_text(result, context.paint);
+    }
+  }
+  return {context.json ? Json{{"version", 1}, {"blocks", blocks}}.dump(2) + "\n" : text};
+}
+
+}  // namespace
+
+void add_demo(CLI::App& app, Context& context) {
+  CLI::App& command =
+      add_command(app, context, "demo",
+                  "Run a transformer block and a CNN block on the CPU: each op's kernel, why, its time, "
+                  "and what the worst choice would cost",
+                  "xrt demo --block cnn");
+  const auto options = std::make_shared<Options>();
+  command.add_option("--block", options->block, "transformer or cnn (default both)")
+      ->type_name("BLOCK")
+      ->check(CLI::IsMember({"transformer", "cnn"}));
+  command.add_option("--policy", options->policy, "A policy file that is in force")->type_name("FILE");
+  command.add_option("--repeat", options->repeat, "How many calls are timed (default 10)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100000));
+  command.callback([&context, options] { context.command = [&context, options] { return demo(context, *options); }; });
+}
+
+}  // namespace xpuruntime::cli
