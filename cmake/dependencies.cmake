@@ -3,7 +3,21 @@ find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.10 REQUIRED)  # profiles, policies, decisions; not in public headers
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas>=0.3)
+find_package(hwy REQUIRED CONFIG)  # Highway: SIMD with run-time dispatch in the CPU's kernels
 find_package(CLI11 REQUIRED)
+
+# Not through its CMake package, which asks for the OpenCL it was built with.
+set(XRT_HAVE_ONEDNN OFF)
+if(NOT XRT_ONEDNN STREQUAL "OFF")
+  find_path(ONEDNN_INCLUDE oneapi/dnnl/dnnl.hpp)
+  find_library(ONEDNN_LIBRARY dnnl)
+  find_library(GOMP_LIBRARY NAMES gomp libgomp.so.1)  # what Debian's oneDNN takes its threads from
+  if(ONEDNN_INCLUDE AND ONEDNN_LIBRARY AND GOMP_LIBRARY)
+    set(XRT_HAVE_ONEDNN ON)
+  elseif(XRT_ONEDNN STREQUAL "ON")
+    message(FATAL_ERROR "XRT_ONEDNN=ON, but oneDNN with OpenMP was not found: install libdnnl-dev")
+  endif()
+endif()
 if(XRT_BUILD_TESTS)
   find_package(GTest REQUIRED)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
@@ -29,4 +43,4 @@ if(NOT XRT_OPENCL STREQUAL "OFF")
     message(FATAL_ERROR "XRT_OPENCL=ON, but OpenCL was not found: install ocl-icd-opencl-dev and opencl-headers")
   endif()
 endif()
-message(STATUS "Backends: cpu, cuda ${XRT_HAVE_CUDA}, opencl ${XRT_HAVE_OPENCL}")
+message(STATUS "Backends: cpu (oneDNN ${XRT_HAVE_ONEDNN}), cuda ${XRT_HAVE_CUDA}, opencl ${XRT_HAVE_OPENCL}")

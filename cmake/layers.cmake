@@ -27,9 +27,11 @@ macro(xrt_library)
   if(NOT XRT_SANITIZE)  # a missing symbol is our error, not that of whoever links us
     target_link_options(xpuruntime PRIVATE -Wl,--no-undefined)
   endif()
+  # The pool's threads run the library's code until the process ends: it must not be unloaded under them.
+  target_link_options(xpuruntime PRIVATE -Wl,-z,nodelete)
   target_compile_features(xpuruntime PUBLIC cxx_std_20)
   target_include_directories(xpuruntime PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(xpuruntime PRIVATE $<BUILD_INTERFACE:xrt_flags> PkgConfig::OPENBLAS Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_libraries(xpuruntime PRIVATE $<BUILD_INTERFACE:xrt_flags> $<BUILD_INTERFACE:xrt_cpu_libraries> Threads::Threads ${CMAKE_DL_LIBS})
   include(packaging)
 endmacro()

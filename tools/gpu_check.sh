@@ -55,6 +55,13 @@ echo "${opencl:-libnvidia-opencl.so.1}" >"$build/icd/nvidia.icd"
 OCL_ICD_VENDORS=$(realpath "$build/icd")
 export OCL_ICD_VENDORS
 
+# Packages that are not installed there may be carried unpacked in .deps.
+if [[ -d .deps/usr ]]; then
+  deps=$PWD/.deps/usr
+  libraries=$(dirname "$(find "$deps/lib" -name 'libhwy.so' | head -n 1)")
+  export CMAKE_PREFIX_PATH=$deps LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+fi
+
 step configure 120 cmake --preset cuda || finish
 step build 400 cmake --build "$build" --parallel || finish
 
