@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
 
 namespace xpuruntime::cpu {
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
 
 #include <cmath>
 #include <limits>

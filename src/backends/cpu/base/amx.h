@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/storage.h"
+#include "backends/cpu/base/storage.h"
 #include "xpuruntime/device/profile.h"
 
 // Matrix products of bf16 on the tile registers of x86_64 (AMX): f32 sums of bf16 products, 32 x 32 results at a time.

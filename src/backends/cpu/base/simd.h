@@ -6,7 +6,7 @@
 //   #include <hwy/foreach_target.h>  // must come before highway.h
 //   #include <hwy/highway.h>
 //
-//   #include "backends/cpu/simd.h"
+//   #include "backends/cpu/base/simd.h"
 //   HWY_BEFORE_NAMESPACE();
 //   namespace xpuruntime::cpu {
 //   namespace HWY_NAMESPACE {
@@ -33,7 +33,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "backends/cpu/storage.h"
+#include "backends/cpu/base/storage.h"
 #include "xpuruntime/core/float_formats.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cpu/storage.h"
+#include "backends/cpu/base/storage.h"
 #include "xpuruntime/registry/kernel.h"
 
 // Verdicts that many kernels share. The first that says no gives the reason.

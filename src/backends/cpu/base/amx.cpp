@@ -1,4 +1,4 @@
-#include "backends/cpu/amx.h"
+#include "backends/cpu/base/amx.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-#include "backends/cpu/supports.h"
+#include "backends/cpu/base/supports.h"
 
 #include <algorithm>
 #include <string>
