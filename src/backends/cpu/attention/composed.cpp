@@ -5,7 +5,7 @@
 #include "backends/cpu/attention/shape.h"
 #include "backends/cpu/attention/slots.h"
 #include "backends/cpu/attention/softmax.h"
-#include "backends/cpu/gemm.h"
+#include "backends/cpu/matmul/gemm.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -26,9 +26,15 @@ struct Layout {
 
 std::int64_t rows_of(const AttentionShape& shape) { return std::min(block_rows, shape.queries); }
 
-std::int64_t scratch_for(const AttentionShape& shape, std::int64_t rows) {
-  return static_cast<std::int64_t>(
-      std::max(gemm_scratch_bytes(rows, shape.keys, shape.depth), gemm_scratch_bytes(rows, shape.width, shape.keys)));
+/// The most that any product of a run needs.
+std::int64_t gemm_bytes(const AttentionShape& shape) {
+  std::size_t most = 0;
+  for (std::int64_t first = 0; first < shape.queries; first += rows_of(shape)) {
+    const std::int64_t rows = std::min(rows_of(shape), shape.queries - first);
+    const std::int64_t keys = shape.keys_of(first + rows - 1);
+    most = std::max({most, gemm_scratch_bytes(rows, keys, shape.depth), gemm_scratch_bytes(rows, shape.width, keys)});
+  }
+  return static_cast<std::int64_t>(most);
 }
 
 Layout layout_of(const AttentionShape& shape) {
@@ -44,8 +50,7 @@ Layout layout_of(const AttentionShape& shape) {
   layout.values = parts.add(widened(shape.v_dtype, shape.keys * shape.width));
   layout.scores = parts.add(rows * layout.score_row * 4);
   layout.sums = parts.add(rows * shape.width * 4);
-  // Products of fewer rows or keys need no more than the largest of these.
-  layout.gemm = parts.add(std::max(scratch_for(shape, rows), scratch_for(shape, shape.queries % rows)));
+  layout.gemm = parts.add(gemm_bytes(shape));
   layout.bytes = parts.size();
   return layout;
 }

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/simd.h"
+#include "backends/cpu/base/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
@@ -30,6 +30,8 @@ struct Sums {
   F32Vec right;
   Sums<n - 1> rest;
 
+  // Written out: a constructor that the compiler makes is not compiled for the target.
+  HWY_INLINE Sums() {}
   HWY_INLINE void zero() {
     left = right = hn::Zero(F32());
     rest.zero();

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "backends/cpu/storage.h"
+#include "backends/cpu/base/storage.h"
 
 // Products of f32 with a right operand that was packed before: one packing serves many rows. gemm() packs anew in each
 // call, which for the small products of attention costs as much as the product.

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/attention/kernels.h"
 #include "backends/cpu/attention/shape.h"
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
 
 namespace xpuruntime::cpu {
 namespace {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <string>
 
-#include "backends/cpu/supports.h"
-#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/base/supports.h"
+#include "backends/cpu/base/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

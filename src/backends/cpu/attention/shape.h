@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "backends/cpu/storage.h"
+#include "backends/cpu/base/storage.h"
 #include "xpuruntime/registry/kernel.h"
 
 namespace xpuruntime::cpu {

@@ -6,7 +6,7 @@
 #include "backends/cpu/attention/shape.h"
 #include "backends/cpu/attention/softmax.h"
 #include "backends/cpu/attention/stream.h"
-#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/base/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

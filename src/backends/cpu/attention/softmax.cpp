@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "backends/cpu/math.h"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/base/math.h"
+#include "backends/cpu/base/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
@@ -19,20 +19,24 @@ namespace {
 /// 2^t for t up to 0; -infinity gives 0 and NaN stays.
 template <bool short_polynomial>
 HWY_INLINE F32Vec exp2_of_negative(F32Vec t) {
+  // Beside a weight of 1 these are nothing, and making a denormal of each masked key costs more than all the rest.
+  const auto nothing = hn::Lt(t, constant(-126.0f));
 #if XRT_CPU_X86_MIN_MAX
-  t = hn::Max(constant(-150.0f), t);  // gives its second operand where one is NaN
+  t = hn::Max(constant(-126.0f), t);  // gives its second operand where one is NaN
 #else
-  t = hn::IfThenElse(hn::Lt(t, constant(-150.0f)), constant(-150.0f), t);
+  t = hn::IfThenElse(nothing, constant(-126.0f), t);
 #endif
   const F32Vec n_plus_magic = hn::Add(t, constant(round_magic));
   const F32Vec f = hn::Sub(t, hn::Sub(n_plus_magic, constant(round_magic)));
   // Minimax for 2^f with f in [-1/2, 1/2]; exactly 1 at 0. Relative errors 3.6e-6 and 2.2e-8.
   if constexpr (short_polynomial) {
-    return scaled(polynomial(f, 1.0f, 0x1.62dfcap-1f, 0x1.ebf1b4p-3f, 0x1.ca9008p-5f, 0x1.409104p-7f), n_plus_magic);
+    return hn::IfThenZeroElse(
+        nothing,
+        scaled(polynomial(f, 1.0f, 0x1.62dfcap-1f, 0x1.ebf1b4p-3f, 0x1.ca9008p-5f, 0x1.409104p-7f), n_plus_magic));
   } else {
-    return scaled(polynomial(f, 1.0f, 0x1.62e432p-1f, 0x1.ebfbe2p-3f, 0x1.c6ae72p-5f, 0x1.3b270ep-7f, 0x1.5f7276p-10f,
-                             0x1.470b4ap-13f),
-                  n_plus_magic);
+    return hn::IfThenZeroElse(nothing, scaled(polynomial(f, 1.0f, 0x1.62e432p-1f, 0x1.ebfbe2p-3f, 0x1.c6ae72p-5f,
+                                                         0x1.3b270ep-7f, 0x1.5f7276p-10f, 0x1.470b4ap-13f),
+                                              n_plus_magic));
   }
 }
 

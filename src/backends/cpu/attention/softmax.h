@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "backends/cpu/storage.h"
+#include "backends/cpu/base/storage.h"
 
 // The vector code that the kernels of this folder share: masks, the softmax of scores that come in blocks, and the
 // widening and rounding around it.

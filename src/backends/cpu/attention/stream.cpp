@@ -5,7 +5,7 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
-#include "backends/cpu/simd.h"
+#include "backends/cpu/base/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
@@ -19,6 +19,8 @@ struct Dots {
   F32Vec sum;
   Dots<n - 1> rest;
 
+  // Written out: a constructor that the compiler makes is not compiled for the target.
+  HWY_INLINE Dots() {}
   HWY_INLINE void zero() {
     sum = hn::Zero(F32());
     rest.zero();
@@ -78,6 +80,7 @@ struct Line {
   F32Vec first;
   Line<n - 1> rest;
 
+  HWY_INLINE Line() {}
   HWY_INLINE void zero() {
     first = hn::Zero(F32());
     rest.zero();
@@ -112,6 +115,7 @@ struct Strip {
   Line<vectors> line;
   Strip<rows - 1, vectors> rest;
 
+  HWY_INLINE Strip() {}
   HWY_INLINE void zero() {
     line.zero();
     rest.zero();

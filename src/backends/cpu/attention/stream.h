@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "backends/cpu/storage.h"
+#include "backends/cpu/base/storage.h"
 
 // Products of a few rows with many keys or values, each of which is read from memory once. Bound by memory: nothing is
 // packed.

@@ -1,6 +1,6 @@
-#include "backends/cpu/amx.h"
 #include "backends/cpu/attention/kernels.h"
 #include "backends/cpu/attention/tiles.h"
+#include "backends/cpu/base/amx.h"
 
 namespace xpuruntime::cpu {
 namespace {

@@ -56,7 +56,7 @@ TileLayout tile_layout(const AttentionShape& shape, const TileSizes& sizes) {
 }
 
 /// One head and up to task_rows of its queries.
-struct TileTask {
+struct QueryTask {
   std::int64_t b = 0;
   std::int64_t h = 0;
   std::int64_t first = 0;
@@ -78,7 +78,7 @@ class TileWorker {
         rescale_(reinterpret_cast<float*>(scratch + layout.rescale)),
         engine_(shape, sizes, layout, scratch) {}
 
-  void run(const TileTask& task) {
+  void run(const QueryTask& task) {
     const std::int64_t key_head = task.h / shape_.group;
     engine_.take_queries(input(0, shape_.q_dtype, shape_.q.at(task.b, task.h, task.first)), task.count);
     std::fill_n(highest_, task.count, -std::numeric_limits<float>::infinity());
@@ -98,7 +98,7 @@ class TileWorker {
     return element_at(arguments_.inputs[which]->as<const std::byte>(), dtype, offset);
   }
 
-  void tile(const TileTask& task, std::int64_t row, std::int64_t key, std::int64_t count) {
+  void tile(const QueryTask& task, std::int64_t row, std::int64_t key, std::int64_t count) {
     const std::int64_t rows = std::min(tile_rows, task.count - row);
     count = std::min(count, shape_.keys_of(task.first + row + rows - 1) - key);
     if (count <= 0) return;  // all of it is above the diagonal
@@ -121,7 +121,7 @@ class TileWorker {
     engine_.multiply_values(scores_, rows, count, sums, width, key != 0);
   }
 
-  void mask(const TileTask& task, std::int64_t row, std::int64_t rows, std::int64_t key, std::int64_t count,
+  void mask(const QueryTask& task, std::int64_t row, std::int64_t rows, std::int64_t key, std::int64_t count,
             std::int64_t columns) const {
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int64_t query = task.first + row + i;
@@ -136,7 +136,7 @@ class TileWorker {
     }
   }
 
-  void finish(const TileTask& task) const {
+  void finish(const QueryTask& task) const {
     std::byte* const out = arguments_.outputs[0]->template as<std::byte>();
     const std::int64_t size = static_cast<std::int64_t>(size_of(shape_.out_dtype));
     for (std::int64_t i = 0; i < task.count; ++i) {

@@ -5,9 +5,9 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
+#include "backends/cpu/base/simd.h"
 #include "backends/cpu/conv/products.h"
 #include "backends/cpu/conv/rows.h"
-#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

@@ -1,10 +1,10 @@
 #include <algorithm>
 
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/conv/direct_block.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/operands.h"
 #include "backends/cpu/conv/phases.h"
-#include "backends/cpu/thread_pool.h"
 
 // A convolution without a matrix of columns: the input is copied once into phases, and sums of up to eight channels at
 // up to three vectors of positions are held in registers while all taps of all input channels go by.
@@ -24,8 +24,8 @@ struct DirectLayout {
     copied = !shape.pointwise();
     const std::int64_t image = shape.groups * shape.in_channels * phases.channel_size;
     constexpr std::int64_t chunk_floats = std::int64_t{1} << 20;  // about what the second caches hold
-    images = copied ? std::clamp<std::int64_t>(chunk_floats / std::max<std::int64_t>(image, 1), 1, shape.batch)
-                    : shape.batch;
+    images = std::max<std::int64_t>(shape.batch, 1);
+    if (copied) images = std::clamp<std::int64_t>(chunk_floats / std::max<std::int64_t>(image, 1), 1, images);
     set_positions();
   }
 

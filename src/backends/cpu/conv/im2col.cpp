@@ -5,7 +5,7 @@
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/operands.h"
 #include "backends/cpu/conv/slots.h"
-#include "backends/cpu/gemm.h"
+#include "backends/cpu/matmul/gemm.h"
 
 // The convolution as a matrix product: a tile of outputs becomes a matrix of columns, which the weight multiplies. A
 // pointwise convolution of f32 needs no columns, it multiplies the input itself.

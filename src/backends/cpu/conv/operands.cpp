@@ -1,7 +1,7 @@
 #include "backends/cpu/conv/operands.h"
 
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/conv/floats.h"
-#include "backends/cpu/thread_pool.h"
 
 namespace xpuruntime::cpu {
 

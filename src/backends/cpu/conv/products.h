@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "backends/cpu/simd.h"
+#include "backends/cpu/base/simd.h"
 
 // The loops over registers must vanish, or the sums would live in memory.
 #if defined(__clang__)

@@ -10,7 +10,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "backends/cpu/simd.h"
+#include "backends/cpu/base/simd.h"
 #include "xpuruntime/core/float_formats.h"
 
 HWY_BEFORE_NAMESPACE();

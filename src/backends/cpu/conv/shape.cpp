@@ -1,6 +1,6 @@
 #include "backends/cpu/conv/shape.h"
 
-#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/base/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

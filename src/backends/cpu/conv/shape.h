@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "backends/cpu/supports.h"
+#include "backends/cpu/base/supports.h"
 
 namespace xpuruntime::cpu {
 

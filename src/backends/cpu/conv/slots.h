@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/base/thread_pool.h"
 
 namespace xpuruntime::cpu {
 

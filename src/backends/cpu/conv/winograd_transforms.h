@@ -7,7 +7,7 @@
 #define XRT_CPU_CONV_WINOGRAD_TRANSFORMS_H_
 #endif
 
-#include "backends/cpu/simd.h"
+#include "backends/cpu/base/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

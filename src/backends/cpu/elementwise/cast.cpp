@@ -5,9 +5,9 @@
 
 #include <cstring>
 
+#include "backends/cpu/base/simd.h"
 #include "backends/cpu/elementwise/kernels.h"
 #include "backends/cpu/elementwise/plans.h"
-#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

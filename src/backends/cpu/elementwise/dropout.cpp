@@ -5,12 +5,12 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
+#include "backends/cpu/base/nest.h"
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/elementwise/chunk.h"
 #include "backends/cpu/elementwise/kernels.h"
 #include "backends/cpu/elementwise/philox.h"
 #include "backends/cpu/elementwise/plans.h"
-#include "backends/cpu/nest.h"
-#include "backends/cpu/thread_pool.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

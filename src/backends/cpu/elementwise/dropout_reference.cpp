@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
 #include "backends/cpu/elementwise/dropout.h"
 #include "backends/cpu/elementwise/kernels.h"
 #include "backends/cpu/elementwise/philox.h"

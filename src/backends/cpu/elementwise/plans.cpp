@@ -1,7 +1,7 @@
 #include "backends/cpu/elementwise/plans.h"
 
-#include "backends/cpu/nest.h"
-#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/base/nest.h"
+#include "backends/cpu/base/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

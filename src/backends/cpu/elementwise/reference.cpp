@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "backends/cpu/convert.h"
+#include "backends/cpu/base/convert.h"
 #include "backends/cpu/elementwise/kernels.h"
 
 namespace xpuruntime::cpu {

@@ -3,10 +3,10 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
+#include "backends/cpu/base/math.h"
 #include "backends/cpu/elementwise/chunk.h"
 #include "backends/cpu/elementwise/kernels.h"
 #include "backends/cpu/elementwise/plans.h"
-#include "backends/cpu/math.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
 #include "backends/cpu/loss/kernels.h"
 #include "backends/cpu/loss/targets.h"
 #include "backends/cpu/reduce/parts.h"

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/base/simd.h"
 #include "backends/cpu/loss/class_loss.h"
 #include "backends/cpu/norm/exponentials.h"
 #include "backends/cpu/reduce/accumulate.h"
-#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "backends/cpu/math.h"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/base/math.h"
+#include "backends/cpu/base/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
@@ -48,13 +48,14 @@ struct WithFactorial {
   static HWY_INLINE F32Vec loss(F32Vec x, F32Vec t, F32Vec eps) { return hn::Add(Loss::loss(x, t, eps), stirling(t)); }
 };
 
-template <class Loss, bool stores, class T>
+/// `out` may be null: then only the sum is wanted.
+template <class Loss, class T>
 float losses_of(const T* x, const T* t, std::size_t n, float eps, T* out) {
   const F32Vec e = constant(eps);
   F32Vec sum = hn::Zero(F32());
   for_vectors(n, [&](std::size_t i, auto get, auto put) HWY_ATTR {
     const F32Vec loss = Loss::loss(get(x + i), get(t + i), e);
-    if constexpr (stores) put(loss, out + i);
+    if (out != nullptr) put(loss, out + i);
     sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(F32(), std::min(n - i, f32_lanes())), loss));
   });
   return hn::GetLane(hn::SumOfLanes(F32(), sum));
@@ -67,8 +68,7 @@ float with_dtype(const PointwiseJob& job, const void* x, const void* target, std
     using T = decltype(storage);
     const T *from = static_cast<const T*>(x) + offset, *t = static_cast<const T*>(target) + offset;
     const auto count = static_cast<std::size_t>(n);
-    if (out == nullptr) return losses_of<Loss, false, T>(from, t, count, job.eps, nullptr);
-    return losses_of<Loss, true>(from, t, count, job.eps, static_cast<T*>(out) + offset);
+    return losses_of<Loss>(from, t, count, job.eps, out == nullptr ? nullptr : static_cast<T*>(out) + offset);
   });
 }
 

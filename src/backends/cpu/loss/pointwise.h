@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cpu/storage.h"
+#include "backends/cpu/base/storage.h"
 
 namespace xpuruntime::cpu {
 

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
 #include "backends/cpu/loss/kernels.h"
 
 namespace xpuruntime::cpu {

@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/loss/kernels.h"
 #include "backends/cpu/loss/pointwise.h"
-#include "backends/cpu/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

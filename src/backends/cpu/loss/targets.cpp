@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-#include "backends/cpu/elements.h"
-#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/base/elements.h"
+#include "backends/cpu/base/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

@@ -5,41 +5,48 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
-#include "backends/cpu/simd.h"
+#include "backends/cpu/base/simd.h"
 //
-#include "backends/cpu/math.h"
+#include "backends/cpu/base/math.h"
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
 namespace HWY_NAMESPACE {
 
-template <class T>
-HWY_INLINE void finish_row(T* out, std::int64_t columns, const float* bias, Activation activation) {
-  const auto lanes = static_cast<std::int64_t>(f32_lanes());
-  std::int64_t j = 0;
-  const auto value = [&](F32Vec x, F32Vec b) { return apply_activation(hn::Add(x, b), activation); };
-  for (; j + lanes <= columns; j += lanes) {
-    store(value(load(out + j), bias == nullptr ? constant(0) : load(bias + j)), out + j);
+// The activation is part of the type: chosen per vector, it would keep the loop from holding its constants.
+template <Activation activation, class T>
+void finish_all(T* out, std::int64_t out_row, std::int64_t rows, std::int64_t columns, const float* bias) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    T* const row = out + i * out_row;
+    for_vectors(static_cast<std::size_t>(columns), [&](std::size_t j, auto load, auto store) HWY_ATTR {
+      const F32Vec x = load(row + j);
+      store(apply_activation(bias == nullptr ? x : hn::Add(x, load(bias + j)), activation), row + j);
+    });
   }
-  if (j == columns) return;
-  const auto rest = static_cast<std::size_t>(columns - j);
-  const F32Vec b = bias == nullptr ? constant(0) : load_first(bias + j, rest);
-  store_first(value(load_first(out + j, rest), b), out + j, rest);
 }
 
 template <class T>
-void finish_all(T* out, std::int64_t out_row, std::int64_t rows, std::int64_t columns, const float* bias,
-                Activation activation) {
-  for (std::int64_t i = 0; i < rows; ++i) finish_row(out + i * out_row, columns, bias, activation);
+void finish(T* out, std::int64_t out_row, std::int64_t rows, std::int64_t columns, const float* bias,
+            Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return finish_all<Activation::relu>(out, out_row, rows, columns, bias);
+    case Activation::gelu:
+      return finish_all<Activation::gelu>(out, out_row, rows, columns, bias);
+    case Activation::silu:
+      return finish_all<Activation::silu>(out, out_row, rows, columns, bias);
+    case Activation::none:
+      return finish_all<Activation::none>(out, out_row, rows, columns, bias);
+  }
 }
 
 void finish_float(float* out, std::int64_t out_row, std::int64_t rows, std::int64_t columns, const float* bias,
                   Activation activation) {
-  finish_all(out, out_row, rows, columns, bias, activation);
+  finish(out, out_row, rows, columns, bias, activation);
 }
 
 void finish_bfloat(Bfloat* out, std::int64_t out_row, std::int64_t rows, std::int64_t columns, const float* bias,
                    Activation activation) {
-  finish_all(out, out_row, rows, columns, bias, activation);
+  finish(out, out_row, rows, columns, bias, activation);
 }
 
 }  // namespace HWY_NAMESPACE

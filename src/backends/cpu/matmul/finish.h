@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "backends/cpu/activation.h"
-#include "backends/cpu/storage.h"
+#include "backends/cpu/base/activation.h"
+#include "backends/cpu/base/storage.h"
 
 namespace xpuruntime::cpu {
 

@@ -1,13 +1,21 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
-#include "xpuruntime/core/data_type.h"
+#include "backends/cpu/matmul/packed_task.h"
 
 // Products of 8-bit integers, summed in 32 bits. As in packed_task.h, one operand is spread over vector lanes and the
 // other is broadcast; several elements along k share each 32-bit lane.
 
 namespace xpuruntime::cpu {
+
+/// Lanes that are packed together; a multiple of every target's panel.
+inline constexpr std::int64_t int8_lane_group = 192;
+/// Lanes that a buffer has room for.
+inline std::int64_t group_lanes(std::int64_t lanes) {
+  return (std::min(lanes, int8_lane_group) + most_tile_lanes - 1) / most_tile_lanes * most_tile_lanes;
+}
 
 /// A matrix whose element (i, p) is at data[i * outer + p * inner]; p runs over k.
 struct Int8Operand {
@@ -33,8 +41,8 @@ struct Int8Task {
   std::int32_t* buffer = nullptr;  // int8_buffer_words, 64-byte aligned
 };
 
-/// 32-bit words of scratch memory; counts up to these.
-std::int64_t int8_buffer_words(std::int64_t rows, std::int64_t lanes, std::int64_t k);
+/// 32-bit words of scratch memory for so many rows and lanes.
+std::int64_t int8_buffer_words(std::int64_t rows, std::int64_t lanes);
 
 void run_int8(const Int8Task& task);
 

@@ -4,12 +4,12 @@
 #include <limits>
 #include <string>
 
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/matmul/blas.h"
 #include "backends/cpu/matmul/finish.h"
 #include "backends/cpu/matmul/kernels.h"
 #include "backends/cpu/matmul/product.h"
 #include "backends/cpu/matmul/split.h"
-#include "backends/cpu/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

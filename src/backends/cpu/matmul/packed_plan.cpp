@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
-#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/base/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {
 
-// Lanes are cut between vectors, rows anywhere.
-constexpr std::int64_t lane_unit = 16;
+// Lanes are cut between panels, rows anywhere.
+constexpr std::int64_t lane_unit = 32;
+constexpr std::int64_t vector_unit = 16;
 // f32 multiplications a thread does in a microsecond, roughly; only tells small work from large.
 constexpr double multiplications_per_microsecond = 4e4;
 
@@ -19,27 +20,10 @@ std::int64_t cut(std::int64_t count, std::int64_t unit, std::int64_t parts, std:
   return std::min(count, ceil_divide(count, unit) * i / parts * unit);
 }
 
-TileTask oriented(const Product& product, bool lanes_are_columns) {
-  const MatmulShape& shape = product.shape;
-  const TileOperand a{nullptr, product.a, shape.a.row, shape.a.column};
-  const TileOperand b{nullptr, product.b, shape.b.column, shape.b.row};
-  TileTask task;
-  task.k = shape.k;
-  task.row_count = lanes_are_columns ? shape.m : shape.n;
-  task.lane_count = lanes_are_columns ? shape.n : shape.m;
-  task.rows = lanes_are_columns ? a : b;
-  task.lanes = lanes_are_columns ? b : a;
-  task.out_dtype = product.out;
-  task.out_row = lanes_are_columns ? shape.c.row : shape.c.column;
-  task.out_lane = lanes_are_columns ? shape.c.column : shape.c.row;
-  task.activation = product.activation;
-  return task;
-}
-
 /// Cycles that a task takes, roughly; copies that transpose cost three times the others.
 double cost(const TileTask& task) {
   const double rows = static_cast<double>(task.row_count), k = static_cast<double>(task.k);
-  const double lanes = static_cast<double>(ceil_divide(task.lane_count, lane_unit) * lane_unit);
+  const double lanes = static_cast<double>(ceil_divide(task.lane_count, vector_unit) * vector_unit);
   const double lane_copy = lanes * k * (task.lanes.outer == 1 ? 0.1 : 0.3);
   const double row_copy = rows * k * (task.rows.inner == 1 ? 0.08 : 0.3);
   const double out = rows * lanes * (task.out_lane == 1 ? 0.1 : 1.5);
@@ -84,7 +68,7 @@ class PackedRun {
     const std::int64_t each = layout_.row_tasks * layout_.lane_tasks;
     const std::int64_t tasks = each * layout_.product.shape.batch_count;
     for (std::int64_t i = tasks * slot / layout_.slots; i < tasks * (slot + 1) / layout_.slots; ++i) {
-      run_tiles(task(i / each, i % each, buffers_ + slot * layout_.slot_floats));
+      layout_.run(task(i / each, i % each, buffers_ + slot * layout_.slot_floats));
     }
   }
 
@@ -122,21 +106,43 @@ class PackedRun {
 
 }  // namespace
 
-PackedLayout packed_layout(const Product& product, std::uint64_t l2_bytes) {
+TileTask oriented_task(const Product& product, bool lanes_are_columns) {
+  const MatmulShape& shape = product.shape;
+  const TileOperand a{nullptr, product.a, shape.a.row, shape.a.column};
+  const TileOperand b{nullptr, product.b, shape.b.column, shape.b.row};
+  TileTask task;
+  task.k = shape.k;
+  task.row_count = lanes_are_columns ? shape.m : shape.n;
+  task.lane_count = lanes_are_columns ? shape.n : shape.m;
+  task.rows = lanes_are_columns ? a : b;
+  task.lanes = lanes_are_columns ? b : a;
+  task.out_dtype = product.out;
+  task.out_row = lanes_are_columns ? shape.c.row : shape.c.column;
+  task.out_lane = lanes_are_columns ? shape.c.column : shape.c.row;
+  task.activation = product.activation;
+  return task;
+}
+
+PackedLayout cut_layout(const Product& product, bool lanes_are_columns, double per_microsecond) {
   PackedLayout layout;
   layout.product = product;
-  const TileTask columns = oriented(product, true), rows = oriented(product, false);
-  layout.lanes_are_columns = cost(columns) <= cost(rows);
-  layout.task = layout.lanes_are_columns ? columns : rows;
-  const int threads = useful_threads(product.threads, product.multiplications(), multiplications_per_microsecond);
+  layout.lanes_are_columns = lanes_are_columns;
+  layout.task = oriented_task(product, lanes_are_columns);
+  const int threads = useful_threads(product.threads, product.multiplications(), per_microsecond);
   const std::int64_t batch = std::max<std::int64_t>(product.shape.batch_count, 1);
-  choose_cut(layout, std::max<std::int64_t>(1, threads / batch));
+  choose_cut(layout, ceil_divide(threads, batch));
   layout.slots = std::min<std::int64_t>(threads, batch * layout.row_tasks * layout.lane_tasks);
+  const bool ready = product.bias == DataType::float32 && (product.bias_stride == 1 || product.shape.n == 1);
+  layout.bias_floats = product.has_bias && !ready ? ceil_divide(product.shape.n, 16) * 16 : 0;
+  return layout;
+}
+
+PackedLayout packed_layout(const Product& product, std::uint64_t l2_bytes) {
+  const bool columns = cost(oriented_task(product, true)) <= cost(oriented_task(product, false));
+  PackedLayout layout = cut_layout(product, columns, multiplications_per_microsecond);
   layout.task.pack_lanes = worth_packing(layout.task);
   choose_blocks(layout.task, l2_bytes);
   layout.slot_floats = ceil_divide(tile_buffer_floats(layout.task), 16) * 16;
-  const bool ready = product.bias == DataType::float32 && (product.bias_stride == 1 || product.shape.n == 1);
-  layout.bias_floats = product.has_bias && !ready ? ceil_divide(product.shape.n, 16) * 16 : 0;
   return layout;
 }
 

@@ -14,8 +14,14 @@ struct PackedLayout {
   std::int64_t slots = 1;  // tasks at once
   std::int64_t slot_floats = 0;
   std::int64_t bias_floats = 0;  // of workspace, where the bias is not ready to use
-  TileTask task = {};            // the largest one, without pointers
+  void (*run)(const TileTask&) = run_tiles;
+  TileTask task = {};  // the largest one, without pointers
 };
+
+/// Cuts a product into tasks for its threads, at so many multiplications a microsecond. Blocks and buffers are left to
+/// the caller.
+PackedLayout cut_layout(const Product& product, bool lanes_are_columns, double per_microsecond);
+TileTask oriented_task(const Product& product, bool lanes_are_columns);
 
 PackedLayout packed_layout(const Product& product, std::uint64_t l2_bytes);
 std::uint64_t packed_workspace_bytes(const PackedLayout& layout);

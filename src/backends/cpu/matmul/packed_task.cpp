@@ -29,6 +29,17 @@ struct Piece {
   bool first, last;
 };
 
+void finish_tile(const TileTask& task, float* sums, std::int64_t step, std::int64_t row, std::int64_t row_count,
+                 std::int64_t lane, std::int64_t lane_count) {
+  with_storage(task.out_dtype, [&](auto storage) HWY_ATTR {
+    using T = decltype(storage);
+    finish(Finish<T>{sums, step, row_count, lane_count,
+                     static_cast<T*>(task.out) + row * task.out_row + lane * task.out_lane, task.out_row, task.out_lane,
+                     task.row_bias == nullptr ? nullptr : task.row_bias + row,
+                     task.lane_bias == nullptr ? nullptr : task.lane_bias + lane, task.activation});
+  });
+}
+
 class TileRunner {
  public:
   explicit TileRunner(const TileTask& task)
@@ -137,19 +148,8 @@ class TileRunner {
                             sums.step, accumulate);
     const bool has_end =
         task_.row_bias != nullptr || task_.lane_bias != nullptr || task_.activation != Activation::none;
-    if (piece.last && (has_end || !sums.in_out)) finish_tile(piece, row, rows, lane, count, sums);
-  }
-
-  void finish_tile(const Piece& piece, std::int64_t row, std::int64_t rows, std::int64_t lane, std::int64_t count,
-                   const SumsPlace& sums) {
-    lane += piece.lane_begin;
-    with_storage(task_.out_dtype, [&](auto storage) HWY_ATTR {
-      using T = decltype(storage);
-      finish(Finish<T>{sums.data, sums.step, rows, count,
-                       static_cast<T*>(task_.out) + row * task_.out_row + lane * task_.out_lane, task_.out_row,
-                       task_.out_lane, task_.row_bias == nullptr ? nullptr : task_.row_bias + row,
-                       task_.lane_bias == nullptr ? nullptr : task_.lane_bias + lane, task_.activation});
-    });
+    if (piece.last && (has_end || !sums.in_out))
+      finish_tile(task_, sums.data, sums.step, row, rows, piece.lane_begin + lane, count);
   }
 
   const TileTask& task_;
@@ -160,6 +160,19 @@ class TileRunner {
 };
 
 void run_tiles_here(const TileTask& task) { TileRunner(task).run(); }
+
+/// In blocks of a tile where the output's lanes do not lie side by side.
+void finish_sums_here(const TileTask& task, float* sums, std::int64_t step, std::int64_t row, std::int64_t row_count,
+                      std::int64_t lane, std::int64_t lane_count) {
+  const bool along = task.out_lane == 1;
+  const std::int64_t rows = along ? row_count : most_tile_rows / 4 * 4, lanes = along ? lane_count : most_tile_lanes;
+  for (std::int64_t i = 0; i < row_count; i += rows) {
+    for (std::int64_t j = 0; j < lane_count; j += lanes) {
+      finish_tile(task, sums + i * step + j, step, row + i, std::min(rows, row_count - i), lane + j,
+                  std::min(lanes, lane_count - j));
+    }
+  }
+}
 
 void widen_here(const void* from, DataType dtype, std::int64_t stride, std::int64_t count, float* to) {
   with_storage(dtype, [&](auto storage) HWY_ATTR {
@@ -177,6 +190,7 @@ namespace xpuruntime::cpu {
 namespace {
 
 HWY_EXPORT(run_tiles_here);
+HWY_EXPORT(finish_sums_here);
 HWY_EXPORT(widen_here);
 
 // A multiple of every target's panel of lanes.
@@ -205,6 +219,11 @@ void choose_blocks(TileTask& task, std::uint64_t l2_bytes) {
 }
 
 void run_tiles(const TileTask& task) { HWY_DYNAMIC_DISPATCH(run_tiles_here)(task); }
+
+void finish_sums(const TileTask& task, float* sums, std::int64_t step, std::int64_t row, std::int64_t row_count,
+                 std::int64_t lane, std::int64_t lane_count) {
+  HWY_DYNAMIC_DISPATCH(finish_sums_here)(task, sums, step, row, row_count, lane, lane_count);
+}
 
 void widen(const void* from, DataType dtype, std::int64_t stride, std::int64_t count, float* to) {
   HWY_DYNAMIC_DISPATCH(widen_here)(from, dtype, stride, count, to);

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/activation.h"
+#include "backends/cpu/base/activation.h"
 #include "xpuruntime/core/data_type.h"
 
 // A product cut down to what one thread does. One operand is spread over vector lanes, the other gives the values that
@@ -66,6 +66,10 @@ std::int64_t tile_buffer_floats(const TileTask& task);
 void choose_blocks(TileTask& task, std::uint64_t l2_bytes);
 
 void run_tiles(const TileTask& task);
+
+/// Gives a block of sums, rows `step` apart, the task's bias and activation and stores it at (row, lane) of its output.
+void finish_sums(const TileTask& task, float* sums, std::int64_t step, std::int64_t row, std::int64_t row_count,
+                 std::int64_t lane, std::int64_t lane_count);
 
 /// Writes `count` elements, `stride` apart, as floats.
 void widen(const void* from, DataType dtype, std::int64_t stride, std::int64_t count, float* to);

@@ -9,8 +9,8 @@
 #include <array>
 #include <utility>
 
+#include "backends/cpu/base/simd.h"
 #include "backends/cpu/matmul/packed_task.h"
-#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
@@ -36,6 +36,13 @@ HWY_INLINE void unrolled(const Body& body) {
 }
 #define XRT_UNROLLED_BODY HWY_ATTR __attribute__((always_inline))
 
+/// Keeps the compiler from loading all rows' values first: on Arm it then has too few registers for the sums.
+HWY_INLINE void keep_order() {
+#if HWY_ARCH_ARM
+  asm volatile("" ::: "memory");
+#endif
+}
+
 /// c[rows, vectors * lanes] (+)= a b. Row i of a begins at a + i * row_step; b has one row of lanes for each p, b_step
 /// apart. Each sum takes its products one after the other, so its bits do not depend on the tile it falls into.
 template <std::size_t rows, std::size_t vectors>
@@ -58,6 +65,7 @@ void multiply_tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, std
     unrolled<rows>([&](auto i) XRT_UNROLLED_BODY {
       const F32Vec left = hn::Set(F32(), a[i * row_step]);
       unrolled<vectors>([&](auto v) XRT_UNROLLED_BODY { sums[i][v] = hn::MulAdd(left, right[v], sums[i][v]); });
+      keep_order();
     });
     ++a;
     b += b_step;

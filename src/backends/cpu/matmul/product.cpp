@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/base/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

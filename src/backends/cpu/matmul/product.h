@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "backends/cpu/activation.h"
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/activation.h"
+#include "backends/cpu/base/elements.h"
 #include "core/matmul_shape.h"
 #include "xpuruntime/registry/kernel.h"
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
 #include "backends/cpu/matmul/kernels.h"
 #include "core/matmul_shape.h"
 

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <string>
 
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/matmul/kernels.h"
 #include "backends/cpu/matmul/product.h"
 #include "backends/cpu/matmul/skinny_task.h"
-#include "backends/cpu/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

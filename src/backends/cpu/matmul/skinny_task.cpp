@@ -107,22 +107,25 @@ HWY_INLINE void add_block(const float* x, const T* many, std::int64_t inner, std
   for (; p < k; ++p) add_rows<few, 1>(x + p, x_step, many + p * inner, inner, count, sums, sums_step);
 }
 
-/// Calls body with few as a constant.
-template <class Body, std::size_t... i>
-HWY_INLINE void with_few(std::int64_t few, const Body& body, std::index_sequence<i...>) {
-  ((few == static_cast<std::int64_t>(i) + 1 ? body(std::integral_constant<std::size_t, i + 1>()) : void()), ...);
+/// Calls body with padded_few as a constant.
+template <class Body>
+HWY_INLINE void with_few(std::int64_t few, const Body& body) {
+  if (few == 1) return body(std::integral_constant<std::size_t, 1>());
+  if (few == 2) return body(std::integral_constant<std::size_t, 2>());
+  if (few == 4) return body(std::integral_constant<std::size_t, 4>());
+  body(std::integral_constant<std::size_t, 8>());
 }
 
 class SkinnyRunner {
  public:
   explicit SkinnyRunner(const SkinnyTask& task)
-      : task_(task), x_(task.buffer), sums_(x_ + task.few_count * skinny_few_step(task.k)) {}
+      : task_(task), few_(padded_few(task.few_count)), x_(task.buffer), sums_(x_ + few_ * skinny_few_step(task.k)) {}
 
   void run() {
     widen_few();
     const bool dots = task_.many.inner == 1;
     // Even chunks of whole vectors; those of dots need only be large enough to finish in vectors.
-    const std::int64_t most = dots ? most_tile_lanes : skinny_sums / task_.few_count / 16 * 16;
+    const std::int64_t most = dots ? most_tile_lanes : skinny_sums / few_ / 16 * 16;
     for (std::int64_t j = task_.begin; j < task_.end; j += most) {
       const std::int64_t count = std::min(most, task_.end - j);
       sum_chunk(dots, j, count, most);
@@ -133,7 +136,7 @@ class SkinnyRunner {
  private:
   void widen_few() {
     const std::int64_t step = skinny_few_step(task_.k);
-    std::fill_n(x_, task_.few_count * step, 0.0f);
+    std::fill_n(x_, few_ * step, 0.0f);
     with_storage(task_.few.dtype, [&](auto storage) HWY_ATTR {
       using T = decltype(storage);
       gather(Gather<T>{static_cast<const T*>(task_.few.data), task_.few.outer, task_.few.inner, task_.few_count,
@@ -145,16 +148,13 @@ class SkinnyRunner {
     with_storage(task_.many.dtype, [&](auto storage) HWY_ATTR {
       using T = decltype(storage);
       const T* many = static_cast<const T*>(task_.many.data) + j * task_.many.outer;
-      with_few(
-          task_.few_count,
-          [&](auto few) HWY_ATTR {
-            if (dots) {
-              dot_block<few>(x_, many, task_.many.outer, count, task_.k, sums_, step);
-            } else {
-              add_block<few>(x_, many, task_.many.inner, count, task_.k, sums_, step);
-            }
-          },
-          std::make_index_sequence<most_few>());
+      with_few(few_, [&](auto few) HWY_ATTR {
+        if (dots) {
+          dot_block<few>(x_, many, task_.many.outer, count, task_.k, sums_, step);
+        } else {
+          add_block<few>(x_, many, task_.many.inner, count, task_.k, sums_, step);
+        }
+      });
     });
   }
 
@@ -172,6 +172,7 @@ class SkinnyRunner {
   }
 
   const SkinnyTask& task_;
+  std::int64_t few_;
   float* x_;
   float* sums_;
 };

@@ -9,7 +9,9 @@ namespace xpuruntime::cpu {
 inline constexpr std::int64_t most_few = 8;
 /// Sums of one chunk of columns, for all of the few together.
 inline constexpr std::int64_t skinny_sums = 4096;
-/// Bytes of the widened few: each is padded to whole vectors.
+/// The loops exist for 1, 2, 4 and 8: vectors of zeros fill up the few.
+inline constexpr std::int64_t padded_few(std::int64_t few) { return few <= 2 ? few : few <= 4 ? 4 : most_few; }
+/// From one of the widened few to the next: each is padded to whole vectors.
 inline constexpr std::int64_t skinny_few_step(std::int64_t k) { return (k + 15) / 16 * 16; }
 
 /// out[i, j] = activation(sum over p of few(i, p) * many(j, p) + bias) for j from begin to end.
@@ -31,7 +33,7 @@ struct SkinnyTask {
 };
 
 inline std::int64_t skinny_buffer_floats(std::int64_t few_count, std::int64_t k) {
-  return few_count * skinny_few_step(k) + skinny_sums;
+  return padded_few(few_count) * skinny_few_step(k) + skinny_sums;
 }
 
 void run_skinny(const SkinnyTask& task);

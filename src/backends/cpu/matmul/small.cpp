@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <string>
 
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/matmul/kernels.h"
 #include "backends/cpu/matmul/packed_plan.h"
-#include "backends/cpu/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

@@ -43,6 +43,7 @@ std::optional<MatrixLayout> layout_of(std::int64_t rows, std::int64_t columns, c
 
 std::vector<Slice> split_product(const MatmulShape& shape, int threads, bool fixed, double multiplications_per_us,
                                  SplitSide side) {
+  if (shape.batch_count == 0) return {};
   const std::int64_t parts = worthwhile_parts(shape, fixed ? fixed_parts : threads, multiplications_per_us);
   const std::int64_t batch_parts = std::min(parts, shape.batch_count);
   const std::int64_t matrix_parts = (parts + batch_parts - 1) / batch_parts;

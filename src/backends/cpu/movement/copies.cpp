@@ -2,12 +2,12 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/movement/indices.h"
 #include "backends/cpu/movement/kernels.h"
 #include "backends/cpu/movement/strided.h"
 #include "backends/cpu/movement/views.h"
-#include "backends/cpu/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

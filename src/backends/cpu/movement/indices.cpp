@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
 
 namespace xpuruntime::cpu {
 namespace {

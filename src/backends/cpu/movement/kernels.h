@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/cpu/supports.h"
+#include "backends/cpu/base/supports.h"
 
 // The functions behind the CPU table's rows of this family.
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/convert.h"
+#include "backends/cpu/base/convert.h"
 #include "backends/cpu/movement/indices.h"
 #include "backends/cpu/movement/kernels.h"
 #include "backends/cpu/movement/views.h"

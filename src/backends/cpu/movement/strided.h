@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cpu/nest.h"
+#include "backends/cpu/base/nest.h"
 
 namespace xpuruntime::cpu {
 

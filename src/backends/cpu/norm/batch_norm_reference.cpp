@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
 #include "backends/cpu/norm/kernels.h"
 #include "backends/cpu/reduce/parts.h"
 

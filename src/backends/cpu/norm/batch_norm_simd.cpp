@@ -2,10 +2,10 @@
 #include <cmath>
 #include <optional>
 
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/norm/batch_norm.h"
 #include "backends/cpu/norm/kernels.h"
-#include "backends/cpu/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

@@ -3,9 +3,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "backends/cpu/base/simd.h"
 #include "backends/cpu/norm/batch_norm.h"
 #include "backends/cpu/reduce/accumulate.h"
-#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

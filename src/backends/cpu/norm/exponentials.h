@@ -8,8 +8,8 @@
 
 #include <limits>
 
-#include "backends/cpu/math.h"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/base/math.h"
+#include "backends/cpu/base/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
+#include "backends/cpu/base/simd.h"
 #include "backends/cpu/norm/layer_norm.h"
 #include "backends/cpu/norm/row_moments.h"
-#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

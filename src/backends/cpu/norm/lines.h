@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cpu/supports.h"
+#include "backends/cpu/base/supports.h"
 
 namespace xpuruntime::cpu {
 

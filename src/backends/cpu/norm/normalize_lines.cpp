@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/base/simd.h"
 #include "backends/cpu/norm/normalize.h"
 #include "backends/cpu/reduce/accumulate.h"
-#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

@@ -1,8 +1,8 @@
 #include <cmath>
 
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/norm/kernels.h"
 #include "backends/cpu/norm/normalize.h"
-#include "backends/cpu/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

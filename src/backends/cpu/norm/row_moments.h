@@ -6,9 +6,9 @@
 #define XRT_CPU_NORM_ROW_MOMENTS_H_
 #endif
 
+#include "backends/cpu/base/simd.h"
 #include "backends/cpu/norm/moments.h"
 #include "backends/cpu/reduce/accumulate.h"
-#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "backends/cpu/base/simd.h"
 #include "backends/cpu/norm/exponentials.h"
 #include "backends/cpu/norm/softmax.h"
-#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
@@ -16,7 +16,9 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // Exponentials of narrow types that are kept for the last pass.
-constexpr std::int64_t kept_floats = 4096;
+constexpr std::int64_t kept_floats = 8192;
+// Terms that are added up before their sum goes to a longer one.
+constexpr std::int64_t rows_at_once = 256;
 
 /// `vectors` neighbouring columns at a time, a line in each lane; the last vector may have `left` lanes only.
 template <class T, int vectors>
@@ -71,19 +73,24 @@ class Columns {
 
   template <bool keep>
   void add_up(const T* x, T* out, float* buffer, const F32Vec* highest, F32Vec* sum) const {
-    F32Vec total[vectors], shift[vectors];
+    F32Vec shift[vectors];
     for (int v = 0; v < vectors; ++v) {
-      total[v] = hn::Zero(F32());
+      sum[v] = hn::Zero(F32());
       shift[v] = shift_of(highest[v]);
     }
-    for (std::int64_t j = 0; j < job_.lines.length; ++j) {
-      for (int v = 0; v < vectors; ++v) {
-        const F32Vec e = vexp(hn::Sub(get(x + j * job_.lines.inner, v), shift[v]));
-        if constexpr (keep) put(e, kept_row(out, buffer, j), v);
-        total[v] = hn::Add(total[v], e);
+    for (std::int64_t first = 0; first < job_.lines.length; first += rows_at_once) {
+      F32Vec total[vectors];
+      for (F32Vec& t : total) t = hn::Zero(F32());
+      const std::int64_t last = std::min(job_.lines.length, first + rows_at_once);
+      for (std::int64_t j = first; j < last; ++j) {
+        for (int v = 0; v < vectors; ++v) {
+          const F32Vec e = vexp(hn::Sub(get(x + j * job_.lines.inner, v), shift[v]));
+          if constexpr (keep) put(e, kept_row(out, buffer, j), v);
+          total[v] = hn::Add(total[v], e);
+        }
       }
+      for (int v = 0; v < vectors; ++v) sum[v] = hn::Add(sum[v], total[v]);
     }
-    for (int v = 0; v < vectors; ++v) sum[v] = total[v];
   }
 
   void scale(T* out, float* buffer, const F32Vec* sum) const {
@@ -109,10 +116,15 @@ class Columns {
   }
 
   void write_again(const T* x, T* out, const F32Vec* highest, const F32Vec* sum) const {
+    F32Vec shift[vectors], factor[vectors];
+    for (int v = 0; v < vectors; ++v) {
+      shift[v] = shift_of(highest[v]);
+      factor[v] = hn::Div(constant(1), sum[v]);
+    }
     for (std::int64_t j = 0; j < job_.lines.length; ++j) {
       for (int v = 0; v < vectors; ++v) {
-        const F32Vec e = vexp(hn::Sub(get(x + j * job_.lines.inner, v), shift_of(highest[v])));
-        put(hn::Mul(e, hn::Div(constant(1), sum[v])), out + j * job_.lines.inner, v);
+        const F32Vec e = vexp(hn::Sub(get(x + j * job_.lines.inner, v), shift[v]));
+        put(hn::Mul(e, factor[v]), out + j * job_.lines.inner, v);
       }
     }
   }

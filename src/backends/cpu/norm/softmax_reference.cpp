@@ -1,7 +1,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
 #include "backends/cpu/norm/kernels.h"
 
 namespace xpuruntime::cpu {

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <type_traits>
 
+#include "backends/cpu/base/simd.h"
 #include "backends/cpu/norm/exponentials.h"
 #include "backends/cpu/norm/softmax.h"
-#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <string>
 
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/matmul/split.h"
 #include "backends/cpu/onednn/conv_programs.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/onednn/types.h"
-#include "backends/cpu/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include <list>
 #include <mutex>
 
-#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/base/thread_pool.h"
 
 extern "C" {
 int omp_get_max_threads(void);

@@ -2,7 +2,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "backends/cpu/supports.h"
+#include "backends/cpu/base/supports.h"
 
 namespace xpuruntime::cpu {
 

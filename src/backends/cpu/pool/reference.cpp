@@ -1,7 +1,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
 #include "backends/cpu/pool/kernels.h"
 #include "backends/cpu/pool/shape.h"
 

@@ -7,8 +7,8 @@
 
 #include <limits>
 
+#include "backends/cpu/base/simd.h"
 #include "backends/cpu/conv/rows.h"
-#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
@@ -101,10 +101,24 @@ template <class T>
 HWY_INLINE void put_some(F32Vec value, T* to, std::int64_t n) {
   const std::int64_t lanes = static_cast<std::int64_t>(f32_lanes());
   if (n >= lanes) return store(value, to);
-  HWY_ALIGN float buffer[hn::MaxLanes(F32())];
-  hn::Store(value, F32(), buffer);
-  put_row(buffer, to, n);
+  store_first(value, to, static_cast<std::size_t>(n));
 }
+
+/// An output row's place, stepped on: dividing for each row would cost as much as the row.
+struct RowPlace {
+  RowPlace(const PoolShape& s, std::int64_t i)
+      : height(s.out[1]), depth(s.out[0]), y(i % height), z(i / height % depth), plane(i / height / depth) {}
+
+  void next() {
+    if (++y < height) return;
+    y = 0;
+    if (++z < depth) return;
+    z = 0;
+    ++plane;
+  }
+
+  std::int64_t height, depth, y, z, plane;
+};
 
 template <class Op, class In, class Out>
 void run_rows(const PoolRows& rows) {
@@ -115,20 +129,28 @@ void run_rows(const PoolRows& rows) {
   const In* end = in + s.planes() * plane_size;
   // What the windows see of the row, from its left padding on.
   const std::int64_t seen = (s.out[2] - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1;
-  std::fill(rows.scratch, rows.scratch + s.padding[2], Op::identity);
-  for (std::int64_t i = rows.begin; i < rows.end; ++i) {
-    const std::int64_t y = i % s.out[1], z = i / s.out[1] % s.out[0], plane = i / s.out[1] / s.out[0];
-    combine_window_rows<Op>(s, in + plane * plane_size, end, z, y, rows.scratch + s.padding[2]);
-    const std::int64_t filled = s.padding[2] + s.in[2];
-    if (filled < seen) std::fill(rows.scratch + filled, rows.scratch + seen, Op::identity);
-    Out* out = static_cast<Out*>(rows.out) + i * s.out[2];
-    for (std::int64_t x = 0; x < s.out[2]; x += lanes) {
-      F32Vec value = combine_taps<Op>(s, rows.scratch, x);
-      if (s.average) {
-        const float count = static_cast<float>(rows.z_counts[z] * rows.y_counts[y]);
-        value = hn::Div(value, hn::Mul(hn::Set(F32(), count), load(rows.x_counts + x)));
+  const std::int64_t pitch = pool_scratch_floats(s) / pool_rows_at_once, filled = s.padding[2] + s.in[2];
+  for (std::int64_t r = 0; r < pool_rows_at_once; ++r) {
+    std::fill_n(rows.scratch + r * pitch, s.padding[2], Op::identity);
+  }
+  RowPlace under(s, rows.begin), along = under;
+  for (std::int64_t first = rows.begin; first < rows.end; first += pool_rows_at_once) {
+    const std::int64_t count = std::min(pool_rows_at_once, rows.end - first);
+    for (std::int64_t r = 0; r < count; ++r, under.next()) {
+      float* row = rows.scratch + r * pitch;
+      combine_window_rows<Op>(s, in + under.plane * plane_size, end, under.z, under.y, row + s.padding[2]);
+      for (std::int64_t x = filled; x < seen; x += lanes) store(hn::Set(F32(), Op::identity), row + x);
+    }
+    for (std::int64_t r = 0; r < count; ++r, along.next()) {
+      Out* out = static_cast<Out*>(rows.out) + (first + r) * s.out[2];
+      for (std::int64_t x = 0; x < s.out[2]; x += lanes) {
+        F32Vec value = combine_taps<Op>(s, rows.scratch + r * pitch, x);
+        if (s.average) {
+          const float area = static_cast<float>(rows.z_counts[along.z] * rows.y_counts[along.y]);
+          value = hn::Div(value, hn::Mul(hn::Set(F32(), area), load(rows.x_counts + x)));
+        }
+        put_some(value, out + x, s.out[2] - x);
       }
-      put_some(value, out + x, s.out[2] - x);
     }
   }
 }
@@ -198,7 +220,7 @@ std::int64_t pool_scratch_floats(const PoolShape& shape) {
   const std::int64_t seen =
       (shape.out[2] + lanes - 1) * shape.stride[2] + (shape.kernel[2] - 1) * shape.dilation[2] + 2 * lanes;
   const std::int64_t written = shape.padding[2] + shape.in[2] + lanes;
-  return (std::max(seen, written) + lanes - 1) / lanes * lanes;
+  return pool_rows_at_once * ((std::max(seen, written) + lanes - 1) / lanes * lanes);
 }
 
 }  // namespace xpuruntime::cpu

@@ -19,7 +19,10 @@ struct PoolRows {
   float* scratch = nullptr;         // pool_scratch_floats
 };
 
-/// Room for one row with its padding, and for what whole vectors read and write past it.
+// Values that are read right after they were written, at another offset, stall: some other rows go in between.
+inline constexpr std::int64_t pool_rows_at_once = 8;
+
+/// Room for the rows of one step, each with its padding, and for what whole vectors read and write past it.
 std::int64_t pool_scratch_floats(const PoolShape& shape);
 
 void run_pool_rows(const PoolRows& rows, DataType in, DataType out);

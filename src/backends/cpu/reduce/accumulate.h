@@ -6,7 +6,7 @@
 #define XRT_CPU_REDUCE_ACCUMULATE_H_
 #endif
 
-#include "backends/cpu/simd.h"
+#include "backends/cpu/base/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

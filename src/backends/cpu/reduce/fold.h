@@ -24,7 +24,7 @@ FoldJob make_fold_job(const Problem& problem);
 
 /// Where the innermost dim is reduced. Unit u is piece u % pieces of group u / pieces % groups of output
 /// u / pieces / groups; its result goes to results[u - begin].
-void fold_rows(const FoldJob& job, const void* x, std::int64_t begin, std::int64_t end, double* results);
+void fold_rows(const FoldJob& job, const void* x, std::int64_t begin, std::int64_t end, float* results);
 
 /// Where the innermost dim is kept: folds one group of rows of the columns [first, first + width), which lie from
 /// `x` on, into result[0 .. width). `width` is at most most_columns, and `result` has room for as many.

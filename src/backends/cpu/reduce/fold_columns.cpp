@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "backends/cpu/base/simd.h"
 #include "backends/cpu/reduce/accumulate.h"
 #include "backends/cpu/reduce/fold.h"
-#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

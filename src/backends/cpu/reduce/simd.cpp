@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/elements.h"
+#include "backends/cpu/base/elements.h"
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/reduce/fold.h"
 #include "backends/cpu/reduce/kernels.h"
-#include "backends/cpu/thread_pool.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -64,7 +64,7 @@ class RowsPlan final : public ReducePlan {
                    [&](std::int64_t begin, std::int64_t end) { whole_outputs(x, begin, end, out); });
       return {};
     }
-    auto* partial = static_cast<double*>(arguments.workspace);
+    auto* partial = static_cast<float*>(arguments.workspace);
     parallel_for(units, grain(unit), threads_,
                  [&](std::int64_t begin, std::int64_t end) { fold_rows(job_, x, begin, end, partial + begin); });
     for (std::int64_t o = 0; o < job_.layout.kept_count(); ++o) combine(partial + o * chunks, chunks, o, out);
@@ -73,19 +73,31 @@ class RowsPlan final : public ReducePlan {
 
  private:
   void whole_outputs(const void* x, std::int64_t begin, std::int64_t end, void* out) const {
-    double results[128];
-    for (std::int64_t o = begin; o < end; o += 128) {
-      const std::int64_t count = std::min<std::int64_t>(128, end - o);
+    constexpr std::int64_t most = 256;
+    alignas(64) float results[most];
+    for (std::int64_t o = begin; o < end; o += most) {
+      const std::int64_t count = std::min(most, end - o);
       fold_rows(job_, x, o, o + count, results);
+      if (in_order()) {
+        auto* to = static_cast<std::byte*>(out) + static_cast<std::size_t>(o) * size_of(out_dtype_);
+        store_results(results, count, static_cast<float>(divisor_), out_dtype_, to);
+        continue;
+      }
       for (std::int64_t i = 0; i < count; ++i) {
-        store_(out, offsets_at(job_.layout.kept, o + i).out, results[i] / divisor_);
+        store_(out, offsets_at(job_.layout.kept, o + i).out, static_cast<double>(results[i]) / divisor_);
       }
     }
   }
 
-  void combine(const double* partial, std::int64_t chunks, std::int64_t o, void* out) const {
-    double total = partial[0];
-    for (std::int64_t i = 1; i < chunks; ++i) total = folded(job_.kind, total, partial[i]);
+  /// Whether output o is element o.
+  bool in_order() const {
+    const std::vector<Axis>& kept = job_.layout.kept;
+    return is_fast_float(out_dtype_) && (kept.empty() || (kept.size() == 1 && kept[0].out == 1));
+  }
+
+  void combine(const float* partial, std::int64_t chunks, std::int64_t o, void* out) const {
+    double total = static_cast<double>(partial[0]);
+    for (std::int64_t i = 1; i < chunks; ++i) total = folded(job_.kind, total, static_cast<double>(partial[i]));
     store_(out, offsets_at(job_.layout.kept, o).out, total / divisor_);
   }
 };
@@ -202,8 +214,7 @@ std::uint64_t workspace_reduce_simd(const Problem& problem, const DeviceProfile&
   const FoldJob job = make_fold_job(problem);
   const std::int64_t chunks = job.groups * job.pieces;
   if (chunks == 1) return 0;
-  const std::size_t size = job.layout.inner_reduced ? sizeof(double) : sizeof(float);
-  return static_cast<std::uint64_t>(job.layout.outputs() * chunks) * size;
+  return static_cast<std::uint64_t>(job.layout.outputs() * chunks) * sizeof(float);
 }
 
 std::unique_ptr<const Plan> prepare_reduce_simd(const Problem& problem, const PrepareContext&) {

@@ -1,4 +1,4 @@
-#include "backends/cpu/gemm.h"
+#include "backends/cpu/matmul/gemm.h"
 
 #include <algorithm>
 
