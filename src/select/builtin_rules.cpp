@@ -1,10 +1,12 @@
 #include <cstdint>
 
+#include "select/cpu_conditions.h"
 #include "xpuruntime/select/rule.h"
 
 namespace xpuruntime {
 namespace {
 
+constexpr DeviceType cpu = DeviceType::cpu;
 constexpr DeviceType cuda = DeviceType::nvidia;
 constexpr DeviceType opencl = DeviceType::opencl;
 
@@ -57,21 +59,55 @@ bool apple_3x3_stride_1(const Problem& problem, const DeviceProfile& profile) {
   return profile.vendor == "apple" && has_filter(problem, 3) && has_stride_one(problem);
 }
 
-bool pointwise(const Problem& problem, const DeviceProfile&) { return has_filter(problem, 1); }
+bool one_by_one(const Problem& problem, const DeviceProfile&) { return has_filter(problem, 1); }
 
 bool intel_integrated(const Problem&, const DeviceProfile& profile) {
   return profile.vendor == "intel" && profile.integrated;
 }
 
-// Tried from the top. One line per piece of knowledge, each with its reason.
+using namespace cpu_rules;
+
+// Tried from the top; one whose kernel cannot run the problem is passed over. One line per piece of knowledge, each
+// with its reason.
 constexpr BuiltinRule rules[] = {
+    {OpId::matmul, cpu, few_rows, "skinny", "few rows: each weight is read once and used at once"},
+    {OpId::matmul, cpu, few_columns, "skinny", "few columns: the matrix is read once and used at once"},
+    {OpId::matmul, cpu, fits_first_cache, "small", "up to 64 in each extent: packing would cost more than it saves"},
+    {OpId::matmul, cpu, bf16_with_matrix_instructions, "amx", "bf16 on a CPU with AMX: no packing of the rows"},
+    {OpId::matmul, cpu, bf16_with_matrix_instructions, "onednn", "bf16 on a CPU that multiplies matrices of it"},
+    {OpId::matmul, cpu, bytes_with_matrix_instructions, "onednn", "8-bit integers on a CPU that multiplies them"},
+    {OpId::matmul, cpu, whole_vectors_on_x86, "onednn", "whole vectors on x86: oneDNN's generated code"},
+    {OpId::matmul, cpu, always, "packed", "any size and layout: packed into cache-sized blocks"},
+    {OpId::linear, cpu, few_rows, "skinny", "few rows: each weight is read once and used at once"},
+    {OpId::linear, cpu, few_columns, "skinny", "few columns: the input is read once and used at once"},
+    {OpId::linear, cpu, fits_first_cache, "small", "up to 64 in each extent: packing would cost more than it saves"},
+    {OpId::linear, cpu, bf16_with_matrix_instructions, "amx", "bf16 on a CPU with AMX: no packing of the rows"},
+    {OpId::linear, cpu, bf16_with_matrix_instructions, "onednn", "bf16 on a CPU that multiplies matrices of it"},
+    {OpId::linear, cpu, bytes_with_matrix_instructions, "onednn", "8-bit integers on a CPU that multiplies them"},
+    {OpId::linear, cpu, whole_vectors_on_x86, "onednn", "whole vectors on x86: oneDNN's generated code"},
+    {OpId::linear, cpu, always, "packed", "any size and layout: packed into cache-sized blocks"},
+    {OpId::conv2d, cpu, depthwise_on_large_planes, "depthwise", "one channel a group, planes of 28x28 and more"},
+    {OpId::conv2d, cpu, narrow_groups, "direct", "groups of up to 8 channels leave a product's tiles empty"},
+    {OpId::conv2d, cpu, pointwise, "im2col", "a 1x1 filter is a matrix product"},
+    {OpId::conv2d, cpu, small_filter_on_an_image, "im2col", "up to 4 channels and 9 taps: a short product"},
+    {OpId::conv2d, cpu, many_tiles_3x3, "winograd", "3x3, stride 1, many tiles: 2.25 to 4 times fewer products"},
+    {OpId::conv2d, cpu, x86_vectors, "onednn", "x86: oneDNN's generated code"},
+    {OpId::conv2d, cpu, depthwise, "depthwise", "one channel a group"},
+    {OpId::conv2d, cpu, stride_one_3x3, "winograd", "3x3 and stride 1: 2.25 to 4 times fewer products"},
+    {OpId::conv2d, cpu, always, "direct", "the general case"},
+    {OpId::conv3d, cpu, depthwise, "depthwise", "one channel a group"},
+    {OpId::conv3d, cpu, x86_vectors, "onednn", "x86: oneDNN's generated code"},
+    {OpId::conv3d, cpu, always, "direct", "the general case"},
+    {OpId::attention, cpu, few_queries, "single_query", "up to 4 queries: bound by reading keys and values"},
+    {OpId::attention, cpu, bf16_with_matrix_instructions, "tiled_amx", "bf16 on a CPU with AMX"},
+    {OpId::attention, cpu, always, "tiled", "scores stay in the cache, whatever the length"},
     {OpId::matmul, cuda, few_rows_small_weight, "skinny", "few rows and a weight of at most 16 MiB"},
     {OpId::matmul, cuda, one_row, "skinny", "one row and a row-major weight of at most 48 MiB"},
     {OpId::matmul, cuda, always, "cublasLt", "tensor cores for everything else"},
     {OpId::matmul, opencl, too_few_rows_for_tiles, "MATMUL_DIRECT", "fewer than 16 rows leave most of a tile empty"},
     {OpId::matmul, opencl, always, "MATMUL_TILED_LOCAL", "tiles in local memory read each input once per tile"},
     {OpId::conv2d, opencl, apple_3x3_stride_1, "CONV2D_WINOGRAD", "Apple GPU, 3x3 filter, stride 1"},
-    {OpId::conv2d, opencl, pointwise, "CONV2D_IM2COL", "a 1x1 filter is a matrix product"},
+    {OpId::conv2d, opencl, one_by_one, "CONV2D_IM2COL", "a 1x1 filter is a matrix product"},
     {OpId::conv2d, opencl, intel_integrated, "CONV2D_TILED_LOCAL", "integrated Intel GPUs share their bandwidth"},
     {OpId::conv2d, opencl, always, "CONV2D_IMPLICIT_GEMM", "the general case"},
 };

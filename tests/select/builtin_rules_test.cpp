@@ -51,9 +51,16 @@ TEST(BuiltinRules, NameOnlyKernelsOfTheCatalogue) {
 
 TEST(BuiltinRules, EndInACatchAllForEachOpAndDeviceType) {
   // Whatever the problem, the last rule of the op takes it.
-  const char* const problems[] = {"matmul(f32[1,1], f32[1,1]) @cuda", "matmul(f32[512,512], f32[512,512]) @cuda",
-                                  "matmul(f32[2,2], f32[2,2]) @opencl", "matmul(f32[512,512], f32[512,512]) @opencl",
-                                  "conv2d(f32[1,3,9,9], f32[8,3,5,5]; stride=2,2) @opencl"};
+  const char* const problems[] = {"matmul(f32[1,1], f32[1,1]) @cuda",
+                                  "matmul(f32[512,512], f32[512,512]) @cuda",
+                                  "matmul(f32[2,2], f32[2,2]) @opencl",
+                                  "matmul(f32[512,512], f32[512,512]) @opencl",
+                                  "conv2d(f32[1,3,9,9], f32[8,3,5,5]; stride=2,2) @opencl",
+                                  "matmul(f32[512,512], f32[512,512])",
+                                  "linear(f64[9,512], f64[7,512])",
+                                  "conv2d(f32[1,3,9,9], f32[8,3,5,5]; stride=2,2)",
+                                  "conv3d(f32[1,3,9,9,9], f32[8,3,5,5,5])",
+                                  "attention(f32[1,1,9,8], f32[1,1,9,8], f32[1,1,9,8])"};
   for (const char* text : problems) {
     const Problem problem = parse_problem(text);
     const BuiltinRule* last = nullptr;
@@ -162,16 +169,17 @@ TEST(OpenClMatmul, UsesTilesWhereThereAreRowsToFillThem) {
 
 // Processors, from the real table.
 
-TEST(XeonAndNeoverse, MultiplyFloatsWithBlasAndTheRestByReference) {
+TEST(XeonAndNeoverse, LeaveDoublePrecisionToBlasAndKeepAReferenceForAllElse) {
   const Kernels kernels = rows_of(*make_cpu_backend(), OpId::matmul);
   for (const char* name : {"xeon_amx", "neoverse_n1"}) {
     const DeviceProfile device = profile(name);
-    EXPECT_EQ(decide("matmul(f32[256,256], f32[256,256])", device, kernels).kernel, "openblas") << name;
     EXPECT_EQ(decide("matmul(f64[256,256], f64[256,256])", device, kernels).kernel, "openblas") << name;
-    const Decision brain = decide("matmul(bf16[256,256], bf16[256,256])", device, kernels);
-    EXPECT_EQ(brain.kernel, "reference") << brain.to_text();
-    EXPECT_EQ(brain.candidates.front().outcome, Outcome::refused);
-    EXPECT_FALSE(brain.candidates.front().reason.empty());
+    const Decision halves = decide("matmul(f16[256,256], f16[256,256])", device, kernels);
+    EXPECT_EQ(halves.kernel, "packed") << halves.to_text();
+    const Decision mixed = decide("matmul(f64[256,256], f32[256,256])", device, kernels);
+    EXPECT_EQ(mixed.kernel, "reference") << mixed.to_text();
+    EXPECT_EQ(mixed.candidates.front().outcome, Outcome::refused);
+    EXPECT_FALSE(mixed.candidates.front().reason.empty());
   }
 }
 

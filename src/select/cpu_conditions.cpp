@@ -1,0 +1,125 @@
+#include "select/cpu_conditions.h"
+
+#include <algorithm>
+
+#include "core/matmul_shape.h"
+
+namespace xpuruntime::cpu_rules {
+namespace {
+
+/// Rows, columns and summed extent of a product; of a batch, those of one matrix.
+struct Extents {
+  std::int64_t m = 0, n = 0, k = 0;
+};
+
+Extents extents_of(const Problem& problem) {
+  if (problem.op == OpId::matmul) {
+    const MatmulShape shape = matmul_shape(problem);
+    return {shape.m, shape.n, shape.k};
+  }
+  const Dims& weight = problem.inputs[1].shape;
+  const std::int64_t inputs = element_count(problem.inputs[0]);
+  return {inputs / std::max<std::int64_t>(weight[1], 1), weight[0], weight[1]};
+}
+
+bool all_inputs(const Problem& problem, DataType dtype) {
+  return std::all_of(problem.inputs.begin(), problem.inputs.end(),
+                     [&](const TensorSpec& spec) { return spec.dtype == dtype; });
+}
+
+bool all_equal(const std::vector<std::int64_t>& values, std::int64_t value) {
+  return std::all_of(values.begin(), values.end(), [&](std::int64_t v) { return v == value; });
+}
+
+/// A convolution's weight is [out, in / groups, filter...]; input and output are [batch, channels, pixels...].
+bool has_filter(const Problem& problem, std::int64_t extent) {
+  const Dims& weight = problem.inputs[1].shape;
+  return std::all_of(weight.begin() + 2, weight.end(), [&](std::int64_t v) { return v == extent; });
+}
+
+std::int64_t filter_size(const Problem& problem) {
+  const Dims& weight = problem.inputs[1].shape;
+  std::int64_t size = 1;
+  for (std::size_t i = 2; i < weight.size(); ++i) size *= weight[i];
+  return size;
+}
+
+std::int64_t pixels(const Problem& problem) {
+  const Dims& out = problem.outputs[0].shape;
+  std::int64_t count = 1;
+  for (std::size_t i = 2; i < out.size(); ++i) count *= out[i];
+  return count;
+}
+
+std::int64_t group_channels(const Problem& problem) { return problem.inputs[1].shape[1]; }
+
+bool is_depthwise(const Problem& problem) {
+  return problem.attributes.integer("groups") > 1 && group_channels(problem) == 1;
+}
+
+}  // namespace
+
+// Past eight rows the work per weight that was read is worth a blocked product; with AMX past four.
+bool few_rows(const Problem& problem, const DeviceProfile& profile) {
+  const Extents e = extents_of(problem);
+  const bool tiles = all_inputs(problem, DataType::bfloat16) && profile.has_cpu_feature("amx_bf16");
+  return e.m <= (tiles ? 4 : 8) && e.n >= 256;
+}
+
+bool few_columns(const Problem& problem, const DeviceProfile&) {
+  const Extents e = extents_of(problem);
+  return e.n <= 4 && e.m >= 64;
+}
+
+bool fits_first_cache(const Problem& problem, const DeviceProfile&) {
+  const Extents e = extents_of(problem);
+  return std::max({e.m, e.n, e.k}) <= 64;
+}
+
+bool bf16_with_matrix_instructions(const Problem& problem, const DeviceProfile& profile) {
+  return all_inputs(problem, DataType::bfloat16) &&
+         (profile.has_cpu_feature("amx_bf16") || profile.has_cpu_feature("avx512_bf16"));
+}
+
+bool bytes_with_matrix_instructions(const Problem& problem, const DeviceProfile& profile) {
+  return size_of(problem.inputs[0].dtype) == 1 &&
+         (profile.has_cpu_feature("amx_int8") || profile.has_cpu_feature("avx512_vnni"));
+}
+
+bool whole_vectors_on_x86(const Problem& problem, const DeviceProfile& profile) {
+  const Extents e = extents_of(problem);
+  return profile.has_cpu_feature("avx2") && all_inputs(problem, DataType::float32) && e.n % 16 == 0 && e.k % 16 == 0;
+}
+
+bool depthwise_on_large_planes(const Problem& problem, const DeviceProfile&) {
+  return is_depthwise(problem) && pixels(problem) >= 28 * 28;
+}
+
+bool depthwise(const Problem& problem, const DeviceProfile&) { return is_depthwise(problem); }
+
+bool narrow_groups(const Problem& problem, const DeviceProfile&) {
+  return problem.attributes.integer("groups") > 1 && group_channels(problem) > 1 && group_channels(problem) <= 8;
+}
+
+bool pointwise(const Problem& problem, const DeviceProfile&) { return has_filter(problem, 1); }
+
+bool small_filter_on_an_image(const Problem& problem, const DeviceProfile&) {
+  return problem.attributes.integer("groups") == 1 && group_channels(problem) <= 4 && filter_size(problem) <= 9;
+}
+
+// On smaller planes most of its tiles hang over the edge.
+bool stride_one_3x3(const Problem& problem, const DeviceProfile&) {
+  return has_filter(problem, 3) && pixels(problem) >= 28 * 28 && all_equal(problem.attributes.list("stride"), 1) &&
+         all_equal(problem.attributes.list("dilation"), 1) && problem.attributes.integer("groups") == 1;
+}
+
+bool many_tiles_3x3(const Problem& problem, const DeviceProfile& profile) {
+  return stride_one_3x3(problem, profile) && pixels(problem) >= 48 * 48 && group_channels(problem) >= 32 &&
+         all_inputs(problem, DataType::float32);
+}
+
+bool x86_vectors(const Problem&, const DeviceProfile& profile) { return profile.has_cpu_feature("avx2"); }
+
+bool few_queries(const Problem& problem, const DeviceProfile&) { return problem.inputs[0].shape[2] <= 4; }
+
+}  // namespace xpuruntime::cpu_rules
