@@ -122,7 +122,8 @@ void add_linear(List& list) {
         "linear(bf16[9,33], bf16[17,33], f32[17])", "linear(bf16[9,33], bf16[17,33], bf16[17]) -> f32[9,17]",
         "linear(f32[9,33], f32[17,33], f32[17]; activation=gelu) -> bf16[9,17]", "linear(f16[9,33], f32[17,33])",
         "linear(i8[9,33], i8[17,33])", "linear(i8[9,33], i8[17,33], i32[17]; activation=relu)",
-        "linear(u8[9,64], i8[16,64])", "linear(i32[4,7], i32[5,7], i32[5])"}) {
+        "linear(u8[9,64], i8[16,64])", "linear(i32[4,7], i32[5,7], i32[5])", "linear(i16[4,7], i16[5,7], i16[5])",
+        "linear(i64[4,7], i64[5,7])"}) {
     list.add(text);
   }
 }

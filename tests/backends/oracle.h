@@ -37,6 +37,8 @@ class Case {
 
   const Problem& problem() const { return problem_; }
   const std::vector<Values>& inputs() const { return inputs_; }
+  /// The inputs as they lie in memory.
+  const std::vector<std::vector<std::byte>>& input_bytes() const { return input_bytes_; }
   const std::vector<Answer>& answers() const { return answers_; }
 
  private:
@@ -44,6 +46,7 @@ class Case {
 
   Problem problem_;
   std::vector<Values> inputs_;  // exactly the values the tensors hold
+  std::vector<std::vector<std::byte>> input_bytes_;
   std::vector<Answer> answers_;
 };
 

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "backends/cpu/plan_run.h"
@@ -20,6 +22,16 @@ constexpr DataType dtypes[] = {DataType::float64, DataType::float32, DataType::f
 
 /// The dtype that a case is about: that of its data, not of indices or masks.
 std::size_t data_input(const Problem& problem) { return problem.op == OpId::embedding ? 1 : 0; }
+
+/// All data in one dtype: where dtypes are mixed, "in which dtype" has no answer.
+bool uniform(const Problem& problem) {
+  const DataType dtype = problem.inputs[data_input(problem)].dtype;
+  const OpCategory category = op_info(problem.op).category;
+  const bool others_are_data = category == OpCategory::elementwise || category == OpCategory::matrix;
+  return std::all_of(problem.inputs.begin(), problem.inputs.end(), [&](const TensorSpec& spec) {
+    return spec.dtype == dtype || (!others_are_data && spec.dtype != DataType::boolean && !is_floating(spec.dtype));
+  });
+}
 
 /// The problem with one dtype in the place of another, where the op allows that.
 std::optional<Problem> retyped(const Problem& problem, DataType from, DataType to) {
@@ -49,16 +61,19 @@ std::set<DataType> taken(const Kernel& kernel, const Problem& problem, const Dev
 }
 
 TEST(Coverage, EveryOpHasAReferenceThatTakesEveryCase) {
-  std::set<OpId> met;
+  std::set<OpId> met, without;
   for (const cases::CaseText& text : cases::all()) {
     const Problem problem = parse_problem(text.problem);
     met.insert(problem.op);
     const KernelList kernels = cpu_kernels(problem.op);
-    ASSERT_FALSE(kernels.empty()) << to_string(problem.op) << " has no kernel";
-    EXPECT_EQ(kernels.back()->name(), "reference") << to_string(problem.op);
+    if (kernels.empty() || kernels.back()->name() != "reference") {
+      without.insert(problem.op);
+      continue;
+    }
     const Verdict verdict = kernels.back()->supports(problem, cpu_profile());
     EXPECT_TRUE(verdict.supported) << text.problem << ": " << verdict.reason;
   }
+  for (const OpId op : without) ADD_FAILURE() << to_string(op) << " has no kernel reference at its end";
   for (std::uint16_t op = 0; op < static_cast<std::uint16_t>(OpId::builtin_count); ++op) {
     EXPECT_TRUE(met.contains(static_cast<OpId>(op))) << "no case of " << to_string(static_cast<OpId>(op));
   }
@@ -72,6 +87,7 @@ TEST(Coverage, EveryKernelIsTriedInEveryDtypeItTakes) {
     for (const auto& kernel : cpu_kernels(problem.op)) {
       const auto key = std::pair(problem.op, std::string(kernel->name()));
       if (kernel->supports(problem, cpu_profile()).supported) tried[key].insert(dtype);
+      if (!uniform(problem)) continue;
       for (const DataType other : taken(*kernel, problem, cpu_profile())) could[key].insert(other);
     }
   }

@@ -15,7 +15,7 @@ PlanRun run_plan(const Kernel& kernel, const Problem& problem, const oracle::Cas
     tensors.emplace_back(memory, spec);
   };
   for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
-    add(problem.inputs[i], oracle::layout(problem.inputs[i], run.inputs()[i]));
+    add(problem.inputs[i], run.input_bytes()[i]);
   }
   for (const TensorSpec& spec : problem.outputs) {
     add(spec, std::vector<std::byte>(span_bytes(spec), oracle::output_poison));
@@ -34,14 +34,22 @@ PlanRun run_plan(const Kernel& kernel, const Problem& problem, const oracle::Cas
   const PrepareContext context{problem.device, cpu_profile(), Runtime::global().devices().driver(problem.device)};
   PlanRun out;
   out.status = kernel.prepare(problem, context)->run({inputs, outputs, workspace, {}});
-  out.result.kernel = kernel.name();
   for (const Tensor* tensor : outputs) {
     const auto* bytes = tensor->as<const std::byte>();
-    out.bytes.emplace_back(bytes, bytes + span_bytes(tensor->spec()));
-    out.result.values.push_back(oracle::elements(tensor->spec(), bytes));
-    out.result.strayed |= !oracle::gaps_untouched(tensor->spec(), bytes);
+    out.outputs.emplace_back(bytes, bytes + span_bytes(tensor->spec()));
   }
   return out;
+}
+
+std::string compare(const PlanRun& run, const Kernel& kernel, const oracle::Case& one) {
+  if (!run.status.ok()) return run.status.message();
+  oracle::Result result{std::string(kernel.name()), {}};
+  for (std::size_t i = 0; i < run.outputs.size(); ++i) {
+    const TensorSpec& spec = one.problem().outputs[i];
+    result.values.push_back(oracle::elements(spec, run.outputs[i].data()));
+    result.strayed |= !oracle::gaps_untouched(spec, run.outputs[i].data());
+  }
+  return one.compare(result);
 }
 
 KernelList cpu_kernels(OpId op) { return Runtime::global().registry().kernels(op, DeviceType::cpu); }

@@ -16,10 +16,12 @@ using Place = std::function<std::byte*(std::size_t slot, std::size_t bytes, std:
 /// `problem` is the case's, or differs from it in alignment and limits alone.
 struct PlanRun {
   Status status = {};
-  oracle::Result result = {};
-  std::vector<std::vector<std::byte>> bytes = {};  // of the outputs
+  std::vector<std::vector<std::byte>> outputs = {};
 };
 PlanRun run_plan(const Kernel& kernel, const Problem& problem, const oracle::Case& run, const Place& place);
+
+/// Empty if the outputs are right, else what is wrong.
+std::string compare(const PlanRun& run, const Kernel& kernel, const oracle::Case& one);
 
 inline constexpr std::size_t workspace_alignment = 64;
 /// The kernels of the CPU for an op.

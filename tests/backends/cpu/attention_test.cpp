@@ -1,0 +1,138 @@
+// What the shared cases are too small for: many blocks of keys, and scores that rise and fall between them.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/plan_run.h"
+
+namespace xpuruntime::cpu_tests {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// A problem, its tensors in plain memory, and a run of one kernel on them.
+class AttentionRun {
+ public:
+  explicit AttentionRun(const std::string& text) : problem_(parse_problem(text)) {
+    for (const TensorSpec& spec : problem_.inputs) inputs_.push_back(Tensor::empty(spec.dtype, spec.shape));
+    out_ = Tensor::empty(problem_.outputs[0].dtype, problem_.outputs[0].shape);
+  }
+
+  float* input(std::size_t i) { return inputs_[i].as<float>(); }
+  bool* mask() { return inputs_[3].as<bool>(); }
+  std::int64_t count(std::size_t i) const { return element_count(inputs_[i].spec()); }
+  float out(std::int64_t i) const { return out_.as<float>()[i]; }
+
+  void with(const Kernel& kernel) {
+    std::vector<const Tensor*> inputs;
+    for (const Tensor& tensor : inputs_) inputs.push_back(&tensor);
+    const Tensor* const outputs[] = {&out_};
+    const auto bytes = static_cast<std::int64_t>(kernel.workspace_bytes(problem_, cpu_profile()));
+    const Tensor workspace = Tensor::empty(DataType::uint8, {bytes});
+    const PrepareContext context{problem_.device, cpu_profile(), Runtime::global().devices().driver(problem_.device)};
+    const Status status = kernel.prepare(problem_, context)->run({inputs, outputs, workspace.data(), {}});
+    EXPECT_TRUE(status.ok()) << text_of(kernel, problem_) << ": " << status.message();
+  }
+
+  /// Calls `check(kernel)` after a run of each kernel that takes the problem, and counts them.
+  template <class Check>
+  int with_each(const Check& check) {
+    int ran = 0;
+    for (const auto& kernel : cpu_kernels(OpId::attention)) {
+      if (!kernel->supports(problem_, cpu_profile()).supported) continue;
+      with(*kernel);
+      check(text_of(*kernel, problem_));
+      ++ran;
+    }
+    return ran;
+  }
+
+ private:
+  Problem problem_;
+  std::vector<Tensor> inputs_;
+  Tensor out_;
+};
+
+/// One query of size 1 against keys whose scores are given; the values count up.
+void give_scores(AttentionRun& run, float (*score)(std::int64_t)) {
+  for (std::int64_t i = 0; i < run.count(0); ++i) run.input(0)[i] = 1;
+  for (std::int64_t j = 0; j < run.count(1); ++j) run.input(1)[j] = score(j);
+  for (std::int64_t j = 0; j < run.count(2); ++j) run.input(2)[j] = static_cast<float>(j % 7);
+}
+
+double expected(float (*score)(std::int64_t), std::int64_t keys) {
+  double sum = 0, weights = 0;
+  for (std::int64_t j = 0; j < keys; ++j) {
+    const double weight = std::exp(static_cast<double>(score(j)) - 100);
+    weights += weight;
+    sum += weight * static_cast<double>(j % 7);
+  }
+  return sum / weights;
+}
+
+// The highest score so far rises in every block, so that all earlier sums are rescaled each time.
+TEST(CpuAttention, FollowsScoresThatRiseOverManyBlocksOfKeys) {
+  const auto rising = [](std::int64_t j) { return static_cast<float>(j) * 0x1p-7f; };
+  AttentionRun run("attention(f32[1,1,1,1], f32[1,1,9000,1], f32[1,1,9000,1]; scale=1)");
+  give_scores(run, rising);
+  const int ran =
+      run.with_each([&](const std::string& text) { EXPECT_NEAR(run.out(0), expected(rising, 9000), 1e-4) << text; });
+  EXPECT_GE(ran, 4);
+}
+
+TEST(CpuAttention, ForgetsNothingWhenTheHighestScoreIsTheFirst) {
+  const auto falling = [](std::int64_t j) { return static_cast<float>(-j) * 0x1p-12f; };
+  AttentionRun run("attention(f32[1,1,1,1], f32[1,1,9000,1], f32[1,1,9000,1]; scale=1)");
+  give_scores(run, falling);
+  run.with_each([&](const std::string& text) { EXPECT_NEAR(run.out(0), expected(falling, 9000), 1e-4) << text; });
+}
+
+// Scores this far apart overflow or vanish in f32 unless the highest is taken off first.
+TEST(CpuAttention, TakesScoresWhoseExponentialIsNoFloat) {
+  const auto far = [](std::int64_t j) { return j == 555 ? 3000.0f : -3000.0f; };
+  AttentionRun run("attention(f32[1,1,1,1], f32[1,1,700,1], f32[1,1,700,1]; scale=1)");
+  give_scores(run, far);
+  run.with_each([&](const std::string& text) { EXPECT_EQ(run.out(0), 555 % 7) << text; });
+}
+
+TEST(CpuAttention, GivesZerosToAQueryWhoseMaskLeavesNoKey) {
+  AttentionRun run("attention(f32[1,1,2,1], f32[1,1,300,1], f32[1,1,300,1], bool[2,300]; scale=1)");
+  give_scores(run, [](std::int64_t) { return 1.0f; });
+  for (std::int64_t j = 0; j < 600; ++j) run.mask()[j] = j >= 300 && j % 300 == 299;  // the second query has the last
+  run.with_each([&](const std::string& text) {
+    EXPECT_EQ(run.out(0), 0) << text;
+    EXPECT_EQ(run.out(1), 299 % 7) << text;
+  });
+}
+
+TEST(CpuAttention, LetsANanOfAKeyReachTheOutput) {
+  AttentionRun run("attention(f32[1,1,1,1], f32[1,1,300,1], f32[1,1,300,1]; scale=1)");
+  give_scores(run, [](std::int64_t j) { return j == 40 ? std::nanf("") : static_cast<float>(j); });
+  run.with_each([&](const std::string& text) { EXPECT_TRUE(std::isnan(run.out(0))) << text; });
+  give_scores(run, [](std::int64_t j) { return j == 40 ? infinity : 0.0f; });
+  run.with_each([&](const std::string& text) { EXPECT_TRUE(std::isnan(run.out(0))) << text; });
+}
+
+std::string refusal(std::string_view name, const std::string& text, const DeviceProfile& profile) {
+  for (const auto& kernel : cpu_kernels(OpId::attention)) {
+    if (kernel->name() == name) return kernel->supports(parse_problem(text), profile).reason;
+  }
+  return "there is no such kernel";
+}
+
+TEST(CpuAttention, SaysWhyAKernelDoesNotTakeAProblem) {
+  const std::string bf16 = "attention(bf16[1,2,5,8], bf16[1,2,5,8], bf16[1,2,5,8])";
+  const std::string f64 = "attention(f64[1,2,5,8], f64[1,2,5,8], f64[1,2,5,8])";
+  DeviceProfile plain = cpu_profile();
+  plain.cpu_features = {"avx2"};
+  EXPECT_EQ(refusal("tiled_amx", bf16, plain), "the processor has no amx_tile and amx_bf16 with AVX-512");
+  EXPECT_EQ(refusal("single_query", bf16, plain), "5 queries, and this kernel takes up to 4");
+  EXPECT_EQ(refusal("tiled", f64, plain), "query is f64, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(refusal("tiled", "attention(f32[1,1,2,4], f32[1,1,2,4]{8,8,1,2}, f32[1,1,2,4])", plain),
+            "the rows of the key have stride 2, and this kernel takes 1");
+}
+
+}  // namespace
+}  // namespace xpuruntime::cpu_tests
