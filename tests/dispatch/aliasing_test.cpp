@@ -62,7 +62,7 @@ TEST_F(Aliasing, ColumnsOfOneBufferSideBySideShareNothing) {
       EXPECT_EQ(memory[row * 16 + 8 + i], std::max(memory[row * 16 + i], 0.0f));
     }
   }
-  EXPECT_HAS(refusal(OpId::relu, {at(0, {3, 9}, {16, 1})}, at(8, {3, 8}, {16, 1})), "lies over");
+  EXPECT_HAS(refusal(OpId::relu, {at(0, {3, 9}, {16, 1})}, at(8, {3, 9}, {16, 1})), "lies over");
 }
 
 TEST_F(Aliasing, SharedMemoryIsFoundAsABruteForceSearchFindsIt) {

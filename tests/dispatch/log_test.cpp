@@ -29,7 +29,7 @@ TEST_F(Log, SaysWhatRanAndWhy) {
   run(1);
   const LogEntry entry = dispatcher().logs().at(0);
   EXPECT_EQ(entry.op_name(), "relu");
-  EXPECT_EQ(entry.selected_kernel(), "reference");
+  EXPECT_EQ(entry.selected_kernel(), "simd");
   EXPECT_EQ(entry.input_shape(), (Dims{8}));
   EXPECT_EQ(entry.dtype(), DataType::float32);
   EXPECT_FALSE(entry.device_time);
@@ -69,7 +69,7 @@ TEST_F(Log, ShowsAFallbackAsTwoEntries) {
   EXPECT_TRUE(entries[0].failed);
   EXPECT_EQ(entries[0].selected_kernel(), "bad");
   EXPECT_FALSE(entries[1].failed);
-  EXPECT_EQ(entries[1].selected_kernel(), "reference");
+  EXPECT_EQ(entries[1].selected_kernel(), "simd");
 }
 
 TEST_F(Log, CanBeReadWhileOthersWrite) {
@@ -80,7 +80,7 @@ TEST_F(Log, CanBeReadWhileOthersWrite) {
     while (!stop) dispatcher().dispatch(mine.call());
   });
   for (int i = 0; i < 50; ++i) {
-    for (const LogEntry& entry : dispatcher().logs()) ASSERT_EQ(entry.selected_kernel(), "reference");
+    for (const LogEntry& entry : dispatcher().logs()) ASSERT_EQ(entry.selected_kernel(), "simd");
     if (i % 10 == 9) dispatcher().clear_logs();
   }
   stop = true;
@@ -92,13 +92,13 @@ TEST_F(Log, FeedsTheStatistics) {
   run(50);
   dispatcher().collect_statistics();
   const Problem problem = dispatcher().decide(relu.call()).problem;
-  const auto stats = dispatcher().statistics().find(problem, "reference");
+  const auto stats = dispatcher().statistics().find(problem, "simd");
   ASSERT_TRUE(stats);
   EXPECT_EQ(stats->count(), 50);
   EXPECT_GE(stats->mean_us(), stats->min_us());
   EXPECT_LE(stats->mean_us(), stats->max_us());
   dispatcher().collect_statistics();  // takes each time once
-  EXPECT_EQ(dispatcher().statistics().find(problem, "reference")->count(), 50);
+  EXPECT_EQ(dispatcher().statistics().find(problem, "simd")->count(), 50);
 }
 
 TEST_F(Log, SurvivesMoreProblemsThanItKeepsRecordsOf) {
@@ -126,7 +126,7 @@ TEST_F(Log, ExportsATraceThatChromeReads) {
     if (event.at("ph") != "X") continue;
     ++slices;
     EXPECT_EQ(event.at("name"), "relu");
-    EXPECT_EQ(event.at("args").at("kernel"), "reference");
+    EXPECT_EQ(event.at("args").at("kernel"), "simd");
     EXPECT_TRUE(event.at("ts").is_number());
     EXPECT_GE(event.at("dur").get<double>(), 0);
   }

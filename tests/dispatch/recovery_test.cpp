@@ -92,7 +92,7 @@ TEST_F(Recovery, AKernelThatCannotBePreparedIsPassedOver) {
   };
   runtime.registry().register_kernel(std::make_shared<Unprepared>());
   const Decision& decision = dispatcher().decide(relu.call());
-  EXPECT_EQ(decision.kernel, "reference");
+  EXPECT_EQ(decision.kernel, "simd");
   EXPECT_HAS(decision.candidates.front().reason, "the compiler gave up");
 }
 
@@ -103,7 +103,7 @@ TEST_F(Recovery, FailuresAreWorkedThroughInOrderUntilOneRuns) {
   policy.set_order("relu", {"bad", "worse"});
   dispatcher().set_policy(policy);
   dispatcher().dispatch(relu.call());
-  EXPECT_EQ(dispatcher().decide(relu.call()).kernel, "reference");
+  EXPECT_EQ(dispatcher().decide(relu.call()).kernel, "simd");
   EXPECT_EQ(dispatcher().quarantined().size(), 2u);
 }
 
@@ -114,7 +114,7 @@ TEST_F(Recovery, LackOfWorkspaceIsPassedOverForOneCallOnly) {
   EXPECT_EQ(hungry->load(), 0);
   const auto entries = dispatcher().logs();
   ASSERT_EQ(entries.size(), 2u);
-  EXPECT_EQ(entries.back().selected_kernel(), "reference");
+  EXPECT_EQ(entries.back().selected_kernel(), "simd");
   EXPECT_HAS(entries.back().decision->candidates.front().reason, "passed over in this call");
   EXPECT_TRUE(dispatcher().quarantined().empty());  // memory may be there the next time
   EXPECT_EQ(dispatcher().decide(relu.call()).kernel, "hungry");
@@ -123,7 +123,7 @@ TEST_F(Recovery, LackOfWorkspaceIsPassedOverForOneCallOnly) {
 TEST_F(Recovery, AKernelRegisteredAnewUnderAnOldNameStartsAfresh) {
   add_kernel("flaky", broken);
   dispatcher().dispatch(relu.call());
-  EXPECT_EQ(dispatcher().decide(relu.call()).kernel, "reference");
+  EXPECT_EQ(dispatcher().decide(relu.call()).kernel, "simd");
   runtime.registry().unregister_kernel(OpId::relu, DeviceType::cpu, "flaky");
   auto repaired = add_kernel("flaky");
   dispatcher().dispatch(relu.call());

@@ -24,6 +24,7 @@ class PluginTest : public ::testing::Test {
     std::string name = (fs::temp_directory_path() / "xrt_plugin_XXXXXX").string();
     folder = mkdtemp(name.data());
     registry.add_backend(make_cpu_backend());
+    before = registry.kernels(OpId::relu, DeviceType::cpu).size();
   }
   ~PluginTest() override { fs::remove_all(folder); }
 
@@ -46,12 +47,13 @@ class PluginTest : public ::testing::Test {
   fs::path folder;
   DeviceManager devices;
   KernelRegistry registry{devices};
+  std::size_t before = 0;  // kernels of relu
 };
 
 TEST_F(PluginTest, AddsTheKernelsOfAGoodPlugin) {
   EXPECT_EQ(registry.load_plugin(plugin("good")), "good");
   const KernelList kernels = registry.kernels(OpId::relu, DeviceType::cpu);
-  ASSERT_EQ(kernels.size(), 2u);
+  ASSERT_EQ(kernels.size(), before + 1);
   EXPECT_EQ(kernels.front()->name(), "plugin_relu");  // who loads a plugin wants it used
   EXPECT_FALSE(find_in_catalogue(OpId::relu, "plugin_relu").empty());
 }
@@ -86,11 +88,11 @@ TEST_F(PluginTest, KeepsAPluginsKernelsUsableAfterTheRegistryIsGone) {
 TEST_F(PluginTest, RefusesTheSamePluginTwiceAndKeepsTheFirst) {
   registry.load_plugin(plugin("good"));
   expect_invalid("already has a kernel 'plugin_relu'", [&] { registry.load_plugin(plugin("good")); });
-  EXPECT_EQ(registry.kernels(OpId::relu, DeviceType::cpu).size(), 2u);
+  EXPECT_EQ(registry.kernels(OpId::relu, DeviceType::cpu).size(), before + 1);
 }
 
 TEST_F(PluginTest, RefusesAnotherContractVersion) {
-  expect_refused(plugin("other_version"), ErrorCode::not_supported, "version 42 of the backend contract, this is 1");
+  expect_refused(plugin("other_version"), ErrorCode::not_supported, "version 43 of the backend contract, this is 2");
 }
 
 TEST_F(PluginTest, RefusesAnotherSizeOfTheDescription) {
@@ -118,7 +120,7 @@ TEST_F(PluginTest, RefusesAPluginThatMakesNoBackend) {
 
 TEST_F(PluginTest, KeepsNothingOfAPluginWithABadRow) {
   expect_invalid("second_row_is_not", [&] { registry.load_plugin(plugin("bad_row")); });
-  EXPECT_EQ(registry.kernels(OpId::relu, DeviceType::cpu).size(), 1u);
+  EXPECT_EQ(registry.kernels(OpId::relu, DeviceType::cpu).size(), before);
   EXPECT_TRUE(find_in_catalogue(OpId::relu, "first_row_is_fine").empty());
 }
 
