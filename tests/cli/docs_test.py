@@ -73,7 +73,7 @@ class Docs(CliTest):
 
     def test_every_command_has_a_block(self):
         text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-        for command in ["devices", "profile", "kernels", "explain", "run", "trace"]:
+        for command in ["devices", "profile", "kernels", "explain", "run", "demo", "trace"]:
             self.assertIn(f"\n$ xrt {command}", text)
 
 

@@ -4,6 +4,25 @@ import unittest
 
 from xrt_case import BAD_KERNELS, SQUARE, CliTest, xrt
 
+# A kernel of each family that every processor can run.
+FAMILIES = [
+    ("matmul(i8[33,70], i8[70,20])", "int8"),
+    ("linear(f16[40,96], f16[48,96], f16[48]; activation=gelu)", "packed"),
+    ("conv2d(f32[1,16,20,20], f32[8,16,3,3]; padding=1,1)", "winograd"),
+    ("conv3d(f32[1,4,6,7,8], f32[5,4,3,3,3])", "direct"),
+    ("attention(f32[1,4,33,32], f32[1,2,40,32], f32[1,2,40,32]; causal=true)", "tiled"),
+    ("max_pool2d(f32[2,5,17,19]; kernel_size=3,3 stride=2,2)", "simd"),
+    ("batch_norm2d(f32[2,7,5,5], f32[7], f32[7], f32[7], f32[7])", "simd"),
+    ("softmax(bf16[9,1000])", "simd"),
+    ("dropout(f32[1000]; p=0.3 seed=7)", "simd"),
+    ("gelu(f16[1003])", "simd"),
+    ("reduce_mean(f32[31,57]; dim=0)", "simd"),
+    ("embedding(i64[20], f32[50,16])", "rows"),
+    ("cross_entropy(f32[16,100], i64[16])", "simd"),
+    ("transpose(f32[33,65])", "blocked"),
+    ("concat(f32[3,4], f32[2,4])", "rows"),
+]
+
 
 class Run(CliTest):
     def devices(self):
@@ -78,12 +97,12 @@ class Run(CliTest):
         self.assertEqual(json.loads(answer.stdout)["decision"]["kernel"], "reference")
 
     def test_what_has_no_reference_says_that_it_was_not_checked(self):
-        arguments = ("--plugin", BAD_KERNELS, "run", "sigmoid(f32[8])", "--force", "lone_sigmoid")
+        arguments = ("--plugin", BAD_KERNELS, "run", "sigmoid:backward(f32[8], f32[8])", "--force", "lone_sigmoid")
         check = self.document(*arguments, "--json")["check"]
         self.assertEqual(list(check), ["within", "skipped"])
         self.assertIsNone(check["within"])
-        self.assertIn("no reference kernel for sigmoid", check["skipped"])
-        self.assertIn("not checked: the CPU backend has no reference", self.fine(*arguments))
+        self.assertIn("the reference cannot run it", check["skipped"])
+        self.assertIn("not checked: the reference cannot run it", self.fine(*arguments))
         self.assertIn("not checked: --no-check was given", self.fine("run", SQUARE, "--no-check"))
 
     def test_a_refusal_is_a_no_with_its_record(self):
@@ -97,6 +116,49 @@ class Run(CliTest):
         problem = SQUARE + " @cpu:0 deterministic workspace_limit=0"
         self.assertEqual(self.document("run", problem, "--json")["decision"]["problem"], problem)
 
+    def test_one_thread_and_two_give_the_same_bits(self):
+        problem = "layer_norm(f32[257,769], f32[769], f32[769])"
+        one, two = (self.document("run", f"{problem} threads={count}", "--json") for count in (1, 2))
+        self.assertTrue(one["decision"]["problem"].endswith(" threads=1"))
+        self.assertEqual(one["check"], two["check"])
+
+    def test_one_problem_of_each_family_agrees_with_the_reference(self):
+        for problem, kernel in FAMILIES:
+            with self.subTest(problem):
+                document = self.document("run", problem, "--repeat", "1", "--force", kernel, "--json")
+                self.assertEqual(document["decision"]["kernel"], kernel)
+                self.assertIs(document["check"]["within"], True, document["check"])
+
+
+class Demo(CliTest):
+    def test_each_op_of_a_block_has_its_kernel_its_time_and_what_the_others_took(self):
+        document = self.document("demo", "--block", "cnn", "--repeat", "1", "--json")
+        self.assertEqual(list(document), ["version", "blocks"])
+        (block,) = document["blocks"]
+        self.assertEqual(list(block), ["block", "total_us", "steps", "worst", "worst_fast"])
+        self.assertEqual(block["block"], "cnn")
+        self.assertAlmostEqual(block["total_us"], sum(step["time_us"] for step in block["steps"]), delta=0.01)
+        for step in block["steps"]:
+            self.assertEqual(list(step), ["decision", "time_us", "others"])
+            passed = [each["kernel"] for each in step["decision"]["candidates"] if each["verdict"] == "passed"]
+            self.assertEqual([other["kernel"] for other in step["others"]], passed)
+        worst = block["worst"]
+        lost = [other["time_us"] - step["time_us"] for step in block["steps"] for other in step["others"]]
+        self.assertAlmostEqual(worst["time_us"] - block["steps"][worst["step"]]["time_us"], max(lost), delta=0.01)
+
+    def test_the_text_names_the_worst_choice_and_what_it_would_cost(self):
+        policy = self.write("policy.json", '{"preferences": {"relu": "reference"}, "threads": 1}')
+        text = self.fine("demo", "--block", "cnn", "--repeat", "1", "--policy", policy)
+        self.assertTrue(text.startswith("cnn: "))
+        self.assertRegex(text, r"\n    -> reference +\S+ .s +\[prefer\] ")
+        self.assertRegex(text, r"\n  11 ops in \S+ .?s\n  the worst choice open to you: \w+ for \w+\(.* times as long\n")
+
+    def test_both_blocks_are_shown_unless_one_is_named(self):
+        names = [block["block"] for block in self.document("demo", "--repeat", "1", "--json")["blocks"]]
+        self.assertEqual(names, ["transformer", "cnn"])
+        self.refused(2, "demo", "--block", "rnn", says="transformer")
+        self.refused(2, "demo", "--repeat", "0", says="--repeat")
+
 
 class Trace(CliTest):
     def calls(self, document):
@@ -106,7 +168,7 @@ class Trace(CliTest):
     def test_each_call_is_a_slice_in_order(self):
         calls = self.calls(self.document("trace", SQUARE, "relu(f32[64,64])", "--repeat", "2"))
         self.assertEqual([call["name"] for call in calls], ["matmul", "relu", "matmul", "relu"])
-        self.assertEqual(calls[0]["args"]["kernel"], "openblas")
+        self.assertEqual(calls[0]["args"]["kernel"], "small")
         self.assertEqual(sorted(call["ts"] for call in calls), [call["ts"] for call in calls])
 
     def test_json_is_the_trace_or_what_was_written_where(self):
@@ -123,7 +185,7 @@ class Trace(CliTest):
         self.assertEqual(calls[0]["args"]["kernel"], "reference")
 
     def test_what_cannot_run_or_be_written_is_refused(self):
-        self.refused(1, "trace", SQUARE, "kl_div(f32[8,8], f32[8,8])", says="no backend has a kernel for kl_div")
+        self.refused(1, "trace", SQUARE, "relu:backward(f32[8], f32[8])", says="it has no backward")
         self.refused(2, "trace", SQUARE, "--out", self.folder / "no" / "such" / "folder", says="could not be written")
 
 
