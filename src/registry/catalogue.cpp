@@ -18,6 +18,8 @@ constexpr std::string_view not_yet = "a backend that has it; this version's have
 constexpr CatalogueEntry built_in[] = {
     {OpId::matmul, "small", cpu, "our tiles without packing: extents up to 64, batches of them", "nothing more"},
     {OpId::matmul, "skinny", cpu, "up to 8 rows or columns: bound by memory, as in decoding", "nothing more"},
+    {OpId::matmul, "amx", cpu, "bf16 on AMX tiles, the smaller operand packed in each call", "a CPU with AMX"},
+    {OpId::matmul, "int8", cpu, "8-bit integers, exact, with VNNI or dot product where there is one", "nothing more"},
     {OpId::matmul, "packed", cpu, "our own blocked product: f32, f16 and bf16, any layout", "nothing more"},
     {OpId::matmul, "onednn", cpu, "oneDNN: f32, bf16 and INT8 with AVX-512 and AMX", "a build with oneDNN"},
     {OpId::matmul, "openblas", cpu, "OpenBLAS sgemm and dgemm: large and middle sizes", "nothing more"},
@@ -79,6 +81,8 @@ constexpr CatalogueEntry built_in[] = {
     {OpId::add, "simd", cpu, "vectors of f32, any layout; f32, f16 and bf16; most integers", "nothing more"},
     {OpId::linear, "small", cpu, "our tiles without packing: extents up to 64, batches of them", "nothing more"},
     {OpId::linear, "skinny", cpu, "up to 8 rows or columns: bound by memory, as in decoding", "nothing more"},
+    {OpId::linear, "amx", cpu, "bf16 on AMX tiles, the smaller operand packed in each call", "a CPU with AMX"},
+    {OpId::linear, "int8", cpu, "8-bit integers, exact, with VNNI or dot product where there is one", "nothing more"},
     {OpId::linear, "packed", cpu, "our own blocked product: f32, f16 and bf16, any layout", "nothing more"},
     {OpId::linear, "onednn", cpu, "oneDNN: f32 and bf16 with AVX-512 and AMX", "a build with oneDNN"},
     {OpId::linear, "openblas", cpu, "OpenBLAS sgemm, bias and activation on what it leaves in the cache",
