@@ -68,14 +68,16 @@ Prepared Dispatcher::Impl::make(const SharedProblem& problem, const Scope& scope
 
 std::pair<Decision, std::shared_ptr<CachedPlan>> Dispatcher::Impl::decide(const SharedProblem& problem,
                                                                           const Scope& scope,
-                                                                          std::span<const Exclusion> passed_over) {
+                                                                          std::span<const Exclusion> passed_over,
+                                                                          bool every_workspace) {
   const auto selector = registry.get_or_create_selector(problem->device);
   const auto precision_hook = current_hook();
   const Precision precision = resolve_precision(*problem, {{}, precision_hook.get(), scope.policy.default_precision});
   for (;;) {
     std::vector<Exclusion> exclusions = exclusions_of(problem);
     exclusions.insert(exclusions.end(), passed_over.begin(), passed_over.end());
-    Selection selection = selector->select_checked(*problem, scope.policy, scope.measurements.get(), exclusions);
+    Selection selection =
+        selector->select_checked(*problem, scope.policy, scope.measurements.get(), exclusions, every_workspace);
     Decision& decision = selection.decision;
     decision.precision = precision;
     if (selection.kernel == nullptr) return {std::move(decision), nullptr};
@@ -152,7 +154,7 @@ Decision Dispatcher::explain(const Problem& problem) {
   if (!asked.limits.workspace_bytes) asked.limits.workspace_bytes = limits.workspace_bytes;
   asked.limits.deterministic = asked.limits.deterministic || limits.deterministic;
   if (!asked.limits.threads) asked.limits.threads = limits.threads;
-  return impl_->decide(SharedProblem(std::move(asked)), *scope).first;
+  return impl_->decide(SharedProblem(std::move(asked)), *scope, {}, /*every_workspace=*/true).first;
 }
 
 std::vector<QuarantinedPlan> Dispatcher::quarantined() const {

@@ -29,7 +29,8 @@ struct Dispatcher::Impl {
   Prepared make(const SharedProblem& problem, const Scope& scope, std::span<const Exclusion> passed_over = {});
   /// The choice and its plan, past kernels that fail to prepare. The plan is null where nothing can run the problem.
   std::pair<Decision, std::shared_ptr<CachedPlan>> decide(const SharedProblem& problem, const Scope& scope,
-                                                          std::span<const Exclusion> passed_over = {});
+                                                          std::span<const Exclusion> passed_over = {},
+                                                          bool every_workspace = false);
   std::shared_ptr<CachedPlan> plan_for(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel);
   void quarantine(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel, const std::string& reason);
   std::vector<Exclusion> exclusions_of(const SharedProblem& problem);

@@ -40,14 +40,23 @@ Limits limits_of(const SelectionInputs& inputs) {
 
 class Selector {
  public:
-  explicit Selector(const SelectionInputs& inputs) : in_(inputs), limits_(limits_of(inputs)) {
+  explicit Selector(const SelectionInputs& inputs)
+      : in_(inputs),
+        limits_(limits_of(inputs)),
+        asks_workspaces_(inputs.every_workspace || limits_.workspace_bytes.has_value() ||
+                         inputs.policy.auto_strategy == Strategy::lowest_memory) {
     out_.decision.problem = inputs.problem;
   }
 
   Selection run() {
     examine_all();
-    if (by_force() || by_preference() || by_user_rule() || by_strategy()) return std::move(out_);
-    out_.decision.because = nothing_left();
+    do {
+      again_ = false;
+      preferred_note_.clear();
+      forced_refusal_.clear();
+      const bool chosen = by_force() || by_preference() || by_user_rule() || by_strategy();
+      if (!chosen) out_.decision.because = nothing_left();
+    } while (again_);
     return std::move(out_);
   }
 
@@ -82,7 +91,9 @@ class Selector {
     Verdict verdict;
     const std::string thrown = text_of_throw([&] {
       verdict = kernel.supports(in_.problem, in_.profile);
-      if (verdict.supported) candidate.workspace_bytes = kernel.workspace_bytes(in_.problem, in_.profile);
+      if (verdict.supported && asks_workspaces_) {
+        candidate.workspace_bytes = kernel.workspace_bytes(in_.problem, in_.profile);
+      }
     });
     if (!thrown.empty()) return "it threw while it was asked: " + thrown;
     if (!verdict.supported) return verdict.reason.empty() ? "it gave no reason" : verdict.reason;
@@ -100,8 +111,20 @@ class Selector {
     return found == entries_.end() ? nullptr : &*found;
   }
 
+  bool ask_workspace(Entry& entry) {
+    const std::string thrown =
+        text_of_throw([&] { row(entry).workspace_bytes = entry.kernel->workspace_bytes(in_.problem, in_.profile); });
+    if (thrown.empty()) return true;
+    row(entry).outcome = Outcome::refused;
+    row(entry).reason = "it threw while it was asked: " + thrown;
+    entry.usable = false;
+    again_ = true;
+    return false;
+  }
+
   bool choose(Entry& entry, Level level, std::string because) {
     Candidate& chosen = row(entry);
+    if (!chosen.workspace_bytes && !ask_workspace(entry)) return true;  // and the choice starts again without it
     chosen.outcome = Outcome::chosen;
     chosen.reason = because;
     decision().kernel = chosen.kernel;
@@ -270,6 +293,8 @@ class Selector {
 
   const SelectionInputs& in_;
   const Limits limits_;
+  const bool asks_workspaces_;
+  bool again_ = false;  // a kernel turned out unusable when it was chosen
   Selection out_;
   std::vector<Entry> entries_;
   std::string forced_refusal_;

@@ -11,8 +11,9 @@ namespace xpuruntime::oracle {
 namespace {
 
 // Winograd's F(4x4, 3x3) computes with sums of the tile's inputs that are up to 10 times as large, and its inverse
-// transform sums results with coefficients that add up to 19: one dimension alone may amplify errors 190 times,
-// relative to the largest window around. Both dimensions never reach their worst together; 190 stands for the pair.
+// transform sums results with coefficients that add up to 19: one dimension alone could amplify errors 190 times,
+// relative to the largest window around. Signs are mixed and inputs differ, so that errors mostly cancel: 32 holds over
+// all cases here with room to spare, and a wrong tile is off by far more.
 constexpr double winograd_amplification = 32;
 
 // f64 answers and f64 references round alike, so that twice the bound of one is due.

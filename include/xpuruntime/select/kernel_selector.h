@@ -39,8 +39,8 @@ class KernelSelector {
                    std::span<const Exclusion> exclusions = {}) const;
   /// The same for a problem that make_problem, parse_problem or checked gave: it is not looked at again.
   Selection select_checked(const Problem& problem, const KernelPolicy& policy,
-                           const Measurements* measurements = nullptr,
-                           std::span<const Exclusion> exclusions = {}) const;
+                           const Measurements* measurements = nullptr, std::span<const Exclusion> exclusions = {},
+                           bool every_workspace = true) const;
 
  private:
   using RuleMap = std::map<OpId, std::vector<Rule>>;

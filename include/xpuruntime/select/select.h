@@ -29,6 +29,9 @@ struct SelectionInputs {
   std::span<const BuiltinRule> builtin_rules = {};
   const Measurements* measurements = nullptr;
   std::span<const Exclusion> exclusions = {};
+  /// Whether the record shows what every candidate would ask for; else only those are asked whose answer counts, as
+  /// some libraries find it out by half preparing a plan.
+  bool every_workspace = true;
 };
 
 struct Selection {

@@ -151,9 +151,10 @@ Verdict supports_product_amx(const Problem& problem, const DeviceProfile& profil
   return Verdict::no("no operand lies along k with a stride of 1 while the other has one too");
 }
 
+// Up to three rows memory sets the pace, and skinny reads each weight once without packing the other operand.
 bool prefers_product_amx(const Problem& problem, const DeviceProfile&) {
   const MatmulShape shape = product_of(problem).shape;
-  return std::min(shape.m, shape.n) >= 16 && shape.k >= 32;
+  return std::min(shape.m, shape.n) > 3 && shape.k >= 32;
 }
 
 std::uint64_t workspace_product_amx(const Problem& problem, const DeviceProfile&) {

@@ -60,7 +60,12 @@ struct Quads {
   static Shift shift(bool rows_signed, bool lanes_signed) { return {rows_signed ? 0 : -128, lanes_signed ? 0 : -128}; }
 
   HWY_INLINE static WordVec add(WordVec sum, WordVec rows, WordVec lanes) {
-    asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.16b" : "+w"(sum.raw) : "w"(rows.raw), "w"(lanes.raw));
+#if defined(__ARM_FEATURE_DOTPROD)
+    asm("sdot %0.4s, %1.16b, %2.16b" : "+w"(sum.raw) : "w"(rows.raw), "w"(lanes.raw));
+#else
+    // The assembler must be told; the compiler tells it again what it may use before the next function.
+    asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b" : "+w"(sum.raw) : "w"(rows.raw), "w"(lanes.raw));
+#endif
     return sum;
   }
 };

@@ -126,9 +126,10 @@ Verdict supports_product_skinny(const Problem& problem, const DeviceProfile&) {
   return Verdict::no("the large operand has no stride of 1, and it is read in vectors");
 }
 
-bool prefers_product_skinny(const Problem& problem, const DeviceProfile&) {
+bool prefers_product_skinny(const Problem& problem, const DeviceProfile& profile) {
   const MatmulShape shape = product_of(problem).shape;
-  return std::min(shape.m, shape.n) <= 4;
+  const bool tiles = supports_product_amx(problem, profile).supported && prefers_product_amx(problem, profile);
+  return std::min(shape.m, shape.n) <= most_few && !tiles;
 }
 
 std::uint64_t workspace_product_skinny(const Problem& problem, const DeviceProfile&) {

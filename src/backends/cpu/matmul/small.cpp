@@ -76,7 +76,8 @@ Verdict supports_product_small(const Problem& problem, const DeviceProfile&) {
 }
 
 bool prefers_product_small(const Problem& problem, const DeviceProfile& profile) {
-  return supports_product_small(problem, profile).supported;
+  const bool tiles = supports_product_amx(problem, profile).supported && prefers_product_amx(problem, profile);
+  return supports_product_small(problem, profile).supported && !tiles;
 }
 
 std::uint64_t workspace_product_small(const Problem& problem, const DeviceProfile&) {
