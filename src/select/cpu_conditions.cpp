@@ -86,6 +86,8 @@ bool bytes_with_matrix_instructions(const Problem& problem, const DeviceProfile&
          (profile.has_cpu_feature("amx_int8") || profile.has_cpu_feature("avx512_vnni"));
 }
 
+bool bytes(const Problem& problem, const DeviceProfile&) { return size_of(problem.inputs[0].dtype) == 1; }
+
 bool whole_vectors_on_x86(const Problem& problem, const DeviceProfile& profile) {
   const Extents e = extents_of(problem);
   return profile.has_cpu_feature("avx2") && all_inputs(problem, DataType::float32) && e.n % 16 == 0 && e.k % 16 == 0;

@@ -13,6 +13,7 @@ bool few_columns(const Problem& problem, const DeviceProfile& profile);
 bool fits_first_cache(const Problem& problem, const DeviceProfile& profile);
 bool bf16_with_matrix_instructions(const Problem& problem, const DeviceProfile& profile);
 bool bytes_with_matrix_instructions(const Problem& problem, const DeviceProfile& profile);
+bool bytes(const Problem& problem, const DeviceProfile& profile);
 bool whole_vectors_on_x86(const Problem& problem, const DeviceProfile& profile);
 
 // Of convolutions.

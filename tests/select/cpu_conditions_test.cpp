@@ -48,6 +48,7 @@ constexpr Expected products[] = {
     {"matmul(bf16[512,512], bf16[512,512])", "amx", "packed"},
     {"matmul(bf16[4,4096], bf16[4096,4096])", "skinny", "skinny"},
     {"matmul(bf16[5,4096], bf16[4096,4096])", "amx", "skinny"},
+    {"matmul(i8[512,512], i8[512,512])", "onednn", "int8"},
     {"linear(f32[128,768], f32[3072,768], f32[3072]; activation=gelu)", "onednn", "packed"},
     {"linear(f32[1,768], f32[3072,768], f32[3072])", "skinny", "skinny"},
     {"linear(f32[2,8,768], f32[3072,768])", "onednn", "packed"},  // sixteen rows in two batches
