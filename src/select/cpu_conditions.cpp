@@ -103,7 +103,13 @@ bool narrow_groups(const Problem& problem, const DeviceProfile&) {
   return problem.attributes.integer("groups") > 1 && group_channels(problem) > 1 && group_channels(problem) <= 8;
 }
 
-bool pointwise(const Problem& problem, const DeviceProfile&) { return has_filter(problem, 1); }
+// Those that narrow many channels on large planes are left to oneDNN where it is fast.
+bool pointwise(const Problem& problem, const DeviceProfile& profile) {
+  const Dims& weight = problem.inputs[1].shape;
+  const bool narrows = weight[0] < weight[1] && pixels(problem) >= 28 * 28 && profile.has_cpu_feature("avx2") &&
+                       all_equal(problem.attributes.list("stride"), 1);
+  return has_filter(problem, 1) && !narrows;
+}
 
 bool small_filter_on_an_image(const Problem& problem, const DeviceProfile&) {
   return problem.attributes.integer("groups") == 1 && group_channels(problem) <= 4 && filter_size(problem) <= 9;

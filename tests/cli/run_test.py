@@ -1,5 +1,6 @@
 """run and trace: what happens when a problem runs."""
 import json
+import os
 import unittest
 
 from xrt_case import BAD_KERNELS, SQUARE, CliTest, xrt
@@ -25,6 +26,21 @@ FAMILIES = [
 
 
 class Run(CliTest):
+    def test_numbers_near_the_end_of_their_range_do_not_wrap_into_wrong_answers(self):
+        # 7 times the second stride is 1 modulo 2^64.
+        for problem in ["conv2d(f32[1,8,64,64], f32[8,8,1,1]; stride=7,7905747460161236407)",
+                        "conv2d(f32[1,4,16,8], f32[4,4,3,3]; stride=7,7905747460161236407)",
+                        "conv2d(f32[1,4,8,8], f32[4,4,3,3]; stride=9223372036854775807)"]:
+            with self.subTest(problem):
+                document = self.document("run", problem, "--repeat", "1", "--json")
+                self.assertIs(document["check"]["within"], True)
+
+    def test_a_thread_count_of_the_environment_that_is_none_is_an_error(self):
+        for count in ["0", "-1", "abc", "1025"]:
+            with self.subTest(count):
+                self.refused(2, "run", "relu(f32[8])", says=["XPURUNTIME_NUM_THREADS", "set 1 to 1024"],
+                             env={**os.environ, "XPURUNTIME_NUM_THREADS": count})
+
     def devices(self):
         return [device["device"] for device in self.document("devices", "--json")["devices"]]
 

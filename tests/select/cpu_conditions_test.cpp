@@ -65,6 +65,7 @@ constexpr Expected windows[] = {
     {"conv2d(f32[1,3,224,224], f32[64,3,7,7]; stride=2,2 padding=3,3)", "onednn", "direct"},
     {"conv2d(f32[1,64,56,56], f32[64,64,1,1])", "im2col", "im2col"},
     {"conv2d(f32[1,64,56,56], f32[256,64,1,1])", "im2col", "im2col"},
+    {"conv2d(f32[1,256,56,56], f32[64,256,1,1])", "onednn", "im2col"},
     {"conv2d(f32[1,64,56,56], f32[64,64,1,1]; stride=2,2)", "im2col", "im2col"},
     {"conv2d(f32[1,32,112,112], f32[32,1,3,3]; padding=1,1 groups=32)", "depthwise", "depthwise"},
     {"conv2d(f32[1,384,14,14], f32[384,1,3,3]; padding=1,1 groups=384)", "onednn", "depthwise"},

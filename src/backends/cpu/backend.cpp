@@ -1,6 +1,7 @@
 #include "backends/cpu/backend.h"
 
 #include "backends/cpu/attention/kernels.h"
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/driver.h"
 #include "backends/cpu/elementwise/kernels.h"
@@ -157,6 +158,9 @@ class CpuBackend final : public Backend {
 }  // namespace
 }  // namespace cpu
 
-std::shared_ptr<Backend> make_cpu_backend() { return std::make_shared<cpu::CpuBackend>(); }
+std::shared_ptr<Backend> make_cpu_backend() {
+  cpu::check_thread_environment();
+  return std::make_shared<cpu::CpuBackend>();
+}
 
 }  // namespace xpuruntime

@@ -5,18 +5,24 @@
 
 #include <atomic>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <fstream>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "xpuruntime/core/error.h"
 
 namespace xpuruntime::cpu {
 namespace {
 
 constexpr int most_threads = 1024;
+constexpr const char* threads_variable = "XPURUNTIME_NUM_THREADS";
 // A worker that has just worked waits this many rounds before it sleeps: waking a sleeper costs more than a small op.
 constexpr int spin_rounds = 4000;
 
@@ -136,13 +142,23 @@ int from_environment(const char* name) {
   if (text == nullptr) return 0;
   const auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
   // OMP_NUM_THREADS may be a list, one number a level: the first counts.
-  return error == std::errc() && (*end == '\0' || *end == ',') && value > 0 ? std::min(value, most_threads) : 0;
+  return error == std::errc() && (*end == '\0' || *end == ',') && value > 0 && value <= most_threads ? value : 0;
+}
+
+/// The share of a container: "200000 100000" is two cores; a large number where there is none.
+int quota_cores() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;
+  if (!(file >> quota >> period) || period <= 0) return most_threads;  // also for "max 100000"
+  return std::clamp(static_cast<int>(std::ceil(quota / period)), 1, most_threads);
 }
 
 int usable_cores() {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int allowed = sched_getaffinity(0, sizeof set, &set) == 0
+                          ? CPU_COUNT(&set)
+                          : static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, std::min(allowed, quota_cores()));
 }
 
 void run_here(std::int64_t count, const TaskRef& body) {
@@ -151,9 +167,17 @@ void run_here(std::int64_t count, const TaskRef& body) {
 
 }  // namespace
 
+void check_thread_environment() {
+  const char* text = std::getenv(threads_variable);
+  if (text == nullptr || *text == '\0' || from_environment(threads_variable) != 0) return;
+  fail(ErrorCode::invalid_argument, threads_variable,
+       "'" + std::string(text).substr(0, 64) + "' is no number of threads; set 1 to " + std::to_string(most_threads) +
+           ", or unset it");
+}
+
 int default_threads() {
   static const int threads = [] {
-    for (const char* name : {"XPURUNTIME_NUM_THREADS", "OMP_NUM_THREADS"}) {
+    for (const char* name : {threads_variable, "OMP_NUM_THREADS"}) {
       if (const int value = from_environment(name)) return value;
     }
     return usable_cores();

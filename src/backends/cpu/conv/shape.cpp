@@ -1,5 +1,8 @@
 #include "backends/cpu/conv/shape.h"
 
+#include <algorithm>
+#include <string>
+
 #include "backends/cpu/base/thread_pool.h"
 
 namespace xpuruntime::cpu {
@@ -16,7 +19,7 @@ void spread(const Dims& shape, Extents& to) {
 
 }  // namespace
 
-bool ConvShape::pointwise() const { return taps() == 1 && volume(stride) == 1 && padding == Extents{0, 0, 0}; }
+bool ConvShape::pointwise() const { return taps() == 1 && stride == Extents{1, 1, 1} && padding == Extents{0, 0, 0}; }
 
 ConvShape conv_shape(const Problem& problem) {
   ConvShape shape;
@@ -41,6 +44,20 @@ int conv_threads(const Problem& problem, const ConvShape& shape) {
   return outputs * static_cast<double>(shape.depth() + 4) < few_products ? 1 : threads_for(problem);
 }
 
-Verdict supports_fast_conv(const Problem& problem) { return supports_dense_floats(problem); }
+Verdict supports_modest_windows(const Problem& problem) {
+  constexpr std::int64_t most = 1 << 26;  // their products with extents of tensors that can exist fit 63 bits
+  const ConvShape shape = conv_shape(problem);
+  for (const Extents* extents : {&shape.kernel, &shape.stride, &shape.padding, &shape.dilation}) {
+    if (*std::max_element(extents->begin(), extents->end()) > most) {
+      return Verdict::no("a kernel size, stride, padding or dilation is over " + std::to_string(most));
+    }
+  }
+  return Verdict::yes();
+}
+
+Verdict supports_fast_conv(const Problem& problem) {
+  if (const Verdict verdict = supports_dense_floats(problem); !verdict.supported) return verdict;
+  return supports_modest_windows(problem);
+}
 
 }  // namespace xpuruntime::cpu

@@ -38,7 +38,10 @@ ConvShape conv_shape(const Problem& problem);
 /// The threads that pay for this much work: one below some tens of microseconds.
 int conv_threads(const Problem& problem, const ConvShape& shape);
 
-/// What the fast kernels ask in common: contiguous f32, f16 or bf16.
+/// Refuses windows whose numbers could overflow the arithmetic of offsets; only the reference takes such.
+Verdict supports_modest_windows(const Problem& problem);
+
+/// What the fast kernels ask in common: contiguous f32, f16 or bf16, and modest windows.
 Verdict supports_fast_conv(const Problem& problem);
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) {

@@ -176,8 +176,8 @@ Verdict supports_conv_winograd(const Problem& problem, const DeviceProfile&) {
   if (const Verdict verdict = supports_fast_conv(problem); !verdict.supported) return verdict;
   const ConvShape shape = conv_shape(problem);
   if (problem.op != OpId::conv2d || shape.kernel != Extents{1, 3, 3}) return Verdict::no("the kernel is not 3x3");
-  if (volume(shape.stride) != 1) return Verdict::no("the stride is not 1");
-  if (volume(shape.dilation) != 1) return Verdict::no("the kernel is dilated");
+  if (shape.stride != Extents{1, 1, 1}) return Verdict::no("the stride is not 1");
+  if (shape.dilation != Extents{1, 1, 1}) return Verdict::no("the kernel is dilated");
   if (shape.groups != 1) return Verdict::no("there are " + std::to_string(shape.groups) + " groups");
   return supports_phases(tiled(shape, outputs_of(shape)));
 }

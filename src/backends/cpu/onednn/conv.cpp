@@ -55,6 +55,7 @@ Program make_conv(const Problem& problem) {
 Verdict supports_conv_onednn(const Problem& problem, const DeviceProfile& profile) {
   if (const Verdict verdict = supports_onednn(problem, profile); !verdict.supported) return verdict;
   if (const Verdict verdict = supports_types(problem); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_modest_windows(problem); !verdict.supported) return verdict;
   return supports_shape(problem);
 }
 
