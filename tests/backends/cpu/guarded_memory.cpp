@@ -17,14 +17,13 @@ constexpr std::size_t most_filled = 4096;
 
 std::atomic<const char*> announced{nullptr};
 
-struct sigaction previous_segv, previous_bus;
-
-// Only what is safe in a handler; the return meets the fault again, now with the action from before: a sanitizer's
-// report, or the end.
+// Only what is safe in a handler; the return meets the fault again, now with the default action.
 void on_fault(int signal) {
   const char* text = announced.load();
   if (text != nullptr && write(STDERR_FILENO, text, std::strlen(text)) < 0) _exit(3);
-  sigaction(signal, signal == SIGSEGV ? &previous_segv : &previous_bus, nullptr);
+  struct sigaction normal = {};
+  normal.sa_handler = SIG_DFL;
+  sigaction(signal, &normal, nullptr);
 }
 
 std::size_t rounded_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -70,7 +69,7 @@ void announce_before_fault(const char* text) {
   static const bool installed = [] {
     struct sigaction action = {};
     action.sa_handler = on_fault;
-    return sigaction(SIGSEGV, &action, &previous_segv) == 0 && sigaction(SIGBUS, &action, &previous_bus) == 0;
+    return sigaction(SIGSEGV, &action, nullptr) == 0 && sigaction(SIGBUS, &action, nullptr) == 0;
   }();
   announced.store(installed ? text : nullptr);
 }
