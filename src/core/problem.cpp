@@ -1,5 +1,7 @@
 #include "xpuruntime/core/problem.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/infer.h"
@@ -112,7 +114,20 @@ std::uint64_t head_word(const Problem& problem) {
          static_cast<std::uint64_t>(problem.outputs.size()) << 56;
 }
 
+// Unset is no limit.
+template <typename T>
+std::optional<T> smaller(const std::optional<T>& a, const std::optional<T>& b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
+
 }  // namespace
+
+Limits stricter(const Limits& a, const Limits& b) {
+  return {.workspace_bytes = smaller(a.workspace_bytes, b.workspace_bytes),
+          .deterministic = a.deterministic || b.deterministic,
+          .threads = smaller(a.threads, b.threads)};
+}
 
 Problem make_problem(OpId op, std::vector<TensorSpec> inputs, const Attributes& attributes, Device device,
                      Direction direction) {

@@ -149,11 +149,7 @@ std::shared_ptr<const PrecisionHook> Dispatcher::Impl::current_hook() const {
 Decision Dispatcher::explain(const Problem& problem) {
   const ScopePtr scope = current_scope();
   Problem asked = checked(problem);
-  // The problem's own limits are part of the question; the policy's fill in where it has none.
-  const Limits limits = scope->policy.limits();
-  if (!asked.limits.workspace_bytes) asked.limits.workspace_bytes = limits.workspace_bytes;
-  asked.limits.deterministic = asked.limits.deterministic || limits.deterministic;
-  if (!asked.limits.threads) asked.limits.threads = limits.threads;
+  asked.limits = stricter(asked.limits, scope->policy.limits());
   return impl_->decide(SharedProblem(std::move(asked)), *scope, {}, /*every_workspace=*/true).first;
 }
 

@@ -29,20 +29,11 @@ std::string text_of_throw(Function&& function) {
   }
 }
 
-/// The problem's own limits; the policy's fill in where it has none.
-Limits limits_of(const SelectionInputs& inputs) {
-  Limits limits = inputs.problem.limits;
-  if (!limits.workspace_bytes) limits.workspace_bytes = inputs.policy.workspace_limit_bytes;
-  limits.deterministic = limits.deterministic || inputs.policy.deterministic.value_or(false);
-  if (!limits.threads) limits.threads = inputs.policy.threads;
-  return limits;
-}
-
 class Selector {
  public:
   explicit Selector(const SelectionInputs& inputs)
       : in_(inputs),
-        limits_(limits_of(inputs)),
+        limits_(stricter(inputs.problem.limits, inputs.policy.limits())),
         asks_workspaces_(inputs.every_workspace || limits_.workspace_bytes.has_value() ||
                          inputs.policy.auto_strategy == Strategy::lowest_memory) {
     out_.decision.problem = inputs.problem;

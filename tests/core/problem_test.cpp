@@ -108,6 +108,16 @@ TEST(Problem, DiffersInEachOfItsParts) {
   EXPECT_EQ(hashes.size(), std::size(texts));
 }
 
+TEST(Limits, TwoAreObeyedTogether) {
+  const Limits none;
+  const Limits some{.workspace_bytes = 100, .deterministic = true, .threads = 2};
+  const Limits other{.workspace_bytes = 50, .deterministic = false, .threads = 4};
+  EXPECT_EQ(stricter(none, none), none);
+  EXPECT_EQ(stricter(some, none), some);
+  EXPECT_EQ(stricter(none, some), some);
+  EXPECT_EQ(stricter(some, other), (Limits{.workspace_bytes = 50, .deterministic = true, .threads = 2}));
+}
+
 TEST(Problem, HashesEqualProblemsAlike) {
   const Problem a = parse_problem("matmul(f32[2,1]{1,2}, f32[1,2]; transpose_a=false) @cuda:0");
   const Problem b = parse_problem("gemm(float32[2,1], fp32[1,2]) @nvidia");

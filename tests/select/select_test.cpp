@@ -189,11 +189,13 @@ TEST_F(Select, ObeysTheWorkspaceLimitToTheByte) {
   EXPECT_EQ(row(decision, "a")->workspace_bytes, 101u);
 }
 
-TEST_F(Select, ObeysThePolicysLimitsWhereTheProblemHasNone) {
+TEST_F(Select, ObeysTheStricterOfThePolicysLimitsAndTheProblems) {
   a->workspace = 101;
   policy.workspace_limit_bytes = 100;
   expect_chosen(decide(), "b", Level::strategy);
   problem.limits.workspace_bytes = 200;
+  expect_chosen(decide(), "b", Level::strategy);
+  policy.workspace_limit_bytes = 300;
   expect_chosen(decide(), "a", Level::strategy);
   a->same_bits = false;
   policy.deterministic = true;

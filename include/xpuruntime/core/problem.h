@@ -19,6 +19,9 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
+/// Obeys both: the smaller of two figures, and deterministic where either asks for it.
+Limits stricter(const Limits& a, const Limits& b);
+
 /// Everything a choice may depend on, and nothing else.
 struct Problem {
   OpId op = OpId::matmul;

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+
 #include "backends/cpu/plan_run.h"
 
 namespace xpuruntime::cpu_tests {
@@ -53,6 +57,29 @@ TEST(ThreadCount, LeavesEveryBitOfADeterministicKernelsResult) {
       return;
     }
   });
+}
+
+std::size_t threads_of_this_process() {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+}
+
+void run_large_relu(std::uint32_t threads) {
+  Runtime& runtime = Runtime::global();
+  KernelPolicy policy;
+  policy.threads = threads;
+  const ScopedPolicy scope(runtime.dispatcher(), policy);
+  const Tensor x = Tensor::empty(DataType::float32, {1 << 22});
+  std::fill_n(x.as<float>(), 1 << 22, -1.0f);
+  const Tensor* const tensors[] = {&x};
+  runtime.dispatcher().dispatch({.op = OpId::relu, .inputs = tensors, .outputs = tensors});
+}
+
+TEST(ThreadCount, OfThePolicyIsTheCountThatWorks) {
+  const std::size_t before = threads_of_this_process();
+  run_large_relu(1);
+  EXPECT_EQ(threads_of_this_process(), before) << "one thread is the caller's";
+  run_large_relu(static_cast<std::uint32_t>(before) + 2);
+  EXPECT_GT(threads_of_this_process(), before) << "the pool grows to the count that is asked for";
 }
 
 TEST(ThreadCount, ComesFromThePolicy) {
