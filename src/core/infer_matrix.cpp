@@ -103,7 +103,6 @@ std::vector<TensorSpec> infer_attention(std::span<const TensorSpec> inputs, cons
   check_attention_shapes(call);
   if (call.size() == 4) check_mask(call);
   const double scale = attributes.real("scale");
-  if (scale < 0) call.refuse("the scale is negative; give a positive one, or 0 for 1/sqrt(head size)");
   if (scale == 0 && call.shape(0)[3] == 0) call.refuse("heads of size 0 have no 1/sqrt(head size); give a scale");
   const Dims shape = {call.shape(0)[0], call.shape(0)[1], call.shape(0)[2], call.shape(2)[3]};
   return {make_spec(promote(inputs.first(3)), shape)};

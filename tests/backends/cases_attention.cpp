@@ -24,6 +24,9 @@ std::vector<CaseText> attention_cases() {
           "attention(T[1,8,20,32], T[1,2,20,32], T[1,2,20,32])",  // grouped heads
           "attention(T[2,6,9,16], T[2,3,9,16], T[2,3,9,16]; causal=true)",
           "attention(T[1,4,9,16], T[1,1,9,16], T[1,1,9,16]; scale=0.5)",
+          "attention(T[1,4,9,16], T[1,2,40,16], T[1,2,40,16]; scale=-0.5 causal=true)",
+          "attention(T[1,4,1,16], T[1,2,40,16], T[1,2,40,16]; scale=-0.25)",
+          "attention(T[1,2,9,16], T[1,2,12,16], T[1,2,12,16], bool[9,12]; scale=-2)",
           "attention(T[1,2,9,24], T[1,2,12,24], T[1,2,12,40])",  // values of another size
           "attention(T[1,2,9,15], T[1,2,12,15], T[1,2,12,17]; scale=1)",
           "attention(T[1,2,9,128], T[1,2,40,128], T[1,2,40,128])",

@@ -125,10 +125,11 @@ class ComposedPlan final : public Plan {
         const void* mask =
             element_at(arguments.inputs[3]->as<const std::byte>(), shape_.mask_dtype, shape_.mask.at(b, h, first + i));
         mask_scores(row, keys, shape_.scale, {mask, shape_.mask_dtype, shape_.mask.column});
+      } else if (shape_.scale < 0) {
+        rescale_rows(row, 0, 1, keys, &shape_.scale);
       }
       hide_scores(row, shape_.keys_of(first + i), columns);
     }
-    constexpr float log2_e = 1.44269504f;
     float highest[softmax_rows], rescale[softmax_rows];
     std::fill_n(highest, rows, -std::numeric_limits<float>::infinity());
     std::fill_n(weights, rows, 0.0f);
@@ -136,7 +137,7 @@ class ComposedPlan final : public Plan {
                   .row = layout_.score_row,
                   .rows = rows,
                   .columns = columns,
-                  .factor = shape_.has_mask ? log2_e : shape_.scale * log2_e,
+                  .factor = shape_.softmax_factor(),
                   .highest = highest,
                   .sums = weights,
                   .rescale = rescale});

@@ -44,6 +44,9 @@ struct AttentionShape {
 
   /// Keys that may take part for query i: all, or up to its own position.
   std::int64_t keys_of(std::int64_t i) const { return causal && i + 1 < keys ? i + 1 : keys; }
+  /// What the softmax multiplies scores by, log2(e) included. With a mask, which is added to scaled scores, and with a
+  /// negative scale, which makes the lowest the highest, the scale is already in the scores.
+  float softmax_factor() const { return 1.44269504f * (has_mask || scale < 0 ? 1 : scale); }
   bool empty() const { return batch * heads * queries * width == 0; }
 };
 

@@ -129,6 +129,8 @@ class Pass {
       const std::int64_t at = shape_.mask.at(place.b, place.h, place.i) + key * shape_.mask.column;
       mask_scores(scores, count, shape_.scale,
                   {input(3, shape_.mask_dtype, at), shape_.mask_dtype, shape_.mask.column});
+    } else if (shape_.scale < 0) {
+      rescale_rows(scores, 0, 1, count, &shape_.scale);
     }
     const std::int64_t visible = std::clamp<std::int64_t>(shape_.keys_of(place.i) - key, 0, count);
     hide_scores(scores, visible, (count + softmax_align - 1) / softmax_align * softmax_align);
@@ -136,14 +138,13 @@ class Pass {
 
   void softmax(float* scores, std::int64_t rows, std::int64_t count, float* highest, float* weights,
                float* rescale) const {
-    constexpr float log2_e = 1.44269504f;
     std::fill_n(highest, rows, -std::numeric_limits<float>::infinity());
     std::fill_n(weights, rows, 0.0f);
     softmax_step({.scores = scores,
                   .row = chunk_keys,
                   .rows = rows,
                   .columns = (count + softmax_align - 1) / softmax_align * softmax_align,
-                  .factor = shape_.has_mask ? log2_e : shape_.scale * log2_e,
+                  .factor = shape_.softmax_factor(),
                   .highest = highest,
                   .sums = weights,
                   .rescale = rescale});

@@ -105,12 +105,11 @@ class TileWorker {
     const std::int64_t columns = whole_steps(count, softmax_align);
     engine_.multiply_keys(row, rows, columns, scores_);
     mask(task, row, rows, key, count, columns);
-    constexpr float log2_e = 1.44269504f;
     const SoftmaxBlock block = {.scores = scores_,
                                 .row = sizes_.key_block,
                                 .rows = rows,
                                 .columns = columns,
-                                .factor = shape_.has_mask ? log2_e : shape_.scale * log2_e,
+                                .factor = shape_.softmax_factor(),
                                 .highest = highest_ + row,
                                 .sums = weights_ + row,
                                 .rescale = rescale_};
@@ -130,6 +129,8 @@ class TileWorker {
         const std::int64_t at = shape_.mask.at(task.b, task.h, query) + key * shape_.mask.column;
         mask_scores(scores, count, shape_.scale,
                     {input(3, shape_.mask_dtype, at), shape_.mask_dtype, shape_.mask.column});
+      } else if (shape_.scale < 0) {
+        rescale_rows(scores, 0, 1, count, &shape_.scale);
       }
       const std::int64_t visible = std::clamp<std::int64_t>(shape_.keys_of(query) - key, 0, count);
       hide_scores(scores, visible, columns);
