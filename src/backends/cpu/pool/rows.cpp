@@ -52,14 +52,29 @@ HWY_INLINE void combine_rows(const T* const* from, int count, const T* end, std:
   }
 }
 
+/// The same for three rows into an empty one, none of them at the end of the tensor: the common case.
+template <class Op, class T>
+HWY_INLINE void combine_three_rows(const T* const* from, std::int64_t width, float* to) {
+  const std::int64_t lanes = static_cast<std::int64_t>(f32_lanes());
+  for (std::int64_t x = 0; x < width; x += lanes) {
+    const F32Vec two = Op::combine(load(from[0] + x), load(from[1] + x));
+    store(Op::combine(two, load(from[2] + x)), to + x);
+  }
+}
+
 template <class Op, class T>
 HWY_INLINE void combine_window_rows(const PoolShape& s, const T* plane, const T* end, std::int64_t z, std::int64_t y,
                                     float* to) {
   const T* from[most_sources];
   int count = 0;
   bool first = true;
+  const std::int64_t readable = s.in[2] + static_cast<std::int64_t>(f32_lanes());
   const auto flush = [&]() HWY_ATTR {
-    combine_rows<Op>(from, count, end, s.in[2], first, to);
+    if (count == 3 && first && end - from[2] >= readable) {
+      combine_three_rows<Op>(from, s.in[2], to);
+    } else {
+      combine_rows<Op>(from, count, end, s.in[2], first, to);
+    }
     first = false;
     count = 0;
   };
@@ -76,25 +91,38 @@ HWY_INLINE void combine_window_rows(const PoolShape& s, const T* plane, const T*
   if (count > 0 || first) flush();
 }
 
+template <class Op, class Load>
+HWY_INLINE F32Vec combine_loaded(std::int64_t taps, std::int64_t dilation, const float* at, Load load_tap) {
+  if (taps == 3) {
+    const F32Vec two = Op::combine(load_tap(at), load_tap(at + dilation));
+    return Op::combine(two, load_tap(at + 2 * dilation));
+  }
+  F32Vec value = load_tap(at);
+  for (std::int64_t t = 1; t < taps; ++t) value = Op::combine(value, load_tap(at + t * dilation));
+  return value;
+}
+
 /// The outputs from x on: combines what the taps of the window meet along the row.
 template <class Op>
 HWY_INLINE F32Vec combine_taps(const PoolShape& s, const float* row, std::int64_t x) {
-  const F32 d;
-  const std::int64_t stride = s.stride[2], dilation = s.dilation[2];
+  const std::int64_t stride = s.stride[2], dilation = s.dilation[2], taps = s.kernel[2];
   const float* at = row + x * stride;
-  F32Vec value = hn::Set(d, Op::identity);
-  if (stride == 1) {
-    for (std::int64_t t = 0; t < s.kernel[2]; ++t) value = Op::combine(value, load(at + t * dilation));
-  } else if (stride == 2) {
-    for (std::int64_t t = 0; t < s.kernel[2]; ++t) value = Op::combine(value, load_every_second(at + t * dilation));
-  } else {
-    const hn::RebindToSigned<F32> di;
-    const auto steps = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<std::int32_t>(stride)));
-    for (std::int64_t t = 0; t < s.kernel[2]; ++t) {
-      value = Op::combine(value, hn::GatherIndex(d, at + t * dilation, steps));
-    }
+  if (stride == 1) return combine_loaded<Op>(taps, dilation, at, [](const float* p) HWY_ATTR { return load(p); });
+  if (stride == 2) {
+    return combine_loaded<Op>(taps, dilation, at, [](const float* p) HWY_ATTR { return load_every_second(p); });
   }
-  return value;
+  const hn::RebindToSigned<F32> di;
+  const auto steps = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<std::int32_t>(stride)));
+  return combine_loaded<Op>(taps, dilation, at,
+                            [&](const float* p) HWY_ATTR { return hn::GatherIndex(F32(), p, steps); });
+}
+
+/// value / count with `inverse` near 1 / count: a step of Newton's makes it as good as the division, which takes as
+/// long as all the rest of a row.
+HWY_INLINE F32Vec divided(F32Vec value, F32Vec count, F32Vec inverse) {
+  const F32Vec near = hn::Mul(value, inverse);
+  const F32Vec error = hn::NegMulAdd(near, count, value);
+  return hn::IfThenElse(hn::IsNaN(error), near, hn::MulAdd(error, inverse, near));  // infinity less infinity
 }
 
 template <class T>
@@ -134,6 +162,7 @@ void run_rows(const PoolRows& rows) {
     std::fill_n(rows.scratch + r * pitch, s.padding[2], Op::identity);
   }
   RowPlace under(s, rows.begin), along = under;
+  float area = 1, inverse = 1;
   for (std::int64_t first = rows.begin; first < rows.end; first += pool_rows_at_once) {
     const std::int64_t count = std::min(pool_rows_at_once, rows.end - first);
     for (std::int64_t r = 0; r < count; ++r, under.next()) {
@@ -143,11 +172,15 @@ void run_rows(const PoolRows& rows) {
     }
     for (std::int64_t r = 0; r < count; ++r, along.next()) {
       Out* out = static_cast<Out*>(rows.out) + (first + r) * s.out[2];
+      if (s.average && area != rows.area(along.z, along.y)) {
+        area = rows.area(along.z, along.y);
+        inverse = 1 / area;
+      }
       for (std::int64_t x = 0; x < s.out[2]; x += lanes) {
         F32Vec value = combine_taps<Op>(s, rows.scratch + r * pitch, x);
         if (s.average) {
-          const float area = static_cast<float>(rows.z_counts[along.z] * rows.y_counts[along.y]);
-          value = hn::Div(value, hn::Mul(hn::Set(F32(), area), load(rows.x_counts + x)));
+          const F32Vec counts = hn::Mul(hn::Set(F32(), area), load(rows.x_counts + x));
+          value = divided(value, counts, hn::Mul(hn::Set(F32(), inverse), load(rows.x_inverses + x)));
         }
         put_some(value, out + x, s.out[2] - x);
       }

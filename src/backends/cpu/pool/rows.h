@@ -15,8 +15,11 @@ struct PoolRows {
   std::int64_t begin = 0, end = 0;
   const std::int64_t* z_counts = nullptr;  // divisors of averages
   const std::int64_t* y_counts = nullptr;
-  const float* x_counts = nullptr;  // and vector_slack more
-  float* scratch = nullptr;         // pool_scratch_floats
+  const float* x_counts = nullptr;    // and vector_slack more
+  const float* x_inverses = nullptr;  // 1 / x_counts
+  float* scratch = nullptr;           // pool_scratch_floats
+
+  float area(std::int64_t z, std::int64_t y) const { return static_cast<float>(z_counts[z] * y_counts[y]); }
 };
 
 // Values that are read right after they were written, at another offset, stall: some other rows go in between.

@@ -25,6 +25,7 @@ class SimdPlan final : public Plan {
     y_counts_ = shape_.counts(1);
     for (const std::int64_t count : shape_.counts(2)) x_counts_.push_back(static_cast<float>(count));
     x_counts_.resize(x_counts_.size() + 16, 1.0f);  // vectors read past the end
+    for (const float count : x_counts_) x_inverses_.push_back(1 / count);
   }
 
   Status run(const RunArguments& arguments) const override {
@@ -43,6 +44,7 @@ class SimdPlan final : public Plan {
       work.z_counts = z_counts_.data();
       work.y_counts = y_counts_.data();
       work.x_counts = x_counts_.data();
+      work.x_inverses = x_inverses_.data();
       work.scratch = static_cast<float*>(arguments.workspace) + slot * scratch;
       run_pool_rows(work, in_, out_);
     });
@@ -54,7 +56,7 @@ class SimdPlan final : public Plan {
   int threads_;
   DataType in_, out_;
   std::vector<std::int64_t> z_counts_, y_counts_;
-  std::vector<float> x_counts_;
+  std::vector<float> x_counts_, x_inverses_;
 };
 
 }  // namespace
