@@ -1,4 +1,6 @@
 #include <charconv>
+#include <limits>
+#include <string>
 #include <utility>
 
 #include "core/infer.h"
@@ -109,7 +111,8 @@ Number Parser::number(std::string_view what) {
   Number value = 0;
   if (std::from_chars(digits.data(), digits.data() + digits.size(), value).ec != std::errc{}) {
     refuse(position_ - digits.size(), ErrorCode::invalid_argument,
-           "the number does not fit 63 bits; write a smaller one");
+           "the number does not fit " + std::to_string(std::numeric_limits<Number>::digits) +
+               " bits; write a smaller one");
   }
   return value;
 }

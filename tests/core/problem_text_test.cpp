@@ -66,6 +66,7 @@ TEST(ProblemText, NamesTheColumnAndWhatToWrite) {
       {"relu(f32[2]{-1})", "column 13: found '-'"},
       {"relu(f32[2]{1,2})", "column 6: strides [1,2] do not match shape [2]"},
       {"relu(f32[99999999999999999999])", "column 10: the number does not fit 63 bits"},
+      {"relu(f32[8]) threads=5000000000", "column 22: the number does not fit 32 bits"},
       {"relu(f32[9223372036854775807])", "column 6: shape"},
       {"relu(f32[1,1,1,1,1,1,1,1,1])", "column 26: more than 8 dims"},
       {"relu(f32[2]/3)", "column 13: no such alignment"},

@@ -39,8 +39,8 @@ std::string position_text(std::int64_t index, const Dims& shape) {
 Status bad_target(std::int64_t index, std::int64_t target, const Dims& shape, std::int64_t classes,
                   std::int64_t ignore_index) {
   return {ErrorCode::invalid_argument, "target " + position_text(index, shape) + " is " + std::to_string(target) +
-                                           ", outside of 0 to " + std::to_string(classes - 1) +
-                                           " and not the ignore_index " + std::to_string(ignore_index) +
+                                           ", not one of the " + std::to_string(classes) +
+                                           " classes from 0 and not the ignore_index " + std::to_string(ignore_index) +
                                            "; give a class or the ignore_index"};
 }
 

@@ -207,28 +207,27 @@ void ProgramBuilder::step(std::size_t piece, std::vector<Place> places) {
   program_.tasks.back().push_back({piece, std::move(places)});
 }
 
-std::shared_ptr<const Program> program_for(const Problem& problem, MakeProgram make) {
+namespace {
+
+// The last few are kept, as the question for the workspace comes before the preparation.
+std::shared_ptr<const Program> program_for(const Problem& problem, MakeProgram make) try {
   if (auto found = recent().find(problem)) return found;
   const OneOpenmpThread one;
   auto program = std::make_shared<const Program>(make(problem));
   recent().keep(problem, program);
   return program;
+} catch (const dnnl::error& error) {
+  fail(ErrorCode::not_supported, "onednn", std::string(error.what()) + "; use another kernel");
 }
 
+}  // namespace
+
 std::uint64_t program_workspace(const Problem& problem, MakeProgram make) {
-  try {
-    return program_for(problem, make)->workspace_bytes;
-  } catch (const dnnl::error&) {
-    return 0;
-  }
+  return program_for(problem, make)->workspace_bytes;
 }
 
 std::unique_ptr<const Plan> prepare_program(const Problem& problem, MakeProgram make) {
-  try {
-    return std::make_unique<ProgramPlan>(program_for(problem, make));
-  } catch (const dnnl::error& error) {
-    fail(ErrorCode::not_supported, "prepare", std::string("oneDNN: ") + error.what() + "; use another kernel");
-  }
+  return std::make_unique<ProgramPlan>(program_for(problem, make));
 }
 
 }  // namespace xpuruntime::cpu

@@ -86,10 +86,7 @@ class ProgramBuilder {
 
 using MakeProgram = Program (*)(const Problem& problem);
 
-/// The program of a problem; the last few are kept, as the question for the workspace comes before the preparation.
-std::shared_ptr<const Program> program_for(const Problem& problem, MakeProgram make);
-
-/// What workspace_bytes answers. 0 where oneDNN turns the problem down: preparing then says so.
+/// What a kernel's workspace_bytes and prepare answer; an error where oneDNN turns the problem down.
 std::uint64_t program_workspace(const Problem& problem, MakeProgram make);
 std::unique_ptr<const Plan> prepare_program(const Problem& problem, MakeProgram make);
 
