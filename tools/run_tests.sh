@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 failures=()
 
 # Old sanitizer runtimes cannot live with much address randomisation; containers may forbid turning it off.
 steady=()
@@ -21,6 +21,7 @@ build() {
   "${steady[@]}" tools/build.sh "$preset" "$@" >"$log" 2>&1 && return
   cat "$log"
   failed=$((failed + 1))
+  failures+=("$preset: the build")
   return 1
 }
 
@@ -38,6 +39,9 @@ run_ctest() {
   # ctest may fail without naming a test, for one when it finds none.
   if ((status != 0 && bad == 0)); then bad=1; fi
   if ((status != 0)) || [[ $preset == dev ]]; then cat "$log"; fi
+  while read -r name; do failures+=("$preset: $name"); done < <(
+    grep -E '^ *[0-9]+/[0-9]+ Test +#' "$log" | grep -vE ' Passed |\*\*\*Skipped|Not Run \(Disabled\)' |
+      sed -E 's/^[^:]*: ([^ ]+) \.* *(.*)/\1 (\2)/')
   passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
   outcome="$ok passed, $bad failed, $skip skipped"
 }
@@ -79,8 +83,10 @@ everything() { build dev && run_ctest dev; }
 
 stage fuzz fuzz
 stage asan layers asan 'core|device|cache|registry|select|dispatch|backends' 'opencl(_plugin)?_tests'
-stage tsan layers tsan 'device|cache|registry|select|dispatch'
+stage tsan layers tsan 'device|cache|registry|select|dispatch|backends'
 stage dev everything
 
+# Once more where nobody must look for it: above, a failure may stand thousands of lines up.
+((${#failures[@]} == 0)) || printf 'failed: %s\n' "${failures[@]}"
 echo "$passed passed, $failed failed, $skipped skipped"
 ((failed == 0))

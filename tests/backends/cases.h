@@ -48,7 +48,7 @@ std::vector<CaseText> movement_cases();
 
 /// All of them.
 const std::vector<CaseText>& all();
-/// All of them, or with XRT_TEST_REDUCED=1 every third: for builds that run slowly.
+/// All of them, or with XRT_TEST_REDUCED=3 every third: for builds that run slowly.
 const std::vector<CaseText>& to_run();
 
 }  // namespace xpuruntime::cases
