@@ -45,7 +45,7 @@ Approximate score(const Attention& a, const Broadcast* mask, const Position& at,
     size += std::fabs(term);
   }
   // The scale may be applied before or after the product, and may itself be rounded.
-  Approximate s = {sum * a.scale, (sum_units(static_cast<double>(a.size)) + 3) * size * a.scale};
+  Approximate s = {sum * a.scale, (sum_units(static_cast<double>(a.size)) + 3) * size * std::fabs(a.scale)};
   if (a.causal && j > at[2]) s.value = minus_infinity;
   if (mask == nullptr) return s;
   const double m = mask->at({at[0], at[1], at[2], j});
