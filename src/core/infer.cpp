@@ -156,4 +156,16 @@ std::vector<TensorSpec> infer_divide(std::span<const TensorSpec> inputs, const A
   return outputs;
 }
 
+// The inverse scale is one number in f32, or in f64 for those who compute all in f64.
+std::vector<TensorSpec> infer_unscale(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  const Call call(inputs, attributes);
+  call.need_floating(0);
+  if (call[1].dtype != DataType::float32 && call[1].dtype != DataType::float64) {
+    call.refuse("the inverse scale is not f32; cast it");
+  }
+  if (!call.shape(1).empty()) call.need_shape(1, {1}, "inverse scale");
+  const DataType dtype = call[0].dtype == DataType::float64 ? DataType::float64 : DataType::float32;
+  return {make_spec(dtype, call.shape(0)), make_spec(DataType::float32, {1})};
+}
+
 }  // namespace xpuruntime

@@ -70,6 +70,7 @@ std::vector<TensorSpec> infer_relu(std::span<const TensorSpec> inputs, const Att
 std::vector<TensorSpec> infer_dropout(std::span<const TensorSpec> inputs, const Attributes& attributes);
 std::vector<TensorSpec> infer_binary(std::span<const TensorSpec> inputs, const Attributes& attributes);
 std::vector<TensorSpec> infer_divide(std::span<const TensorSpec> inputs, const Attributes& attributes);
+std::vector<TensorSpec> infer_unscale(std::span<const TensorSpec> inputs, const Attributes& attributes);
 
 std::vector<TensorSpec> infer_embedding(std::span<const TensorSpec> inputs, const Attributes& attributes);
 std::vector<TensorSpec> infer_cast(std::span<const TensorSpec> inputs, const Attributes& attributes);

@@ -84,29 +84,37 @@ using Id = OpId;
 using Kind = OpCategory;
 constexpr std::span<const AttributeSpec> no_attributes = {};
 
-// id, name, aliases, category, least and most inputs, attributes, rule. Names are found in any case and without
-// underscores: an alias stands here only where it differs in letters.
+// Inputs that have gradients, where not all floating ones do.
+constexpr std::uint64_t only_first = 0b1;              // not the targets and weights of a loss, not a seed
+constexpr std::uint64_t all_but_mask = 0b111;          // not what is added to the scores of an attention
+constexpr std::uint64_t all_but_statistics = 0b11001;  // not the running mean and variance
+
+// id, name, aliases, category, least and most inputs, attributes, rule, inputs that have gradients. Names are found in
+// any case and without underscores: an alias stands here only where it differs in letters.
 constexpr OpInfo table[] = {
     {Id::matmul, "matmul", "matrix_multiply|gemm|mm|bmm", Kind::matrix, 2, 2, matmul_attributes, infer_matmul},
     {Id::linear, "linear", "dense|fully_connected", Kind::matrix, 2, 3, linear_attributes, infer_linear},
     {Id::conv2d, "conv2d", "conv", Kind::matrix, 2, 3, conv2d_attributes, infer_conv},
     {Id::conv3d, "conv3d", "", Kind::matrix, 2, 3, conv3d_attributes, infer_conv},
     {Id::attention, "attention", "sdpa|scaled_dot_product_attention", Kind::matrix, 3, 4, attention_attributes,
-     infer_attention},
+     infer_attention, all_but_mask},
     {Id::max_pool2d, "max_pool2d", "", Kind::pooling, 1, 1, max_pool2d_attributes, infer_max_pool},
     {Id::max_pool3d, "max_pool3d", "", Kind::pooling, 1, 1, max_pool3d_attributes, infer_max_pool},
     {Id::avg_pool2d, "avg_pool2d", "average_pool2d", Kind::pooling, 1, 1, avg_pool2d_attributes, infer_avg_pool},
     {Id::avg_pool3d, "avg_pool3d", "average_pool3d", Kind::pooling, 1, 1, avg_pool3d_attributes, infer_avg_pool},
-    {Id::batch_norm1d, "batch_norm1d", "", Kind::normalization, 1, 5, batch_norm_attributes, infer_batch_norm},
-    {Id::batch_norm2d, "batch_norm2d", "", Kind::normalization, 1, 5, batch_norm_attributes, infer_batch_norm},
-    {Id::batch_norm3d, "batch_norm3d", "", Kind::normalization, 1, 5, batch_norm_attributes, infer_batch_norm},
+    {Id::batch_norm1d, "batch_norm1d", "", Kind::normalization, 1, 5, batch_norm_attributes, infer_batch_norm,
+     all_but_statistics},
+    {Id::batch_norm2d, "batch_norm2d", "", Kind::normalization, 1, 5, batch_norm_attributes, infer_batch_norm,
+     all_but_statistics},
+    {Id::batch_norm3d, "batch_norm3d", "", Kind::normalization, 1, 5, batch_norm_attributes, infer_batch_norm,
+     all_but_statistics},
     {Id::layer_norm, "layer_norm", "layer_normalization", Kind::normalization, 1, 3, layer_norm_attributes,
      infer_layer_norm},
     {Id::rms_norm, "rms_norm", "", Kind::normalization, 1, 2, rms_norm_attributes, infer_rms_norm},
     {Id::normalize, "normalize", "", Kind::normalization, 1, 1, normalize_attributes, infer_normalize},
     {Id::softmax, "softmax", "", Kind::reduction, 1, 1, softmax_attributes, infer_softmax},
     {Id::log_softmax, "log_softmax", "", Kind::reduction, 1, 1, softmax_attributes, infer_softmax},
-    {Id::dropout, "dropout", "", Kind::elementwise, 1, 2, dropout_attributes, infer_dropout},
+    {Id::dropout, "dropout", "", Kind::elementwise, 1, 2, dropout_attributes, infer_dropout, only_first},
     {Id::relu, "relu", "", Kind::activation, 1, 1, no_attributes, infer_relu},
     {Id::gelu, "gelu", "", Kind::activation, 1, 1, gelu_attributes, infer_unary_float},
     {Id::silu, "silu", "swish", Kind::activation, 1, 1, no_attributes, infer_unary_float},
@@ -125,16 +133,17 @@ constexpr OpInfo table[] = {
     {Id::reduce_min, "reduce_min", "min|amin", Kind::reduction, 1, 1, reduce_attributes, infer_reduce},
     {Id::embedding, "embedding", "", Kind::lookup, 2, 2, no_attributes, infer_embedding},
     {Id::cross_entropy, "cross_entropy", "cross_entropy_loss", Kind::loss, 2, 3, cross_entropy_attributes,
-     infer_class_loss},
-    {Id::nll_loss, "nll_loss", "nll", Kind::loss, 2, 3, nll_loss_attributes, infer_class_loss},
-    {Id::kl_div, "kl_div", "kl_div_loss", Kind::loss, 2, 2, kl_div_attributes, infer_pointwise_loss},
+     infer_class_loss, only_first},
+    {Id::nll_loss, "nll_loss", "nll", Kind::loss, 2, 3, nll_loss_attributes, infer_class_loss, only_first},
+    {Id::kl_div, "kl_div", "kl_div_loss", Kind::loss, 2, 2, kl_div_attributes, infer_pointwise_loss, only_first},
     {Id::poisson_nll_loss, "poisson_nll_loss", "poisson_nll", Kind::loss, 2, 2, poisson_attributes,
-     infer_pointwise_loss},
+     infer_pointwise_loss, only_first},
     {Id::cast, "cast", "to|convert", Kind::movement, 1, 1, cast_attributes, infer_cast},
     {Id::copy, "copy", "clone|contiguous", Kind::movement, 1, 1, no_attributes, infer_copy},
     {Id::transpose, "transpose", "permute", Kind::movement, 1, 1, transpose_attributes, infer_transpose},
     {Id::concat, "concat", "cat|concatenate", Kind::movement, 1, 64, concat_attributes, infer_concat},
     {Id::slice, "slice", "", Kind::movement, 1, 1, slice_attributes, infer_slice},
+    {Id::unscale, "unscale", "", Kind::elementwise, 2, 2, no_attributes, infer_unscale, only_first},
 };
 
 constexpr bool ids_are_indices() {

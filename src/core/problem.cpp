@@ -60,8 +60,8 @@ std::vector<TensorSpec> infer_backward(const OpInfo& info, std::span<const Tenso
   const auto forward = inputs.first(inputs.size() - 1);
   check_gradient(name, inputs.back(), infer_forward(info, forward, attributes));
   std::vector<TensorSpec> outputs;
-  for (const TensorSpec& input : forward) {
-    if (is_floating(input.dtype)) outputs.push_back(make_spec(input.dtype, input.shape));
+  for (std::size_t i = 0; i < forward.size(); ++i) {
+    if (has_gradient(info, i, forward[i].dtype)) outputs.push_back(make_spec(forward[i].dtype, forward[i].shape));
   }
   return outputs;
 }

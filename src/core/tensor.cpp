@@ -1,5 +1,6 @@
 #include "xpuruntime/core/tensor.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
@@ -126,6 +127,11 @@ Tensor::Tensor(void* data, const TensorSpec& spec, Device device, std::size_t by
 
 Tensor Tensor::view(void* data, DataType dtype, const Dims& shape, Device device) {
   return Tensor(data, make_spec(dtype, shape), device);
+}
+
+std::uint64_t Tensor::new_version() {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 Tensor Tensor::empty(DataType dtype, const Dims& shape) {

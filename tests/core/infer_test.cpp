@@ -99,5 +99,20 @@ TEST(Infer, RefusesFunctionsOfTheWrongNumbers) {
   expect_refused("dropout(f32[2], i32[2])", "i64");
 }
 
+TEST(Infer, UnscalesToSingleOrDoubleAndSaysWhetherAllWasFinite) {
+  EXPECT_EQ(outputs_of("unscale(f16[3,4], f32[1])"), "f32[3,4], f32[1]");
+  EXPECT_EQ(outputs_of("unscale(bf16[4,8]{1,4}, f32[])"), "f32[4,8], f32[1]");
+  EXPECT_EQ(outputs_of("unscale(f32[0], f32[1])"), "f32[0], f32[1]");
+  EXPECT_EQ(outputs_of("unscale(f64[], f32[1])"), "f64[], f32[1]");
+  EXPECT_EQ(outputs_of("unscale(f8e5m2[7], f64[1])"), "f32[7], f32[1]");
+  expect_refused("unscale(i32[3], f32[1])", "is not floating");
+  expect_refused("unscale(f16[3], f16[1])", "the inverse scale is not f32");
+  expect_refused("unscale(f16[3], f32[2])", "inverse scale is [2]");
+  expect_refused("unscale(f16[3], f32[1,1])", "inverse scale is [1,1]");
+  expect_refused("unscale(f16[3])", "give 2");
+  expect_error(ErrorCode::not_supported, "forward only",
+               [] { parse_problem("unscale:backward(f16[3], f32[1], f32[3])"); });
+}
+
 }  // namespace
 }  // namespace xpuruntime

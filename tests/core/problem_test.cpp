@@ -53,12 +53,27 @@ TEST(Problem, GivesBackwardTheGradientsOfTheFloatingInputs) {
   EXPECT_EQ(outputs_of("relu:backward(f32[2,3]{1,2}, f32[2,3])"), "f32[2,3]");
 }
 
+TEST(Problem, GivesBackwardNoGradientForWhatIsNotDifferentiable) {
+  EXPECT_EQ(outputs_of("cross_entropy:backward(f32[8,10], i64[8], f32[10], f32[])"), "f32[8,10]");
+  EXPECT_EQ(outputs_of("cross_entropy:backward(f16[8,10], f32[8,10], f32[])"), "f16[8,10]");
+  EXPECT_EQ(outputs_of("nll_loss:backward(f32[8,10], i64[8], f32[10], f32[])"), "f32[8,10]");
+  EXPECT_EQ(outputs_of("kl_div:backward(f32[8,10], f32[8,10], f32[])"), "f32[8,10]");
+  EXPECT_EQ(outputs_of("poisson_nll_loss:backward(f32[8], bf16[8], f32[])"), "f32[8]");
+  EXPECT_EQ(outputs_of("batch_norm1d:backward(f32[8,4], f32[4], f32[4], f16[4], f64[4], f32[8,4])"),
+            "f32[8,4], f16[4], f64[4]");
+  EXPECT_EQ(outputs_of("attention:backward(f32[1,2,3,4], f32[1,2,5,4], f32[1,2,5,4], f32[3,5], f32[1,2,3,4])"),
+            "f32[1,2,3,4], f32[1,2,5,4], f32[1,2,5,4]");
+  EXPECT_EQ(outputs_of("dropout:backward(f32[8], i64[2], f32[8])"), "f32[8]");
+}
+
 TEST(Problem, RefusesGradientsThatDoNotFit) {
   expect_refused("matmul:backward(f32[2,3], f32[3,4], f32[2,5])", "the gradient f32[2,5] does not match");
   expect_refused("matmul:backward(f32[2,3], f32[3,4])", "got 1 inputs");
   expect_refused("relu:backward()", "got no inputs");
   expect_refused("relu:backward(i32[2], f32[2])", "must be floating");
   expect_refused("relu:backward(f32[2], i32[2])", "must be floating");
+  expect_refused("linear:backward(f32[2,3], f32[4,3], f32[4])", "does not match the output f32[2,4]");
+  expect_refused("batch_norm1d:backward(f32[8,4], f32[4], f32[4], f32[8,4]; training=true)", "no single output");
 }
 
 TEST(Problem, RefusesMoreInputsThanThereIsRoomFor) {

@@ -59,6 +59,7 @@ enum class OpId : std::uint16_t {
   transpose,
   concat,
   slice,
+  unscale,  // gradients back from a scaled loss, in f32, and whether any of them is not finite
   builtin_count,
 };
 
@@ -104,7 +105,13 @@ struct OpInfo {
   std::uint8_t max_inputs = 1;
   std::span<const AttributeSpec> attributes = {};
   InferOutputs infer = nullptr;
+  std::uint64_t differentiable = ~std::uint64_t{0};  // bit i: input i has a gradient, if it is floating
 };
+
+/// Whether backward gives a gradient for input `i`, were it of this dtype.
+inline bool has_gradient(const OpInfo& info, std::size_t i, DataType dtype) {
+  return is_floating(dtype) && (info.differentiable >> i & 1) != 0;
+}
 
 const OpInfo& op_info(OpId id);
 inline std::string_view to_string(OpId id) { return op_info(id).name; }

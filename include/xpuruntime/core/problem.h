@@ -36,7 +36,7 @@ struct Problem {
 };
 
 /// Checks the inputs and infers the outputs. Backward problems take the forward inputs and then the gradient of the
-/// output; their outputs are the gradients of the floating inputs.
+/// output; their outputs are the gradients of the differentiable inputs (see OpInfo), in order.
 Problem make_problem(OpId op, std::vector<TensorSpec> inputs, const Attributes& attributes, Device device = {},
                      Direction direction = Direction::forward);
 

@@ -64,6 +64,13 @@ class Tensor {
     return reinterpret_cast<T*>(static_cast<std::byte*>(data_) + byte_offset_);
   }
 
+  /// 0: nobody says when the contents change. Else a number that is another one after every change, so that what was
+  /// made from the contents, such as a weight's cast, may be kept until then.
+  std::uint64_t version() const { return version_; }
+  void set_version(std::uint64_t version) { version_ = version; }
+  /// A number that no tensor of this process has had.
+  static std::uint64_t new_version();
+
   /// dtype, device, rank, alignment and contiguity in one word: the first thing the decision table compares.
   std::uint64_t meta() const { return meta_; }
   /// Of the spec and the device, made once here so that calls need not; it finds a slot and is never identity.
@@ -75,6 +82,7 @@ class Tensor {
   std::uint64_t meta_ = 0;
   std::uint64_t hash_ = 0;
   std::size_t span_ = 0;
+  std::uint64_t version_ = 0;
   Device device_ = {};
   TensorSpec spec_ = {};
   std::shared_ptr<void> owner_ = nullptr;
