@@ -150,6 +150,8 @@ constexpr CatalogueEntry built_in[] = {
     {OpId::concat, "reference", cpu, "any pair of dtypes and layouts", "nothing more"},
     {OpId::slice, "rows", cpu, "whole rows of what is kept", "nothing more"},
     {OpId::slice, "reference", cpu, "any pair of dtypes and layouts", "nothing more"},
+    {OpId::unscale, "simd", cpu, "f32, f16 and bf16 gradients of any layout to f32, in one pass", "nothing more"},
+    {OpId::unscale, "reference", cpu, "any dtype and layout, computed in float64", "nothing more"},
     {OpId::attention, "torch", cuda, "PyTorch's own attention", not_yet},
     {OpId::attention, "flash_v2", cuda, "FlashAttention 2: long sequences in little memory", not_yet},
     {OpId::attention, "xformers", cuda, "xFormers: many attention patterns", not_yet},

@@ -2,19 +2,23 @@
 
 #include <algorithm>
 
+#include "core/backward.h"
 #include "core/matmul_shape.h"
 
 namespace xpuruntime::cpu_rules {
 namespace {
 
-/// Rows, columns and summed extent of a product; of a batch, those of one matrix.
+bool is_forward(const Problem& problem) { return problem.direction == Direction::forward; }
+
+/// Rows, columns and summed extent of a product; of a batch, those of one matrix. The products of backward have the
+/// same three extents in other roles: [m, n] times [n, k] and [k, m] times [m, n].
 struct Extents {
   std::int64_t m = 0, n = 0, k = 0;
 };
 
 Extents extents_of(const Problem& problem) {
   if (problem.op == OpId::matmul) {
-    const MatmulShape shape = matmul_shape(problem);
+    const MatmulShape shape = matmul_shape(is_forward(problem) ? problem : forward_of(problem));
     return {shape.m, shape.n, shape.k};
   }
   const Dims& weight = problem.inputs[1].shape;
@@ -54,11 +58,15 @@ std::int64_t pixels(const Problem& problem) {
 std::int64_t group_channels(const Problem& problem) { return problem.inputs[1].shape[1]; }
 
 bool is_depthwise(const Problem& problem) {
-  return problem.attributes.integer("groups") > 1 && group_channels(problem) == 1;
+  return is_forward(problem) && problem.attributes.integer("groups") > 1 && group_channels(problem) == 1;
 }
 
 }  // namespace
 
+bool forward(const Problem& problem, const DeviceProfile&) { return is_forward(problem); }
+bool backward(const Problem& problem, const DeviceProfile&) { return !is_forward(problem); }
+
+// Backward, the gradient of the few rows reads each weight once too, and that of the weight writes each once.
 // Past eight rows the work per weight that was read is worth a blocked product; with AMX past four.
 bool few_rows(const Problem& problem, const DeviceProfile& profile) {
   const Extents e = extents_of(problem);
@@ -90,7 +98,9 @@ bool bytes(const Problem& problem, const DeviceProfile&) { return size_of(proble
 
 bool whole_vectors_on_x86(const Problem& problem, const DeviceProfile& profile) {
   const Extents e = extents_of(problem);
-  return profile.has_cpu_feature("avx2") && all_inputs(problem, DataType::float32) && e.n % 16 == 0 && e.k % 16 == 0;
+  // Backward, every extent is a row or a sum of one product.
+  const bool whole = e.n % 16 == 0 && e.k % 16 == 0 && (is_forward(problem) || e.m % 16 == 0);
+  return profile.has_cpu_feature("avx2") && all_inputs(problem, DataType::float32) && whole;
 }
 
 bool depthwise_on_large_planes(const Problem& problem, const DeviceProfile&) {
@@ -100,7 +110,8 @@ bool depthwise_on_large_planes(const Problem& problem, const DeviceProfile&) {
 bool depthwise(const Problem& problem, const DeviceProfile&) { return is_depthwise(problem); }
 
 bool narrow_groups(const Problem& problem, const DeviceProfile&) {
-  return problem.attributes.integer("groups") > 1 && group_channels(problem) > 1 && group_channels(problem) <= 8;
+  const bool grouped = is_forward(problem) && problem.attributes.integer("groups") > 1;
+  return grouped && group_channels(problem) > 1 && group_channels(problem) <= 8;
 }
 
 // Those that narrow many channels on large planes are left to oneDNN where it is fast.
@@ -108,17 +119,19 @@ bool pointwise(const Problem& problem, const DeviceProfile& profile) {
   const Dims& weight = problem.inputs[1].shape;
   const bool narrows = weight[0] < weight[1] && pixels(problem) >= 28 * 28 && profile.has_cpu_feature("avx2") &&
                        all_equal(problem.attributes.list("stride"), 1);
-  return has_filter(problem, 1) && !narrows;
+  return is_forward(problem) && has_filter(problem, 1) && !narrows;
 }
 
 bool small_filter_on_an_image(const Problem& problem, const DeviceProfile&) {
-  return problem.attributes.integer("groups") == 1 && group_channels(problem) <= 4 && filter_size(problem) <= 9;
+  const bool image = is_forward(problem) && problem.attributes.integer("groups") == 1 && group_channels(problem) <= 4;
+  return image && filter_size(problem) <= 9;
 }
 
 // On smaller planes most of its tiles hang over the edge.
 bool stride_one_3x3(const Problem& problem, const DeviceProfile&) {
-  return has_filter(problem, 3) && pixels(problem) >= 28 * 28 && all_equal(problem.attributes.list("stride"), 1) &&
-         all_equal(problem.attributes.list("dilation"), 1) && problem.attributes.integer("groups") == 1;
+  return is_forward(problem) && has_filter(problem, 3) && pixels(problem) >= 28 * 28 &&
+         all_equal(problem.attributes.list("stride"), 1) && all_equal(problem.attributes.list("dilation"), 1) &&
+         problem.attributes.integer("groups") == 1;
 }
 
 bool many_tiles_3x3(const Problem& problem, const DeviceProfile& profile) {

@@ -7,7 +7,10 @@
 
 namespace xpuruntime::cpu_rules {
 
-// Of matmul and linear.
+bool forward(const Problem& problem, const DeviceProfile& profile);
+bool backward(const Problem& problem, const DeviceProfile& profile);
+
+// Of matmul and linear. Backward, they ask after the products that the gradients are.
 bool few_rows(const Problem& problem, const DeviceProfile& profile);
 bool few_columns(const Problem& problem, const DeviceProfile& profile);
 bool fits_first_cache(const Problem& problem, const DeviceProfile& profile);
@@ -16,7 +19,7 @@ bool bytes_with_matrix_instructions(const Problem& problem, const DeviceProfile&
 bool bytes(const Problem& problem, const DeviceProfile& profile);
 bool whole_vectors_on_x86(const Problem& problem, const DeviceProfile& profile);
 
-// Of convolutions.
+// Of convolutions, forward; only x86_vectors is for both directions.
 bool depthwise_on_large_planes(const Problem& problem, const DeviceProfile& profile);
 bool depthwise(const Problem& problem, const DeviceProfile& profile);
 bool narrow_groups(const Problem& problem, const DeviceProfile& profile);

@@ -38,6 +38,8 @@ const std::vector<CaseText>& all() {
       const std::vector<CaseText> part = family();
       out.insert(out.end(), part.begin(), part.end());
     }
+    const std::vector<CaseText> backward = backward_cases(out);
+    out.insert(out.end(), backward.begin(), backward.end());
     return out;
   }();
   return list;

@@ -45,6 +45,8 @@ std::vector<CaseText> reduce_cases();
 std::vector<CaseText> loss_cases();
 std::vector<CaseText> elementwise_cases();
 std::vector<CaseText> movement_cases();
+/// Of the forward cases, those whose ops have gradients, and more.
+std::vector<CaseText> backward_cases(const std::vector<CaseText>& forward);
 
 /// All of them.
 const std::vector<CaseText>& all();

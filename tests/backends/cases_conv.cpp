@@ -22,6 +22,7 @@ void add_conv2d(List& list) {
           "conv2d(T[1,8,11,10], T[8,8,3,3]; dilation=3,2)",
           "conv2d(T[1,16,14,14], T[32,16,1,1])",
           "conv2d(T[2,17,7,9], T[33,17,1,1], T[33])",
+          "conv2d(T[1,63,7,7], T[65,63,1,1])",
           "conv2d(T[1,64,7,7], T[64,64,1,1]; stride=2)",
           "conv2d(T[1,8,5,5], T[8,8,1,1]; padding=1)",
           "conv2d(T[1,3,17,17], T[16,3,7,7], T[16]; stride=2 padding=3)",

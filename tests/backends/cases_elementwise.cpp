@@ -123,6 +123,33 @@ void add_dropout(List& list) {
   list.add("dropout(bf16[33]; seed=2) -> f32[33]");
 }
 
+void add_unscale(List& list) {
+  list.each({"f32", "f16", "bf16", "f64"}, {
+                                               "unscale(T[], f32[])",
+                                               "unscale(T[0], f32[1])",
+                                               "unscale(T[1], f32[1])",
+                                               "unscale(T[7], f32[1])",
+                                               "unscale(T[33], f32[])",
+                                               "unscale(T[1025], f32[1])",
+                                               "unscale(T[3,65], f32[1])",
+                                               "unscale(T[6,4]{1,6}, f32[1])",
+                                               "unscale(T[5,9]{18,2}, f32[1])",
+                                               "unscale(T[4,1,5]{0,5,1}, f32[1])",
+                                               "unscale(T[6,4], f32[1]) -> f32[6,4]{1,6}, f32[1]",
+                                               "unscale(T[5,700], f32[1]) -> f32[5,700]{1400,2}, f32[1]",
+                                               "unscale(T[33], f32[1]) -> f64[33], f32[1]",
+                                               "unscale(T[33], f32[1]) -> f16[33], f32[1]",
+                                           });
+  list.each({"f32", "f16", "bf16", "f64"},
+            {"unscale(T[130], f32[1])", "unscale(T[9,13]{1,9}, f32[1])", "unscale(T[40], f32[]) -> f16[40], f32[1]"},
+            special);
+  list.each({"f32", "bf16"}, {"unscale(T[300007], f32[1])"});
+  list.add("unscale(f32[33]/4, f32[1]/4) -> f32[33]/4, f32[1]/4");
+  list.add("unscale(f64[33], f64[1])");
+  list.add("unscale(f32[33], f64[])");
+  list.add("unscale(f8e5m2[33], f32[1])");
+}
+
 }  // namespace
 
 std::vector<CaseText> elementwise_cases() {
@@ -130,6 +157,7 @@ std::vector<CaseText> elementwise_cases() {
   add_unary(list);
   add_binary(list);
   add_dropout(list);
+  add_unscale(list);
   return list.take();
 }
 

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "backends/oracle.h"
+#include "backends/oracle_gradients.h"
 
 namespace xpuruntime::oracle {
 namespace {
@@ -89,6 +90,8 @@ Solve solver_of(OpId op) {
       return solve_concat;
     case OpId::slice:
       return solve_slice;
+    case OpId::unscale:
+      return solve_unscale;
     case OpId::builtin_count:
       break;
   }
@@ -98,6 +101,7 @@ Solve solver_of(OpId op) {
 }  // namespace
 
 std::vector<Answer> solve(const Problem& problem, const std::vector<Values>& inputs) {
+  if (problem.direction == Direction::backward) return solve_backward(problem, inputs);
   return solver_of(problem.op)(problem, inputs);
 }
 
@@ -123,7 +127,11 @@ Result Case::run(Runtime& runtime, bool in_place, const std::function<void()>& a
     outputs.push_back(in_place && outputs.empty() ? inputs[0] : upload(runtime, spec, poison, device));
   }
   const std::vector<const Tensor*> in = pointers(inputs), out = pointers(outputs);
-  const Call call{problem_.op, in, out, &problem_.attributes};
+  const Call call{.op = problem_.op,
+                  .inputs = in,
+                  .outputs = out,
+                  .attributes = &problem_.attributes,
+                  .direction = problem_.direction};
   runtime.dispatcher().dispatch(call);
   Result result{runtime.dispatcher().decide(call).kernel, {}};
   if (after_launch) after_launch();

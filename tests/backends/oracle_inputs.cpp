@@ -109,6 +109,7 @@ double elementwise_input(const Problem& problem, std::size_t input, Random& rand
 }
 
 double floating_input(const Problem& problem, std::size_t input, Random& random) {
+  if (problem.direction == Direction::backward && input + 1 == problem.inputs.size()) return random.uniform(-1, 1);
   switch (op_info(problem.op).category) {
     case OpCategory::loss:
       return loss_input(problem, input, random);

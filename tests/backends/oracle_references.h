@@ -73,6 +73,7 @@ std::vector<Answer> solve_copy(const Problem& problem, const std::vector<Values>
 std::vector<Answer> solve_transpose(const Problem& problem, const std::vector<Values>& inputs);
 std::vector<Answer> solve_concat(const Problem& problem, const std::vector<Values>& inputs);
 std::vector<Answer> solve_slice(const Problem& problem, const std::vector<Values>& inputs);
+std::vector<Answer> solve_unscale(const Problem& problem, const std::vector<Values>& inputs);
 
 /// The one for this op.
 std::vector<Answer> solve(const Problem& problem, const std::vector<Values>& inputs);

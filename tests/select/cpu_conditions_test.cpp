@@ -55,6 +55,36 @@ constexpr Expected products[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Products, CpuRules, ::testing::ValuesIn(products));
 
+// The extents are those of the forward product: the gradients are products of the same three in other roles.
+constexpr Expected product_gradients[] = {
+    {"matmul:backward(f32[1,4096], f32[4096,4096], f32[1,4096])", "skinny", "skinny"},
+    {"matmul:backward(f32[4096,4096], f32[4096], f32[4096])", "skinny", "skinny"},
+    {"matmul:backward(f32[64,64], f32[64,64], f32[64,64])", "small", "small"},
+    {"matmul:backward(f32[64,2048], f32[2048,64], f32[64,64])", "onednn", "packed"},
+    {"matmul:backward(f32[1024,1024], f32[1024,1024], f32[1024,1024])", "onednn", "packed"},
+    {"matmul:backward(f32[1001,1024], f32[1024,1024], f32[1001,1024])", "packed", "packed"},
+    {"matmul:backward(f32[2,8,64,48], f32[48,32], f32[2,8,64,32])", "small", "small"},
+    {"matmul:backward(f32[256,64], f32[128,256], f32[64,128]; transpose_a=true transpose_b=true)", "onednn", "packed"},
+    {"matmul:backward(bf16[512,512], bf16[512,512], bf16[512,512])", "amx", "packed"},
+    {"matmul:backward(bf16[512,512], bf16[512,512], f32[512,512])", "packed", "packed"},
+    {"matmul:backward(f16[512,512], f16[512,512], f16[512,512])", "packed", "packed"},
+    {"linear:backward(f32[128,768], f32[3072,768], f32[3072], f32[128,3072]; activation=gelu)", "onednn", "packed"},
+    {"linear:backward(bf16[2,64,768], bf16[3072,768], bf16[3072], bf16[2,64,3072])", "amx", "packed"},
+    {"linear:backward(f32[1,768], f32[3072,768], f32[3072], f32[1,3072])", "skinny", "skinny"},
+};
+INSTANTIATE_TEST_SUITE_P(ProductGradients, CpuRules, ::testing::ValuesIn(product_gradients));
+
+// None of the rules for forward windows may name a kernel that has no backward.
+constexpr Expected window_gradients[] = {
+    {"conv2d:backward(f32[1,64,56,56], f32[64,64,3,3], f32[1,64,56,56]; padding=1,1)", "onednn", "im2col"},
+    {"conv2d:backward(f32[1,64,56,56], f32[64,64,1,1], f32[1,64,56,56])", "onednn", "im2col"},
+    {"conv2d:backward(f32[1,3,224,224], f32[32,3,3,3], f32[1,32,112,112]; stride=2 padding=1)", "onednn", "im2col"},
+    {"conv2d:backward(f32[1,32,112,112], f32[32,1,3,3], f32[1,32,112,112]; padding=1 groups=32)", "onednn", "im2col"},
+    {"conv2d:backward(f32[1,128,56,56], f32[128,4,3,3], f32[1,128,56,56]; padding=1 groups=32)", "onednn", "im2col"},
+    {"conv3d:backward(f32[1,16,8,28,28], f32[16,1,3,3,3], f32[1,16,6,26,26]; groups=16)", "onednn", "im2col"},
+};
+INSTANTIATE_TEST_SUITE_P(WindowGradients, CpuRules, ::testing::ValuesIn(window_gradients));
+
 constexpr Expected windows[] = {
     {"conv2d(f32[1,64,56,56], f32[64,64,3,3]; padding=1,1)", "winograd", "winograd"},
     {"conv2d(f32[1,256,14,14], f32[256,256,3,3]; padding=1,1)", "onednn", "direct"},

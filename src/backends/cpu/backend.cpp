@@ -6,6 +6,7 @@
 #include "backends/cpu/driver.h"
 #include "backends/cpu/elementwise/kernels.h"
 #include "backends/cpu/loss/kernels.h"
+#include "backends/cpu/matmul/backward.h"
 #include "backends/cpu/matmul/kernels.h"
 #include "backends/cpu/movement/kernels.h"
 #include "backends/cpu/norm/kernels.h"
@@ -18,43 +19,45 @@ namespace cpu {
 
 namespace {
 
-// Fastest first, reference last. The order is the priority.
+// Fastest first, reference last. The order is the priority. A kernel that has a backward has it under the same name.
 constexpr KernelSpec table[] = {
-    {OpId::matmul, "small", supports_product_small, prepare_product_small, workspace_product_small,
-     prefers_product_small},
-    {OpId::matmul, "skinny", supports_product_skinny, prepare_product_skinny, workspace_product_skinny,
-     prefers_product_skinny},
-    {OpId::matmul, "amx", supports_product_amx, prepare_product_amx, workspace_product_amx, prefers_product_amx},
+    product_row<supports_product_small, prepare_product_small, workspace_product_small, prefers_product_small>(
+        OpId::matmul, "small"),
+    product_row<supports_product_skinny, prepare_product_skinny, workspace_product_skinny, prefers_product_skinny>(
+        OpId::matmul, "skinny"),
+    product_row<supports_product_amx, prepare_product_amx, workspace_product_amx, prefers_product_amx>(OpId::matmul,
+                                                                                                       "amx"),
     {OpId::matmul, "int8", supports_product_int8, prepare_product_int8, workspace_product_int8},
-    {OpId::matmul, "packed", supports_product_packed, prepare_product_packed, workspace_product_packed,
-     prefers_product_packed},
-    {OpId::matmul, "onednn", supports_product_onednn, prepare_product_onednn, workspace_product_onednn,
-     prefers_product_onednn},
-    {OpId::matmul, "openblas", supports_product_openblas, prepare_product_openblas},
-    {OpId::matmul, "reference", supports_forward, prepare_matmul_reference},
-    {OpId::linear, "small", supports_product_small, prepare_product_small, workspace_product_small,
-     prefers_product_small},
-    {OpId::linear, "skinny", supports_product_skinny, prepare_product_skinny, workspace_product_skinny,
-     prefers_product_skinny},
-    {OpId::linear, "amx", supports_product_amx, prepare_product_amx, workspace_product_amx, prefers_product_amx},
+    product_row<supports_product_packed, prepare_product_packed, workspace_product_packed, prefers_product_packed>(
+        OpId::matmul, "packed"),
+    product_row<supports_product_onednn, prepare_product_onednn, workspace_product_onednn, prefers_product_onednn>(
+        OpId::matmul, "onednn"),
+    product_row<supports_product_openblas, prepare_product_openblas>(OpId::matmul, "openblas"),
+    {OpId::matmul, "reference", supports_both, prepare_matmul_reference},
+    product_row<supports_product_small, prepare_product_small, workspace_product_small, prefers_product_small>(
+        OpId::linear, "small"),
+    product_row<supports_product_skinny, prepare_product_skinny, workspace_product_skinny, prefers_product_skinny>(
+        OpId::linear, "skinny"),
+    product_row<supports_product_amx, prepare_product_amx, workspace_product_amx, prefers_product_amx>(OpId::linear,
+                                                                                                       "amx"),
     {OpId::linear, "int8", supports_product_int8, prepare_product_int8, workspace_product_int8},
-    {OpId::linear, "packed", supports_product_packed, prepare_product_packed, workspace_product_packed,
-     prefers_product_packed},
-    {OpId::linear, "onednn", supports_product_onednn, prepare_product_onednn, workspace_product_onednn,
-     prefers_product_onednn},
-    {OpId::linear, "openblas", supports_product_openblas, prepare_product_openblas},
-    {OpId::linear, "reference", supports_forward, prepare_linear_reference},
+    product_row<supports_product_packed, prepare_product_packed, workspace_product_packed, prefers_product_packed>(
+        OpId::linear, "packed"),
+    product_row<supports_product_onednn, prepare_product_onednn, workspace_product_onednn, prefers_product_onednn>(
+        OpId::linear, "onednn"),
+    product_row<supports_product_openblas, prepare_product_openblas>(OpId::linear, "openblas"),
+    {OpId::linear, "reference", supports_both, prepare_linear_reference, workspace_linear_reference},
     {OpId::conv2d, "onednn", supports_conv_onednn, prepare_conv_onednn, workspace_conv_onednn, prefers_conv_onednn},
     {OpId::conv2d, "depthwise", supports_conv_depthwise, prepare_conv_depthwise, workspace_conv_depthwise},
     {OpId::conv2d, "direct", supports_conv_direct, prepare_conv_direct, workspace_conv_direct},
     {OpId::conv2d, "winograd", supports_conv_winograd, prepare_conv_winograd, workspace_conv_winograd},
     {OpId::conv2d, "im2col", supports_conv_im2col, prepare_conv_im2col, workspace_conv_im2col},
-    {OpId::conv2d, "reference", supports_forward, prepare_conv_reference},
+    {OpId::conv2d, "reference", supports_both, prepare_conv_reference},
     {OpId::conv3d, "onednn", supports_conv_onednn, prepare_conv_onednn, workspace_conv_onednn, prefers_conv_onednn},
     {OpId::conv3d, "depthwise", supports_conv_depthwise, prepare_conv_depthwise, workspace_conv_depthwise},
     {OpId::conv3d, "direct", supports_conv_direct, prepare_conv_direct, workspace_conv_direct},
     {OpId::conv3d, "im2col", supports_conv_im2col, prepare_conv_im2col, workspace_conv_im2col},
-    {OpId::conv3d, "reference", supports_forward, prepare_conv_reference},
+    {OpId::conv3d, "reference", supports_both, prepare_conv_reference},
     {OpId::attention, "single_query", supports_attention_single_query, prepare_attention_single_query,
      workspace_attention_single_query},
     {OpId::attention, "tiled_amx", supports_attention_tiled_amx, prepare_attention_tiled_amx,
@@ -78,27 +81,27 @@ constexpr KernelSpec table[] = {
     {OpId::batch_norm3d, "simd", supports_batch_norm_simd, prepare_batch_norm_simd, workspace_batch_norm_simd},
     {OpId::batch_norm3d, "reference", supports_forward, prepare_batch_norm_reference},
     {OpId::layer_norm, "simd", supports_layer_norm_simd, prepare_layer_norm_simd, workspace_layer_norm_simd},
-    {OpId::layer_norm, "reference", supports_forward, prepare_layer_norm_reference},
+    {OpId::layer_norm, "reference", supports_both, prepare_layer_norm_reference, workspace_layer_norm_reference},
     {OpId::rms_norm, "simd", supports_layer_norm_simd, prepare_layer_norm_simd, workspace_layer_norm_simd},
-    {OpId::rms_norm, "reference", supports_forward, prepare_layer_norm_reference},
+    {OpId::rms_norm, "reference", supports_both, prepare_layer_norm_reference, workspace_layer_norm_reference},
     {OpId::normalize, "simd", supports_normalize_simd, prepare_normalize_simd},
     {OpId::normalize, "reference", supports_forward, prepare_normalize_reference},
     {OpId::softmax, "simd", supports_softmax_simd, prepare_softmax_simd, workspace_softmax_simd},
-    {OpId::softmax, "reference", supports_forward, prepare_softmax_reference},
+    {OpId::softmax, "reference", supports_both, prepare_softmax_reference},
     {OpId::log_softmax, "simd", supports_softmax_simd, prepare_softmax_simd, workspace_softmax_simd},
-    {OpId::log_softmax, "reference", supports_forward, prepare_softmax_reference},
+    {OpId::log_softmax, "reference", supports_both, prepare_softmax_reference},
     {OpId::dropout, "simd", supports_dropout_simd, prepare_dropout_simd},
     {OpId::dropout, "reference", supports_forward, prepare_dropout_reference},
     {OpId::relu, "simd", supports_unary_simd, prepare_unary_simd},
-    {OpId::relu, "reference", supports_forward, prepare_unary_reference},
+    {OpId::relu, "reference", supports_both, prepare_unary_reference},
     {OpId::gelu, "simd", supports_unary_simd, prepare_unary_simd},
-    {OpId::gelu, "reference", supports_forward, prepare_unary_reference},
+    {OpId::gelu, "reference", supports_both, prepare_unary_reference},
     {OpId::silu, "simd", supports_unary_simd, prepare_unary_simd},
-    {OpId::silu, "reference", supports_forward, prepare_unary_reference},
+    {OpId::silu, "reference", supports_both, prepare_unary_reference},
     {OpId::sigmoid, "simd", supports_unary_simd, prepare_unary_simd},
-    {OpId::sigmoid, "reference", supports_forward, prepare_unary_reference},
+    {OpId::sigmoid, "reference", supports_both, prepare_unary_reference},
     {OpId::tanh, "simd", supports_unary_simd, prepare_unary_simd},
-    {OpId::tanh, "reference", supports_forward, prepare_unary_reference},
+    {OpId::tanh, "reference", supports_both, prepare_unary_reference},
     {OpId::add, "simd", supports_binary_simd, prepare_binary_simd},
     {OpId::add, "reference", supports_forward, prepare_binary_reference},
     {OpId::sub, "simd", supports_binary_simd, prepare_binary_simd},
@@ -124,9 +127,9 @@ constexpr KernelSpec table[] = {
     {OpId::embedding, "rows", supports_embedding_rows, prepare_embedding_rows},
     {OpId::embedding, "reference", supports_forward, prepare_embedding_reference},
     {OpId::cross_entropy, "simd", supports_class_loss_simd, prepare_class_loss_simd, workspace_class_loss_simd},
-    {OpId::cross_entropy, "reference", supports_forward, prepare_class_loss_reference},
+    {OpId::cross_entropy, "reference", supports_both, prepare_class_loss_reference},
     {OpId::nll_loss, "simd", supports_class_loss_simd, prepare_class_loss_simd, workspace_class_loss_simd},
-    {OpId::nll_loss, "reference", supports_forward, prepare_class_loss_reference},
+    {OpId::nll_loss, "reference", supports_both, prepare_class_loss_reference},
     {OpId::kl_div, "simd", supports_pointwise_loss_simd, prepare_pointwise_loss_simd, workspace_pointwise_loss_simd},
     {OpId::kl_div, "reference", supports_forward, prepare_pointwise_loss_reference},
     {OpId::poisson_nll_loss, "simd", supports_pointwise_loss_simd, prepare_pointwise_loss_simd,
@@ -142,6 +145,8 @@ constexpr KernelSpec table[] = {
     {OpId::concat, "reference", supports_forward, prepare_concat_reference},
     {OpId::slice, "rows", supports_copy_bytes, prepare_copy_bytes},
     {OpId::slice, "reference", supports_forward, prepare_copy_reference},
+    {OpId::unscale, "simd", supports_unscale_simd, prepare_unscale_simd},
+    {OpId::unscale, "reference", supports_forward, prepare_unscale_reference},
 };
 
 class CpuBackend final : public Backend {

@@ -14,7 +14,12 @@
 namespace xpuruntime::cpu_tests {
 namespace {
 
-using Tried = std::map<std::pair<OpId, std::string>, std::set<DataType>>;
+/// An op and direction as problem texts write them, and a kernel.
+using Tried = std::map<std::pair<std::string, std::string>, std::set<DataType>>;
+
+std::string what_of(const Problem& problem) {
+  return std::string(to_string(problem.op)) + (problem.direction == Direction::backward ? ":backward" : "");
+}
 
 constexpr DataType dtypes[] = {DataType::float64, DataType::float32, DataType::float16, DataType::bfloat16,
                                DataType::int64,   DataType::int32,   DataType::int16,   DataType::int8,
@@ -36,7 +41,8 @@ bool uniform(const Problem& problem) {
 /// The problem with one dtype in the place of another, where the op allows that.
 std::optional<Problem> retyped(const Problem& problem, DataType from, DataType to) {
   Problem changed = problem;
-  const bool inferred = problem == make_problem(problem.op, problem.inputs, problem.attributes);
+  const bool inferred =
+      problem == make_problem(problem.op, problem.inputs, problem.attributes, problem.device, problem.direction);
   for (TensorSpec& spec : changed.inputs) {
     if (spec.dtype == from) spec.dtype = to;
   }
@@ -85,7 +91,7 @@ TEST(Coverage, EveryKernelIsTriedInEveryDtypeItTakes) {
     const Problem problem = parse_problem(text.problem);
     const DataType dtype = problem.inputs[data_input(problem)].dtype;
     for (const auto& kernel : cpu_kernels(problem.op)) {
-      const auto key = std::pair(problem.op, std::string(kernel->name()));
+      const auto key = std::pair(what_of(problem), std::string(kernel->name()));
       if (kernel->supports(problem, cpu_profile()).supported) tried[key].insert(dtype);
       if (!uniform(problem)) continue;
       for (const DataType other : taken(*kernel, problem, cpu_profile())) could[key].insert(other);
@@ -94,7 +100,7 @@ TEST(Coverage, EveryKernelIsTriedInEveryDtypeItTakes) {
   for (const auto& [key, list] : could) {
     for (const DataType dtype : list) {
       EXPECT_TRUE(tried[key].contains(dtype))
-          << to_string(key.first) << " " << key.second << " takes " << to_string(dtype) << " and no case tries it";
+          << key.first << " " << key.second << " takes " << to_string(dtype) << " and no case tries it";
     }
   }
 }

@@ -151,17 +151,19 @@ HWY_INLINE F32Vec vtanh(F32Vec x) {
   return bounded(hn::Mul(x, slope), -1.0f, 1.0f);
 }
 
-/// x Phi(x), with Phi(x) - 1/2 in the form of vtanh. Past 5.4 it is held at 0 or x: what is left of the negative tail
-/// would be denormals in the end, a hundred times as slow.
-HWY_INLINE F32Vec vgelu(F32Vec x) {
+/// Phi(x), the share of a normal distribution below x, with Phi(x) - 1/2 in the form of vtanh. Past 5.4 it is held at 0
+/// or 1: what is left of the negative tail would be denormals in the end, a hundred times as slow.
+HWY_INLINE F32Vec vphi(F32Vec x) {
   const F32Vec s = hn::Min(constant(5.4f * 5.4f), hn::Mul(x, x));
   const F32Vec p = polynomial(s, 0x1.976f08p-3f, -0x1.11788cp-6f, -0x1.0cab0ap-10f, -0x1.b31b14p-13f, -0x1.10766ap-17f,
                               -0x1.d84c0ep-23f);
   const F32Vec q =
       polynomial(s, 1.0f, 0x1.005356p-2f, 0x1.d0f4dcp-6f, 0x1.e75220p-10f, 0x1.2faafep-14f, 0x1.469320p-20f);
   const F32Vec slope = hn::MulAdd(p, reciprocal(q), constant(0.2f));
-  return hn::Mul(x, bounded(hn::MulAdd(x, slope, constant(0.5f)), 0.0f, 1.0f));
+  return bounded(hn::MulAdd(x, slope, constant(0.5f)), 0.0f, 1.0f);
 }
+
+HWY_INLINE F32Vec vgelu(F32Vec x) { return hn::Mul(x, vphi(x)); }
 
 HWY_INLINE F32Vec vsilu(F32Vec x) { return hn::Mul(x, vsigmoid(x)); }
 

@@ -9,12 +9,14 @@ namespace xpuruntime::cpu {
 
 /// Takes every forward problem that passed the op's own checks and whose tensors are aligned to their elements.
 Verdict supports_forward(const Problem& problem, const DeviceProfile& profile);
+/// The same for problems of either direction.
+Verdict supports_both(const Problem& problem, const DeviceProfile& profile);
 
-/// Forward, aligned, and every tensor f32, f16 or bf16 (they may differ).
-Verdict supports_fast_floats(const Problem& problem);
+/// Of this direction, aligned, and every tensor f32, f16 or bf16 (they may differ).
+Verdict supports_fast_floats(const Problem& problem, Direction direction = Direction::forward);
 
 /// supports_fast_floats, and every tensor contiguous.
-Verdict supports_dense_floats(const Problem& problem);
+Verdict supports_dense_floats(const Problem& problem, Direction direction = Direction::forward);
 
 /// "input 1 is i32, and this kernel takes f32, f16 and bf16"
 Verdict refuse_dtype(std::string_view which, DataType dtype, std::string_view takes);

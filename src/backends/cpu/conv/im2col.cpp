@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 
 #include "backends/cpu/conv/columns.h"
 #include "backends/cpu/conv/kernels.h"
@@ -127,24 +126,18 @@ class Im2colPlan final : public Plan {
 }  // namespace
 
 Verdict supports_conv_im2col(const Problem& problem, const DeviceProfile&) {
+  if (problem.direction == Direction::backward) return supports_conv_im2col_backward(problem);
   if (const Verdict verdict = supports_fast_conv(problem); !verdict.supported) return verdict;
-  const ConvShape shape = conv_shape(problem);
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (shape.depth() < 1) return Verdict::no("there are no input channels");
-  if (std::max({shape.depth(), shape.out_channels, volume(shape.out)}) > most) {
-    return Verdict::no("a side of the matrix product is past 31 bits");
-  }
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (shape.padding[i] > most) return Verdict::no("the padding is past 31 bits");
-  }
-  return Verdict::yes();
+  return supports_conv_columns(conv_shape(problem));
 }
 
-std::unique_ptr<const Plan> prepare_conv_im2col(const Problem& problem, const PrepareContext&) {
+std::unique_ptr<const Plan> prepare_conv_im2col(const Problem& problem, const PrepareContext& context) {
+  if (problem.direction == Direction::backward) return prepare_conv_im2col_backward(problem, context);
   return std::make_unique<Im2colPlan>(problem);
 }
 
-std::uint64_t workspace_conv_im2col(const Problem& problem, const DeviceProfile&) {
+std::uint64_t workspace_conv_im2col(const Problem& problem, const DeviceProfile& profile) {
+  if (problem.direction == Direction::backward) return workspace_conv_im2col_backward(problem, profile);
   const Im2colLayout layout(problem);
   Carver carver;
   static_cast<void>(layout.operands.carve(carver));

@@ -102,6 +102,7 @@ class ReferencePlan final : public Plan {
 }  // namespace
 
 std::unique_ptr<const Plan> prepare_conv_reference(const Problem& problem, const PrepareContext&) {
+  if (problem.direction == Direction::backward) return prepare_conv_backward_reference(problem);
   bool floating = is_floating(problem.outputs[0].dtype);
   for (const TensorSpec& spec : problem.inputs) floating = floating || is_floating(spec.dtype);
   if (floating) {

@@ -1,6 +1,7 @@
 #include "backends/cpu/conv/shape.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "backends/cpu/base/thread_pool.h"
@@ -51,6 +52,18 @@ Verdict supports_modest_windows(const Problem& problem) {
     if (*std::max_element(extents->begin(), extents->end()) > most) {
       return Verdict::no("a kernel size, stride, padding or dilation is over " + std::to_string(most));
     }
+  }
+  return Verdict::yes();
+}
+
+Verdict supports_conv_columns(const ConvShape& shape) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (shape.depth() < 1) return Verdict::no("there are no input channels");
+  if (std::max({shape.depth(), shape.out_channels, volume(shape.out)}) > most) {
+    return Verdict::no("a side of the matrix product is past 31 bits");
+  }
+  for (const std::int64_t padding : shape.padding) {
+    if (padding > most) return Verdict::no("the padding is past 31 bits");
   }
   return Verdict::yes();
 }

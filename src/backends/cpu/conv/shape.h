@@ -41,6 +41,9 @@ int conv_threads(const Problem& problem, const ConvShape& shape);
 /// Refuses windows whose numbers could overflow the arithmetic of offsets; only the reference takes such.
 Verdict supports_modest_windows(const Problem& problem);
 
+/// Refuses matrices of columns that are empty or whose sides are past 31 bits.
+Verdict supports_conv_columns(const ConvShape& shape);
+
 /// What the fast kernels ask in common: contiguous f32, f16 or bf16, and modest windows.
 Verdict supports_fast_conv(const Problem& problem);
 

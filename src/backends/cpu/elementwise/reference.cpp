@@ -141,6 +141,7 @@ class BinaryPlan final : public Plan {
 }  // namespace
 
 std::unique_ptr<const Plan> prepare_unary_reference(const Problem& problem, const PrepareContext&) {
+  if (problem.direction == Direction::backward) return prepare_unary_backward_reference(problem);
   return std::make_unique<UnaryPlan>(problem);
 }
 

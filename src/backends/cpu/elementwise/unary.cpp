@@ -101,9 +101,13 @@ namespace xpuruntime::cpu {
 
 HWY_EXPORT(find_unary);
 
-Verdict supports_unary_simd(const Problem& problem, const DeviceProfile&) { return supports_fast_floats(problem); }
+Verdict supports_unary_simd(const Problem& problem, const DeviceProfile&) {
+  const bool has_backward = op_info(problem.op).category == OpCategory::activation;
+  return supports_fast_floats(problem, has_backward ? problem.direction : Direction::forward);
+}
 
 std::unique_ptr<const Plan> prepare_unary_simd(const Problem& problem, const PrepareContext&) {
+  if (problem.direction == Direction::backward) return prepare_unary_backward_simd(problem);
   const bool by_tanh = problem.op == OpId::gelu && problem.attributes.choice("approximate") == "tanh";
   const bool light = problem.op == OpId::relu || problem.op == OpId::sqrt;
   return make_block_plan(problem, HWY_DYNAMIC_DISPATCH(find_unary)(problem.op, by_tanh),

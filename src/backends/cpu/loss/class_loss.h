@@ -23,4 +23,12 @@ void cross_entropy_of_classes(const ClassLossJob& job, const void* scores, const
 void cross_entropy_of_probabilities(const ClassLossJob& job, const void* scores, const void* probabilities,
                                     std::int64_t begin, std::int64_t end, float* losses);
 
+/// The gradient of the scores at the same positions, in `out`, which is as the scores are; gradients[i - begin] is that
+/// of position i's loss. `weights` is the sum of the class weights.
+void cross_entropy_gradient_of_classes(const ClassLossJob& job, double weights, const void* scores,
+                                       const std::int64_t* targets, const float* gradients, std::int64_t begin,
+                                       std::int64_t end, void* out);
+void cross_entropy_gradient_of_probabilities(const ClassLossJob& job, const void* scores, const void* probabilities,
+                                             const float* gradients, std::int64_t begin, std::int64_t end, void* out);
+
 }  // namespace xpuruntime::cpu

@@ -119,6 +119,7 @@ class ClassLossPlan final : public Plan {
 }  // namespace
 
 std::unique_ptr<const Plan> prepare_class_loss_reference(const Problem& problem, const PrepareContext&) {
+  if (problem.direction == Direction::backward) return prepare_class_loss_backward_reference(problem);
   return std::make_unique<ClassLossPlan>(problem);
 }
 

@@ -208,9 +208,12 @@ Verdict supports_class_loss(const Problem& problem) {
 
 }  // namespace
 
-Verdict supports_class_loss_simd(const Problem& problem, const DeviceProfile&) { return supports_class_loss(problem); }
+Verdict supports_class_loss_simd(const Problem& problem, const DeviceProfile&) {
+  return problem.direction == Direction::forward ? supports_class_loss(problem) : supports_class_loss_backward(problem);
+}
 
 std::uint64_t workspace_class_loss_simd(const Problem& problem, const DeviceProfile&) {
+  if (problem.direction == Direction::backward) return workspace_class_loss_backward(problem);
   const ClassLossJob job = job_of(problem);
   const std::int64_t unit = positions_of_unit(problem, job);
   const auto units = static_cast<std::uint64_t>((job.lines.count() + unit - 1) / unit);
@@ -220,6 +223,7 @@ std::uint64_t workspace_class_loss_simd(const Problem& problem, const DeviceProf
 }
 
 std::unique_ptr<const Plan> prepare_class_loss_simd(const Problem& problem, const PrepareContext&) {
+  if (problem.direction == Direction::backward) return prepare_class_loss_backward_simd(problem);
   return std::make_unique<ClassLossPlan>(problem);
 }
 

@@ -9,6 +9,8 @@
 namespace xpuruntime::cpu {
 
 std::unique_ptr<const Plan> prepare_matmul_reference(const Problem& problem, const PrepareContext& context);
+/// What the references do with backward problems.
+std::unique_ptr<const Plan> prepare_product_backward_reference(const Problem& problem);
 
 Verdict supports_product_openblas(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_product_openblas(const Problem& problem, const PrepareContext& context);
@@ -16,6 +18,7 @@ std::unique_ptr<const Plan> prepare_product_openblas(const Problem& problem, con
 // Our own kernels take matmul and linear alike.
 
 std::unique_ptr<const Plan> prepare_linear_reference(const Problem& problem, const PrepareContext& context);
+std::uint64_t workspace_linear_reference(const Problem& problem, const DeviceProfile& profile);
 
 Verdict supports_product_packed(const Problem& problem, const DeviceProfile& profile);
 bool prefers_product_packed(const Problem& problem, const DeviceProfile& profile);

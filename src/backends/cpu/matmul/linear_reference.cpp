@@ -78,6 +78,7 @@ class LinearReferencePlan final : public Plan {
 }  // namespace
 
 std::unique_ptr<const Plan> prepare_linear_reference(const Problem& problem, const PrepareContext&) {
+  if (problem.direction == Direction::backward) return prepare_product_backward_reference(problem);
   const Product product = product_of(problem);
   bool floats = is_floating(product.out);
   for (const TensorSpec& input : problem.inputs) floats = floats || is_floating(input.dtype);

@@ -51,6 +51,7 @@ class ReferencePlan final : public Plan {
 }  // namespace
 
 std::unique_ptr<const Plan> prepare_matmul_reference(const Problem& problem, const PrepareContext&) {
+  if (problem.direction == Direction::backward) return prepare_product_backward_reference(problem);
   const DataType a = problem.inputs[0].dtype;
   const DataType b = problem.inputs[1].dtype;
   const DataType out = problem.outputs[0].dtype;

@@ -12,12 +12,20 @@ Verdict supports_softmax_simd(const Problem& problem, const DeviceProfile& profi
 std::uint64_t workspace_softmax_simd(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_softmax_simd(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_softmax_reference(const Problem& problem, const PrepareContext& context);
+// What they do with backward problems.
+std::unique_ptr<const Plan> prepare_softmax_backward_simd(const Problem& problem);
+std::unique_ptr<const Plan> prepare_softmax_backward_reference(const Problem& problem);
 
 // layer_norm and rms_norm.
 Verdict supports_layer_norm_simd(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t workspace_layer_norm_simd(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_layer_norm_simd(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_layer_norm_reference(const Problem& problem, const PrepareContext& context);
+std::uint64_t workspace_layer_norm_reference(const Problem& problem, const DeviceProfile& profile);
+// What they do with backward problems.
+std::uint64_t workspace_layer_norm_backward(const Problem& problem);
+std::unique_ptr<const Plan> prepare_layer_norm_backward_simd(const Problem& problem);
+std::unique_ptr<const Plan> prepare_layer_norm_backward_reference(const Problem& problem);
 
 Verdict supports_normalize_simd(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_normalize_simd(const Problem& problem, const PrepareContext& context);

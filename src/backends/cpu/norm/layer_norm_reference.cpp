@@ -75,6 +75,7 @@ class LayerNormPlan final : public Plan {
 }  // namespace
 
 std::unique_ptr<const Plan> prepare_layer_norm_reference(const Problem& problem, const PrepareContext&) {
+  if (problem.direction == Direction::backward) return prepare_layer_norm_backward_reference(problem);
   return std::make_unique<LayerNormPlan>(problem);
 }
 

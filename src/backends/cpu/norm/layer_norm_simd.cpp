@@ -115,9 +115,12 @@ class LayerNormPlan final : public Plan {
 
 }  // namespace
 
-Verdict supports_layer_norm_simd(const Problem& problem, const DeviceProfile&) { return supports_lines(problem); }
+Verdict supports_layer_norm_simd(const Problem& problem, const DeviceProfile&) {
+  return supports_lines(problem, problem.direction);
+}
 
 std::uint64_t workspace_layer_norm_simd(const Problem& problem, const DeviceProfile&) {
+  if (problem.direction == Direction::backward) return workspace_layer_norm_backward(problem);
   const Room room = room_of(job_of(problem));
   std::uint64_t bytes = room.moments;
   for (std::size_t i = 1; i < problem.inputs.size(); ++i) {
@@ -127,6 +130,7 @@ std::uint64_t workspace_layer_norm_simd(const Problem& problem, const DeviceProf
 }
 
 std::unique_ptr<const Plan> prepare_layer_norm_simd(const Problem& problem, const PrepareContext&) {
+  if (problem.direction == Direction::backward) return prepare_layer_norm_backward_simd(problem);
   return std::make_unique<LayerNormPlan>(problem);
 }
 

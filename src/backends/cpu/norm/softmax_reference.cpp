@@ -58,6 +58,7 @@ class SoftmaxPlan final : public Plan {
 }  // namespace
 
 std::unique_ptr<const Plan> prepare_softmax_reference(const Problem& problem, const PrepareContext&) {
+  if (problem.direction == Direction::backward) return prepare_softmax_backward_reference(problem);
   return std::make_unique<SoftmaxPlan>(problem);
 }
 

@@ -84,15 +84,19 @@ class SoftmaxPlan final : public Plan {
 
 }  // namespace
 
-Verdict supports_softmax_simd(const Problem& problem, const DeviceProfile&) { return supports_lines(problem); }
+Verdict supports_softmax_simd(const Problem& problem, const DeviceProfile&) {
+  return supports_lines(problem, problem.direction);
+}
 
 std::uint64_t workspace_softmax_simd(const Problem& problem, const DeviceProfile&) {
+  if (problem.direction == Direction::backward) return 0;
   const SoftmaxJob job = job_of(problem);
   const std::int64_t chunks = chunks_of(job);
   return chunks > 1 ? static_cast<std::uint64_t>(job.lines.outer * chunks) * sizeof(ChunkSum) : 0;
 }
 
 std::unique_ptr<const Plan> prepare_softmax_simd(const Problem& problem, const PrepareContext&) {
+  if (problem.direction == Direction::backward) return prepare_softmax_backward_simd(problem);
   return std::make_unique<SoftmaxPlan>(problem);
 }
 

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/matmul/split.h"
+#include "backends/cpu/onednn/conv_backward.h"
 #include "backends/cpu/onednn/conv_programs.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/onednn/types.h"
@@ -23,13 +24,7 @@ Verdict supports_types(const Problem& problem) {
 }
 
 Verdict supports_shape(const Problem& problem) {
-  const ConvShape shape = conv_shape(problem);
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (shape.padding[i] > shape.dilation[i] * (shape.kernel[i] - 1)) {
-      return Verdict::no("a padding of " + std::to_string(shape.padding[i]) +
-                         " leaves whole windows without input, which oneDNN does not take");
-    }
-  }
+  if (const Verdict verdict = supports_padding(conv_shape(problem)); !verdict.supported) return verdict;
   for (const TensorSpec* spec : {&problem.inputs[0], &problem.inputs[1], &problem.inputs.back(), &problem.outputs[0]}) {
     if (!spec->contiguous) return Verdict::no("a tensor is not contiguous");
   }
@@ -46,14 +41,32 @@ Program make_conv(const Problem& problem) {
   const ConvCall call = conv_call(problem);
   // The bias of a pointwise one is stored before the sums are added: it must be exact in the output's dtype.
   const bool exact_bias = !call.has_bias || call.out == DataType::float32 || call.bias == call.out;
-  if (call.shape.groups == 1 && call.shape.pointwise() && exact_bias) return pointwise_program(call);
+  if (call.shape.groups == 1 && call.shape.pointwise() && exact_bias &&
+      !breaks_onednn(call.in, call.shape.in_channels)) {
+    return pointwise_program(call);
+  }
   return hardly_reuses_weight(call) ? plain_program(call) : blocked_program(call);
+}
+
+MakeProgram maker_of(const Problem& problem) {
+  return problem.direction == Direction::forward ? make_conv : conv_backward_program;
 }
 
 }  // namespace
 
+Verdict supports_padding(const ConvShape& shape) {
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (shape.padding[i] > shape.dilation[i] * (shape.kernel[i] - 1)) {
+      return Verdict::no("a padding of " + std::to_string(shape.padding[i]) +
+                         " leaves whole windows without input, which oneDNN does not take");
+    }
+  }
+  return Verdict::yes();
+}
+
 Verdict supports_conv_onednn(const Problem& problem, const DeviceProfile& profile) {
   if (const Verdict verdict = supports_onednn(problem, profile); !verdict.supported) return verdict;
+  if (problem.direction == Direction::backward) return supports_conv_backward(problem);
   if (const Verdict verdict = supports_types(problem); !verdict.supported) return verdict;
   if (const Verdict verdict = supports_modest_windows(problem); !verdict.supported) return verdict;
   return supports_shape(problem);
@@ -62,11 +75,11 @@ Verdict supports_conv_onednn(const Problem& problem, const DeviceProfile& profil
 bool prefers_conv_onednn(const Problem&, const DeviceProfile& profile) { return has_fast_onednn(profile); }
 
 std::uint64_t workspace_conv_onednn(const Problem& problem, const DeviceProfile&) {
-  return program_workspace(problem, make_conv);
+  return program_workspace(problem, maker_of(problem));
 }
 
 std::unique_ptr<const Plan> prepare_conv_onednn(const Problem& problem, const PrepareContext&) {
-  return prepare_program(problem, make_conv);
+  return prepare_program(problem, maker_of(problem));
 }
 
 }  // namespace xpuruntime::cpu

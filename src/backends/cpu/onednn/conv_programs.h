@@ -20,6 +20,9 @@ struct ConvCall {
 
 ConvCall conv_call(const Problem& problem);
 
+/// Padding that oneDNN takes.
+Verdict supports_padding(const ConvShape& shape);
+
 /// A 1x1 convolution as the product weight times input: no tensor changes its layout.
 Program pointwise_program(const ConvCall& call);
 

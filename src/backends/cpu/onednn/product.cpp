@@ -168,6 +168,7 @@ Verdict supports_types(const Product& product) {
             (f32_out || product.out == product.a);
   }
   if (!taken) return Verdict::no("oneDNN does not multiply " + given);
+  if (breaks_onednn(product.a, product.shape.k)) return Verdict::no("oneDNN 2 breaks down on 63 products of bf16");
   if (product.has_bias && product.bias != product.a && product.bias != DataType::float32) {
     return Verdict::no("it adds no bias of " + name(product.bias) + " here");
   }
@@ -190,6 +191,7 @@ Verdict supports_layouts(const Product& product) {
 }  // namespace
 
 Verdict supports_product_onednn(const Problem& problem, const DeviceProfile& profile) {
+  if (const Verdict verdict = supports_forward(problem, profile); !verdict.supported) return verdict;
   if (const Verdict verdict = supports_onednn(problem, profile); !verdict.supported) return verdict;
   const Product product = product_of(problem);
   if (const Verdict verdict = supports_types(product); !verdict.supported) return verdict;

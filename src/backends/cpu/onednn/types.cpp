@@ -42,13 +42,18 @@ dnnl::memory::data_type onednn_type(DataType dtype) {
 }
 
 Verdict supports_onednn(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_forward(problem, profile); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_both(problem, profile); !verdict.supported) return verdict;
   for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
     const Verdict verdict = takes_tensor(problem.inputs[i], "input " + std::to_string(i), profile);
     if (!verdict.supported) return verdict;
   }
-  return takes_tensor(problem.outputs[0], "the output", profile);
+  for (const TensorSpec& output : problem.outputs) {
+    if (const Verdict verdict = takes_tensor(output, "the output", profile); !verdict.supported) return verdict;
+  }
+  return Verdict::yes();
 }
+
+bool breaks_onednn(DataType dtype, std::int64_t summed) { return dtype == DataType::bfloat16 && summed == 63; }
 
 bool has_fast_onednn(const DeviceProfile& profile) { return profile.has_cpu_feature("avx2"); }
 

@@ -9,8 +9,12 @@ namespace xpuruntime::cpu {
 /// Only for f32, bf16, i32, i8 and u8.
 dnnl::memory::data_type onednn_type(DataType dtype);
 
-/// Forward, aligned, without empty tensors and 16-bit floats that oneDNN has not; bf16 only where it is fast.
+/// Aligned, without empty tensors and 16-bit floats that oneDNN has not; bf16 only where it is fast.
 Verdict supports_onednn(const Problem& problem, const DeviceProfile& profile);
+
+/// Products of bf16 that oneDNN 2.6 answers with an illegal instruction where there is AMX: 63 terms, for many a number
+/// of rows (65 to 80, 129 to 144 and on).
+bool breaks_onednn(DataType dtype, std::int64_t summed);
 
 /// oneDNN's fast code is for x86_64; elsewhere it runs plain loops.
 bool has_fast_onednn(const DeviceProfile& profile);
