@@ -3,27 +3,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "select/capability_table.h"
+#include "select/kernel_probe.h"
+#include "select/performance_table.h"
 #include "select/unavailable.h"
 
 namespace xpuruntime {
-namespace {
-
-// The seed's defaults, where this device computes in that type.
-void register_default_capabilities(KernelSelector& selector, const DeviceProfile& profile) {
-  for (const OpId op : {OpId::conv2d, OpId::matmul}) {
-    selector.register_kernel_capability(op, KernelCapability::create_float32());
-    if (profile.fp16) selector.register_kernel_capability(op, KernelCapability::create_float16(profile.tensor_cores));
-    if (profile.bf16) selector.register_kernel_capability(op, KernelCapability::create_bfloat16(profile.tensor_cores));
-  }
-  for (const OpId op : {OpId::relu, OpId::gelu, OpId::max_pool2d, OpId::avg_pool2d}) {
-    selector.register_kernel_capability(op, KernelCapability::create_float32());
-  }
-}
-
-}  // namespace
 
 KernelSelector::KernelSelector(KernelRegistry& registry, Device device)
-    : registry_(registry), device_(device), rules_(std::make_shared<const RuleMap>()) {}
+    : registry_(registry),
+      device_(device),
+      rules_(std::make_shared<const RuleMap>()),
+      capabilities_(std::make_unique<CapabilityTable>()),
+      probe_(std::make_unique<KernelProbe>(registry, device)),
+      performance_(std::make_unique<PerformanceTable>()) {}
+
+KernelSelector::~KernelSelector() = default;
 
 std::uint64_t KernelSelector::register_rule(OpId op, Condition condition, std::string_view kernel, int priority,
                                             std::string_view name) {
@@ -62,17 +57,6 @@ std::vector<Rule> KernelSelector::rules(OpId op) const {
   return found == rules_->end() ? std::vector<Rule>{} : found->second;
 }
 
-void KernelSelector::register_kernel_capability(OpId op, const KernelCapability& capability) {
-  const std::lock_guard lock(mutex_);
-  capabilities_[{op, capability.dtype}] = capability;
-}
-
-std::optional<KernelCapability> KernelSelector::find_kernel_capability(OpId op, DataType dtype) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = capabilities_.find({op, dtype});
-  return found == capabilities_.end() ? std::nullopt : std::optional(found->second);
-}
-
 Selection KernelSelector::select(const Problem& problem, const KernelPolicy& policy, const Measurements* measurements,
                                  std::span<const Exclusion> exclusions) const {
   return select_checked(checked(problem), policy, measurements, exclusions);
@@ -96,17 +80,6 @@ Selection KernelSelector::select_checked(const Problem& problem, const KernelPol
   return xpuruntime::select({problem, registry_.devices().profile(device_), kernels, policy,
                              own == rules->end() ? std::span<const Rule>{} : std::span<const Rule>(own->second),
                              builtin_rules(), measurements, exclusions, every_workspace});
-}
-
-std::shared_ptr<KernelSelector> KernelRegistry::get_or_create_selector(Device device) {
-  const DeviceProfile& profile = devices_.profile(device);  // an unknown device is an error here
-  const std::lock_guard lock(mutex_);
-  auto& selector = selectors_[device];
-  if (selector == nullptr) {
-    selector = std::make_shared<KernelSelector>(*this, device);
-    register_default_capabilities(*selector, profile);
-  }
-  return selector;
 }
 
 }  // namespace xpuruntime

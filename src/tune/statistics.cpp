@@ -89,6 +89,16 @@ std::optional<RunningStats> Statistics::find(const Problem& problem, std::string
   return found == by_kernel->second.end() ? std::nullopt : std::optional(found->second);
 }
 
+RunningStats Statistics::total(const std::function<bool(const Problem&)>& matches) const {
+  RunningStats all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [problem, by_kernel] : times_) {
+    if (!matches(problem)) continue;
+    for (const auto& [kernel, stats] : by_kernel) all.merge(stats);
+  }
+  return all;
+}
+
 std::shared_ptr<const Measurements> Statistics::freeze() const {
   const std::lock_guard lock(mutex_);
   if (frozen_ == nullptr) frozen_ = std::make_shared<const Measurements>(times_);

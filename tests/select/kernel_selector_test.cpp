@@ -200,21 +200,21 @@ TEST_F(KernelSelectorTest, IsNotMadeForADeviceThatIsNotThere) {
 
 TEST_F(KernelSelectorTest, OffersOnlyWhatTheDeviceComputesIn) {
   for (const OpId op : {OpId::matmul, OpId::conv2d}) {
-    EXPECT_EQ(selector->find_kernel_capability(op, DataType::float32), KernelCapability::create_float32());
-    EXPECT_EQ(selector->find_kernel_capability(op, DataType::float16), KernelCapability::create_float16(false));
-    EXPECT_EQ(selector->find_kernel_capability(op, DataType::bfloat16), std::nullopt);
+    EXPECT_EQ(selector->find_kernel_capability(op, KernelDtype::float32), KernelCapability::create_float32());
+    EXPECT_EQ(selector->find_kernel_capability(op, KernelDtype::float16), KernelCapability::create_float16(false));
+    EXPECT_EQ(selector->find_kernel_capability(op, KernelDtype::bfloat16), std::nullopt);
   }
-  EXPECT_TRUE(selector->find_kernel_capability(OpId::relu, DataType::float32));
-  EXPECT_FALSE(selector->find_kernel_capability(OpId::relu, DataType::float16));
+  EXPECT_TRUE(selector->find_kernel_capability(OpId::relu, KernelDtype::float32));
+  EXPECT_FALSE(selector->find_kernel_capability(OpId::relu, KernelDtype::float16));
 }
 
 TEST_F(KernelSelectorTest, TakesACapabilityOfTheCallersAndReplacesAnOldOne) {
   KernelCapability capability = KernelCapability::create_bfloat16();
   selector->register_kernel_capability(OpId::matmul, capability);
-  EXPECT_EQ(selector->find_kernel_capability(OpId::matmul, DataType::bfloat16), capability);
+  EXPECT_EQ(selector->find_kernel_capability(OpId::matmul, KernelDtype::bfloat16), capability);
   capability.is_available = false;
   selector->register_kernel_capability(OpId::matmul, capability);
-  EXPECT_EQ(selector->find_kernel_capability(OpId::matmul, DataType::bfloat16), capability);
+  EXPECT_EQ(selector->find_kernel_capability(OpId::matmul, KernelDtype::bfloat16), capability);
 }
 
 }  // namespace

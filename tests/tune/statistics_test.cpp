@@ -71,6 +71,23 @@ TEST(RunningStats, StaysExactWhenTimesOnlyGrow) {
   expect_exact_mean([](int i) { return 0.1 + 1e-7 * i; });
 }
 
+/// Whole multiples of 1/1024 us add up exactly in integers.
+TEST(RunningStats, GivesTheExactMeanOfAHundredMillionTimesToTheLastBit) {
+  constexpr std::int64_t count = 100'000'000;
+  RunningStats stats;
+  std::int64_t sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    // One outlier of an hour first, then times from nothing to a millisecond, and a slow drift.
+    const std::int64_t time = i == 0 ? 3'686'400'000'000 : (i * 7919) % 1'000'003 + i / 1000;
+    sum += time;
+    stats.add(static_cast<double>(time) / 1024);
+  }
+  const auto mean = static_cast<double>(static_cast<long double>(sum) / 1024 / count);
+  EXPECT_EQ(stats.count(), count);
+  EXPECT_NEAR(stats.mean_us(), mean, std::nextafter(mean, infinity) - mean);
+  EXPECT_EQ(stats.max_us(), 3.6e9);
+}
+
 TEST(RunningStats, MergesAsIfAllHadBeenAddedToOne) {
   RunningStats stats = stats_of({1, 2, 3});
   stats.merge(stats_of({10, 20}));
@@ -156,6 +173,21 @@ TEST(Statistics, MergesTimesSummedUpElsewhere) {
   statistics.merge(problem, "b", {});
   EXPECT_DOUBLE_EQ(statistics.find(problem, "a")->mean_us(), 3);
   EXPECT_FALSE(statistics.find(problem, "b"));
+}
+
+TEST(Statistics, SumUpThoseProblemsThatAreAskedFor) {
+  Statistics statistics;
+  statistics.record(problem, "a", 1);
+  statistics.record(problem, "b", 3);
+  statistics.record(other, "a", 8);
+  const RunningStats of_one = statistics.total([](const Problem& each) { return each == problem; });
+  EXPECT_EQ(of_one.count(), 2);
+  EXPECT_DOUBLE_EQ(of_one.mean_us(), 2);
+  const RunningStats of_all = statistics.total([](const Problem&) { return true; });
+  EXPECT_EQ(of_all.count(), 3);
+  EXPECT_DOUBLE_EQ(of_all.mean_us(), 4);
+  EXPECT_EQ(of_all.max_us(), 8);
+  EXPECT_EQ(statistics.total([](const Problem&) { return false; }).count(), 0);
 }
 
 TEST(Statistics, FreezesWhatNeverChangesAgain) {

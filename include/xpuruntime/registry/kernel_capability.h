@@ -1,12 +1,12 @@
 #pragma once
 
-#include "xpuruntime/core/data_type.h"
+#include "xpuruntime/registry/kernel_dtype.h"
 
 namespace xpuruntime {
 
-/// What a device can do for one op in one dtype: a fact about this device and build.
+/// What a device can do for one op in one precision: a fact about this device and build.
 struct KernelCapability {
-  DataType dtype = DataType::float32;
+  KernelDtype dtype = KernelDtype::float32;
   bool is_available = true;
   bool supports_tensor_cores = false;
   float performance_factor = 1.0f;  // against FP32, higher is faster
@@ -14,14 +14,17 @@ struct KernelCapability {
 
   bool operator==(const KernelCapability&) const = default;
 
+  /// An error if it is of no certain dtype (auto_select) or a factor is not finite and positive.
+  void check() const;
+
   static KernelCapability create_float32(bool supports_tensor_cores = false) {
-    return {DataType::float32, true, supports_tensor_cores, 1.0f, 1.0f};
+    return {KernelDtype::float32, true, supports_tensor_cores, 1.0f, 1.0f};
   }
   static KernelCapability create_float16(bool supports_tensor_cores = true) {
-    return {DataType::float16, true, supports_tensor_cores, 2.0f, 2.0f};
+    return {KernelDtype::float16, true, supports_tensor_cores, 2.0f, 2.0f};
   }
   static KernelCapability create_bfloat16(bool supports_tensor_cores = true) {
-    return {DataType::bfloat16, true, supports_tensor_cores, 2.0f, 2.0f};
+    return {KernelDtype::bfloat16, true, supports_tensor_cores, 2.0f, 2.0f};
   }
 };
 

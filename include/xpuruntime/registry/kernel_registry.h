@@ -49,6 +49,9 @@ class KernelRegistry {
 
   /// The selector of a device, made with the device's default capabilities on first use. Defined in the select layer.
   std::shared_ptr<KernelSelector> get_or_create_selector(Device device);
+  /// Puts the default capabilities into a selector of that device: what its profile says it computes in. Rows that
+  /// somebody registered for the same op and dtype are replaced. Defined in the select layer.
+  void register_default_capabilities(Device device, KernelSelector& selector) const;
   std::map<Device, std::shared_ptr<KernelSelector>> get_all_selectors() const;
   /// Drops all selectors; who holds one keeps it.
   void clear();

@@ -2,25 +2,53 @@
 
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "xpuruntime/registry/kernel_capability.h"
 #include "xpuruntime/registry/kernel_registry.h"
+#include "xpuruntime/select/kernel_performance_stats.h"
 #include "xpuruntime/select/select.h"
 
 namespace xpuruntime {
 
-/// Chooses kernels for one device: the device's capabilities and the user's rules in one place. Shared by many threads;
-/// rules are read as immutable snapshots, so no lock is held while a condition runs.
+class CapabilityTable;
+class KernelProbe;
+class PerformanceTable;
+struct NamedOp;
+
+/// An op by id or by name, in any case: its own name or an alias of it, with a dtype behind it or without
+/// (`conv2d_fp16` is conv2d in float16), or the name of an op of the caller's own that a capability was registered for.
+class OpRef {
+ public:
+  OpRef(OpId id) : id_(id) {}
+  OpRef(std::string_view name) : name_(name) {}
+  OpRef(const std::string& name) : name_(name) {}
+  OpRef(const char* name) : name_(name == nullptr ? "" : name) {}
+
+  std::optional<OpId> id() const { return id_; }
+  std::string_view name() const { return name_; }  // empty where there is an id
+
+ private:
+  std::optional<OpId> id_ = {};
+  std::string_view name_ = {};
+};
+
+/// Chooses kernels for one device: the device's capabilities, the times they took and the user's rules in one place.
+/// Shared by many threads; rules are read as immutable snapshots, so no lock is held while a condition runs.
 class KernelSelector {
  public:
   KernelSelector(KernelRegistry& registry, Device device);
+  ~KernelSelector();
+  KernelSelector(const KernelSelector&) = delete;
+  KernelSelector& operator=(const KernelSelector&) = delete;
 
   Device device() const { return device_; }
 
@@ -31,8 +59,43 @@ class KernelSelector {
   /// User rules of an op in the order they are tried.
   std::vector<Rule> rules(OpId op) const;
 
-  void register_kernel_capability(OpId op, const KernelCapability& capability);
-  std::optional<KernelCapability> find_kernel_capability(OpId op, DataType dtype) const;
+  // Precision. An unknown op is an error that lists the near ones; so is a name such as `conv2d_fp16` with a dtype that
+  // is not the one it names. auto_select is no preference, and with such a name the dtype that it names.
+
+  /// Its own precision; float32 for all that is no 16-bit float.
+  KernelDtype get_kernel_dtype(const Tensor& tensor) const;
+  /// The one that all have, mixed where their dtypes differ, float32 for none.
+  KernelDtype get_kernel_dtype(std::span<const Tensor> tensors) const;
+  /// What the dispatcher would compute these inputs in, without loss: FP16 with BF16 or FP32 is float32, integers do
+  /// not vote. FP64 and integers alone are float32 here, and computed in their own type.
+  KernelDtype get_kernel_dtype(OpRef op, std::span<const DataType> input_dtypes) const;
+  KernelDtype get_kernel_dtype(OpRef op, std::initializer_list<DataType> input_dtypes) const {
+    return get_kernel_dtype(op, std::span(input_dtypes.begin(), input_dtypes.size()));
+  }
+
+  /// Whether this device can run the op in this precision: by the capability that somebody registered, else because a
+  /// kernel of the registry takes a usual problem of it. Default capabilities describe, they do not count here.
+  bool is_kernel_available(OpRef op, KernelDtype dtype) const;
+
+  /// Replaces what was registered for the op and the capability's dtype. A name that is no op becomes one of the
+  /// caller's own, known to this selector.
+  void register_kernel_capability(OpRef op, const KernelCapability& capability);
+  std::optional<KernelCapability> find_kernel_capability(OpRef op, KernelDtype dtype) const;
+
+  /// The preferred dtype if it is available, else that of the first floating input that is, else float32.
+  KernelDtype select_best_kernel(OpRef op, std::span<const DataType> input_dtypes,
+                                 std::optional<KernelDtype> preferred = {}) const;
+  KernelDtype select_best_kernel(OpRef op, std::initializer_list<DataType> input_dtypes,
+                                 std::optional<KernelDtype> preferred = {}) const {
+    return select_best_kernel(op, std::span(input_dtypes.begin(), input_dtypes.size()), preferred);
+  }
+
+  /// Milliseconds; negative, infinite or NaN, or the dtype auto_select, is an error and changes nothing.
+  void update_performance_stats(OpRef op, KernelDtype dtype, double execution_time_ms);
+  /// The times that were given here, and those in `measured` (a dispatcher's statistics) of problems of this op on this
+  /// device whose inputs resolve to exactly this dtype. auto_select sums up all dtypes. Nothing if there are none.
+  std::optional<KernelPerformanceStats> get_performance_stats(OpRef op, KernelDtype dtype,
+                                                              const Statistics* measured = nullptr) const;
 
   /// Chooses among the registered kernels by the device's own profile.
   Selection select(const Problem& problem, const KernelPolicy& policy, const Measurements* measurements = nullptr,
@@ -43,14 +106,20 @@ class KernelSelector {
                            bool every_workspace = true) const;
 
  private:
+  friend class KernelRegistry;
   using RuleMap = std::map<OpId, std::vector<Rule>>;
+
+  void set_default_capability(OpId op, const KernelCapability& capability);
+  bool available(const NamedOp& op, KernelDtype dtype) const;
 
   KernelRegistry& registry_;
   Device device_;
   std::atomic<std::uint64_t> next_id_{1};
   mutable std::mutex mutex_;
   std::shared_ptr<const RuleMap> rules_;
-  std::map<std::pair<OpId, DataType>, KernelCapability> capabilities_;
+  const std::unique_ptr<CapabilityTable> capabilities_;
+  const std::unique_ptr<KernelProbe> probe_;
+  const std::unique_ptr<PerformanceTable> performance_;
 };
 
 }  // namespace xpuruntime

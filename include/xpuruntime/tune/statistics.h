@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -62,6 +63,8 @@ class Statistics {
   void record(const Problem& problem, std::string_view kernel, double time_us);
   void merge(const Problem& problem, std::string_view kernel, const RunningStats& stats);
   std::optional<RunningStats> find(const Problem& problem, std::string_view kernel) const;
+  /// The times of all kernels on all problems that `matches` holds for, as one. It must not come back here.
+  RunningStats total(const std::function<bool(const Problem&)>& matches) const;
   /// What was recorded so far; the same object again as long as nothing was added.
   std::shared_ptr<const Measurements> freeze() const;
   void clear();

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string_view>
+
+#include "xpuruntime/registry/kernel_dtype.h"
+
+namespace xpuruntime {
+
+/// Whether `a` stands before `b`, without regard to case and underscores: as ops are found by name.
+bool name_before(std::string_view a, std::string_view b);
+
+struct NameLess {
+  using is_transparent = void;
+  bool operator()(std::string_view a, std::string_view b) const { return name_before(a, b); }
+};
+
+/// An op in one precision. The name belongs to the op table or to the selector's own ops; both keep it for good.
+struct OpKey {
+  std::string_view op = {};
+  KernelDtype dtype = KernelDtype::float32;
+};
+
+struct OpKeyLess {
+  bool operator()(const OpKey& a, const OpKey& b) const {
+    return a.dtype != b.dtype ? a.dtype < b.dtype : name_before(a.op, b.op);
+  }
+};
+
+}  // namespace xpuruntime
