@@ -28,25 +28,26 @@ TEST(Precision, OfMixedInputsIsTheOneThatLosesNothing) {
 }
 
 TEST(Precision, SaysWhoAskedWhenTheWishIsGranted) {
-  EXPECT_EQ(resolve("relu(f16[4])", {f16, nullptr, {}}).because, "the call asks for f16");
-  EXPECT_EQ(resolve("relu(f16[4])", {{}, nullptr, f16}).because, "the policy's default asks for f16");
+  EXPECT_EQ(resolve("relu(f16[4])", {.explicit_dtype = f16}).because, "the call asks for f16");
+  EXPECT_EQ(resolve("relu(f16[4])", {.policy_default = f16}).because, "the policy's default asks for f16");
   const PrecisionHook hook = [](const Problem&) { return std::optional(f16); };
-  EXPECT_EQ(resolve("relu(f16[4])", {{}, &hook, {}}).because, "the precision hook asks for f16");
+  EXPECT_EQ(resolve("relu(f16[4])", {.hook = &hook}).because, "the precision hook asks for f16");
 }
 
 TEST(Precision, ListensToTheCallThenTheHookThenThePolicy) {
   const PrecisionHook hook = [](const Problem&) { return std::optional(bf16); };
   const auto asked = [](const PrecisionWishes& wishes) { return resolve("relu(f32[4])", wishes).because; };
-  EXPECT_EQ(asked({f16, &hook, f64}).rfind("the call asks for f16", 0), 0u);
-  EXPECT_EQ(asked({{}, &hook, f64}).rfind("the precision hook asks for bf16", 0), 0u);
-  EXPECT_EQ(asked({{}, nullptr, f64}).rfind("the policy's default asks for f64", 0), 0u);
+  EXPECT_EQ(asked({.explicit_dtype = f16, .hook = &hook, .policy_default = f64}).rfind("the call asks for f16", 0), 0u);
+  EXPECT_EQ(asked({.hook = &hook, .policy_default = f64}).rfind("the precision hook asks for bf16", 0), 0u);
+  EXPECT_EQ(asked({.policy_default = f64}).rfind("the policy's default asks for f64", 0), 0u);
 }
 
 TEST(Precision, PassesOverAHookWithoutAnOpinion) {
   const PrecisionHook silent = [](const Problem&) { return std::optional<DataType>(); };
-  EXPECT_EQ(resolve("relu(f16[4])", {{}, &silent, f16}).because, "the policy's default asks for f16");
+  EXPECT_EQ(resolve("relu(f16[4])", {.hook = &silent, .policy_default = f16}).because,
+            "the policy's default asks for f16");
   const PrecisionHook empty;
-  EXPECT_EQ(resolve("relu(f16[4])", {{}, &empty, {}}).because, "the inputs are f16");
+  EXPECT_EQ(resolve("relu(f16[4])", {.hook = &empty}).because, "the inputs are f16");
 }
 
 TEST(Precision, ShowsTheHookTheWholeProblem) {
@@ -55,22 +56,102 @@ TEST(Precision, ShowsTheHookTheWholeProblem) {
     seen = to_string(problem);
     return std::optional<DataType>();
   };
-  resolve("relu(f32[4,8]{1,4}) @cpu:0", {{}, &hook, {}});
+  resolve("relu(f32[4,8]{1,4}) @cpu:0", {.hook = &hook});
   EXPECT_EQ(seen, to_string(parse_problem("relu(f32[4,8]{1,4}) @cpu:0")));
 }
 
-TEST(Precision, NeverCastsBehindTheCallersBack) {
+TEST(Precision, ADemandIsMet) {
   for (const DataType wish : {f16, bf16, f64}) {
-    const Precision precision = resolve("relu(f32[4])", {wish, nullptr, {}});
-    EXPECT_EQ(precision.forward, f32);
-    EXPECT_EQ(precision.backward, f32);
-    EXPECT_NE(precision.because.find("the inputs are f32"), std::string::npos);
-    EXPECT_NE(precision.because.find("cast them to get " + std::string(to_string(wish))), std::string::npos);
+    EXPECT_EQ(resolve("relu(f32[4])", {.explicit_dtype = wish}).forward, wish);
+    EXPECT_EQ(resolve("relu(f64[4])", {.explicit_dtype = wish}).forward, wish);
   }
 }
 
+TEST(Precision, ADefaultNarrowsNoFloat64AndTradesNo16BitFormat) {
+  EXPECT_EQ(resolve("relu(f32[4])", {.policy_default = f16}).forward, f16);
+  EXPECT_EQ(resolve("relu(f16[4])", {.policy_default = f32}).forward, f32);
+  const Precision wide = resolve("relu(f64[4])", {.policy_default = f16});
+  EXPECT_EQ(wide.forward, f64);
+  EXPECT_EQ(wide.because, "the policy's default asks for f16, but a default does not make that of f64");
+  EXPECT_EQ(resolve("relu(bf16[4])", {.policy_default = f16}).forward, bf16);
+  EXPECT_EQ(resolve("relu(f16[4])", {.policy_default = bf16}).forward, f16);
+}
+
+TEST(Precision, OfAutocastSaysWhichRuleItIs) {
+  AmpRegistry registry;
+  registry.register_rule(OpPrecisionRule::make(OpId::gelu, {OpPrecision::keep}, {OpPrecision::custom, f32}));
+  const Autocast autocast = make_autocast(registry);
+  const auto because = [&](const char* problem) { return resolve(problem, {.autocast = &autocast}).because; };
+  EXPECT_EQ(because("matmul(f32[2,2], f32[2,2])"), "autocast, by the default rule for matmul, asks for lower");
+  EXPECT_EQ(because("attention(f32[1,1,2,2], f32[1,1,2,2], f32[1,1,2,2])"),
+            "autocast, by the category of attention, asks for lower");
+  EXPECT_EQ(because("gelu(bf16[4])"), "autocast, by the user's rule for gelu, asks for keep and backward f32");
+  EXPECT_EQ(because("softmax(f32[4])"),
+            "autocast, by the default rule for softmax, asks for higher, and the inputs are f32");
+}
+
+TEST(Precision, APolicysRuleIsStrongerThanAutocastAndHoldsWithoutIt) {
+  AmpRegistry registry;
+  const Autocast fp16 = make_autocast(registry, true, f16), off = make_autocast(registry, false);
+  const OpPrecisionRule lower = OpPrecisionRule::make(OpId::softmax, {OpPrecision::lower}, {OpPrecision::custom, f32});
+  const auto with = [&](const Autocast* autocast) {
+    return resolve("softmax(f32[4])", {.policy_rule = &lower, .autocast = autocast});
+  };
+  EXPECT_EQ(with(&fp16).forward, f16);
+  EXPECT_EQ(with(&fp16).backward, f32);
+  EXPECT_EQ(with(nullptr).forward, bf16);
+  EXPECT_EQ(with(&off).forward, bf16);
+  EXPECT_EQ(with(&off).because, "the policy's rule for softmax asks for lower and backward f32");
+}
+
+TEST(Precision, GovernsWhatIsComputedWith) {
+  const auto at = [](const char* text) { return to_string(at_precision(parse_problem(text), bf16)); };
+  EXPECT_EQ(at("linear(f32[2,3], f32[4,3], f32[4]) @cpu:0"), "linear(bf16[2,3], bf16[4,3], bf16[4]) @cpu:0");
+  EXPECT_EQ(at("layer_norm(f32[2,3], f32[3], f32[3]) @cpu:0"), "layer_norm(bf16[2,3], f32[3], f32[3]) @cpu:0");
+  EXPECT_EQ(at("embedding(i64[2], f32[9,4]) @cpu:0"), "embedding(i64[2], f32[9,4]) @cpu:0");
+  EXPECT_EQ(at("cast(f32[2]; dtype=f16) @cpu:0"), "cast(f32[2]; dtype=f16) @cpu:0");
+  EXPECT_EQ(at("cross_entropy(f32[2,5], i64[2], f32[5]) @cpu:0"), "cross_entropy(bf16[2,5], i64[2], f32[5]) @cpu:0");
+  EXPECT_EQ(at("attention(f32[1,1,2,8], f32[1,1,2,8], f32[1,1,2,8], f32[2,2]) @cpu:0"),
+            "attention(bf16[1,1,2,8], bf16[1,1,2,8], bf16[1,1,2,8], f32[2,2]) @cpu:0");
+  EXPECT_EQ(at("add(i32[2], i32[2]) @cpu:0"), "add(i32[2], i32[2]) @cpu:0");
+  EXPECT_EQ(at("relu:backward(f32[2], f32[2]) @cpu:0 deterministic"),
+            "relu:backward(bf16[2], bf16[2]) @cpu:0 deterministic");
+}
+
+TEST(Precision, KeepsAGivenOutputThatFits) {
+  EXPECT_EQ(at_precision(parse_problem("relu(f32[2,2]) -> bf16[2,2]{1,2}"), bf16).outputs[0],
+            make_spec(bf16, {2, 2}, {1, 2}));
+  EXPECT_EQ(at_precision(parse_problem("relu(f32[2,2]) -> f32[2,2]{1,2}"), bf16).outputs[0], make_spec(bf16, {2, 2}));
+}
+
+TEST(Precision, NextWithoutLossHoldsEveryValue) {
+  for (int i = 0; i < data_type_count; ++i) {
+    const auto dtype = static_cast<DataType>(i);
+    const auto next = next_lossless(dtype);
+    EXPECT_TRUE(!next || is_lossless(dtype, *next)) << to_string(dtype);
+  }
+  EXPECT_EQ(next_lossless(bf16), f32);
+  EXPECT_EQ(next_lossless(f16), f32);
+  EXPECT_EQ(next_lossless(f32), f64);
+  EXPECT_EQ(next_lossless(f64), std::nullopt);
+  EXPECT_EQ(next_lossless(DataType::int32), std::nullopt);
+}
+
+TEST(Precision, OfOpsThatOnlyMoveValuesIsNobodysToSay) {
+  const Precision precision = resolve("copy(f32[4])", {.explicit_dtype = f16});
+  EXPECT_EQ(precision.forward, f32);
+  EXPECT_EQ(precision.because, "the inputs are f32, and copy only moves them");
+  EXPECT_EQ(resolve("unscale(f16[4], f32[1])", {.explicit_dtype = bf16}).forward, f32);
+}
+
+TEST(Precision, IgnoresAHookThatAsksForNoFloat) {
+  const PrecisionHook hook = [](const Problem&) { return std::optional(DataType::int8); };
+  EXPECT_EQ(resolve("relu(f32[4])", {.hook = &hook}).forward, f32);
+  EXPECT_NE(resolve("relu(f32[4])", {.hook = &hook}).because.find("only be cast to a float type"), std::string::npos);
+}
+
 TEST(Precision, NeverCastsIntegers) {
-  const Precision precision = resolve("add(i32[4], i32[4])", {{}, nullptr, f16});
+  const Precision precision = resolve("add(i32[4], i32[4])", {.policy_default = f16});
   EXPECT_EQ(precision.forward, DataType::int32);
   EXPECT_NE(precision.because.find("integers are never cast"), std::string::npos);
 }

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "xpuruntime/core/problem.h"
+#include "xpuruntime/precision/autocast.h"
 
 namespace xpuruntime {
 
@@ -13,6 +16,7 @@ struct Precision {
   DataType forward = DataType::float32;
   DataType backward = DataType::float32;
   std::string because = {};
+  bool wished = false;  // somebody asked for it; else it is the inputs' own
 
   bool operator==(const Precision&) const = default;
 };
@@ -22,13 +26,28 @@ using PrecisionHook = std::function<std::optional<DataType>(const Problem&)>;
 
 /// Who may say at which precision a call runs, strongest first.
 struct PrecisionWishes {
-  std::optional<DataType> explicit_dtype = {};
-  const PrecisionHook* hook = nullptr;
+  std::optional<DataType> explicit_dtype = {};   // of the call
+  const PrecisionHook* hook = nullptr;           // of the program
+  const OpPrecisionRule* policy_rule = nullptr;  // of the policy for this op
+  const Autocast* autocast = nullptr;            // of the scope
   std::optional<DataType> policy_default = {};
 };
 
-/// Takes the first wish and reconciles it with the inputs. The inputs' own dtypes are never narrowed or widened here:
-/// a wish that would need casts stays a wish, and `because` says so. Integers are never cast.
+/// What the strongest wish makes of the problem's own dtype, for both directions. Integers never change.
 Precision resolve_precision(const Problem& problem, const PrecisionWishes& wishes);
+
+/// The dtype that a precision governs in this problem: that of its direction.
+DataType governing_dtype(const Precision& precision, const Problem& problem);
+
+/// Whether the precision of an op governs this input: indices, masks, scales and statistics keep their own, and ops
+/// that only move values have nothing to compute.
+bool is_governed(const Problem& problem, std::size_t input);
+
+/// The problem with all governed inputs in `dtype`, each contiguous where it is cast, and the outputs that follow.
+/// A given output stays where its dtype is the one that follows.
+Problem at_precision(const Problem& problem, DataType dtype);
+
+/// The next dtype that holds every value of this one; nothing after float64.
+std::optional<DataType> next_lossless(DataType dtype);
 
 }  // namespace xpuruntime

@@ -1,0 +1,112 @@
+#include "xpuruntime/precision/op_precision_rule.h"
+
+#include <vector>
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+namespace {
+
+constexpr std::string_view precision_names[] = {"higher", "lower", "keep", "custom"};
+
+void check_wish(const OpPrecisionRule& rule, std::string_view direction, OpPrecision precision,
+                const std::optional<DataType>& custom) {
+  const std::string place = std::string(to_string(rule.op)) + ", " + std::string(direction) + ": ";
+  if (precision == OpPrecision::custom && !custom) {
+    fail(ErrorCode::invalid_argument, "OpPrecisionRule",
+         place + "the precision is custom and no dtype is given; give one, or use lower, higher or keep");
+  }
+  if (precision != OpPrecision::custom && custom) {
+    fail(ErrorCode::invalid_argument, "OpPrecisionRule",
+         place + "a custom dtype is given with the precision " + std::string(to_string(precision)) +
+             "; make the precision custom, or leave the dtype out");
+  }
+  if (custom && !is_float_storage(*custom)) {
+    fail(ErrorCode::invalid_argument, "OpPrecisionRule",
+         place + std::string(to_string(*custom)) +
+             " is no float type that tensors are stored in; give f32, f16, bf16 or f64");
+  }
+}
+
+}  // namespace
+
+void AmpConfig::check() const {
+  if (target_precision != DataType::float16 && target_precision != DataType::bfloat16) {
+    fail(ErrorCode::invalid_argument, "AmpConfig",
+         "the target precision " + std::string(to_string(target_precision)) + " is no low precision; give f16 or bf16");
+  }
+  if (higher_precision != DataType::float32 && higher_precision != DataType::float64) {
+    fail(ErrorCode::invalid_argument, "AmpConfig",
+         "the higher precision " + std::string(to_string(higher_precision)) + " is not high; give f32 or f64");
+  }
+}
+
+std::string_view to_string(OpPrecision precision) { return precision_names[static_cast<std::size_t>(precision)]; }
+
+PrecisionWish parse_precision_wish(std::string_view text) {
+  for (const OpPrecision precision : {OpPrecision::higher, OpPrecision::lower, OpPrecision::keep}) {
+    if (text == to_string(precision)) return {precision};
+  }
+  const auto dtype = find_data_type(text);
+  if (dtype && is_float_storage(*dtype)) return {OpPrecision::custom, *dtype};
+  if (dtype) {
+    fail(ErrorCode::invalid_argument, "parse_precision_wish",
+         std::string(to_string(*dtype)) +
+             " is no float type that tensors are stored in; give lower, higher, keep, f32, "
+             "f16, bf16 or f64");
+  }
+  constexpr std::string_view known[] = {"higher", "lower", "keep", "f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2"};
+  fail_unknown("parse_precision_wish", "precision", text, known);
+}
+
+std::string to_string(const PrecisionWish& wish) {
+  return std::string(wish.precision == OpPrecision::custom ? to_string(wish.custom) : to_string(wish.precision));
+}
+
+DataType resolve(const PrecisionWish& wish, const AmpConfig& config, DataType input) {
+  if (!config.enabled || !is_floating(input)) return input;
+  switch (wish.precision) {
+    case OpPrecision::custom:
+      return wish.custom;
+    case OpPrecision::higher:
+      return input == DataType::float64 ? input : config.higher_precision;
+    case OpPrecision::lower:
+      return input == DataType::float32 || input == DataType::tfloat32 ? config.target_precision : input;
+    case OpPrecision::keep:
+      break;
+  }
+  return input;
+}
+
+OpPrecisionRule OpPrecisionRule::make(OpId op, const PrecisionWish& forward, const PrecisionWish& backward,
+                                      int priority) {
+  OpPrecisionRule rule{
+      .op = op, .forward_precision = forward.precision, .backward_precision = backward.precision, .priority = priority};
+  if (forward.precision == OpPrecision::custom) rule.custom_forward_dtype = forward.custom;
+  if (backward.precision == OpPrecision::custom) rule.custom_backward_dtype = backward.custom;
+  return rule;
+}
+
+PrecisionWish OpPrecisionRule::forward() const {
+  return {forward_precision, custom_forward_dtype.value_or(DataType::float32)};
+}
+
+PrecisionWish OpPrecisionRule::backward() const {
+  return {backward_precision, custom_backward_dtype.value_or(DataType::float32)};
+}
+
+DataType OpPrecisionRule::get_forward_dtype(const AmpConfig& config, DataType input) const {
+  return resolve(forward(), config, input);
+}
+
+DataType OpPrecisionRule::get_backward_dtype(const AmpConfig& config, DataType input) const {
+  if (backward_precision == OpPrecision::keep) return get_forward_dtype(config, input);
+  return resolve(backward(), config, input);
+}
+
+void OpPrecisionRule::check() const {
+  check_wish(*this, "forward", forward_precision, custom_forward_dtype);
+  check_wish(*this, "backward", backward_precision, custom_backward_dtype);
+}
+
+}  // namespace xpuruntime
