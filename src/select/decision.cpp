@@ -15,12 +15,23 @@ ordered_json or_null(const std::optional<T>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
+std::string tensor_name(const CastStep& step) {
+  return (step.is_output ? "output " : "input ") + std::to_string(step.index);
+}
+
 ordered_json to_json_object(const Candidate& candidate) {
   return {{"kernel", candidate.kernel},
           {"verdict", to_string(candidate.outcome)},
           {"reason", candidate.reason},
           {"time_us", or_null(candidate.time_us)},
           {"workspace_bytes", or_null(candidate.workspace_bytes)}};
+}
+
+ordered_json to_json_object(const CastStep& step) {
+  return {{"tensor", tensor_name(step)},
+          {"from", to_string(step.from)},
+          {"to", to_string(step.to)},
+          {"kernel", step.kernel}};
 }
 
 std::string padded(std::string text, std::size_t width) {
@@ -59,10 +70,12 @@ std::string Decision::to_json(int indent) const {
        {{"forward", to_string(precision.forward)},
         {"backward", to_string(precision.backward)},
         {"because", precision.because}}},
+      {"casts", ordered_json::array()},
       {"plan", plan},
       {"workspace_bytes", workspace_bytes},
       {"candidates", ordered_json::array()},
   };
+  for (const CastStep& step : casts) document["casts"].push_back(to_json_object(step));
   for (const Candidate& candidate : candidates) document["candidates"].push_back(to_json_object(candidate));
   // Reasons may quote a driver's text in any encoding; a record must print all the same.
   return document.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
@@ -72,7 +85,12 @@ std::string Decision::to_text() const {
   std::string out = to_string(problem) + "\n";
   out += kernel.empty() ? "  nothing can run this: " + because + "\n"
                         : "  -> " + kernel + " [" + std::string(to_string(level)) + "] " + because + "\n";
-  out += "  precision " + std::string(to_string(precision.forward)) + ": " + precision.because + "\n";
+  const DataType governs = problem.direction == Direction::forward ? precision.forward : precision.backward;
+  out += "  precision " + std::string(to_string(governs)) + ": " + precision.because + "\n";
+  for (const CastStep& step : casts) {
+    out += "  cast " + tensor_name(step) + " " + std::string(to_string(step.from)) + " -> " +
+           std::string(to_string(step.to)) + " by " + step.kernel + "\n";
+  }
   if (!plan.empty()) out += "  plan " + plan + "\n";
   if (workspace_bytes != 0) out += "  workspace " + std::to_string(workspace_bytes) + " bytes\n";
   std::size_t width = 0;

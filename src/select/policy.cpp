@@ -10,8 +10,9 @@ namespace xpuruntime {
 namespace {
 
 constexpr std::string_view strategy_names[] = {"first_supported", "best_performance", "lowest_memory"};
-constexpr std::string_view field_names[] = {"version",           "preferences",           "auto_strategy", "strategy",
-                                            "default_precision", "workspace_limit_bytes", "deterministic", "threads"};
+constexpr std::string_view field_names[] = {
+    "version",           "preferences",           "precision",     "auto_strategy", "strategy",
+    "default_precision", "workspace_limit_bytes", "deterministic", "threads"};
 constexpr int policy_version = 1;
 
 /// FirstSupported and first_supported are the same word.
@@ -37,6 +38,13 @@ auto blame_field(const JsonSource& source, std::string_view field, Parse&& parse
   } catch (const Error& error) {
     source.refuse_field(field, "is wrong: " + message_of(error));
   }
+}
+
+DataType checked_default(DataType dtype) {
+  if (is_float_storage(dtype)) return dtype;
+  fail(ErrorCode::invalid_argument, "KernelPolicy",
+       "the default precision " + std::string(to_string(dtype)) +
+           " is no float type that tensors are stored in; give f32, f16, bf16 or f64");
 }
 
 std::string read_string(const Json& value, std::string_view field, const JsonSource& source) {
@@ -99,15 +107,47 @@ void read_preferences(KernelPolicy& policy, const Json& value, const JsonSource&
   }
 }
 
+OpPrecisionRule read_precision_rule(OpId op, const Json& value, const std::string& field, const JsonSource& source) {
+  const auto wish = [&](const Json& element, const std::string& place) {
+    const std::string text = read_string(element, place, source);
+    return blame_field(source, place, [&] { return parse_precision_wish(text); });
+  };
+  if (value.is_string()) return OpPrecisionRule::make(op, wish(value, field), {});
+  if (!value.is_object()) {
+    source.refuse_field(field, "must be a precision, or an object with \"forward\" and \"backward\"");
+  }
+  PrecisionWish forward, backward;
+  for (const auto& [name, element] : value.items()) {
+    constexpr std::string_view known[] = {"forward", "backward"};
+    const std::string place = field + "." + name;
+    if (name != "forward" && name != "backward") source.refuse_unknown(place, known);
+    (name == "forward" ? forward : backward) = wish(element, place);
+  }
+  return OpPrecisionRule::make(op, forward, backward);
+}
+
+void read_precision(KernelPolicy& policy, const Json& value, const JsonSource& source) {
+  if (!value.is_object()) source.refuse_field("precision", "must map ops to precisions; put it in braces");
+  for (const auto& [name, element] : value.items()) {
+    const std::string field = "precision." + name;
+    const OpId op = blame_field(source, field, [&text = name] { return parse_op(text); });
+    if (!policy.precision.emplace(op, read_precision_rule(op, element, field, source)).second) {
+      source.refuse_field(field, "names an op that stands there under another name; remove one");
+    }
+  }
+}
+
 void read_field(KernelPolicy& policy, const std::string& name, const Json& value, const JsonSource& source) {
   if (name == "preferences") {
     read_preferences(policy, value, source);
+  } else if (name == "precision") {
+    read_precision(policy, value, source);
   } else if (name == "auto_strategy" || name == "strategy") {
     if (policy.auto_strategy) source.refuse_field(name, "and its other name both stand there; remove one");
     policy.auto_strategy = read_strategy(value, name, source);
   } else if (name == "default_precision") {
     const std::string text = read_string(value, name, source);
-    policy.default_precision = blame_field(source, name, [&] { return parse_data_type(text); });
+    policy.default_precision = blame_field(source, name, [&] { return checked_default(parse_data_type(text)); });
   } else if (name == "workspace_limit_bytes") {
     if (!value.is_number_unsigned()) source.refuse_field(name, "must be a whole number of bytes, 0 or more");
     policy.workspace_limit_bytes = value.get<std::uint64_t>();
@@ -138,6 +178,11 @@ Json preference_to_json(const KernelPreference& preference) {
   if (preference.force) return {{"kernel", preference.kernels.front()}, {"mode", "force"}};
   if (preference.kernels.size() == 1) return preference.kernels.front();
   return preference.kernels;
+}
+
+Json precision_to_json(const OpPrecisionRule& rule) {
+  if (rule.backward_precision == OpPrecision::keep) return to_string(rule.forward());
+  return {{"forward", to_string(rule.forward())}, {"backward", to_string(rule.backward())}};
 }
 
 constexpr int policy_depth = 3;  // the policy, its preferences, one preference
@@ -181,9 +226,25 @@ const KernelPreference* KernelPolicy::get(std::string_view op) const {
 
 bool KernelPolicy::remove(std::string_view op) { return preferences.erase(parse_op(op)) != 0; }
 
+KernelPolicy& KernelPolicy::set_precision(std::string_view op, std::string_view forward, std::string_view backward) {
+  const OpId id = parse_op(op);
+  precision[id] = OpPrecisionRule::make(id, parse_precision_wish(forward), parse_precision_wish(backward));
+  return *this;
+}
+
+bool KernelPolicy::remove_precision(std::string_view op) { return precision.erase(parse_op(op)) != 0; }
+
 void KernelPolicy::check() const {
   if (threads == 0u) {
     fail(ErrorCode::invalid_argument, "KernelPolicy::check", "0 threads do no work; give 1 or more, or leave it unset");
+  }
+  if (default_precision) checked_default(*default_precision);
+  for (const auto& [op, rule] : precision) {
+    rule.check();
+    if (rule.op == op) continue;
+    fail(ErrorCode::invalid_argument, "KernelPolicy::check",
+         "the precision of " + std::string(to_string(op)) + " is a rule for " + std::string(to_string(rule.op)) +
+             "; set it with set_precision");
   }
   for (const auto& [op, preference] : preferences) {
     const std::string name(to_string(op));
@@ -202,6 +263,7 @@ void KernelPolicy::check() const {
 KernelPolicy KernelPolicy::merge(const KernelPolicy& other) const {
   KernelPolicy merged = *this;
   for (const auto& [op, preference] : other.preferences) merged.preferences[op] = preference;
+  for (const auto& [op, rule] : other.precision) merged.precision[op] = rule;
   if (other.auto_strategy) merged.auto_strategy = other.auto_strategy;
   if (other.default_precision) merged.default_precision = other.default_precision;
   if (other.workspace_limit_bytes) merged.workspace_limit_bytes = other.workspace_limit_bytes;
@@ -216,6 +278,7 @@ std::string KernelPolicy::to_json() const {
     if (preference.kernels.empty()) continue;  // it wishes for nothing
     json["preferences"][std::string(to_string(op))] = preference_to_json(preference);
   }
+  for (const auto& [op, rule] : precision) json["precision"][std::string(to_string(op))] = precision_to_json(rule);
   if (auto_strategy) json["auto_strategy"] = to_string(*auto_strategy);
   if (default_precision) json["default_precision"] = to_string(*default_precision);
   if (workspace_limit_bytes) json["workspace_limit_bytes"] = *workspace_limit_bytes;

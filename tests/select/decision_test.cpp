@@ -16,6 +16,8 @@ Decision sample() {
   decision.level = Level::rule;
   decision.because = "mine matches";
   decision.precision = {DataType::bfloat16, DataType::float32, "the inputs are bf16"};
+  decision.casts = {{false, 1, DataType::float32, DataType::bfloat16, "simd"},
+                    {true, 0, DataType::bfloat16, DataType::float32, "simd"}};
   decision.plan = "tile=64x32";
   decision.workspace_bytes = 1024;
   decision.candidates = {{"skinny", Outcome::chosen, "mine matches", 12.5, 1024},
@@ -34,9 +36,11 @@ TEST(Decision, WritesEveryFieldOfTheContract) {
   EXPECT_EQ(document["because"], "mine matches");
   EXPECT_EQ(document["precision"],
             (json{{"forward", "bf16"}, {"backward", "f32"}, {"because", "the inputs are bf16"}}));
+  EXPECT_EQ(document["casts"], (json{{{"tensor", "input 1"}, {"from", "f32"}, {"to", "bf16"}, {"kernel", "simd"}},
+                                     {{"tensor", "output 0"}, {"from", "bf16"}, {"to", "f32"}, {"kernel", "simd"}}}));
   EXPECT_EQ(document["plan"], "tile=64x32");
   EXPECT_EQ(document["workspace_bytes"], 1024);
-  EXPECT_EQ(document.size(), 10u);
+  EXPECT_EQ(document.size(), 11u);
 }
 
 TEST(Decision, WritesOneObjectPerCandidateWithNullForWhatIsNotKnown) {

@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 KernelPolicy full_policy() {
   KernelPolicy policy;
   policy.set("matmul", "cublasLt").set_order("conv", {"cudnn_winograd", "cudnn"}).force("attention", "flash_v2");
+  policy.set_precision("softmax", "lower").set_precision("MatMul", "bf16", "f32");
   policy.auto_strategy = Strategy::lowest_memory;
   policy.default_precision = DataType::bfloat16;
   policy.workspace_limit_bytes = std::uint64_t{1} << 63;
@@ -94,11 +95,53 @@ TEST(KernelPolicy, WritesTheFormatOfTheManual) {
   EXPECT_EQ(json["preferences"]["matmul"], "cublasLt");
   EXPECT_EQ(json["preferences"]["conv2d"], (nlohmann::json{"cudnn_winograd", "cudnn"}));
   EXPECT_EQ(json["preferences"]["attention"], (nlohmann::json{{"kernel", "flash_v2"}, {"mode", "force"}}));
+  EXPECT_EQ(json["precision"]["softmax"], "lower");
+  EXPECT_EQ(json["precision"]["matmul"], (nlohmann::json{{"forward", "bf16"}, {"backward", "f32"}}));
   EXPECT_EQ(json["auto_strategy"], "lowest_memory");
   EXPECT_EQ(json["default_precision"], "bf16");
   EXPECT_EQ(json["workspace_limit_bytes"], std::uint64_t{1} << 63);
   EXPECT_EQ(json["deterministic"], false);
   EXPECT_EQ(json["threads"], 3);
+}
+
+TEST(KernelPolicy, ReadsEveryFormOfAPrecision) {
+  const KernelPolicy policy = KernelPolicy::from_json(R"({"precision": {"conv": "half",
+    "relu": {"backward": "higher"}, "add": {"forward": "keep", "backward": "f64"}}})");
+  EXPECT_EQ(policy.precision.at(OpId::conv2d),
+            OpPrecisionRule::make(OpId::conv2d, {OpPrecision::custom, DataType::float16}, {}));
+  EXPECT_EQ(policy.precision.at(OpId::relu), OpPrecisionRule::make(OpId::relu, {}, {OpPrecision::higher}));
+  EXPECT_EQ(policy.precision.at(OpId::add),
+            OpPrecisionRule::make(OpId::add, {}, {OpPrecision::custom, DataType::float64}));
+}
+
+TEST(KernelPolicy, RefusesPrecisionsThatCannotBe) {
+  expect_refused(R"({"precision": []})", "must map ops to precisions");
+  expect_refused(R"({"precision": {"matmull": "bf16"}})", "did you mean");
+  expect_refused(R"({"precision": {"matmul": 16}})", "must be a precision");
+  expect_refused(R"({"precision": {"matmul": "lowest"}})", "lower");
+  expect_refused(R"({"precision": {"matmul": "i8"}})", "no float type");
+  expect_refused(R"({"precision": {"matmul": {"forward": "tf32"}}})", "precision.matmul.forward");
+  expect_refused(R"({"precision": {"matmul": {"sideways": "bf16"}}})", "precision.matmul.sideways");
+  expect_refused(R"({"precision": {"matmul": "bf16", "gemm": "f16"}})", "another name");
+  expect_refused(R"({"default_precision": "i8"})", "no float type");
+  KernelPolicy policy;
+  policy.precision[OpId::relu] = OpPrecisionRule{.op = OpId::gelu};
+  expect_invalid("set it with set_precision", [&] { policy.check(); });
+  policy.precision[OpId::relu] = OpPrecisionRule{.op = OpId::relu, .forward_precision = OpPrecision::custom};
+  expect_invalid("no dtype is given", [&] { policy.check(); });
+  EXPECT_TRUE(policy.remove_precision("relu"));
+  EXPECT_FALSE(policy.remove_precision("relu"));
+  policy.default_precision = DataType::int8;
+  expect_invalid("no float type", [&] { policy.check(); });
+}
+
+TEST(KernelPolicy, MergesPrecisionsOpByOp) {
+  KernelPolicy one, two;
+  one.set_precision("relu", "f16").set_precision("gelu", "f16");
+  two.set_precision("relu", "bf16");
+  const KernelPolicy merged = one.merge(two);
+  EXPECT_EQ(merged.precision.at(OpId::relu), two.precision.at(OpId::relu));
+  EXPECT_EQ(merged.precision.at(OpId::gelu), one.precision.at(OpId::gelu));
 }
 
 TEST(KernelPolicy, WritesNothingForAnOpItWishesNothingFor) {

@@ -30,15 +30,27 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
+/// A tensor that the dispatcher converts before or after the kernel runs.
+struct CastStep {
+  bool is_output = false;
+  std::size_t index = 0;  // among the call's inputs or outputs
+  DataType from = DataType::float32;
+  DataType to = DataType::float32;
+  std::string kernel = {};  // of the op `cast`
+
+  bool operator==(const CastStep&) const = default;
+};
+
 /// What was chosen for a problem, why, and what was turned down and why. One record feeds explain, the log, the error
 /// texts and everything that is stored.
 struct Decision {
-  Problem problem = {};
+  Problem problem = {};     // as the kernel gets it: after the casts
   std::string kernel = {};  // empty: nothing can run this, and `because` says why
   Level level = Level::strategy;
   std::string because = {};
   Precision precision = {};
-  std::string plan = {};  // the plan's token; empty where the kernel had nothing to choose
+  std::vector<CastStep> casts = {};  // inputs first
+  std::string plan = {};             // the plan's token; empty where the kernel had nothing to choose
   std::uint64_t workspace_bytes = 0;
   std::vector<Candidate> candidates = {};
 

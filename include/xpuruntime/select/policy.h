@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "xpuruntime/core/problem.h"
+#include "xpuruntime/precision/op_precision_rule.h"
 
 namespace xpuruntime {
 
@@ -29,6 +30,7 @@ struct KernelPreference {
 /// A field that is not set takes part in nothing: merging keeps the other's.
 struct KernelPolicy {
   std::map<OpId, KernelPreference> preferences = {};
+  std::map<OpId, OpPrecisionRule> precision = {};  // stronger than autocast, and in force without it
   std::optional<Strategy> auto_strategy = {};
   std::optional<DataType> default_precision = {};
   std::optional<std::uint64_t> workspace_limit_bytes = {};
@@ -44,11 +46,15 @@ struct KernelPolicy {
   const KernelPreference* get(std::string_view op) const;
   bool remove(std::string_view op);
 
+  /// "lower", "higher", "keep" or a dtype for each direction; see parse_precision_wish.
+  KernelPolicy& set_precision(std::string_view op, std::string_view forward, std::string_view backward = "keep");
+  bool remove_precision(std::string_view op);
+
   /// This policy with the other's fields where those are set.
   KernelPolicy merge(const KernelPolicy& other) const;
 
-  /// Fails if a preference names no kernel, forces several, or names one that no backend has. Fields may be set by
-  /// hand; a policy is checked when it is put in force.
+  /// Fails if a preference names no kernel, forces several, or names one that no backend has, or a precision is wrong.
+  /// Fields may be set by hand; a policy is checked when it is put in force.
   void check() const;
 
   Limits limits() const { return {workspace_limit_bytes, deterministic.value_or(false), threads}; }
