@@ -46,6 +46,7 @@ bool same_memory(const Tensor& a, const Tensor& b) {
 }
 
 bool may_be_in_place(const Call& call, std::size_t output, std::size_t input) {
+  if (call.op == OpId::unscale) return output == 0 && input == 0;  // its other operands are no elements
   switch (op_info(call.op).category) {
     case OpCategory::elementwise:
     case OpCategory::activation:

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "dispatch/dispatcher_impl.h"
+#include "dispatch/problem_of.h"
 #include "xpuruntime/device/current.h"
 #include "xpuruntime/select/kernel_selector.h"
 
@@ -37,49 +38,78 @@ Dispatcher::Impl::Impl(KernelRegistry& kernel_registry)
       plans(plans_per_device, let_go),
       decisions(decisions_kept) {}
 
-ScopePtr Dispatcher::Impl::make_scope(const KernelPolicy& policy) {
+ScopePtr Dispatcher::Impl::make_scope(const KernelPolicy& policy, const Autocast& autocast) {
   policy.check();
   std::shared_ptr<const Measurements> measurements;
   if (policy.auto_strategy.value_or(Strategy::first_supported) != Strategy::first_supported) {
     collect_statistics();
     measurements = statistics.freeze();
   }
-  return scopes.intern(policy, std::move(measurements));
+  return scopes.intern(policy, std::move(measurements), autocast);
 }
 
-std::shared_ptr<Prepared> Dispatcher::Impl::prepare(Problem problem, const Scope& scope, std::uint64_t stamp) {
+std::shared_ptr<Prepared> Dispatcher::Impl::prepare(const Asked& asked, const Scope& scope, std::uint64_t stamp) {
   // Decisions of an older generation can never be found again; they only keep plans alive.
   const auto generation = static_cast<std::uint32_t>(stamp);
   if (decisions_generation.exchange(generation) != generation) decisions.clear();
-  const SharedProblem shared(std::move(problem));
-  return decisions.get_or_make({shared, stamp}, [&] { return make(shared, scope); });
+  return decisions.get_or_make({asked.problem, stamp, asked.precision}, [&] { return make(asked, scope); });
 }
 
-Prepared Dispatcher::Impl::make(const SharedProblem& problem, const Scope& scope,
-                                std::span<const Exclusion> passed_over) {
-  auto [decision, plan] = decide(problem, scope, passed_over);
+Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::span<const Exclusion> passed_over) {
+  auto [decision, plan] = decide(asked, scope, passed_over);
   if (plan == nullptr) {
-    fail(ErrorCode::not_supported, "dispatch", to_string(*problem) + ": " + decision.because + advice(decision));
+    fail(ErrorCode::not_supported, "dispatch", to_string(*asked.problem) + ": " + decision.because + advice(decision));
   }
   auto record = std::make_shared<DecisionRecord>(std::move(decision));
   archive(record);
-  return {std::move(record), std::move(plan)};
+  return {asked, std::move(record), std::move(plan)};
 }
 
-std::pair<Decision, std::shared_ptr<CachedPlan>> Dispatcher::Impl::decide(const SharedProblem& problem,
-                                                                          const Scope& scope,
-                                                                          std::span<const Exclusion> passed_over,
-                                                                          bool every_workspace) {
-  const auto selector = registry.get_or_create_selector(problem->device);
+Precision Dispatcher::Impl::precision_of(const Asked& asked, const Scope& scope) const {
   const auto precision_hook = current_hook();
-  const Precision precision = resolve_precision(*problem, {{}, precision_hook.get(), scope.policy.default_precision});
+  const auto rule = scope.policy.precision.find(asked.problem->op);
+  return resolve_precision(*asked.problem,
+                           {.explicit_dtype = asked.precision,
+                            .hook = precision_hook.get(),
+                            .policy_rule = rule == scope.policy.precision.end() ? nullptr : &rule->second,
+                            .autocast = &scope.autocast,
+                            .policy_default = scope.policy.default_precision});
+}
+
+// Where no kernel computes in the dtype that is wished for, the next one without loss is tried.
+Dispatcher::Impl::Chosen Dispatcher::Impl::decide(const Asked& asked, const Scope& scope,
+                                                  std::span<const Exclusion> passed_over, bool every_workspace) {
+  Precision precision = precision_of(asked, scope);
+  DataType& dtype = asked.problem->direction == Direction::forward ? precision.forward : precision.backward;
+  for (;;) {
+    const Problem problem = precision.wished ? at_precision(*asked.problem, dtype) : *asked.problem;
+    const bool as_asked = problem == *asked.problem;
+    Chosen chosen = decide_at(as_asked ? asked.problem : SharedProblem(problem), scope, passed_over, every_workspace);
+    if (!as_asked && chosen.second != nullptr && !add_casts(*asked.problem, scope, chosen.first)) {
+      chosen = {std::move(chosen.first), nullptr};
+      chosen.first.kernel.clear();
+      chosen.first.because = "nothing here casts to " + std::string(to_string(dtype));
+    }
+    const DataType next = precision.wished ? next_lossless(dtype).value_or(dtype) : dtype;
+    if (chosen.second != nullptr || next == dtype) {
+      chosen.first.precision = std::move(precision);
+      return chosen;
+    }
+    precision.because += "; " + std::string(to_string(dtype)) + " has no kernel here (" + chosen.first.because +
+                         "), so " + std::string(to_string(next)) + ", the next without loss";
+    dtype = next;
+  }
+}
+
+Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& problem, const Scope& scope,
+                                                     std::span<const Exclusion> passed_over, bool every_workspace) {
+  const auto selector = registry.get_or_create_selector(problem->device);
   for (;;) {
     std::vector<Exclusion> exclusions = exclusions_of(problem);
     exclusions.insert(exclusions.end(), passed_over.begin(), passed_over.end());
     Selection selection =
         selector->select_checked(*problem, scope.policy, scope.measurements.get(), exclusions, every_workspace);
     Decision& decision = selection.decision;
-    decision.precision = precision;
     if (selection.kernel == nullptr) return {std::move(decision), nullptr};
     try {
       auto plan = plan_for(problem, selection.kernel);
@@ -91,6 +121,28 @@ std::pair<Decision, std::shared_ptr<CachedPlan>> Dispatcher::Impl::decide(const 
       quarantine(problem, selection.kernel, "it could not be prepared: it threw something that is no std::exception");
     }
   }
+}
+
+bool Dispatcher::Impl::add_casts(const Problem& asked, const Scope& scope, Decision& decision) {
+  const auto add = [&](bool is_output, std::size_t index, const TensorSpec& from, const TensorSpec& to) {
+    if (from.dtype == to.dtype) return true;
+    Problem cast =
+        make_problem(OpId::cast, {from}, Attributes(OpId::cast).parse("dtype", to_string(to.dtype)), asked.device);
+    set_outputs(cast, {to});
+    cast.limits = asked.limits;
+    const Decision chosen = decide_at(SharedProblem(std::move(cast)), scope, {}, false).first;
+    decision.casts.push_back({is_output, index, from.dtype, to.dtype, chosen.kernel});
+    return !chosen.kernel.empty();
+  };
+  const Problem& inner = decision.problem;
+  bool possible = true;
+  for (std::size_t i = 0; i < asked.inputs.size(); ++i) {
+    possible = add(false, i, asked.inputs[i], inner.inputs[i]) && possible;
+  }
+  for (std::size_t i = 0; i < asked.outputs.size(); ++i) {
+    possible = add(true, i, inner.outputs[i], asked.outputs[i]) && possible;
+  }
+  return possible;
 }
 
 std::shared_ptr<CachedPlan> Dispatcher::Impl::plan_for(const SharedProblem& problem,
@@ -150,7 +202,18 @@ Decision Dispatcher::explain(const Problem& problem) {
   const ScopePtr scope = current_scope();
   Problem asked = checked(problem);
   asked.limits = stricter(asked.limits, scope->policy.limits());
-  return impl_->decide(SharedProblem(std::move(asked)), *scope, {}, /*every_workspace=*/true).first;
+  return impl_->decide({SharedProblem(std::move(asked))}, *scope, {}, /*every_workspace=*/true).first;
+}
+
+std::vector<TensorSpec> Dispatcher::output_specs(const Call& call) const {
+  const ScopePtr scope = current_scope();
+  const Problem problem = problem_of_inputs(call, scope->policy.limits());
+  const Asked asked{SharedProblem(problem), call.precision};
+  const DataType dtype = governing_dtype(impl_->precision_of(asked, *scope), problem);
+  std::vector<TensorSpec> outputs = at_precision(problem, dtype).outputs;
+  // Ops that only look values up give them in the precision that is wished for.
+  if (op_info(call.op).category == OpCategory::lookup && is_floating(dtype)) outputs.front().dtype = dtype;
+  return outputs;
 }
 
 std::vector<QuarantinedPlan> Dispatcher::quarantined() const {

@@ -34,12 +34,6 @@ Dispatcher::Dispatcher(KernelRegistry& registry)
 
 Dispatcher::~Dispatcher() { impl_->threads->clear(); }
 
-XRT_ALWAYS_INLINE ThreadState& Dispatcher::thread_state() const {
-  if (last_state.dispatcher_id == id_) [[likely]]
-    return *last_state.state;
-  return state_of_this_thread(id_, impl_->threads);
-}
-
 XRT_ALWAYS_INLINE std::uint64_t Dispatcher::stamp(const ThreadState& state) const {
   const std::uint64_t scope = state.scope_id != 0 ? state.scope_id : base_scope_id_.load(std::memory_order_acquire);
   return scope << 32 | registry_.generation();
@@ -54,7 +48,8 @@ TableEntry& Dispatcher::entry_for(const Call& call) {
   if (state.depth == 0) state.bury();  // no call of this thread is running
   const ScopePtr scope = impl_->scopes.find(static_cast<std::uint32_t>(now >> 32));
   if (scope == nullptr) return entry_for(call);  // the base policy was replaced just now: there is a new stamp
-  auto prepared = impl_->prepare(problem_of(call, scope->policy.limits()), *scope, now);
+  const Asked asked{SharedProblem(problem_of(call, scope->policy.limits())), call.precision};
+  auto prepared = impl_->prepare(asked, *scope, now);
   return state.insert(call, now, std::move(prepared));
 }
 
@@ -116,6 +111,13 @@ Status Dispatcher::launch_logged(const TableEntry& entry, const Call& call, Thre
   return status;
 }
 
+XRT_ALWAYS_INLINE Status Dispatcher::run(const TableEntry& entry, const Call& call, ThreadState& state) {
+  if (entry.casts) [[unlikely]]
+    return run_with_casts(entry, call, state);
+  const std::size_t logged = log_capacity_.load(std::memory_order_relaxed);
+  return logged != 0 ? launch_logged(entry, call, state, logged) : launch(entry, call);
+}
+
 void Dispatcher::dispatch(const Call& call) {
   ThreadState& state = thread_state();
   TableEntry* next = state.find_next(call, stamp(state));
@@ -123,8 +125,7 @@ void Dispatcher::dispatch(const Call& call) {
   if (outputs_may_overlap(call)) [[unlikely]]
     check_overlaps(call);
   const Nesting nesting(state.depth);
-  const std::size_t logged = log_capacity_.load(std::memory_order_relaxed);
-  const Status status = logged != 0 ? launch_logged(entry, call, state, logged) : launch(entry, call);
+  const Status status = run(entry, call, state);
   if (!status.ok()) [[unlikely]]
     recover(call, state, entry, status);
 }
@@ -148,7 +149,6 @@ std::string why_no_fallback(const Decision& decision, const Call& call) {
 // there again the next time, so a plan that lacked it is passed over for this call only.
 void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& failed, Status status) {
   const std::shared_ptr<Prepared> first = failed.prepared;
-  const SharedProblem problem(first->record->decision.problem);
   const ScopePtr scope = current_scope();
   std::vector<Exclusion> passed_over;
   TableEntry fallback;
@@ -161,40 +161,19 @@ void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& faile
     }
     const std::string what = decision.kernel + " failed on " + to_string(decision.problem) + ": " + status.message();
     if (status.code() != ErrorCode::out_of_memory) {
-      impl_->quarantine(problem, fallback.prepared->plan->kernel, "its launch failed: " + status.message());
+      impl_->quarantine(SharedProblem(decision.problem), fallback.prepared->plan->kernel,
+                        "its launch failed: " + status.message());
       if (fallback.prepared == first) {  // the next call decides anew
         failed.empty();
-        impl_->decisions.erase({problem, stamp(state)});
+        impl_->decisions.erase({first->asked.problem, stamp(state), first->asked.precision});
       }
     }
     const std::string refusal = why_no_fallback(decision, call);
     if (!refusal.empty()) fail(status.code(), "dispatch", what + "; " + refusal);
     passed_over.push_back({decision.kernel, "passed over in this call: " + status.message()});
-    fallback.fill(signature::Words(), std::make_shared<Prepared>(impl_->make(problem, *scope, passed_over)));
-    const std::size_t logged = log_capacity_.load(std::memory_order_relaxed);
-    status = logged != 0 ? launch_logged(fallback, call, state, logged) : launch(fallback, call);
+    fallback.fill(signature::Words(), std::make_shared<Prepared>(impl_->make(first->asked, *scope, passed_over)));
+    status = run(fallback, call, state);
   }
-}
-
-void Dispatcher::set_policy(const KernelPolicy& policy) {
-  ScopePtr scope = impl_->make_scope(policy);
-  const std::lock_guard lock(impl_->mutex);
-  base_scope_id_.store(scope->id, std::memory_order_release);
-  impl_->base_scope = std::move(scope);
-}
-
-ScopePtr Dispatcher::current_scope() const {
-  if (const ThreadState& state = thread_state(); state.scope != nullptr) return state.scope;
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->base_scope;
-}
-
-KernelPolicy Dispatcher::policy() const { return current_scope()->policy; }
-
-ScopePtr Dispatcher::exchange_scope(ScopePtr scope) {
-  ThreadState& state = thread_state();
-  state.scope_id = scope == nullptr ? 0 : scope->id;
-  return std::exchange(state.scope, std::move(scope));
 }
 
 void Dispatcher::set_precision_hook(PrecisionHook hook) {
@@ -203,22 +182,6 @@ void Dispatcher::set_precision_hook(PrecisionHook hook) {
     impl_->hook = std::make_shared<const PrecisionHook>(std::move(hook));
   }
   registry_.invalidate();
-}
-
-ScopedPolicy::ScopedPolicy(Dispatcher& dispatcher, const KernelPolicy& policy)
-    : ScopedPolicy(dispatcher, dispatcher.layered_scope(policy)) {}
-
-ScopedPolicy::ScopedPolicy(Dispatcher& dispatcher, ScopePtr scope) : dispatcher_(dispatcher) {
-  if (scope == nullptr) {
-    fail(ErrorCode::invalid_argument, "ScopedPolicy", "null scope; pass one from Dispatcher::current_scope");
-  }
-  previous_ = dispatcher_.exchange_scope(std::move(scope));
-}
-
-ScopedPolicy::~ScopedPolicy() { dispatcher_.exchange_scope(std::move(previous_)); }
-
-ScopePtr Dispatcher::layered_scope(const KernelPolicy& policy) const {
-  return impl_->make_scope(current_scope()->policy.merge(policy));
 }
 
 }  // namespace xpuruntime

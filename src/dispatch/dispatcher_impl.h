@@ -23,14 +23,21 @@ namespace xpuruntime {
 struct Dispatcher::Impl {
   explicit Impl(KernelRegistry& kernel_registry);
 
+  using Chosen = std::pair<Decision, std::shared_ptr<CachedPlan>>;
+
   // --- decide.cpp: from a problem to something that runs ---
-  ScopePtr make_scope(const KernelPolicy& policy);
-  std::shared_ptr<Prepared> prepare(Problem problem, const Scope& scope, std::uint64_t stamp);
-  Prepared make(const SharedProblem& problem, const Scope& scope, std::span<const Exclusion> passed_over = {});
-  /// The choice and its plan, past kernels that fail to prepare. The plan is null where nothing can run the problem.
-  std::pair<Decision, std::shared_ptr<CachedPlan>> decide(const SharedProblem& problem, const Scope& scope,
-                                                          std::span<const Exclusion> passed_over = {},
-                                                          bool every_workspace = false);
+  ScopePtr make_scope(const KernelPolicy& policy, const Autocast& autocast);
+  std::shared_ptr<Prepared> prepare(const Asked& asked, const Scope& scope, std::uint64_t stamp);
+  Prepared make(const Asked& asked, const Scope& scope, std::span<const Exclusion> passed_over = {});
+  /// The precision, the choice and its plan, past kernels that fail to prepare. The plan is null where nothing can run
+  /// the problem.
+  Chosen decide(const Asked& asked, const Scope& scope, std::span<const Exclusion> passed_over = {},
+                bool every_workspace = false);
+  Precision precision_of(const Asked& asked, const Scope& scope) const;
+  Chosen decide_at(const SharedProblem& problem, const Scope& scope, std::span<const Exclusion> passed_over,
+                   bool every_workspace);
+  /// The casts that lead from one problem to the other and back, with their kernels; false where one has none.
+  bool add_casts(const Problem& asked, const Scope& scope, Decision& decision);
   std::shared_ptr<CachedPlan> plan_for(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel);
   void quarantine(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel, const std::string& reason);
   std::vector<Exclusion> exclusions_of(const SharedProblem& problem);
@@ -71,5 +78,11 @@ struct Dispatcher::Impl {
   Statistics statistics;
   AsyncLog async_log;
 };
+
+XRT_ALWAYS_INLINE ThreadState& Dispatcher::thread_state() const {
+  if (last_state.dispatcher_id == id_) [[likely]]
+    return *last_state.state;
+  return state_of_this_thread(id_, impl_->threads);
+}
 
 }  // namespace xpuruntime

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "dispatch/decision_record.h"
@@ -47,8 +48,15 @@ struct PlanKey {
   bool operator==(const PlanKey&) const = default;
 };
 
+/// A problem as it was asked for, and the precision that the call itself demands.
+struct Asked {
+  SharedProblem problem;
+  std::optional<DataType> precision = {};
+};
+
 /// What was decided for a problem in a scope, ready to run. Shared by all threads' tables.
 struct Prepared {
+  Asked asked;  // before any casts; the decision's problem is after them
   std::shared_ptr<DecisionRecord> record;
   std::shared_ptr<CachedPlan> plan;
 };
@@ -56,6 +64,7 @@ struct Prepared {
 struct DecisionKey {
   SharedProblem problem;
   std::uint64_t stamp = 0;
+  std::optional<DataType> precision = {};
 
   bool operator==(const DecisionKey&) const = default;
 };
@@ -77,6 +86,7 @@ struct std::hash<xpuruntime::PlanKey> {
 template <>
 struct std::hash<xpuruntime::DecisionKey> {
   std::size_t operator()(const xpuruntime::DecisionKey& key) const noexcept {
-    return key.problem.hash() ^ key.stamp * 0x9e3779b97f4a7c15ULL;
+    const std::uint64_t precision = key.precision ? static_cast<std::uint64_t>(*key.precision) + 1 : 0;
+    return key.problem.hash() ^ (key.stamp ^ precision << 58) * 0x9e3779b97f4a7c15ULL;
   }
 };

@@ -5,6 +5,7 @@
 
 #include "dispatch/aliasing.h"
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/precision/op_precision_rule.h"
 
 namespace xpuruntime {
 namespace {
@@ -47,30 +48,38 @@ void check_writable(const Call& call, const Tensor& tensor) {
 
 }  // namespace
 
-Problem problem_of(const Call& call, const Limits& limits) {
+Problem problem_of_inputs(const Call& call, const Limits& limits) {
   if (call.inputs.empty()) refuse(call, "no input; pass at least one tensor");
   std::vector<TensorSpec> inputs;
-  std::vector<TensorSpec> outputs;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) check_tensor(call, call.inputs[i], "input", i);
-  for (std::size_t i = 0; i < call.outputs.size(); ++i) check_tensor(call, call.outputs[i], "output", i);
-  const Device device = call.inputs.front()->device();
   for (const Tensor* tensor : call.inputs) {
-    check_device(call, tensor, device);
+    check_device(call, tensor, call.inputs.front()->device());
     inputs.push_back(tensor->spec());
-  }
-  for (const Tensor* tensor : call.outputs) {
-    check_device(call, tensor, device);
-    check_writable(call, *tensor);
-    outputs.push_back(tensor->spec());
   }
   if (call.attributes != nullptr && call.attributes->op() != call.op) {
     refuse(call, "the attributes are those of " + std::string(to_string(call.attributes->op())) +
                      "; make them with Attributes(op)");
   }
+  if (call.precision && !is_float_storage(*call.precision)) {
+    refuse(call, "the precision " + std::string(to_string(*call.precision)) +
+                     " is no float type that tensors are stored in; give f32, f16, bf16 or f64");
+  }
   const Attributes attributes = call.attributes == nullptr ? Attributes(call.op) : *call.attributes;
-  Problem problem = make_problem(call.op, std::move(inputs), attributes, device, call.direction);
-  set_outputs(problem, std::move(outputs));
+  Problem problem = make_problem(call.op, std::move(inputs), attributes, call.inputs.front()->device(), call.direction);
   problem.limits = limits;
+  return problem;
+}
+
+Problem problem_of(const Call& call, const Limits& limits) {
+  Problem problem = problem_of_inputs(call, limits);
+  std::vector<TensorSpec> outputs;
+  for (std::size_t i = 0; i < call.outputs.size(); ++i) check_tensor(call, call.outputs[i], "output", i);
+  for (const Tensor* tensor : call.outputs) {
+    check_device(call, tensor, problem.device);
+    check_writable(call, *tensor);
+    outputs.push_back(tensor->spec());
+  }
+  set_outputs(problem, std::move(outputs));
   return problem;
 }
 

@@ -8,6 +8,8 @@ namespace xpuruntime {
 /// The problem a call poses under some limits. A call that cannot be right is an error that shows what is wrong with
 /// it.
 Problem problem_of(const Call& call, const Limits& limits);
+/// The same whatever the call's outputs: with those that follow from its inputs.
+Problem problem_of_inputs(const Call& call, const Limits& limits);
 
 /// Whether an output shares its memory with an input, so that a run that failed half way may have spoiled the input.
 bool writes_over_inputs(const Call& call);

@@ -5,13 +5,16 @@ namespace {
 constexpr std::size_t keep_at_most = 1024;
 }
 
-ScopePtr ScopeTable::intern(const KernelPolicy& policy, std::shared_ptr<const Measurements> measurements) {
-  Key key{policy.to_json(), measurements.get()};
+ScopePtr ScopeTable::intern(const KernelPolicy& policy, std::shared_ptr<const Measurements> measurements,
+                            const Autocast& autocast) {
+  // A scope holds its rules, so their address is theirs for as long as it stands here. Off is one state.
+  const Autocast kept = autocast.on() ? autocast : Autocast();
+  Key key{policy.to_json(), measurements.get(), kept.rules.get(), kept.config.target_precision};
   const std::lock_guard lock(mutex_);
   const auto found = by_content_.find(key);
   if (found != by_content_.end()) return found->second;
   if (by_id_.size() >= keep_at_most) prune();
-  auto scope = std::make_shared<const Scope>(Scope{next_id_++, policy, std::move(measurements)});
+  auto scope = std::make_shared<const Scope>(Scope{next_id_++, policy, kept, std::move(measurements)});
   by_content_.emplace(std::move(key), scope);
   by_id_.emplace(scope->id, scope);
   return scope;

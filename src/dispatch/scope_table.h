@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "xpuruntime/dispatch/scope.h"
 
@@ -14,12 +14,13 @@ namespace xpuruntime {
 /// Interns scopes: equal contents, same object, same id. Ids are never used twice.
 class ScopeTable {
  public:
-  ScopePtr intern(const KernelPolicy& policy, std::shared_ptr<const Measurements> measurements);
+  ScopePtr intern(const KernelPolicy& policy, std::shared_ptr<const Measurements> measurements,
+                  const Autocast& autocast);
   /// The scope of an id that somebody still holds or that is the latest of its kind.
   ScopePtr find(std::uint32_t id) const;
 
  private:
-  using Key = std::pair<std::string, const Measurements*>;
+  using Key = std::tuple<std::string, const Measurements*, const AmpRules*, DataType>;
 
   void prune();
 

@@ -23,7 +23,9 @@ struct Head {
 
 XRT_ALWAYS_INLINE Head head_of(const Call& call) {
   const std::uint64_t attributes = call.attributes == nullptr ? 0 : call.attributes->tag();
-  return {static_cast<std::uint64_t>(call.op) | static_cast<std::uint64_t>(call.direction) << 16 | attributes << 32,
+  const std::uint64_t precision = call.precision ? static_cast<std::uint64_t>(*call.precision) + 1 : 0;
+  return {static_cast<std::uint64_t>(call.op) | static_cast<std::uint64_t>(call.direction) << 16 | precision << 24 |
+              attributes << 32,
           call.inputs.size() | call.outputs.size() << 32};
 }
 

@@ -9,6 +9,7 @@ void TableEntry::fill(signature::Words words, std::shared_ptr<Prepared> made) {
   record = made->record.get();
   workspace_bytes = made->record->decision.workspace_bytes;
   asynchronous = made->plan->driver->asynchronous();
+  casts = !made->record->decision.casts.empty();
   prepared = std::move(made);
   signature = std::move(words);
 }
@@ -63,6 +64,7 @@ void ThreadState::bury() {
 }
 
 void ThreadState::drop_table() {
+  kept_casts.clear();
   last = &start;
   start.next = &start;
   for (Set& set : sets) set = {};

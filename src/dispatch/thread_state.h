@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "dispatch/cast_cache.h"
 #include "dispatch/decision_record.h"
 #include "dispatch/log_ring.h"
 #include "dispatch/prepared.h"
@@ -26,6 +27,7 @@ struct TableEntry {
   const DecisionRecord* record = nullptr;
   std::uint64_t workspace_bytes = 0;
   bool asynchronous = false;
+  bool casts = false;
   std::shared_ptr<Prepared> prepared = {};
 };
 
@@ -61,8 +63,9 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
   TableEntry start = {};      // stands before the first call
   std::vector<Set> sets;
   int depth = 0;               // calls of this thread that are running: a kernel may dispatch
-  std::uint32_t scope_id = 0;  // 0: the dispatcher's base scope
-  ScopePtr scope;
+  std::uint32_t scope_id = 0;  // of the innermost scope; 0: the dispatcher's base scope
+  std::vector<std::pair<std::uint64_t, ScopePtr>> scopes;  // with their tokens, innermost last
+  CastCache kept_casts;
   std::shared_ptr<LogRing> ring;
   std::uint64_t thread;
 

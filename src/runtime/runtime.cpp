@@ -23,7 +23,8 @@ std::vector<std::string> plugins_from_environment() {
 Runtime::Runtime(const RuntimeOptions& options)
     : devices_(std::make_unique<DeviceManager>()),
       registry_(std::make_unique<KernelRegistry>(*devices_)),
-      dispatcher_(std::make_unique<Dispatcher>(*registry_)) {
+      dispatcher_(std::make_unique<Dispatcher>(*registry_)),
+      amp_(std::make_unique<AmpRegistry>()) {
   add_builtin_backends(*registry_, options);
   for (const std::string& path : options.plugins) registry_->load_plugin(path);
 }

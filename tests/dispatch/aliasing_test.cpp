@@ -40,6 +40,24 @@ TEST_F(Aliasing, AnElementwiseOpMayWorkInPlace) {
   EXPECT_EQ(memory[8], -4.0f);
 }
 
+TEST_F(Aliasing, UnscaleMayWriteOverTheGradientAloneAndOnlyWithTheProduct) {
+  const auto unscale = [&](const Tensor& gradient, const Tensor& inverse, const Tensor& out, const Tensor& found) {
+    const std::array<const Tensor*, 2> inputs = {&gradient, &inverse}, outputs = {&out, &found};
+    runtime.dispatcher().dispatch({OpId::unscale, inputs, outputs});
+  };
+  std::fill_n(memory, 64, 3.0f);
+  unscale(at(0, {8}), at(16, {1}), at(0, {8}), at(32, {1}));
+  EXPECT_EQ(memory[0], 9.0f);
+  EXPECT_EQ(memory[32], 0.0f);
+  const auto refused = [&](const Tensor& gradient, const Tensor& inverse, const Tensor& out, const Tensor& found) {
+    return error_text(ErrorCode::invalid_argument, [&] { unscale(gradient, inverse, out, found); });
+  };
+  EXPECT_HAS(refused(at(0, {1}), at(16, {1}), at(16, {1}), at(32, {1})), "output 0 lies over input 1");
+  EXPECT_HAS(refused(at(0, {1}), at(16, {1}), at(48, {1}), at(16, {1})), "output 1 lies over input 1");
+  EXPECT_HAS(refused(at(0, {1}), at(16, {1}), at(48, {1}), at(0, {1})), "output 1 lies over input 0");
+  EXPECT_HAS(refused(at(0, {1}), at(16, {1}), at(48, {1}), at(48, {1})), "output 1 lies over output 0");
+}
+
 TEST_F(Aliasing, AnOutputPartlyOverAnInputIsRefusedBeforeAnythingIsWritten) {
   EXPECT_HAS(refusal(OpId::relu, {at(0, {8})}, at(4, {8})), "output 0 lies over input 0");
   EXPECT_HAS(refusal(OpId::add, {at(32, {8}), at(0, {4, 1})}, at(0, {4, 8})), "output 0 lies over input 1");

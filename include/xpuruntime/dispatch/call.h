@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "xpuruntime/core/op.h"
@@ -14,6 +15,7 @@ struct Call {
   std::span<const Tensor* const> outputs = {};
   const Attributes* attributes = nullptr;  // null: the op's defaults
   Direction direction = Direction::forward;
+  std::optional<DataType> precision = {};  // compute in this, whatever rules say
 };
 
 }  // namespace xpuruntime

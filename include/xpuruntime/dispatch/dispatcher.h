@@ -56,6 +56,19 @@ class Dispatcher {
   /// The scope in force on this thread, to be entered on another with ScopedPolicy.
   ScopePtr current_scope() const;
 
+  /// Puts a scope in force on this thread until leave_scope gets the number it returns: for programs that cannot hold a
+  /// guard. A number that was not given on this thread, or whose scope was left, is an error.
+  std::uint64_t enter_scope(ScopePtr scope);
+  void leave_scope(std::uint64_t token);
+  /// The current scope with a policy layered over its own, or with autocast as given.
+  ScopePtr layered_scope(const KernelPolicy& policy) const;
+  ScopePtr layered_scope(const Autocast& autocast) const;
+  /// Whether autocast is on in this thread's scope.
+  bool autocast_enabled() const { return current_scope()->autocast.on(); }
+
+  /// What to allocate for a call: the outputs that follow from the inputs at the precision that it would run in.
+  std::vector<TensorSpec> output_specs(const Call& call) const;
+
   /// Wishes dtypes for problems; see PrecisionHook. An empty hook removes it.
   void set_precision_hook(PrecisionHook hook);
 
@@ -81,7 +94,7 @@ class Dispatcher {
   KernelRegistry& registry() const { return registry_; }
 
  private:
-  friend class ScopedPolicy;
+  friend class ScopeGuard;  // leaves without throwing
   struct Impl;
 
   ThreadState& thread_state() const;
@@ -92,8 +105,9 @@ class Dispatcher {
   Status launch_logged(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
   Status launch_logged_on_device(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
   void recover(const Call& call, ThreadState& state, TableEntry& failed, Status status);
-  ScopePtr layered_scope(const KernelPolicy& policy) const;
-  ScopePtr exchange_scope(ScopePtr scope);
+  Status run(const TableEntry& entry, const Call& call, ThreadState& state);
+  Status run_with_casts(const TableEntry& entry, const Call& call, ThreadState& state);
+  bool try_leave_scope(std::uint64_t token) noexcept;
 
   KernelRegistry& registry_;
   const std::uint64_t id_;

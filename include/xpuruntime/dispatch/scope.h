@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "xpuruntime/precision/autocast.h"
 #include "xpuruntime/select/policy.h"
 #include "xpuruntime/tune/statistics.h"
 
@@ -10,31 +12,48 @@ namespace xpuruntime {
 
 class Dispatcher;
 
-/// What is in force on a thread: an immutable, interned snapshot. Equal policies give the same scope, so the decision
+/// What is in force on a thread: an immutable, interned snapshot. Equal contents give the same scope, so the decision
 /// table compares one number.
 struct Scope {
   std::uint32_t id = 0;
   KernelPolicy policy = {};
+  Autocast autocast = {};
   /// Frozen when the scope was made, and only for strategies that look at times.
   std::shared_ptr<const Measurements> measurements = {};
 };
 
 using ScopePtr = std::shared_ptr<const Scope>;
 
-/// Layers a policy over the one in force on this thread, for a block; the old one is back afterwards, also on
-/// exceptions. Destroy guards in the reverse order of their making, on the thread that made them.
-class ScopedPolicy {
+/// Enters a scope for a block; the one before is back afterwards, also on exceptions. Guards that die in another order
+/// than they were made in each take away their own scope: the latest one alive is in force. One that dies on a thread
+/// other than its own changes nothing there, and its scope stays in force on its own thread.
+class ScopeGuard {
+ public:
+  ScopeGuard(Dispatcher& dispatcher, ScopePtr scope);
+  ~ScopeGuard();
+  ScopeGuard(const ScopeGuard&) = delete;
+  ScopeGuard& operator=(const ScopeGuard&) = delete;
+
+ private:
+  Dispatcher& dispatcher_;
+  std::uint64_t token_;
+};
+
+/// Layers a policy over the one in force on this thread, for a block.
+class ScopedPolicy : public ScopeGuard {
  public:
   ScopedPolicy(Dispatcher& dispatcher, const KernelPolicy& policy);
   /// Enters a scope that another thread captured with Dispatcher::current_scope.
   ScopedPolicy(Dispatcher& dispatcher, ScopePtr scope);
-  ~ScopedPolicy();
-  ScopedPolicy(const ScopedPolicy&) = delete;
-  ScopedPolicy& operator=(const ScopedPolicy&) = delete;
+};
 
- private:
-  Dispatcher& dispatcher_;
-  ScopePtr previous_;
+/// Autocast for a block of this thread: ops run at the precision that the registry's rules give them, and the
+/// dispatcher casts what has to be cast. The rules are taken as they are when the scope is entered. Scopes nest: the
+/// innermost counts, and one that is not enabled turns autocast off.
+class ScopedAutocast : public ScopeGuard {
+ public:
+  ScopedAutocast(Dispatcher& dispatcher, const AmpRegistry& registry, bool enabled = true,
+                 std::optional<DataType> dtype = {});
 };
 
 }  // namespace xpuruntime

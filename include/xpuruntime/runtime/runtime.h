@@ -6,6 +6,7 @@
 
 #include "xpuruntime/device/device_manager.h"
 #include "xpuruntime/dispatch/dispatcher.h"
+#include "xpuruntime/precision/amp_registry.h"
 #include "xpuruntime/registry/kernel_registry.h"
 
 namespace xpuruntime {
@@ -17,7 +18,7 @@ struct RuntimeOptions {
   std::vector<std::string> plugins = {};  // paths of shared libraries; one that cannot be opened is an error
 };
 
-/// Owns one of each: devices, kernels, dispatcher. Most programs use `Runtime::global()`.
+/// Owns one of each: devices, kernels, dispatcher, precision rules. Most programs use `Runtime::global()`.
 class Runtime {
  public:
   explicit Runtime(const RuntimeOptions& options = {});
@@ -32,11 +33,14 @@ class Runtime {
   DeviceManager& devices() { return *devices_; }
   KernelRegistry& registry() { return *registry_; }
   Dispatcher& dispatcher() { return *dispatcher_; }
+  /// The precision rules that autocast scopes of this runtime usually take.
+  AmpRegistry& amp() { return *amp_; }
 
  private:
   std::unique_ptr<DeviceManager> devices_;
   std::unique_ptr<KernelRegistry> registry_;
   std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<AmpRegistry> amp_;
 };
 
 /// "0.1.0"

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+
+#include "xpuruntime/core/tensor.h"
+#include "xpuruntime/device/stream.h"
+#include "xpuruntime/device/workspace_pool.h"
+
+namespace xpuruntime {
+
+/// A tensor whose memory is on loan.
+struct LeasedTensor {
+  WorkspacePool::Lease lease = {};
+  Tensor tensor = {};
+};
+
+/// Casts of tensors that bear a version, kept while autocast is on: a weight is cast once, however often it is used.
+/// Belongs to one thread.
+class CastCache {
+ public:
+  /// The cast of a tensor with this memory, layout and version, made for work on this stream; null if there is none.
+  /// One of an older version is let go.
+  const Tensor* find(const Tensor& from, DataType to, Stream stream);
+  const Tensor& keep(const Tensor& from, LeasedTensor cast, Stream stream);
+  void clear() { kept_.clear(); }
+  std::size_t size() const { return kept_.size(); }
+
+ private:
+  struct Kept {
+    Tensor from;  // shares its memory's ownership: another tensor cannot come to lie there
+    LeasedTensor cast;
+    Stream stream;
+  };
+
+  std::multimap<const void*, Kept> kept_;  // by the address of the first element
+};
+
+}  // namespace xpuruntime

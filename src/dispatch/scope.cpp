@@ -1,0 +1,86 @@
+#include "xpuruntime/dispatch/scope.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "dispatch/dispatcher_impl.h"
+#include "dispatch/thread_state.h"
+
+namespace xpuruntime {
+namespace {
+
+std::atomic<std::uint64_t> next_token{1};
+
+}  // namespace
+
+void Dispatcher::set_policy(const KernelPolicy& policy) {
+  ScopePtr scope = impl_->make_scope(policy, {});
+  const std::lock_guard lock(impl_->mutex);
+  base_scope_id_.store(scope->id, std::memory_order_release);
+  impl_->base_scope = std::move(scope);
+}
+
+ScopePtr Dispatcher::current_scope() const {
+  if (const ThreadState& state = thread_state(); !state.scopes.empty()) return state.scopes.back().second;
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->base_scope;
+}
+
+KernelPolicy Dispatcher::policy() const { return current_scope()->policy; }
+
+ScopePtr Dispatcher::layered_scope(const KernelPolicy& policy) const {
+  const ScopePtr scope = current_scope();
+  return impl_->make_scope(scope->policy.merge(policy), scope->autocast);
+}
+
+ScopePtr Dispatcher::layered_scope(const Autocast& autocast) const {
+  return impl_->make_scope(current_scope()->policy, autocast);
+}
+
+std::uint64_t Dispatcher::enter_scope(ScopePtr scope) {
+  if (scope == nullptr) {
+    fail(ErrorCode::invalid_argument, "enter_scope", "null scope; pass one from Dispatcher::current_scope");
+  }
+  ThreadState& state = thread_state();
+  const std::uint64_t token = next_token.fetch_add(1, std::memory_order_relaxed);
+  state.scopes.emplace_back(token, std::move(scope));
+  state.scope_id = state.scopes.back().second->id;
+  return token;
+}
+
+bool Dispatcher::try_leave_scope(std::uint64_t token) noexcept {
+  ThreadState& state = thread_state();
+  auto& scopes = state.scopes;
+  const auto found =
+      std::find_if(scopes.begin(), scopes.end(), [&](const auto& entry) { return entry.first == token; });
+  if (found == scopes.end()) return false;
+  scopes.erase(found);
+  state.scope_id = scopes.empty() ? 0 : scopes.back().second->id;
+  const bool casting = std::any_of(scopes.begin(), scopes.end(), [](const auto& s) { return s.second->autocast.on(); });
+  if (!casting) state.kept_casts.clear();
+  return true;
+}
+
+void Dispatcher::leave_scope(std::uint64_t token) {
+  if (try_leave_scope(token)) return;
+  fail(ErrorCode::invalid_argument, "leave_scope",
+       "scope " + std::to_string(token) +
+           " is not in force on this thread; leave each scope once, on the thread that entered it");
+}
+
+ScopeGuard::ScopeGuard(Dispatcher& dispatcher, ScopePtr scope)
+    : dispatcher_(dispatcher), token_(dispatcher.enter_scope(std::move(scope))) {}
+
+ScopeGuard::~ScopeGuard() { dispatcher_.try_leave_scope(token_); }
+
+ScopedPolicy::ScopedPolicy(Dispatcher& dispatcher, const KernelPolicy& policy)
+    : ScopeGuard(dispatcher, dispatcher.layered_scope(policy)) {}
+
+ScopedPolicy::ScopedPolicy(Dispatcher& dispatcher, ScopePtr scope) : ScopeGuard(dispatcher, std::move(scope)) {}
+
+ScopedAutocast::ScopedAutocast(Dispatcher& dispatcher, const AmpRegistry& registry, bool enabled,
+                               std::optional<DataType> dtype)
+    : ScopeGuard(dispatcher, dispatcher.layered_scope(make_autocast(registry, enabled, dtype))) {}
+
+}  // namespace xpuruntime
