@@ -12,6 +12,7 @@ void add_kernels(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_trace(CLI::App& app, Context& context);
+void add_amp(CLI::App& app, Context& context);
 void add_demo(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 

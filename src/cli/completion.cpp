@@ -34,6 +34,8 @@ std::string words_for(const std::string& type_name) {
   if (type_name == "OP") return names_of_ops();
   if (type_name == "KERNEL") return names_of_kernels();
   if (type_name == "DEVICE") return names_of_devices();
+  if (type_name == "ACTION") return "list get ";
+  if (type_name == "DTYPE") return "bf16 f16 ";
   if (type_name.starts_with("SHELL")) return "bash zsh fish ";
   return "";
 }

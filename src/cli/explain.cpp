@@ -8,6 +8,7 @@ namespace {
 struct Options {
   std::string problem = {};
   std::string profile = {};
+  std::string autocast = {};  // a dtype; empty: off
   PolicyOptions policy = {};
 };
 
@@ -16,14 +17,6 @@ bool has_kernels(const KernelRegistry& registry, DeviceType type) {
     if (!registry.kernels(op, type).empty()) return true;
   }
   return false;
-}
-
-// The policy's limits stand where the problem has none, as they do when a call is dispatched.
-void apply_limits(Problem& problem, const KernelPolicy& policy) {
-  const Limits limits = policy.limits();
-  if (!problem.limits.workspace_bytes) problem.limits.workspace_bytes = limits.workspace_bytes;
-  problem.limits.deterministic = problem.limits.deterministic || limits.deterministic;
-  if (!problem.limits.threads) problem.limits.threads = limits.threads;
 }
 
 Problem problem_for(const DeviceProfile& profile, const std::string& text, const Context& context) {
@@ -35,21 +28,33 @@ Problem problem_for(const DeviceProfile& profile, const std::string& text, const
            std::string(to_string(problem.device.type)) + " device");
 }
 
+Autocast autocast_of(Context& context, const Options& options) {
+  if (options.autocast.empty()) return {};
+  return make_autocast(context.runtime().amp(), true, parse_data_type(options.autocast));
+}
+
 /// Asks a device that is somebody's description: nothing is prepared and nothing runs.
 Decision explain_described(Context& context, const Options& options) {
   const KernelRegistry& registry = context.runtime().registry();
   const DeviceProfile profile = DeviceProfile::load(options.profile);
   Problem problem = problem_for(profile, options.problem, context);
   const KernelPolicy policy = options.policy.policy(problem.op);
-  apply_limits(problem, policy);
+  problem.limits = stricter(problem.limits, policy.limits());
   if (!has_kernels(registry, profile.type)) {
     const std::string type(to_string(profile.type));
     context.note("this build has no " + type + " kernels, so there is nothing to choose from; use a build with the " +
                  type + " backend, or open one with --plugin");
   }
+  const auto rule = policy.precision.find(problem.op);
+  const Autocast autocast = autocast_of(context, options);
+  const Precision precision =
+      resolve_precision(problem, {.policy_rule = rule == policy.precision.end() ? nullptr : &rule->second,
+                                  .autocast = &autocast,
+                                  .policy_default = policy.default_precision});
+  if (precision.wished) problem = at_precision(problem, governing_dtype(precision, problem));
   const KernelList kernels = registry.kernels(problem.op, profile.type);
   Decision decision = select({problem, profile, kernels, policy, {}, builtin_rules()}).decision;
-  decision.precision = resolve_precision(problem, {{}, nullptr, policy.default_precision});
+  decision.precision = precision;
   return decision;
 }
 
@@ -62,6 +67,8 @@ Decision explain_here(Context& context, const Options& options) {
          to_string(problem.device) + " is not here: " + why + "; to ask all the same, describe it with --profile");
   }
   const ScopedPolicy scope(runtime.dispatcher(), policy);
+  const ScopedPolicy with_autocast(runtime.dispatcher(),
+                                   runtime.dispatcher().layered_scope(autocast_of(context, options)));
   return runtime.dispatcher().explain(problem);
 }
 
@@ -86,6 +93,8 @@ void add_explain(CLI::App& app, Context& context) {
   command
       .add_option("--profile", options->profile, "Ask the device that this JSON file describes; it need not be here")
       ->type_name("FILE");
+  command.add_option("--autocast", options->autocast, "As inside an autocast scope, where `lower` means bf16 or f16")
+      ->type_name("DTYPE");
   options->policy.add_force_to(command);
   command.callback(
       [&context, options] { context.command = [&context, options] { return explain(context, *options); }; });

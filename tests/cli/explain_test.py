@@ -4,8 +4,8 @@ import unittest
 
 from xrt_case import BAD_KERNELS, PROFILES, SQUARE, CliTest, xrt
 
-DECISION_KEYS = ["version", "problem", "device", "kernel", "level", "because", "precision", "plan", "workspace_bytes",
-                 "candidates"]
+DECISION_KEYS = ["version", "problem", "device", "kernel", "level", "because", "precision", "casts", "plan",
+                 "workspace_bytes", "candidates"]
 CANDIDATE_KEYS = ["kernel", "verdict", "reason", "time_us", "workspace_bytes"]
 
 
@@ -53,7 +53,7 @@ class Kernels(CliTest):
                          ["small", "skinny", "amx", "int8", "packed", "onednn", "openblas", "reference"])
         self.assertEqual(by_op["attention"], ["single_query", "tiled_amx", "tiled", "composed", "reference"])
         self.assertEqual(by_op["relu"], ["simd", "reference"])
-        self.assertEqual(len(by_op), 44)
+        self.assertEqual(len(by_op), 45)
         for op, names in by_op.items():
             self.assertEqual((names.index("reference"), len(names) > 1), (len(names) - 1, True), op)
 
@@ -83,10 +83,10 @@ class Kernels(CliTest):
         self.assertTrue(self.fine("kernels", "nll").startswith("nll_loss\n"))
 
     def test_plugins_bring_their_kernels(self):
-        text = self.fine("--plugin", BAD_KERNELS, "kernels", "sigmoid")
-        self.assertIn("lone_sigmoid  yes", text)
-        self.assertNotIn("lone_sigmoid", self.fine("kernels", "sigmoid"))
-        self.assertIn("lone_sigmoid", self.fine("kernels", "sigmoid", env={"XPURUNTIME_PLUGINS": BAD_KERNELS}))
+        text = self.fine("--plugin", BAD_KERNELS, "kernels", "exp")
+        self.assertIn("lone_exp  yes", text)
+        self.assertNotIn("lone_exp", self.fine("kernels", "exp"))
+        self.assertIn("lone_exp", self.fine("kernels", "exp", env={"XPURUNTIME_PLUGINS": BAD_KERNELS}))
 
     def test_plugins_that_are_none_are_wrong_usage(self):
         self.refused(2, "--plugin", self.folder / "missing.so", "devices", says="does not exist")
@@ -129,7 +129,7 @@ class Explain(CliTest):
         self.assertEqual(decision["candidates"][-1]["verdict"], "refused")
 
     def test_what_nothing_can_run_is_a_no_with_its_record(self):
-        answer = xrt("explain", "relu:backward(f32[8,8], f32[8,8])")
+        answer = xrt("explain", "exp:backward(f32[8,8], f32[8,8])")
         self.assertEqual(answer.returncode, 1)
         self.assertIn("nothing can run this", answer.stdout)
         self.assertIn("it has no backward", answer.stdout)

@@ -117,7 +117,7 @@ class Run(CliTest):
         self.assertEqual(json.loads(answer.stdout)["decision"]["kernel"], "reference")
 
     def test_what_has_no_reference_says_that_it_was_not_checked(self):
-        arguments = ("--plugin", BAD_KERNELS, "run", "sigmoid:backward(f32[8], f32[8])", "--force", "lone_sigmoid")
+        arguments = ("--plugin", BAD_KERNELS, "run", "exp:backward(f32[8], f32[8])", "--force", "lone_exp")
         check = self.document(*arguments, "--json")["check"]
         self.assertEqual(list(check), ["within", "skipped"])
         self.assertIsNone(check["within"])
@@ -205,7 +205,7 @@ class Trace(CliTest):
         self.assertEqual(calls[0]["args"]["kernel"], "reference")
 
     def test_what_cannot_run_or_be_written_is_refused(self):
-        self.refused(1, "trace", SQUARE, "relu:backward(f32[8], f32[8])", says="it has no backward")
+        self.refused(1, "trace", SQUARE, "exp:backward(f32[8], f32[8])", says="it has no backward")
         self.refused(2, "trace", SQUARE, "--out", self.folder / "no" / "such" / "folder", says="could not be written")
 
 
