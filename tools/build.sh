@@ -5,6 +5,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=${1:?usage: tools/build.sh PRESET [TARGET...]}
 shift
 
+# Paths count from the build folder, so that what one checkout has compiled serves the next.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+
 if [[ ! build/$preset/build.ninja -nt CMakePresets.json ]]; then
   cmake --preset "$preset"
 fi
