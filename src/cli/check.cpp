@@ -114,7 +114,8 @@ double distance(double result, double expected) {
   return std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
 }
 
-void compare(Check& check, const Problem& problem, const Tensor& result, const Tensor& expected) {
+void compare(Check& check, const Problem& problem, const Decision& decision, const Tensor& result,
+             const Tensor& expected) {
   const auto count = static_cast<std::size_t>(element_count(result.spec()));
   const auto at = [](const Tensor& tensor, std::size_t i) {
     return load_element(tensor.dtype(), tensor.as<const std::byte>() + i * size_of(tensor.dtype()));
@@ -130,7 +131,7 @@ void compare(Check& check, const Problem& problem, const Tensor& result, const T
   // k products of numbers uniform in [-1, 1] has a standard deviation of sqrt(k) / 3.
   if (is_matrix_op(problem)) scale = std::max(scale, std::sqrt(summed_terms(problem)) / 3);
   const double relative = worst == 0 ? 0 : worst / scale;
-  const double tolerance = tolerance_of(problem, result.spec());
+  const double tolerance = tolerance_of(problem, decision, result.spec());
   check.max_abs_error = std::max(check.max_abs_error, worst);
   check.max_rel_error = std::max(check.max_rel_error, relative);
   check.tolerance = std::max(check.tolerance, tolerance);
@@ -142,14 +143,18 @@ void compare(Check& check, const Problem& problem, const Tensor& result, const T
 // Two roundings can show. The result is rounded once to its dtype: half an epsilon of its own magnitude, and one is
 // allowed. Before that k terms are summed, each step rounding to the summing precision; the errors are independent, so
 // they grow like sqrt(k) epsilons of the sum, and four of those leave room for the terms' own rounding (an exp, a
-// division). A wrong term would show as 1 / sqrt(k) or more. Integers must be equal.
-double tolerance_of(const Problem& problem, const TensorSpec& output) {
+// division). A wrong term would show as 1 / sqrt(k) or more. Winograd's transforms add numbers that are larger than the
+// result. A cast to fewer digits rounds an input, or the result once more. Integers must be equal.
+double tolerance_of(const Problem& problem, const Decision& decision, const TensorSpec& output) {
   if (!is_floating(output.dtype)) return 0;
   const double terms = std::max(summed_terms(problem), 1.0);
-  const double summing = terms > 1 ? 4 * epsilon_of(summing_dtype(problem)) * std::sqrt(terms) : 0;
+  double summing = terms > 1 ? 4 * epsilon_of(summing_dtype(problem)) * std::sqrt(terms) : 0;
+  if (decision.kernel == "winograd") summing *= 32;
+  double casting = 0;
+  for (const CastStep& step : decision.casts) casting += 2 * epsilon_of(step.is_output ? step.from : step.to);
   // An exp, a logarithm, an error function: four units of the precision that is computed in.
   const bool computes = op_info(problem.op).category != OpCategory::movement && !is_matrix_op(problem);
-  return epsilon_of(output.dtype) + summing + (computes ? 4 * epsilon_of(summing_dtype(problem)) : 0);
+  return epsilon_of(output.dtype) + casting + summing + (computes ? 4 * epsilon_of(summing_dtype(problem)) : 0);
 }
 
 double reference_work(const Problem& problem) {
@@ -158,14 +163,15 @@ double reference_work(const Problem& problem) {
   return outputs * std::max(summed_terms(problem), 1.0);
 }
 
-Check check_against_reference(Runtime& runtime, const Problem& problem, const Operands& operands) {
+Check check_against_reference(Runtime& runtime, const Problem& problem, const Decision& decision,
+                              const Operands& operands) {
   Check check;
   const Operands reference = reference_operands(runtime.devices(), operands);
   check.skipped = run_reference(runtime.dispatcher(), problem, reference);
   if (!check.skipped.empty()) return check;
   for (std::size_t i = 0; i < operands.outputs().size(); ++i) {
     const Tensor result = runtime.devices().copy_to(operands.outputs()[i], Device{});
-    compare(check, problem, result, reference.outputs()[i]);
+    compare(check, problem, decision, result, reference.outputs()[i]);
   }
   return check;
 }

@@ -17,12 +17,14 @@ struct Check {
 };
 
 /// Runs the CPU's `reference` kernel on copies of the inputs in float64 and compares its results with the outputs.
-Check check_against_reference(Runtime& runtime, const Problem& problem, const Operands& operands);
+/// `decision` says how they were computed.
+Check check_against_reference(Runtime& runtime, const Problem& problem, const Decision& decision,
+                              const Operands& operands);
 
 /// Products, roughly, that the reference goes through one by one: a large number is a long wait.
 double reference_work(const Problem& problem);
 
 /// The largest relative error that rounding explains.
-double tolerance_of(const Problem& problem, const TensorSpec& output);
+double tolerance_of(const Problem& problem, const Decision& decision, const TensorSpec& output);
 
 }  // namespace xpuruntime::cli

@@ -68,11 +68,14 @@ double timed_call(Runtime& runtime, const Call& call, Device device) {
 RunResult run_repeatedly(Runtime& runtime, const Call& call, Device device, int repeat) {
   Dispatcher& dispatcher = runtime.dispatcher();
   timed_call(runtime, call, device);
-  dispatcher.enable_logging(static_cast<std::size_t>(repeat));
+  const std::size_t entries = 1 + dispatcher.decide(call).casts.size();
+  dispatcher.enable_logging(static_cast<std::size_t>(repeat) * entries);
   std::vector<double> by_host;
   for (int i = 0; i < repeat; ++i) by_host.push_back(timed_call(runtime, call, device));
   dispatcher.disable_logging();
-  const std::vector<LogEntry> log = dispatcher.logs();
+  std::vector<LogEntry> log = dispatcher.logs();
+  // Casts are calls of their own; the problem's is what was asked about.
+  std::erase_if(log, [&](const LogEntry& entry) { return entry.decision->problem.op != call.op; });
   std::vector<double> logged;
   for (const LogEntry& entry : log) logged.push_back(entry.elapsed_us);
   const bool device_time = std::all_of(log.begin(), log.end(), [](const LogEntry& entry) { return entry.device_time; });
@@ -98,7 +101,7 @@ RunResult run_and_check(Context& context, const Problem& problem, const KernelPo
   if (reference_work(problem) > long_wait) {
     context.note("checking against the float64 reference takes a while; --no-check leaves it out");
   }
-  result.check = check_against_reference(runtime, problem, operands);
+  result.check = check_against_reference(runtime, problem, result.decision, operands);
   return result;
 }
 

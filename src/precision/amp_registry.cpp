@@ -34,13 +34,21 @@ PackedRule category_rule(OpId op) {
   return PackedRule::pack({.op = op, .forward_precision = of_category(op_info(op).category)}, RuleSource::category);
 }
 
-DataType forward_dtype(PackedRule rule, const AmpConfig& config, DataType input) {
-  return resolve(wish_at(rule.bits, forward_at, forward_dtype_at), config, input);
+constexpr int dtype_bits = 4;
+static_assert(data_type_count <= 1 << dtype_bits && data_type_count * dtype_bits <= 64);
+
+DataType dtype_in(std::uint64_t dtypes, DataType input) {
+  return static_cast<DataType>(dtypes >> static_cast<int>(input) * dtype_bits & ((1u << dtype_bits) - 1));
 }
 
-DataType backward_dtype(PackedRule rule, const AmpConfig& config, DataType input) {
-  const PrecisionWish wish = wish_at(rule.bits, backward_at, backward_dtype_at);
-  return wish.precision == OpPrecision::keep ? forward_dtype(rule, config, input) : resolve(wish, config, input);
+/// What each input dtype becomes, as dtype_in reads it.
+template <class Resolve>
+std::uint64_t dtypes_of(const Resolve& resolve_input) {
+  std::uint64_t dtypes = 0;
+  for (int i = 0; i < data_type_count; ++i) {
+    dtypes |= static_cast<std::uint64_t>(resolve_input(static_cast<DataType>(i))) << i * dtype_bits;
+  }
+  return dtypes;
 }
 
 std::uint64_t next_version() {
@@ -87,6 +95,8 @@ RuleSource AmpRules::source(OpId op) const { return packed(op).source(); }
 AmpRegistry::AmpRegistry(const AmpConfig& config) : config_(config) {
   config.check();
   DefaultAmpRules::apply_default_rules(*this);
+  const std::lock_guard lock(mutex_);
+  for (const OpId op : all_ops()) refresh(op);
 }
 
 AmpRegistry::~AmpRegistry() {
@@ -110,9 +120,31 @@ AmpRegistry::Chunk& AmpRegistry::chunk_for(OpId op) {
 void AmpRegistry::add_default(OpId op, OpPrecision forward) {
   const PackedRule rule = PackedRule::pack({.op = op, .forward_precision = forward}, RuleSource::defaults);
   chunk_for(op).defaults[index_of(op) % chunk_size].store(rule.bits, std::memory_order_release);
+  refresh(op);
 }
 
 void AmpRegistry::changed() { snapshot_ = nullptr; }
+
+void AmpRegistry::refresh(OpId op) {
+  Chunk& chunk = chunk_for(op);
+  const std::size_t at = index_of(op) % chunk_size;
+  const OpPrecisionRule rule = rule_in_force(op);
+  const auto forward = [&](DataType input) { return rule.get_forward_dtype(config_, input); };
+  const auto backward = [&](DataType input) { return rule.get_backward_dtype(config_, input); };
+  chunk.forward_dtypes[at].store(dtypes_of(forward), std::memory_order_release);
+  chunk.backward_dtypes[at].store(dtypes_of(backward), std::memory_order_release);
+}
+
+template <AmpRegistry::Words AmpRegistry::Chunk::*dtypes>
+DataType AmpRegistry::lookup(OpId op, DataType input) const {
+  const Chunk* chunk = chunks_[index_of(op) / chunk_size].load(std::memory_order_acquire);
+  const std::uint64_t known =
+      chunk == nullptr ? 0 : (chunk->*dtypes)[index_of(op) % chunk_size].load(std::memory_order_acquire);
+  if (known != 0) [[likely]]
+    return dtype_in(known, input);
+  const OpPrecisionRule rule = category_rule(op).unpack(op);  // backward as forward
+  return rule.get_forward_dtype(config_, input);
+}
 
 void AmpRegistry::register_whitelist(OpId op, int priority) {
   register_rule({.op = op, .forward_precision = OpPrecision::lower, .priority = priority});
@@ -133,6 +165,7 @@ bool AmpRegistry::register_rule(const OpPrecisionRule& rule) {
   const PackedRule old{slot.load()};
   if (old && old.priority() > rule.priority) return false;
   slot.store(PackedRule::pack(rule, RuleSource::user).bits, std::memory_order_release);
+  refresh(rule.op);
   changed();
   return true;
 }
@@ -140,6 +173,7 @@ bool AmpRegistry::register_rule(const OpPrecisionRule& rule) {
 bool AmpRegistry::unregister(OpId op) {
   const std::lock_guard lock(mutex_);
   const bool had = chunk_for(op).user[index_of(op) % chunk_size].exchange(0) != 0;
+  refresh(op);
   if (had) changed();
   return had;
 }
@@ -151,6 +185,7 @@ void AmpRegistry::clear() {
     for (auto& rule : chunk.load()->user) rule.store(0, std::memory_order_release);
     for (auto& rule : chunk.load()->defaults) rule.store(0, std::memory_order_release);
   }
+  for (const OpId op : all_ops()) refresh(op);
   changed();
 }
 
@@ -172,13 +207,11 @@ RuleSource AmpRegistry::source(OpId op) const {
 }
 
 DataType AmpRegistry::get_forward_dtype(OpId op, DataType input) const {
-  const PackedRule rule = find(op);
-  return forward_dtype(rule ? rule : category_rule(op), config_, input);
+  return lookup<&Chunk::forward_dtypes>(op, input);
 }
 
 DataType AmpRegistry::get_backward_dtype(OpId op, DataType input) const {
-  const PackedRule rule = find(op);
-  return backward_dtype(rule ? rule : category_rule(op), config_, input);
+  return lookup<&Chunk::backward_dtypes>(op, input);
 }
 
 bool AmpRegistry::is_whitelisted(OpId op) const {

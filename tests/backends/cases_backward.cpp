@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include "backends/cases.h"
 #include "backends/oracle_gradients.h"
 #include "xpuruntime/core/error.h"
@@ -5,11 +8,23 @@
 namespace xpuruntime::cases {
 namespace {
 
+/// Multiplications of a forward product, roughly. Those of many are left to the few cases below: the references would
+/// take most of the suite's time.
+bool is_large(const Problem& forward) {
+  if (op_info(forward.op).category != OpCategory::matrix) return false;
+  constexpr double most = 400'000;
+  const double a = static_cast<double>(element_count(forward.inputs[0])),
+               b = static_cast<double>(element_count(forward.inputs[1])),
+               out = static_cast<double>(element_count(forward.outputs[0]));
+  if (forward.op == OpId::matmul || forward.op == OpId::linear) return std::sqrt(a * b * out) > most;
+  return out * b / static_cast<double>(std::max<std::int64_t>(forward.inputs[1].shape[0], 1)) > most;
+}
+
 /// The backward problem of a forward one, whose gradient lies as the forward output does; empty where there is none.
 std::string backward_of(const std::string& text) {
   try {
     const Problem forward = parse_problem(text);
-    if (!oracle::has_gradients(forward.op)) return {};
+    if (!oracle::has_gradients(forward.op) || is_large(forward)) return {};
     std::vector<TensorSpec> inputs = forward.inputs;
     inputs.push_back(forward.outputs[0]);
     return to_string(make_problem(forward.op, inputs, forward.attributes, {}, Direction::backward));
@@ -79,10 +94,10 @@ void add_mixed(List& list) {
 void add_large(List& list) {
   list.each({"f32", "f16", "bf16"},
             {
-                "matmul:backward(T[4,96,100], T[100,80], T[4,96,80])",
-                "matmul:backward(T[96,100], T[4,100,80], T[4,96,80])",
-                "linear:backward(T[2,96,130], T[200,130], T[200], T[2,96,200]; activation=relu)",
-                "conv2d:backward(T[4,16,28,28], T[32,16,3,3], T[32], T[4,32,28,28]; padding=1)",
+                "matmul:backward(T[4,64,70], T[70,65], T[4,64,65])",
+                "matmul:backward(T[64,70], T[4,70,65], T[4,64,65])",
+                "linear:backward(T[2,64,80], T[130,80], T[130], T[2,64,130]; activation=relu)",
+                "conv2d:backward(T[3,8,20,20], T[17,8,3,3], T[17], T[3,17,20,20]; padding=1)",
                 "conv2d:backward(T[1,24,40,40], T[24,1,3,3], T[1,24,40,40]; groups=24 padding=1)",
                 "softmax:backward(T[3,9000], T[3,9000])",
                 "log_softmax:backward(T[40,30,60], T[40,30,60]; dim=1)",

@@ -23,6 +23,10 @@ void add_conv2d(List& list) {
           "conv2d(T[1,16,14,14], T[32,16,1,1])",
           "conv2d(T[2,17,7,9], T[33,17,1,1], T[33])",
           "conv2d(T[1,63,7,7], T[65,63,1,1])",
+          "conv2d(T[1,63,20,20], T[31,63,1,1])",  // of bf16, products that oneDNN 2.6 breaks down on
+          "conv2d(T[1,63,44,28], T[8,63,1,1])",
+          "conv2d(T[1,126,20,20], T[62,63,1,1]; groups=2)",
+          "conv2d(T[1,63,12,12], T[31,63,3,3]; padding=1)",
           "conv2d(T[1,64,7,7], T[64,64,1,1]; stride=2)",
           "conv2d(T[1,8,5,5], T[8,8,1,1]; padding=1)",
           "conv2d(T[1,3,17,17], T[16,3,7,7], T[16]; stride=2 padding=3)",

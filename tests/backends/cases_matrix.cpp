@@ -91,6 +91,15 @@ void add_mixed(List& list) {
   list.each({"i16", "i32", "i64"}, {"matmul(T[5,7], T[7,3])", "matmul(T[9,33], T[33,17])"});
   list.add("matmul(u8[17,65], i8[65,33])");
   list.add("matmul(i8[17,65], u8[65,33])");
+  // Around two tiles of products, with rows and columns that fill no tile: oneDNN 2.6 has illegal instructions there.
+  for (const char* k : {"124", "125", "126", "127", "128", "129"}) {
+    for (const char* rows : {"65", "200"}) {
+      list.add(replaced(replaced("matmul(i8[R,K], i8[K,31])", "K", k), "R", rows));
+      list.add(replaced(replaced("matmul(u8[R,K], i8[K,33])", "K", k), "R", rows));
+      list.add(replaced(replaced("linear(u8[R,K], i8[15,K])", "K", k), "R", rows));
+    }
+  }
+  for (const char* k : {"61", "62", "63", "64", "65"}) list.add(replaced("matmul(bf16[200,K], bf16[K,31])", "K", k));
   list.add("matmul(i8[17,64], i8[64,32]) -> i64[17,32]");
   list.add("matmul(i8[17,64], i8[64,32]) -> f32[17,32]");
 }

@@ -52,6 +52,14 @@ class Amp(CliTest):
         self.assertEqual(decision["precision"]["forward"], "f16")
         self.refused(2, "explain", "relu(f32[4])", "--autocast", "f64", says="no low precision")
 
+    def test_a_run_in_lower_precision_is_held_to_that_precision(self):
+        policy = self.write("policy.json", '{"precision": {"matmul": "bf16"}}')
+        result = self.document("run", "matmul(f32[64,64], f32[64,64])", "--policy", policy, "--json")
+        self.assertEqual(result["decision"]["problem"], "matmul(bf16[64,64], bf16[64,64]) @cpu:0")
+        self.assertEqual(len(result["decision"]["casts"]), 3)
+        self.assertGreater(result["check"]["max_rel_error"], 1e-4)
+        self.assertTrue(result["check"]["within"])
+
 
 if __name__ == "__main__":
     unittest.main()

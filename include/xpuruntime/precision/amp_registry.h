@@ -113,12 +113,17 @@ class AmpRegistry {
   // Ops that programs register have numbers after the built-in ones: room for them comes in chunks, which stay where
   // they are.
   static constexpr std::size_t chunk_size = 256;
+  using Words = std::array<std::atomic<std::uint64_t>, chunk_size>;
   struct Chunk {
-    std::array<std::atomic<std::uint64_t>, chunk_size> user = {};
-    std::array<std::atomic<std::uint64_t>, chunk_size> defaults = {};
+    Words user = {}, defaults = {};  // packed rules
+    // What lookups read: four bits for each dtype that an input may have. 0: nobody has asked for the op yet.
+    Words forward_dtypes = {}, backward_dtypes = {};
   };
 
   PackedRule find(OpId op) const;
+  template <Words Chunk::*dtypes>
+  DataType lookup(OpId op, DataType input) const;
+  void refresh(OpId op);
   Chunk& chunk_for(OpId op);
   void add_default(OpId op, OpPrecision forward);
   void changed();

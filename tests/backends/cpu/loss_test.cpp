@@ -44,6 +44,30 @@ TEST(CrossEntropySimd, TakesPositionsThatLieBesideEachOther) {
   }
 }
 
+// Each class's probability is the same: the loss is log-sum-exp less the mean score.
+double expected_spread(const std::vector<float>& scores, std::size_t first, std::size_t classes, std::size_t step) {
+  double mean = 0;
+  for (std::size_t c = 0; c < classes; ++c) mean += (static_cast<double>(scores[first + c * step]) - 5000);
+  return expected_loss(scores, first, classes, step, 0) + (static_cast<double>(scores[first]) - 5000) -
+         mean / static_cast<double>(classes);
+}
+
+TEST(CrossEntropySimd, KeepsItsDigitsWithSmoothingAndProbabilitiesOfHighScores) {
+  const Attributes none = Attributes(OpId::cross_entropy).set_choice("reduction", "none");
+  const Attributes smooth = Attributes(none).set_real("label_smoothing", 1);
+  const std::vector<float> row = high_scores(10007), columns = high_scores(6 * 19);
+  const Tensor long_row = tensor_of({1, 10007}, row), beside = tensor_of({1, 6, 19}, columns);
+  const auto spread = forced_call("simd", smooth, {long_row, tensor_of({1}, std::vector<std::int64_t>{3})})[0];
+  EXPECT_NEAR(spread[0], expected_spread(row, 0, 10007, 1), 1e-4);
+  const auto equal =
+      forced_call("simd", none, {beside, tensor_of({1, 6, 19}, std::vector<float>(6 * 19, 1 / 6.0f))})[0];
+  const auto smoothed = forced_call("simd", smooth, {beside, tensor_of({1, 19}, std::vector<std::int64_t>(19, 2))})[0];
+  for (std::size_t i = 0; i < 19; ++i) {
+    EXPECT_NEAR(equal[i], expected_spread(columns, i, 6, 19), 1e-5) << i;
+    EXPECT_NEAR(smoothed[i], expected_spread(columns, i, 6, 19), 1e-5) << i;
+  }
+}
+
 TEST(ClassLosses, TheMeanOfNoTargetIsNotANumberAndTheirSumIsZero) {
   const Tensor scores = tensor_of({3, 2}, std::vector<float>{1, 2, 3, 4, 5, 6});
   const Tensor targets = tensor_of({3}, std::vector<std::int64_t>{-100, -100, -100});

@@ -1,6 +1,7 @@
 #include "backends/cpu/attention/shape.h"
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "backends/cpu/base/supports.h"
@@ -67,6 +68,9 @@ Verdict supports_attention_floats(const Problem& problem) {
   constexpr std::string_view names[] = {"query", "key", "value"};
   for (std::size_t i = 0; i < 3; ++i) {
     if (const Verdict verdict = check_row(problem.inputs[i], names[i]); !verdict.supported) return verdict;
+  }
+  if (std::fabs(problem.attributes.real("scale")) > static_cast<double>(std::numeric_limits<float>::max())) {
+    return Verdict::no("the scale is past the range of f32, which this kernel computes in");
   }
   if (problem.inputs.size() == 4) {
     const DataType dtype = problem.inputs[3].dtype;

@@ -142,15 +142,45 @@ int from_environment(const char* name) {
   if (text == nullptr) return 0;
   const auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
   // OMP_NUM_THREADS may be a list, one number a level: the first counts.
-  return error == std::errc() && (*end == '\0' || *end == ',') && value > 0 && value <= most_threads ? value : 0;
+  const bool ends = *end == '\0' || (*end == ',' && std::string_view(name) != threads_variable);
+  return error == std::errc() && ends && value > 0 && value <= most_threads ? value : 0;
 }
 
-/// The share of a container: "200000 100000" is two cores; a large number where there is none.
-int quota_cores() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  double quota = 0, period = 0;
-  if (!(file >> quota >> period) || period <= 0) return most_threads;  // also for "max 100000"
+/// Quota over period, a large number where there is none ("max", -1).
+int cores_of(double quota, double period) {
+  if (!(quota > 0) || !(period > 0)) return most_threads;
   return std::clamp(static_cast<int>(std::ceil(quota / period)), 1, most_threads);
+}
+
+int cores_of_group(const std::string& folder) {
+  double quota = 0, period = 0;
+  std::ifstream both(folder + "/cpu.max");  // "200000 100000" is two cores
+  if (both >> quota >> period) return cores_of(quota, period);
+  if (std::ifstream(folder + "/cpu.cfs_quota_us") >> quota && std::ifstream(folder + "/cpu.cfs_period_us") >> period) {
+    return cores_of(quota, period);
+  }
+  return most_threads;
+}
+
+/// The share of a container: the least of this process's control group and those around it, of version 1 or 2.
+int quota_cores() {
+  int cores = most_threads;
+  std::ifstream groups("/proc/self/cgroup");  // "0::/a/b", or "4:cpu,cpuacct:/a/b"
+  for (std::string line; std::getline(groups, line);) {
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool has_cpu = ("," + controllers + ",").find(",cpu,") != std::string::npos;
+    if (!controllers.empty() && !has_cpu) continue;
+    const std::string root = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
+    std::string path = line.substr(second + 1);
+    for (;;) {
+      cores = std::min(cores, cores_of_group(root + (path == "/" ? "" : path)));
+      if (path.empty() || path == "/") break;
+      path.resize(path.rfind('/'));
+    }
+  }
+  return cores;
 }
 
 int usable_cores() {

@@ -19,12 +19,17 @@ namespace {
 // A row's part that stays in the first cache between its passes.
 constexpr std::int64_t row_chunk = 4096;
 
-/// What one pass over a row finds: its log-sum-exp as highest + log(sum), and with factors f the sums of f and of f x.
+/// What one pass over a row finds: its log-sum-exp as highest + log(sum), and with factors f the sums of f and of
+/// f (x - base). The base is near the scores: large ones that differ little would else cancel to nothing.
 struct RowSums {
   double highest = 0;
+  float base = 0;
   double log_sum = 0;
   double factors = 0;
   double products = 0;
+
+  /// The sum of f (log-sum-exp - x).
+  double spread() const { return (log_sum + (highest - static_cast<double>(base))) * factors - products; }
 };
 
 /// Goes on from `sums` with the exponentials of one more chunk; `log_sum` is the sum itself until the row is done.
@@ -38,15 +43,16 @@ HWY_INLINE void add_exponentials(const T* x, std::size_t n, RowSums& sums) {
   sums.highest = both;
 }
 
-/// The sums of factor and of factor * x over a chunk, where factor(i, get) gives the vector at i.
+/// The sums of factor and of factor * (x - base) over a chunk, where factor(i, get) gives the vector at i.
 template <class T, class Factor>
 HWY_INLINE void add_products(const T* x, std::size_t n, const Factor& factor, RowSums& sums) {
   F32Vec factors = hn::Zero(F32()), products = factors;
+  const F32Vec base = hn::Set(F32(), sums.base);
   for_vectors(n, [&](std::size_t i, auto get, auto) HWY_ATTR {
     const auto there = hn::FirstN(F32(), std::min(n - i, f32_lanes()));
     const F32Vec f = hn::IfThenElseZero(there, factor(i, get));
     factors = hn::Add(factors, f);
-    products = hn::Add(products, hn::IfThenElseZero(there, hn::Mul(f, get(x + i))));
+    products = hn::Add(products, hn::IfThenElseZero(there, hn::Mul(f, hn::Sub(get(x + i), base))));
   });
   sums.factors += static_cast<double>(SumFold::lanes(factors));
   sums.products += static_cast<double>(SumFold::lanes(products));
@@ -60,6 +66,7 @@ HWY_INLINE RowSums sums_of_row(const T* x, std::int64_t classes, const More& mor
   for (std::int64_t i = 0; i < classes; i += row_chunk) {
     const auto count = static_cast<std::size_t>(std::min(row_chunk, classes - i));
     add_exponentials(x + i, count, sums);
+    if (i == 0 && std::isfinite(sums.highest)) sums.base = static_cast<float>(sums.highest);
     more(i, count, sums);
   }
   sums.log_sum = std::log(sums.log_sum);
@@ -82,7 +89,7 @@ double row_of_class(const ClassLossJob& job, const T* x, std::int64_t target) {
   const double weight = job.weight == nullptr ? 1 : static_cast<double>(job.weight[target]);
   const double loss = (1 - job.smoothing) * weight * (sums.log_sum - (score - sums.highest));
   if (job.smoothing == 0) return loss;
-  return loss + job.share() * ((sums.log_sum + sums.highest) * sums.factors - sums.products);
+  return loss + job.share() * sums.spread();
 }
 
 template <class T>
@@ -96,12 +103,13 @@ double row_of_probabilities(const ClassLossJob& job, const T* x, const T* p) {
     };
     add_products(x + at, n, factor, to);
   });
-  return (sums.log_sum + sums.highest) * sums.factors - sums.products;
+  return sums.spread();
 }
 
 /// A vector of neighbouring positions, one in each lane.
 struct ColumnSums {
   F32Vec highest;
+  F32Vec base;  // of the products, as in a row
   F32Vec log_sum;
   F32Vec factors;
   F32Vec products;
@@ -114,6 +122,7 @@ HWY_INLINE ColumnSums sums_of_columns(const ClassLossJob& job, const T* x, const
   F32Vec highest = hn::Neg(hn::Inf(F32()));
   for (std::int64_t j = 0; j < classes; ++j) highest = hn::Max(highest, get(x + j * step));
   const F32Vec shift = shift_of(highest);
+  const F32Vec base = hn::IfThenElseZero(hn::IsFinite(highest), highest);
   F32Vec sum = hn::Zero(F32()), factors = sum, products = sum;
   for (std::int64_t j = 0; j < classes; ++j) {
     const F32Vec v = get(x + j * step);
@@ -121,14 +130,15 @@ HWY_INLINE ColumnSums sums_of_columns(const ClassLossJob& job, const T* x, const
     if constexpr (has_factors) {
       const F32Vec f = factor(j);
       factors = hn::Add(factors, f);
-      products = hn::Add(products, hn::Mul(f, v));
+      products = hn::Add(products, hn::Mul(f, hn::Sub(v, base)));
     }
   }
-  return {highest, vlog(sum), factors, products};
+  return {highest, base, vlog(sum), factors, products};
 }
 
 HWY_INLINE F32Vec spread_loss(const ColumnSums& sums) {
-  return hn::Sub(hn::Mul(hn::Add(sums.highest, sums.log_sum), sums.factors), sums.products);
+  const F32Vec above = hn::Add(hn::Sub(sums.highest, sums.base), sums.log_sum);
+  return hn::Sub(hn::Mul(above, sums.factors), sums.products);
 }
 
 /// What each lane's target asks for: its score and its weight, 0 where it does not count.

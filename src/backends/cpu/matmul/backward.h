@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "backends/cpu/base/stages.h"
 
 // The gradients of a product are products: of the output's gradient and the other operand, one of them transposed. So
@@ -28,12 +30,12 @@ struct ProductRow {
   }
   static std::uint64_t workspace_it(const Problem& problem, const DeviceProfile& profile) {
     if (!forward(problem)) return workspace_product_backward(kernel, problem, profile);
-    if constexpr (workspace != nullptr) return workspace(problem, profile);
+    if constexpr (!std::is_null_pointer_v<decltype(workspace)>) return workspace(problem, profile);
     return 0;
   }
   static bool prefers_it(const Problem& problem, const DeviceProfile& profile) {
     if (!forward(problem)) return prefers_product_backward(kernel, problem, profile);
-    if constexpr (prefers != nullptr) return prefers(problem, profile);
+    if constexpr (!std::is_null_pointer_v<decltype(prefers)>) return prefers(problem, profile);
     return false;
   }
 };

@@ -168,7 +168,10 @@ Verdict supports_types(const Product& product) {
             (f32_out || product.out == product.a);
   }
   if (!taken) return Verdict::no("oneDNN does not multiply " + given);
-  if (breaks_onednn(product.a, product.shape.k)) return Verdict::no("oneDNN 2 breaks down on 63 products of bf16");
+  if (breaks_onednn(product.a, product.shape.k)) {
+    return Verdict::no("oneDNN 2 may break down on sums of " + std::to_string(product.shape.k) + " products of " +
+                       name(product.a));
+  }
   if (product.has_bias && product.bias != product.a && product.bias != DataType::float32) {
     return Verdict::no("it adds no bias of " + name(product.bias) + " here");
   }

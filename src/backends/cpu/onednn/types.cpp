@@ -53,7 +53,10 @@ Verdict supports_onednn(const Problem& problem, const DeviceProfile& profile) {
   return Verdict::yes();
 }
 
-bool breaks_onednn(DataType dtype, std::int64_t summed) { return dtype == DataType::bfloat16 && summed == 63; }
+bool breaks_onednn(DataType dtype, std::int64_t summed) {
+  if (dtype == DataType::bfloat16) return summed == 63;
+  return size_of(dtype) == 1 && summed >= 125 && summed <= 127;
+}
 
 bool has_fast_onednn(const DeviceProfile& profile) { return profile.has_cpu_feature("avx2"); }
 

@@ -64,7 +64,7 @@ class SimdPlan final : public Plan {
 Verdict supports_pool_simd(const Problem& problem, const DeviceProfile&) {
   if (const Verdict verdict = supports_dense_floats(problem); !verdict.supported) return verdict;
   const PoolShape shape = pool_shape(problem);
-  constexpr std::int64_t most = 1 << 26;  // sixteen strides still fit 32 bits
+  constexpr std::int64_t most = 1024;  // the scratch for a vector of outputs is sixteen strides long
   for (std::size_t i = 0; i < 3; ++i) {
     if (std::max({shape.stride[i], shape.dilation[i], shape.kernel[i]}) > most) {
       return Verdict::no("a stride, dilation or kernel size is over " + std::to_string(most));
