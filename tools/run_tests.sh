@@ -30,7 +30,7 @@ targets() { ninja -C "build/$1" -t targets all | sed -nE "s/^($2): phony\$/\1/p"
 
 # run_ctest PRESET [ctest arguments]
 run_ctest() {
-  local preset=$1 log=build/$1.test.log status ok bad skip
+  local preset=$1 log=build/$1.test.log status ok bad skip line
   shift
   "${steady[@]}" ctest --preset "$preset" --parallel "$(nproc)" --no-tests=error "$@" >"$log" 2>&1
   status=$?
@@ -39,7 +39,7 @@ run_ctest() {
   # ctest may fail without naming a test, for one when it finds none.
   if ((status != 0 && bad == 0)); then bad=1; fi
   if ((status != 0)) || [[ $preset == dev ]]; then cat "$log"; fi
-  while read -r name; do failures+=("$preset: $name"); done < <(
+  while read -r line; do failures+=("$preset: $line"); done < <(
     grep -E '^ *[0-9]+/[0-9]+ Test +#' "$log" | grep -vE ' Passed |\*\*\*Skipped|Not Run \(Disabled\)' |
       sed -E 's/^[^:]*: ([^ ]+) \.* *(.*)/\1 (\2)/')
   passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))

@@ -96,6 +96,11 @@ RunResult run_and_check(Context& context, const Problem& problem, const KernelPo
   for (const QuarantinedPlan& plan : runtime.dispatcher().quarantined()) {
     context.note(plan.kernel + " was given up: " + plan.reason);
   }
+  for (const Candidate& candidate : result.decision.candidates) {  // a lack of memory quarantines nothing
+    if (candidate.reason.starts_with("passed over in this call")) {
+      context.note(candidate.kernel + " was " + candidate.reason);
+    }
+  }
   result.check.skipped = "--no-check was given";
   if (options.no_check) return result;
   if (reference_work(problem) > long_wait) {
