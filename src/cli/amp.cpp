@@ -25,9 +25,15 @@ struct Row {
 };
 
 Row row_of(OpId op, const AmpRegistry& registry, const KernelPolicy& policy) {
+  const OpPrecisionRule rule = registry.rule_in_force(op);
+  const std::string source(to_string(registry.source(op)));
   const auto found = policy.precision.find(op);
-  if (found != policy.precision.end()) return {found->second, "policy"};
-  return {registry.rule_in_force(op), std::string(to_string(registry.source(op)))};
+  if (found == policy.precision.end()) return {rule, source};
+  const DirectionWishes& wishes = found->second;
+  const PrecisionWish open =
+      wishes.forward ? PrecisionWish() : rule.backward();  // as forward, or as without the policy
+  return {OpPrecisionRule::make(op, wishes.forward.value_or(rule.forward()), wishes.backward.value_or(open)),
+          wishes.forward ? "policy" : source + ", backward policy"};
 }
 
 std::string backward_text(const OpPrecisionRule& rule) {
@@ -51,7 +57,7 @@ std::string get_text(const Row& row, const AmpConfig& config, const Painter& pai
                      ", backward " + backward_text(rule) + " (" + row.from + ")\n";
   for (const DataType input : input_dtypes) {
     text += "  " + padded(std::string(to_string(input)), 5) + "-> forward " +
-            padded(std::string(to_string(rule.get_forward_dtype(config, input))), 5) + "backward " +
+            padded(std::string(to_string(rule.get_forward_dtype(config, input))), 7) + "backward " +
             std::string(to_string(rule.get_backward_dtype(config, input))) + "\n";
   }
   return text;

@@ -4,7 +4,7 @@
 
 namespace xpuruntime {
 
-const Tensor* CastCache::find(const Tensor& from, DataType to, Stream stream) {
+std::shared_ptr<const LeasedTensor> CastCache::find(const Tensor& from, DataType to, Stream stream) {
   auto [it, end] = kept_.equal_range(from.as<const void>());
   while (it != end) {
     const Kept& kept = it->second;
@@ -13,15 +13,17 @@ const Tensor* CastCache::find(const Tensor& from, DataType to, Stream stream) {
       it = kept_.erase(it);
       continue;
     }
-    const bool fits = kept.from.spec() == from.spec() && kept.cast.tensor.dtype() == to && kept.stream == stream;
-    if (same_place && fits) return &kept.cast.tensor;
+    const bool fits = kept.from.spec() == from.spec() && kept.cast->tensor.dtype() == to && kept.stream == stream;
+    if (same_place && fits) return kept.cast;
     ++it;
   }
   return nullptr;
 }
 
-const Tensor& CastCache::keep(const Tensor& from, LeasedTensor cast, Stream stream) {
-  return kept_.emplace(from.as<const void>(), Kept{from, std::move(cast), stream})->second.cast.tensor;
+std::shared_ptr<const LeasedTensor> CastCache::keep(const Tensor& from, LeasedTensor cast, Stream stream) {
+  auto shared = std::make_shared<const LeasedTensor>(std::move(cast));
+  kept_.emplace(from.as<const void>(), Kept{from, shared, stream});
+  return shared;
 }
 
 }  // namespace xpuruntime

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 
 #include "xpuruntime/core/tensor.h"
 #include "xpuruntime/device/stream.h"
@@ -19,16 +20,16 @@ struct LeasedTensor {
 class CastCache {
  public:
   /// The cast of a tensor with this memory, layout and version, made for work on this stream; null if there is none.
-  /// One of an older version is let go.
-  const Tensor* find(const Tensor& from, DataType to, Stream stream);
-  const Tensor& keep(const Tensor& from, LeasedTensor cast, Stream stream);
+  /// One of another version is let go here; who holds it keeps it.
+  std::shared_ptr<const LeasedTensor> find(const Tensor& from, DataType to, Stream stream);
+  std::shared_ptr<const LeasedTensor> keep(const Tensor& from, LeasedTensor cast, Stream stream);
   void clear() { kept_.clear(); }
   std::size_t size() const { return kept_.size(); }
 
  private:
   struct Kept {
     Tensor from;  // shares its memory's ownership: another tensor cannot come to lie there
-    LeasedTensor cast;
+    std::shared_ptr<const LeasedTensor> cast;
     Stream stream;
   };
 

@@ -40,8 +40,7 @@ Status Dispatcher::run_with_casts(const TableEntry& entry, const Call& call, Thr
   const bool keeps = !state.scopes.empty() && state.scopes.back().second->autocast.on();
   std::vector<const Tensor*> inputs(call.inputs.begin(), call.inputs.end());
   std::vector<const Tensor*> outputs(call.outputs.begin(), call.outputs.end());
-  std::vector<LeasedTensor> leased;
-  leased.reserve(decision.casts.size());  // the tensors' addresses are handed out
+  std::vector<std::shared_ptr<const LeasedTensor>> held;  // until the work is queued
 
   const auto cast = [&](const Tensor& from, const Tensor& to) {
     const Tensor* const in[] = {&from};
@@ -51,20 +50,23 @@ Status Dispatcher::run_with_casts(const TableEntry& entry, const Call& call, Thr
   const auto input = [&](const Tensor& from, const TensorSpec& spec) -> const Tensor* {
     const bool kept = keeps && from.version() != 0;
     if (kept) {
-      if (const Tensor* found = state.kept_casts.find(from, spec.dtype, stream)) return found;
+      if (auto found = state.kept_casts.find(from, spec.dtype, stream)) {
+        held.push_back(std::move(found));
+        return &held.back()->tensor;
+      }
     }
     LeasedTensor made = lease(plan, spec, stream);
     cast(from, made.tensor);
-    if (kept) return &state.kept_casts.keep(from, std::move(made), stream);
-    leased.push_back(std::move(made));
-    return &leased.back().tensor;
+    held.push_back(kept ? state.kept_casts.keep(from, std::move(made), stream)
+                        : std::make_shared<const LeasedTensor>(std::move(made)));
+    return &held.back()->tensor;
   };
 
   try {
     for (const CastStep& step : decision.casts) {
       if (step.is_output) {
-        leased.push_back(lease(plan, decision.problem.outputs[step.index], stream));
-        outputs[step.index] = &leased.back().tensor;
+        held.push_back(std::make_shared<const LeasedTensor>(lease(plan, decision.problem.outputs[step.index], stream)));
+        outputs[step.index] = &held.back()->tensor;
       } else {
         inputs[step.index] = input(*call.inputs[step.index], decision.problem.inputs[step.index]);
       }

@@ -32,9 +32,10 @@ std::string advice(const Decision& decision) {
 
 }  // namespace
 
-Dispatcher::Impl::Impl(KernelRegistry& kernel_registry)
+Dispatcher::Impl::Impl(KernelRegistry& kernel_registry, std::uint64_t id)
     : registry(kernel_registry),
       threads(std::make_shared<ThreadRegistry>()),
+      scopes(id),
       plans(plans_per_device, let_go),
       decisions(decisions_kept) {}
 
@@ -55,7 +56,7 @@ std::shared_ptr<Prepared> Dispatcher::Impl::prepare(const Asked& asked, const Sc
   return decisions.get_or_make({asked.problem, stamp, asked.precision}, [&] { return make(asked, scope); });
 }
 
-Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::span<const Exclusion> passed_over) {
+Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::span<const PassedOver> passed_over) {
   auto [decision, plan] = decide(asked, scope, passed_over);
   if (plan == nullptr) {
     fail(ErrorCode::not_supported, "dispatch", to_string(*asked.problem) + ": " + decision.because + advice(decision));
@@ -65,33 +66,45 @@ Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::spa
   return {asked, std::move(record), std::move(plan)};
 }
 
-Precision Dispatcher::Impl::precision_of(const Asked& asked, const Scope& scope) const {
-  const auto precision_hook = current_hook();
+PrecisionWishes Dispatcher::Impl::wishes_for(const Asked& asked, const Scope& scope,
+                                             const PrecisionHook* current) const {
   const auto rule = scope.policy.precision.find(asked.problem->op);
-  return resolve_precision(*asked.problem,
-                           {.explicit_dtype = asked.precision,
-                            .hook = precision_hook.get(),
-                            .policy_rule = rule == scope.policy.precision.end() ? nullptr : &rule->second,
-                            .autocast = &scope.autocast,
-                            .policy_default = scope.policy.default_precision});
+  return {.explicit_dtype = asked.precision,
+          .hook = current,
+          .policy_rule = rule == scope.policy.precision.end() ? nullptr : &rule->second,
+          .autocast = &scope.autocast,
+          .policy_default = scope.policy.default_precision};
 }
 
-// Where no kernel computes in the dtype that is wished for, the next one without loss is tried.
+// Where no kernel computes in the dtype that is wished for, the next one without loss is tried. Where none is left, the
+// record is about the first.
 Dispatcher::Impl::Chosen Dispatcher::Impl::decide(const Asked& asked, const Scope& scope,
-                                                  std::span<const Exclusion> passed_over, bool every_workspace) {
-  Precision precision = precision_of(asked, scope);
+                                                  std::span<const PassedOver> passed_over, bool every_workspace) {
+  const auto held_hook = current_hook();
+  Precision precision = resolve_precision(*asked.problem, wishes_for(asked, scope, held_hook.get()));
   DataType& dtype = asked.problem->direction == Direction::forward ? precision.forward : precision.backward;
-  for (;;) {
-    const Problem problem = precision.wished ? at_precision(*asked.problem, dtype) : *asked.problem;
+  std::optional<Decision> first;
+  const auto decided_for = [&](const Problem& problem) {
     const bool as_asked = problem == *asked.problem;
     Chosen chosen = decide_at(as_asked ? asked.problem : SharedProblem(problem), scope, passed_over, every_workspace);
     if (!as_asked && chosen.second != nullptr && !add_casts(*asked.problem, scope, chosen.first)) {
-      chosen = {std::move(chosen.first), nullptr};
+      chosen.second = nullptr;
       chosen.first.kernel.clear();
       chosen.first.because = "nothing here casts to " + std::string(to_string(dtype));
     }
+    if (chosen.second == nullptr && !first) first = chosen.first;
+    return chosen;
+  };
+  for (;;) {
+    const Problem problem = precision.wished ? at_precision(*asked.problem, dtype) : *asked.problem;
+    Chosen chosen = decided_for(problem);
+    if (chosen.second == nullptr && precision.wished) {
+      const Problem cast_behind = at_precision(*asked.problem, dtype, true);
+      if (cast_behind != problem) chosen = decided_for(cast_behind);
+    }
     const DataType next = precision.wished ? next_lossless(dtype).value_or(dtype) : dtype;
     if (chosen.second != nullptr || next == dtype) {
+      if (chosen.second == nullptr) chosen.first = std::move(*first);
       chosen.first.precision = std::move(precision);
       return chosen;
     }
@@ -102,11 +115,13 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide(const Asked& asked, const Scop
 }
 
 Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& problem, const Scope& scope,
-                                                     std::span<const Exclusion> passed_over, bool every_workspace) {
+                                                     std::span<const PassedOver> passed_over, bool every_workspace) {
   const auto selector = registry.get_or_create_selector(problem->device);
   for (;;) {
     std::vector<Exclusion> exclusions = exclusions_of(problem);
-    exclusions.insert(exclusions.end(), passed_over.begin(), passed_over.end());
+    for (const PassedOver& passed : passed_over) {
+      if (passed.problem == problem) exclusions.push_back(passed.exclusion);
+    }
     Selection selection =
         selector->select_checked(*problem, scope.policy, scope.measurements.get(), exclusions, every_workspace);
     Decision& decision = selection.decision;
@@ -209,10 +224,15 @@ std::vector<TensorSpec> Dispatcher::output_specs(const Call& call) const {
   const ScopePtr scope = current_scope();
   const Problem problem = problem_of_inputs(call, scope->policy.limits());
   const Asked asked{SharedProblem(problem), call.precision};
-  const DataType dtype = governing_dtype(impl_->precision_of(asked, *scope), problem);
-  std::vector<TensorSpec> outputs = at_precision(problem, dtype).outputs;
-  // Ops that only look values up give them in the precision that is wished for.
-  if (op_info(call.op).category == OpCategory::lookup && is_floating(dtype)) outputs.front().dtype = dtype;
+  if (op_info(call.op).category != OpCategory::lookup) {
+    const Decision decision = impl_->decide(asked, *scope).first;
+    return decision.kernel.empty() ? problem.outputs : decision.problem.outputs;
+  }
+  // What is looked up can be given in the dtype that is wished for at once.
+  const auto held_hook = impl_->current_hook();
+  const Precision precision = wished_precision(problem, impl_->wishes_for(asked, *scope, held_hook.get()));
+  std::vector<TensorSpec> outputs = problem.outputs;
+  for (TensorSpec& output : outputs) output = make_spec(governing_dtype(precision, problem), output.shape);
   return outputs;
 }
 

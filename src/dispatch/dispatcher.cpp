@@ -28,7 +28,7 @@ class Nesting {
 }  // namespace
 
 Dispatcher::Dispatcher(KernelRegistry& registry)
-    : registry_(registry), id_(next_dispatcher_id.fetch_add(1)), impl_(std::make_unique<Impl>(registry)) {
+    : registry_(registry), id_(next_dispatcher_id.fetch_add(1)), impl_(std::make_unique<Impl>(registry, id_)) {
   set_policy({});
 }
 
@@ -137,7 +137,7 @@ std::string why_no_fallback(const Decision& decision, const Call& call) {
   if (decision.level == Level::force || decision.level == Level::lock) {
     return "the policy allows no other kernel: change it or repair the device";
   }
-  if (writes_over_inputs(call)) {
+  if (writes_over_inputs(call, decision.casts)) {
     return "no other kernel is tried because the output overwrites an input: call again with fresh inputs";
   }
   return {};
@@ -150,7 +150,7 @@ std::string why_no_fallback(const Decision& decision, const Call& call) {
 void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& failed, Status status) {
   const std::shared_ptr<Prepared> first = failed.prepared;
   const ScopePtr scope = current_scope();
-  std::vector<Exclusion> passed_over;
+  std::vector<PassedOver> passed_over;
   TableEntry fallback;
   fallback.fill(signature::Words(), first);
   while (!status.ok()) {
@@ -167,10 +167,12 @@ void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& faile
         failed.empty();
         impl_->decisions.erase({first->asked.problem, stamp(state), first->asked.precision});
       }
+      if (call.op == OpId::cast) registry_.invalidate();  // decisions that list it must name another
     }
     const std::string refusal = why_no_fallback(decision, call);
     if (!refusal.empty()) fail(status.code(), "dispatch", what + "; " + refusal);
-    passed_over.push_back({decision.kernel, "passed over in this call: " + status.message()});
+    passed_over.push_back(
+        {SharedProblem(decision.problem), {decision.kernel, "passed over in this call: " + status.message()}});
     fallback.fill(signature::Words(), std::make_shared<Prepared>(impl_->make(first->asked, *scope, passed_over)));
     status = run(fallback, call, state);
   }

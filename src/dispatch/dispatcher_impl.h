@@ -19,22 +19,29 @@
 
 namespace xpuruntime {
 
+/// A kernel that failed on a problem in the call that is running, where that is no reason to quarantine it.
+struct PassedOver {
+  SharedProblem problem;
+  Exclusion exclusion;
+};
+
 /// What all threads share. Touched only off the hot path.
 struct Dispatcher::Impl {
-  explicit Impl(KernelRegistry& kernel_registry);
+  Impl(KernelRegistry& kernel_registry, std::uint64_t id);
 
   using Chosen = std::pair<Decision, std::shared_ptr<CachedPlan>>;
 
   // --- decide.cpp: from a problem to something that runs ---
   ScopePtr make_scope(const KernelPolicy& policy, const Autocast& autocast);
   std::shared_ptr<Prepared> prepare(const Asked& asked, const Scope& scope, std::uint64_t stamp);
-  Prepared make(const Asked& asked, const Scope& scope, std::span<const Exclusion> passed_over = {});
+  Prepared make(const Asked& asked, const Scope& scope, std::span<const PassedOver> passed_over = {});
   /// The precision, the choice and its plan, past kernels that fail to prepare. The plan is null where nothing can run
   /// the problem.
-  Chosen decide(const Asked& asked, const Scope& scope, std::span<const Exclusion> passed_over = {},
+  Chosen decide(const Asked& asked, const Scope& scope, std::span<const PassedOver> passed_over = {},
                 bool every_workspace = false);
-  Precision precision_of(const Asked& asked, const Scope& scope) const;
-  Chosen decide_at(const SharedProblem& problem, const Scope& scope, std::span<const Exclusion> passed_over,
+  /// Who wishes for a precision of the op, for as long as the hook is held.
+  PrecisionWishes wishes_for(const Asked& asked, const Scope& scope, const PrecisionHook* current) const;
+  Chosen decide_at(const SharedProblem& problem, const Scope& scope, std::span<const PassedOver> passed_over,
                    bool every_workspace);
   /// The casts that lead from one problem to the other and back, with their kernels; false where one has none.
   bool add_casts(const Problem& asked, const Scope& scope, Decision& decision);

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "dispatch/aliasing.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -15,46 +16,47 @@ namespace {
   fail(ErrorCode::invalid_argument, "GradScaler::unscale", message);
 }
 
-/// Where a tensor begins, and whose it is.
-struct Start {
+/// The bytes that a tensor reaches over, and whose they are.
+struct Range {
   Device device = {};
-  std::uintptr_t memory = 0;
-  std::size_t offset = 0;
+  std::uintptr_t memory = 0;  // the handle, on OpenCL, with which one does not calculate; else 0
+  std::uintptr_t begin = 0;
   std::size_t index = 0;
   bool written = false;
+  const Tensor* tensor = nullptr;
 
-  auto place() const { return std::tuple(device.type, device.index, memory, offset); }
+  std::uintptr_t end() const { return begin + tensor->span(); }
+  auto place() const { return std::tuple(device.type, device.index, memory); }
 };
 
-Start start_of(const Tensor& tensor, std::size_t index, bool written) {
-  const auto memory = reinterpret_cast<std::uintptr_t>(tensor.data());
-  // On OpenCL the memory is a handle, with which one does not calculate.
-  const bool handle = tensor.device().type == DeviceType::opencl;
-  return {tensor.device(), handle ? memory : memory + tensor.byte_offset(), handle ? tensor.byte_offset() : 0, index,
-          written};
-}
-
-void add_starts(std::vector<Start>& starts, std::span<const Tensor> tensors, bool written) {
+void add_ranges(std::vector<Range>& ranges, std::span<const Tensor> tensors, bool written) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (tensors[i].span() > 0) starts.push_back(start_of(tensors[i], i, written));
+    const auto memory = reinterpret_cast<std::uintptr_t>(tensors[i].data());
+    const bool handle = tensors[i].device().type == DeviceType::opencl;
+    if (tensors[i].span() == 0) continue;
+    ranges.push_back({tensors[i].device(), handle ? memory : 0, (handle ? 0 : memory) + tensors[i].byte_offset(), i,
+                      written, &tensors[i]});
   }
 }
 
-// Sorted, those that begin at one place are neighbours, the written ones first.
+void check_pair(const Range& a, const Range& b) {
+  if ((!a.written && !b.written) || a.index == b.index || !share_memory(*a.tensor, *b.tensor)) return;
+  refuse("gradients " + std::to_string(std::min(a.index, b.index)) + " and " +
+         std::to_string(std::max(a.index, b.index)) + " share memory that would be unscaled twice; pass each once");
+}
+
+// Sorted by where they begin, only those that are still open can overlap the next.
 void check_shared(std::span<const Tensor> gradients, std::span<const Tensor> outputs) {
-  std::vector<Start> starts;
-  add_starts(starts, gradients, false);
-  add_starts(starts, outputs, true);
-  std::sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) {
-    return std::tuple(a.place(), b.written) < std::tuple(b.place(), a.written);
+  std::vector<Range> ranges, open;
+  add_ranges(ranges, gradients, false);
+  add_ranges(ranges, outputs, true);
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
+    return std::tuple(a.place(), a.begin) < std::tuple(b.place(), b.begin);
   });
-  const Start* written = nullptr;
-  for (const Start& start : starts) {
-    if (written == nullptr || written->place() != start.place()) written = start.written ? &start : nullptr;
-    if (written == nullptr || written->index == start.index) continue;
-    refuse("gradients " + std::to_string(std::min(written->index, start.index)) + " and " +
-           std::to_string(std::max(written->index, start.index)) +
-           " share memory that would be unscaled twice; pass each once");
+  for (const Range& range : ranges) {
+    std::erase_if(open, [&](const Range& o) { return o.place() != range.place() || o.end() <= range.begin; });
+    for (const Range& other : open) check_pair(other, range);
+    open.push_back(range);
   }
 }
 

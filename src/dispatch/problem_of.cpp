@@ -83,10 +83,12 @@ Problem problem_of(const Call& call, const Limits& limits) {
   return problem;
 }
 
-bool writes_over_inputs(const Call& call) {
-  for (const Tensor* out : call.outputs) {
+bool writes_over_inputs(const Call& call, std::span<const CastStep> casts) {
+  for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+    const auto is_cast = [i](const CastStep& step) { return step.is_output && step.index == i; };
+    if (std::any_of(casts.begin(), casts.end(), is_cast)) continue;
     for (const Tensor* in : call.inputs) {
-      if (share_memory(*out, *in)) return true;
+      if (share_memory(*call.outputs[i], *in)) return true;
     }
   }
   return false;

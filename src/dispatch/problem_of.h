@@ -1,7 +1,10 @@
 #pragma once
 
+#include <span>
+
 #include "xpuruntime/core/problem.h"
 #include "xpuruntime/dispatch/call.h"
+#include "xpuruntime/select/decision.h"
 
 namespace xpuruntime {
 
@@ -12,6 +15,7 @@ Problem problem_of(const Call& call, const Limits& limits);
 Problem problem_of_inputs(const Call& call, const Limits& limits);
 
 /// Whether an output shares its memory with an input, so that a run that failed half way may have spoiled the input.
-bool writes_over_inputs(const Call& call);
+/// One that is cast afterwards was not written yet.
+bool writes_over_inputs(const Call& call, std::span<const CastStep> casts);
 
 }  // namespace xpuruntime

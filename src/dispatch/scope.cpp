@@ -42,6 +42,10 @@ std::uint64_t Dispatcher::enter_scope(ScopePtr scope) {
   if (scope == nullptr) {
     fail(ErrorCode::invalid_argument, "enter_scope", "null scope; pass one from Dispatcher::current_scope");
   }
+  if (scope->dispatcher != id_) {
+    fail(ErrorCode::invalid_argument, "enter_scope",
+         "the scope is another dispatcher's; pass one from this one's current_scope or layered_scope");
+  }
   ThreadState& state = thread_state();
   const std::uint64_t token = next_token.fetch_add(1, std::memory_order_relaxed);
   state.scopes.emplace_back(token, std::move(scope));

@@ -14,7 +14,7 @@ ScopePtr ScopeTable::intern(const KernelPolicy& policy, std::shared_ptr<const Me
   const auto found = by_content_.find(key);
   if (found != by_content_.end()) return found->second;
   if (by_id_.size() >= keep_at_most) prune();
-  auto scope = std::make_shared<const Scope>(Scope{next_id_++, policy, kept, std::move(measurements)});
+  auto scope = std::make_shared<const Scope>(Scope{next_id_++, dispatcher_, policy, kept, std::move(measurements)});
   by_content_.emplace(std::move(key), scope);
   by_id_.emplace(scope->id, scope);
   return scope;

@@ -14,6 +14,8 @@ namespace xpuruntime {
 /// Interns scopes: equal contents, same object, same id. Ids are never used twice.
 class ScopeTable {
  public:
+  explicit ScopeTable(std::uint64_t dispatcher) : dispatcher_(dispatcher) {}
+
   ScopePtr intern(const KernelPolicy& policy, std::shared_ptr<const Measurements> measurements,
                   const Autocast& autocast);
   /// The scope of an id that somebody still holds or that is the latest of its kind.
@@ -24,6 +26,7 @@ class ScopeTable {
 
   void prune();
 
+  const std::uint64_t dispatcher_;
   mutable std::mutex mutex_;
   std::uint32_t next_id_ = 1;
   std::map<Key, ScopePtr> by_content_;

@@ -137,6 +137,7 @@ void AmpRegistry::refresh(OpId op) {
 
 template <AmpRegistry::Words AmpRegistry::Chunk::*dtypes>
 DataType AmpRegistry::lookup(OpId op, DataType input) const {
+  if (static_cast<int>(input) >= data_type_count) return input;
   const Chunk* chunk = chunks_[index_of(op) / chunk_size].load(std::memory_order_acquire);
   const std::uint64_t known =
       chunk == nullptr ? 0 : (chunk->*dtypes)[index_of(op) % chunk_size].load(std::memory_order_acquire);

@@ -12,6 +12,10 @@ constexpr std::string_view precision_names[] = {"higher", "lower", "keep", "cust
 void check_wish(const OpPrecisionRule& rule, std::string_view direction, OpPrecision precision,
                 const std::optional<DataType>& custom) {
   const std::string place = std::string(to_string(rule.op)) + ", " + std::string(direction) + ": ";
+  if (precision > OpPrecision::custom) {
+    fail(ErrorCode::invalid_argument, "OpPrecisionRule",
+         place + std::to_string(static_cast<int>(precision)) + " is no precision; use lower, higher, keep or custom");
+  }
   if (precision == OpPrecision::custom && !custom) {
     fail(ErrorCode::invalid_argument, "OpPrecisionRule",
          place + "the precision is custom and no dtype is given; give one, or use lower, higher or keep");

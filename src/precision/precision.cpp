@@ -19,10 +19,18 @@ DataType own_dtype(const Problem& problem) {
 
 bool is_16_bit(DataType dtype) { return dtype == DataType::float16 || dtype == DataType::bfloat16; }
 
-/// A default is not a demand: it narrows no float64 and trades neither 16-bit format for the other.
-DataType by_default(DataType own, DataType wished) {
-  if (!is_floating(own) || own == DataType::float64 || (is_16_bit(own) && is_16_bit(wished))) return own;
-  return wished;
+/// The dtype, unless one 16-bit format would become the other: then what holds all inputs without loss.
+DataType kept_apart(const Problem& problem, DataType own, DataType dtype) {
+  for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+    const DataType input = problem.inputs[i].dtype;
+    if (is_16_bit(dtype) && is_16_bit(input) && input != dtype && is_governed(problem, i)) return own;
+  }
+  return dtype;
+}
+
+DataType resolve_for(const Problem& problem, const PrecisionWish& wish, const AmpConfig& config, DataType own) {
+  const DataType dtype = resolve(wish, config, own);
+  return wish.precision == OpPrecision::custom ? dtype : kept_apart(problem, own, dtype);
 }
 
 Precision demanded(DataType own, DataType wished, std::string_view who) {
@@ -36,24 +44,67 @@ Precision demanded(DataType own, DataType wished, std::string_view who) {
   return {dtype, dtype, std::move(because), true};
 }
 
-Precision by_rule(const OpPrecisionRule& rule, const AmpConfig& config, DataType own, std::string_view who) {
-  const DataType forward = rule.get_forward_dtype(config, own), backward = rule.get_backward_dtype(config, own);
-  std::string because = std::string(who) + " asks for " + to_string(rule.forward());
-  if (rule.backward_precision != OpPrecision::keep) because += " and backward " + to_string(rule.backward());
-  if (!is_floating(own)) {
-    because += ", but integers are never cast";
-  } else if (forward == own && backward == own && rule.forward_precision != OpPrecision::keep) {
-    because += ", and the inputs are " + std::string(to_string(own));
+/// A default is not a demand: it narrows no float64.
+Precision by_default(const Problem& problem, DataType wished, DataType own) {
+  Precision precision = demanded(own, wished, "the policy's default");
+  const DataType dtype = own == DataType::float64 ? own : kept_apart(problem, own, precision.forward);
+  if (dtype == precision.forward) return precision;
+  precision.forward = precision.backward = dtype;
+  precision.because += ", but a default does not make that of these inputs, which stay " + std::string(to_string(own));
+  return precision;
+}
+
+/// What there is to add where the wish did not change the dtype to what it says.
+std::string remark(const PrecisionWish& wish, const AmpConfig& config, DataType own, DataType dtype) {
+  if (!is_floating(own)) return ", but integers are never cast";
+  if (dtype != resolve(wish, config, own)) {
+    return ", but no 16-bit format is made the other, so " + std::string(to_string(dtype));
   }
-  return {forward, backward, std::move(because), true};
+  const bool changes = wish.precision != OpPrecision::keep && dtype == own;
+  return changes ? ", and the inputs are " + std::string(to_string(own)) : "";
 }
 
 Precision by_autocast(const Problem& problem, const Autocast& autocast, DataType own) {
   constexpr std::string_view names[] = {"autocast, by the user's rule for ", "autocast, by the default rule for ",
                                         "autocast, by the category of "};
-  const std::string who = std::string(names[static_cast<std::size_t>(autocast.rules->source(problem.op))]) +
-                          std::string(to_string(problem.op)) + ",";
-  return by_rule(autocast.rules->rule(problem.op), autocast.config, own, who);
+  const OpPrecisionRule rule = autocast.rules->rule(problem.op);
+  const bool follows = rule.backward_precision == OpPrecision::keep;
+  const DataType forward = resolve_for(problem, rule.forward(), autocast.config, own);
+  const DataType backward = follows ? forward : resolve_for(problem, rule.backward(), autocast.config, own);
+  std::string because = std::string(names[static_cast<std::size_t>(autocast.rules->source(problem.op))]) +
+                        std::string(to_string(problem.op)) + ", asks for " + to_string(rule.forward());
+  if (!follows) because += " and backward " + to_string(rule.backward());
+  if (follows || problem.direction == Direction::forward) {
+    because += remark(rule.forward(), autocast.config, own, forward);
+  } else {
+    because += remark(rule.backward(), autocast.config, own, backward);
+  }
+  return {forward, backward, std::move(because), true};
+}
+
+/// The policy's wishes over what would hold without them.
+Precision by_policy(const Problem& problem, const DirectionWishes& policy, const AmpConfig& config, DataType own,
+                    const Precision& otherwise) {
+  const bool follows = !policy.backward || policy.backward->precision == OpPrecision::keep;
+  Precision out = otherwise;
+  out.wished = true;
+  std::string asks = "the policy's rule for " + std::string(to_string(problem.op)) + " asks for ";
+  if (policy.forward) {
+    out.forward = out.backward = resolve_for(problem, *policy.forward, config, own);
+    asks += to_string(*policy.forward);
+  } else if (follows) {
+    out.backward = out.forward;
+  }
+  if (!follows) {
+    out.backward = resolve_for(problem, *policy.backward, config, own);
+    asks += (policy.forward ? " and backward " : "backward ") + to_string(*policy.backward);
+  }
+  if (policy.forward) {
+    out.because = asks + remark(*policy.forward, config, own, out.forward);
+  } else if (!follows) {
+    out.because = otherwise.because + "; " + asks;
+  }
+  return out;
 }
 
 }  // namespace
@@ -77,40 +128,38 @@ bool is_governed(const Problem& problem, std::size_t input) {
   return true;
 }
 
-Precision resolve_precision(const Problem& problem, const PrecisionWishes& wishes) {
+Precision wished_precision(const Problem& problem, const PrecisionWishes& wishes) {
   const DataType own = own_dtype(problem);
-  const std::string name(to_string(problem.op));
-  if (op_info(problem.op).category == OpCategory::movement) {
-    return {own, own, "the inputs are " + std::string(to_string(own)) + ", and " + name + " only moves them"};
-  }
-  if (problem.op == OpId::unscale) return {own, own, "unscale is computed in f32 or f64 whatever rules say"};
   if (wishes.explicit_dtype) return demanded(own, *wishes.explicit_dtype, "the call");
   if (wishes.hook != nullptr && *wishes.hook) {
     if (const auto dtype = (*wishes.hook)(problem)) return demanded(own, *dtype, "the precision hook");
   }
-  if (wishes.policy_rule != nullptr) {
-    const AmpConfig config =
-        wishes.autocast != nullptr && wishes.autocast->on() ? wishes.autocast->config : AmpConfig();
-    return by_rule(*wishes.policy_rule, config, own, "the policy's rule for " + name);
+  const bool casting = wishes.autocast != nullptr && wishes.autocast->on();
+  Precision precision{own, own, "the inputs are " + std::string(to_string(own))};
+  if (casting) {
+    precision = by_autocast(problem, *wishes.autocast, own);
+  } else if (wishes.policy_default) {
+    precision = by_default(problem, *wishes.policy_default, own);
   }
-  if (wishes.autocast != nullptr && wishes.autocast->on()) return by_autocast(problem, *wishes.autocast, own);
-  if (wishes.policy_default) {
-    const DataType dtype = by_default(own, *wishes.policy_default);
-    Precision precision = demanded(own, *wishes.policy_default, "the policy's default");
-    if (is_floating(own) && dtype != *wishes.policy_default) {
-      precision.forward = precision.backward = dtype;
-      precision.because += ", but a default does not make that of " + std::string(to_string(own));
-    }
-    return precision;
-  }
-  return {own, own, "the inputs are " + std::string(to_string(own))};
+  if (wishes.policy_rule == nullptr) return precision;
+  return by_policy(problem, *wishes.policy_rule, casting ? wishes.autocast->config : AmpConfig(), own, precision);
+}
+
+Precision resolve_precision(const Problem& problem, const PrecisionWishes& wishes) {
+  const OpCategory category = op_info(problem.op).category;
+  const DataType own = own_dtype(problem);
+  if (problem.op == OpId::unscale) return {own, own, "unscale is computed in f32 or f64 whatever rules say"};
+  if (category != OpCategory::movement && category != OpCategory::lookup) return wished_precision(problem, wishes);
+  return {own, own,
+          "the inputs are " + std::string(to_string(own)) + ", and " + std::string(to_string(problem.op)) +
+              (category == OpCategory::movement ? " only moves them" : " only looks them up")};
 }
 
 DataType governing_dtype(const Precision& precision, const Problem& problem) {
   return problem.direction == Direction::forward ? precision.forward : precision.backward;
 }
 
-Problem at_precision(const Problem& problem, DataType dtype) {
+Problem at_precision(const Problem& problem, DataType dtype, bool cast_outputs) {
   std::vector<TensorSpec> inputs = problem.inputs;
   bool same = true;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -118,7 +167,7 @@ Problem at_precision(const Problem& problem, DataType dtype) {
     inputs[i] = make_spec(dtype, inputs[i].shape);
     same = false;
   }
-  if (same) return problem;
+  if (same && !cast_outputs) return problem;
   Problem changed = make_problem(problem.op, std::move(inputs), problem.attributes, problem.device, problem.direction);
   std::vector<TensorSpec> outputs = changed.outputs;
   for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -107,23 +107,24 @@ void read_preferences(KernelPolicy& policy, const Json& value, const JsonSource&
   }
 }
 
-OpPrecisionRule read_precision_rule(OpId op, const Json& value, const std::string& field, const JsonSource& source) {
+DirectionWishes read_wishes(const Json& value, const std::string& field, const JsonSource& source) {
   const auto wish = [&](const Json& element, const std::string& place) {
     const std::string text = read_string(element, place, source);
     return blame_field(source, place, [&] { return parse_precision_wish(text); });
   };
-  if (value.is_string()) return OpPrecisionRule::make(op, wish(value, field), {});
+  if (value.is_string()) return {wish(value, field), {}};
   if (!value.is_object()) {
     source.refuse_field(field, "must be a precision, or an object with \"forward\" and \"backward\"");
   }
-  PrecisionWish forward, backward;
+  DirectionWishes wishes;
   for (const auto& [name, element] : value.items()) {
     constexpr std::string_view known[] = {"forward", "backward"};
     const std::string place = field + "." + name;
     if (name != "forward" && name != "backward") source.refuse_unknown(place, known);
-    (name == "forward" ? forward : backward) = wish(element, place);
+    (name == "forward" ? wishes.forward : wishes.backward) = wish(element, place);
   }
-  return OpPrecisionRule::make(op, forward, backward);
+  if (value.empty()) source.refuse_field(field, "says nothing; add \"forward\" or \"backward\"");
+  return wishes;
 }
 
 void read_precision(KernelPolicy& policy, const Json& value, const JsonSource& source) {
@@ -131,7 +132,7 @@ void read_precision(KernelPolicy& policy, const Json& value, const JsonSource& s
   for (const auto& [name, element] : value.items()) {
     const std::string field = "precision." + name;
     const OpId op = blame_field(source, field, [&text = name] { return parse_op(text); });
-    if (!policy.precision.emplace(op, read_precision_rule(op, element, field, source)).second) {
+    if (!policy.precision.emplace(op, read_wishes(element, field, source)).second) {
       source.refuse_field(field, "names an op that stands there under another name; remove one");
     }
   }
@@ -180,9 +181,12 @@ Json preference_to_json(const KernelPreference& preference) {
   return preference.kernels;
 }
 
-Json precision_to_json(const OpPrecisionRule& rule) {
-  if (rule.backward_precision == OpPrecision::keep) return to_string(rule.forward());
-  return {{"forward", to_string(rule.forward())}, {"backward", to_string(rule.backward())}};
+Json precision_to_json(const DirectionWishes& wishes) {
+  if (wishes.forward && !wishes.backward) return to_string(*wishes.forward);
+  Json json = Json::object();
+  if (wishes.forward) json["forward"] = to_string(*wishes.forward);
+  if (wishes.backward) json["backward"] = to_string(*wishes.backward);
+  return json;
 }
 
 constexpr int policy_depth = 3;  // the policy, its preferences, one preference
@@ -228,7 +232,13 @@ bool KernelPolicy::remove(std::string_view op) { return preferences.erase(parse_
 
 KernelPolicy& KernelPolicy::set_precision(std::string_view op, std::string_view forward, std::string_view backward) {
   const OpId id = parse_op(op);
-  precision[id] = OpPrecisionRule::make(id, parse_precision_wish(forward), parse_precision_wish(backward));
+  if (forward.empty() && backward.empty()) {
+    fail(ErrorCode::invalid_argument, "KernelPolicy::set_precision", "no direction is named; name one, or remove it");
+  }
+  DirectionWishes wishes;
+  if (!forward.empty()) wishes.forward = parse_precision_wish(forward);
+  if (!backward.empty()) wishes.backward = parse_precision_wish(backward);
+  precision[id] = wishes;
   return *this;
 }
 
@@ -239,12 +249,13 @@ void KernelPolicy::check() const {
     fail(ErrorCode::invalid_argument, "KernelPolicy::check", "0 threads do no work; give 1 or more, or leave it unset");
   }
   if (default_precision) checked_default(*default_precision);
-  for (const auto& [op, rule] : precision) {
-    rule.check();
-    if (rule.op == op) continue;
-    fail(ErrorCode::invalid_argument, "KernelPolicy::check",
-         "the precision of " + std::string(to_string(op)) + " is a rule for " + std::string(to_string(rule.op)) +
-             "; set it with set_precision");
+  for (const auto& [op, wishes] : precision) {
+    if (!wishes.forward && !wishes.backward) {
+      fail(ErrorCode::invalid_argument, "KernelPolicy::check",
+           "the precision of " + std::string(to_string(op)) + " says nothing; name a direction, or remove it");
+    }
+    OpPrecisionRule::make(op, wishes.forward.value_or(PrecisionWish()), wishes.backward.value_or(PrecisionWish()))
+        .check();
   }
   for (const auto& [op, preference] : preferences) {
     const std::string name(to_string(op));
@@ -263,7 +274,7 @@ void KernelPolicy::check() const {
 KernelPolicy KernelPolicy::merge(const KernelPolicy& other) const {
   KernelPolicy merged = *this;
   for (const auto& [op, preference] : other.preferences) merged.preferences[op] = preference;
-  for (const auto& [op, rule] : other.precision) merged.precision[op] = rule;
+  for (const auto& [op, wishes] : other.precision) merged.precision[op] = wishes;
   if (other.auto_strategy) merged.auto_strategy = other.auto_strategy;
   if (other.default_precision) merged.default_precision = other.default_precision;
   if (other.workspace_limit_bytes) merged.workspace_limit_bytes = other.workspace_limit_bytes;
@@ -278,7 +289,9 @@ std::string KernelPolicy::to_json() const {
     if (preference.kernels.empty()) continue;  // it wishes for nothing
     json["preferences"][std::string(to_string(op))] = preference_to_json(preference);
   }
-  for (const auto& [op, rule] : precision) json["precision"][std::string(to_string(op))] = precision_to_json(rule);
+  for (const auto& [op, wishes] : precision) {
+    json["precision"][std::string(to_string(op))] = precision_to_json(wishes);
+  }
   if (auto_strategy) json["auto_strategy"] = to_string(*auto_strategy);
   if (default_precision) json["default_precision"] = to_string(*default_precision);
   if (workspace_limit_bytes) json["workspace_limit_bytes"] = *workspace_limit_bytes;

@@ -29,6 +29,9 @@ class Amp(CliTest):
         self.assertEqual((row["forward"], row["backward"], row["from"]), ("bf16", "f32", "policy"))
         self.assertEqual((row["forward_dtype"]["f64"], row["backward_dtype"]["f64"]), ("bf16", "f32"))
         self.assertIn("forward bf16, backward f32 (policy)", self.fine("amp", "get", "conv", "--policy", policy))
+        policy = self.write("policy.json", '{"precision": {"matmul": {"backward": "f32"}}}')
+        row = self.rows("--policy", policy)["matmul"]
+        self.assertEqual((row["forward"], row["backward"], row["from"]), ("lower", "f32", "default, backward policy"))
 
     def test_wrong_usage_says_what_to_write(self):
         self.refused(2, "amp", "get", says="get needs an op")

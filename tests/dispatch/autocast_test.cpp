@@ -147,6 +147,73 @@ TEST_F(AutocastTest, AWeightIsCastOncePerScopeUntilItChanges) {
   EXPECT_EQ(casts_of_b(), 5u) << "a new scope starts afresh";
 }
 
+TEST_F(AutocastTest, TwoVersionsOfOneMemoryMayMeetInOneCall) {
+  Tensor w = random_tensor({16, 16}, 8);
+  const Tensor expected = Tensor::empty(f32, {16, 16}), got = Tensor::empty(f32, {16, 16});
+  Tensor transposed(w.data(), make_spec(f32, {16, 16}, {1, 16}), {}, 0, w.owner());
+  const ScopedAutocast scope(dispatcher(), runtime.amp());
+  run(OpId::matmul, {&w, &transposed}, expected);
+  w.set_version(Tensor::new_version());
+  transposed.set_version(Tensor::new_version());
+  for (int i = 0; i < 3; ++i) {
+    run(OpId::matmul, {&w, &transposed}, got);
+    EXPECT_TRUE(same_bytes(got, expected)) << i;
+  }
+}
+
+TEST_F(AutocastTest, HugeBf16NextToF32SurvivesAnF16Scope) {
+  for (int i = 0; i < 17 * 33; ++i) a.as<float>()[i] = 1e6f;
+  const Tensor huge = cast(a, bf16), exact = Tensor::empty(f32, {17, 9}), wide = cast(huge, f32);
+  run(OpId::matmul, {&wide, &b}, exact);
+  const ScopedAutocast scope(dispatcher(), runtime.amp(), true, f16);
+  run(OpId::matmul, {&huge, &b}, out);
+  EXPECT_TRUE(same_bytes(out, exact));
+}
+
+TEST_F(AutocastTest, ACastKernelThatFailsIsReplacedInTheRecordToo) {
+  FunctionKernel bad;
+  bad.op = OpId::cast;
+  bad.name = "bad_cast";
+  bad.run = [](const Problem&, const RunArguments&) { return Status(ErrorCode::device_error, "no luck"); };
+  runtime.registry().register_kernel(make_kernel(std::move(bad)));
+  const ScopedAutocast scope(dispatcher(), runtime.amp());
+  EXPECT_EQ(decide(OpId::matmul, {&a, &b}, out).casts[0].kernel, "bad_cast");
+  run(OpId::matmul, {&a, &b}, out);
+  run(OpId::matmul, {&a, &b}, out);
+  for (const CastStep& step : decide(OpId::matmul, {&a, &b}, out).casts) EXPECT_EQ(step.kernel, "simd");
+}
+
+TEST_F(AutocastTest, AnOutputThatNoKernelWritesIsCastBehindIt) {
+  KernelPolicy policy;
+  policy.force("matmul", "openblas").set_precision("matmul", "f32");
+  const ScopedPolicy scope(dispatcher(), policy);
+  const Tensor low = Tensor::empty(bf16, {17, 9});
+  const Decision& decision = decide(OpId::matmul, {&a, &b}, low);
+  EXPECT_EQ(decision.precision.forward, f32);
+  ASSERT_EQ(decision.casts.size(), 1u);
+  EXPECT_EQ(decision.casts[0], (CastStep{true, 0, f32, bf16, "simd"}));
+}
+
+TEST_F(AutocastTest, WhatToAllocateFollowsADowngrade) {
+  KernelPolicy policy;
+  policy.force("matmul", "openblas");
+  const ScopedPolicy forced(dispatcher(), policy);
+  const ScopedAutocast scope(dispatcher(), runtime.amp());
+  const Tensor* inputs[] = {&a, &b};
+  EXPECT_EQ(dispatcher().output_specs({.op = OpId::matmul, .inputs = inputs}).front().dtype, f32);
+  const Tensor indices = Tensor::empty(DataType::int64, {3}), table = cast(a, bf16);
+  const Tensor* lookup[] = {&indices, &table};
+  EXPECT_EQ(dispatcher().output_specs({.op = OpId::embedding, .inputs = lookup}).front().dtype, f32) << "higher";
+}
+
+TEST_F(AutocastTest, TheScopeOfAnotherDispatcherIsRefused) {
+  Runtime other({false, false, {}});
+  const ScopePtr scope = other.dispatcher().current_scope();
+  EXPECT_HAS(error_text(ErrorCode::invalid_argument, [&] { dispatcher().enter_scope(scope); }), "another dispatcher's");
+  EXPECT_HAS(error_text(ErrorCode::invalid_argument, [&] { ScopedPolicy(dispatcher(), scope); }),
+             "another dispatcher's");
+}
+
 TEST_F(AutocastTest, KeptCastsGoBackWhenTheScopeEnds) {
   b.set_version(Tensor::new_version());
   WorkspacePool& pool = runtime.devices().workspace({});
@@ -359,6 +426,23 @@ TEST_F(Downgrade, AKernelThatFailsIsReplacedAtTheNextPrecision) {
   EXPECT_EQ(dispatcher().decide(call).kernel, "wide");
   ASSERT_EQ(dispatcher().quarantined().size(), 1u);
   EXPECT_EQ(to_string(dispatcher().quarantined()[0].problem), "downgrade_test(bf16[4]) @cpu:0");
+}
+
+TEST_F(Downgrade, TheOnlyKernelMayFailInOnePrecisionAndRunInTheNext) {
+  FunctionKernel kernel;
+  kernel.op = op();
+  kernel.name = "only";
+  kernel.run = [](const Problem& problem, const RunArguments&) {
+    return problem.inputs[0].dtype == bf16 ? Status(ErrorCode::device_error, "no luck") : Status();
+  };
+  runtime.registry().register_kernel(make_kernel(std::move(kernel)));
+  const ScopedAutocast scope(dispatcher(), runtime.amp());
+  const Tensor x = Tensor::empty(f32, {4}), y = Tensor::empty(f32, {4});
+  const Tensor* inputs[] = {&x};
+  const Tensor* outputs[] = {&y};
+  const Call call{.op = op(), .inputs = inputs, .outputs = outputs};
+  dispatcher().dispatch(call);
+  EXPECT_EQ(dispatcher().decide(call).precision.forward, f32);
 }
 
 TEST_F(Downgrade, ThatFindsNothingIsAnErrorAboutWhatWasAsked) {

@@ -207,6 +207,17 @@ TEST_F(GradScalerTest, WrongGradientsAreRefusedBeforeAnyIsWritten) {
   EXPECT_EQ(good.as<float>()[0], 1);
 }
 
+TEST_F(GradScalerTest, GradientsThatOverlapInPartAreRefused) {
+  const Tensor memory = floats({1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor first = Tensor::view(memory.as<float>(), DataType::float32, {5});
+  const Tensor second = Tensor::view(memory.as<float>() + 3, DataType::float32, {5});
+  EXPECT_HAS(error_text(ErrorCode::invalid_argument, [&] { unscale_in_place({first, second}); }), "share memory");
+  EXPECT_EQ(memory.as<float>()[3], 4);
+  const Tensor rows[] = {Tensor(memory.data(), make_spec(DataType::float32, {4}, {2})),
+                         Tensor(memory.data(), make_spec(DataType::float32, {4}, {2}), {}, 4)};
+  EXPECT_FALSE(scaler.unscale(rows, rows)) << "columns side by side share nothing";
+}
+
 TEST_F(GradScalerTest, OneTensorReadTwiceIntoTwoOutputsIsFine) {
   const Tensor shared = floats({65536});
   const std::vector<Tensor> gradients = {shared, shared}, outputs = {floats({0}), floats({0})};

@@ -192,6 +192,7 @@ TEST(AmpRegistry, RefusesRulesThatCannotBeRight) {
   };
   refuse("no dtype is given", {.op = OpId::relu, .forward_precision = OpPrecision::custom});
   refuse("backward: the precision is custom", {.op = OpId::relu, .backward_precision = OpPrecision::custom});
+  refuse("no precision", {.op = OpId::relu, .forward_precision = static_cast<OpPrecision>(9)});
   refuse("make the precision custom", {.op = OpId::relu, .custom_forward_dtype = f16});
   refuse("give f32, f16, bf16 or f64", OpPrecisionRule::make(OpId::relu, {OpPrecision::custom, DataType::int8}, {}));
   refuse("give f32, f16, bf16 or f64",

@@ -72,7 +72,8 @@ TEST(Precision, ADefaultNarrowsNoFloat64AndTradesNo16BitFormat) {
   EXPECT_EQ(resolve("relu(f16[4])", {.policy_default = f32}).forward, f32);
   const Precision wide = resolve("relu(f64[4])", {.policy_default = f16});
   EXPECT_EQ(wide.forward, f64);
-  EXPECT_EQ(wide.because, "the policy's default asks for f16, but a default does not make that of f64");
+  EXPECT_EQ(wide.because,
+            "the policy's default asks for f16, but a default does not make that of these inputs, which stay f64");
   EXPECT_EQ(resolve("relu(bf16[4])", {.policy_default = f16}).forward, bf16);
   EXPECT_EQ(resolve("relu(f16[4])", {.policy_default = bf16}).forward, f16);
 }
@@ -93,7 +94,7 @@ TEST(Precision, OfAutocastSaysWhichRuleItIs) {
 TEST(Precision, APolicysRuleIsStrongerThanAutocastAndHoldsWithoutIt) {
   AmpRegistry registry;
   const Autocast fp16 = make_autocast(registry, true, f16), off = make_autocast(registry, false);
-  const OpPrecisionRule lower = OpPrecisionRule::make(OpId::softmax, {OpPrecision::lower}, {OpPrecision::custom, f32});
+  const DirectionWishes lower{PrecisionWish{OpPrecision::lower}, PrecisionWish{OpPrecision::custom, f32}};
   const auto with = [&](const Autocast* autocast) {
     return resolve("softmax(f32[4])", {.policy_rule = &lower, .autocast = autocast});
   };
@@ -102,6 +103,38 @@ TEST(Precision, APolicysRuleIsStrongerThanAutocastAndHoldsWithoutIt) {
   EXPECT_EQ(with(nullptr).forward, bf16);
   EXPECT_EQ(with(&off).forward, bf16);
   EXPECT_EQ(with(&off).because, "the policy's rule for softmax asks for lower and backward f32");
+}
+
+TEST(Precision, ADirectionThatAPolicyLeavesOpenIsForTheNextToDecide) {
+  AmpRegistry registry;
+  const Autocast autocast = make_autocast(registry);
+  const DirectionWishes backward{{}, PrecisionWish{OpPrecision::custom, f32}};
+  const auto with = [&](const Autocast* in_force) {
+    return resolve("matmul(f32[2,2], f32[2,2])", {.policy_rule = &backward, .autocast = in_force});
+  };
+  EXPECT_EQ(with(&autocast).forward, bf16);
+  EXPECT_EQ(with(&autocast).backward, f32);
+  EXPECT_EQ(with(nullptr).forward, f32);
+  EXPECT_EQ(
+      with(&autocast).because,
+      "autocast, by the default rule for matmul, asks for lower; the policy's rule for matmul asks for backward f32");
+}
+
+TEST(Precision, MixedInputsAreNotMadeTheOther16BitFormat) {
+  AmpRegistry registry;
+  const Autocast to_f16 = make_autocast(registry, true, f16), to_bf16 = make_autocast(registry);
+  const auto under = [](const Autocast& autocast, const char* problem) {
+    return resolve(problem, {.autocast = &autocast}).forward;
+  };
+  EXPECT_EQ(under(to_f16, "matmul(bf16[2,2], f32[2,2])"), f32);
+  EXPECT_EQ(under(to_f16, "matmul(f16[2,2], f32[2,2])"), f16);
+  EXPECT_EQ(under(to_bf16, "matmul(bf16[2,2], f16[2,2])"), f32);
+  EXPECT_EQ(under(to_bf16, "add(f32[2], f16[2])"), f32);
+  EXPECT_EQ(resolve("matmul:backward(bf16[2,2], bf16[2,2], f32[2,2])", {.autocast = &to_f16}).backward, f32);
+  EXPECT_EQ(resolve("add(f32[2], bf16[2])", {.policy_default = f16}).forward, f32);
+  EXPECT_NE(resolve("add(f32[2], bf16[2])", {.autocast = &to_f16}).because.find("no 16-bit format is made the other"),
+            std::string::npos);
+  EXPECT_EQ(resolve("add(f32[2], bf16[2])", {.explicit_dtype = f16}).forward, f16) << "a demand may do that";
 }
 
 TEST(Precision, GovernsWhatIsComputedWith) {
@@ -122,6 +155,9 @@ TEST(Precision, KeepsAGivenOutputThatFits) {
   EXPECT_EQ(at_precision(parse_problem("relu(f32[2,2]) -> bf16[2,2]{1,2}"), bf16).outputs[0],
             make_spec(bf16, {2, 2}, {1, 2}));
   EXPECT_EQ(at_precision(parse_problem("relu(f32[2,2]) -> f32[2,2]{1,2}"), bf16).outputs[0], make_spec(bf16, {2, 2}));
+  const Problem narrow = parse_problem("relu(f32[2,2]) -> bf16[2,2]");
+  EXPECT_EQ(at_precision(narrow, f32), narrow) << "kernels may write it so";
+  EXPECT_EQ(at_precision(narrow, f32, true).outputs[0], make_spec(f32, {2, 2})) << "or it is cast behind them";
 }
 
 TEST(Precision, NextWithoutLossHoldsEveryValue) {
@@ -141,6 +177,9 @@ TEST(Precision, OfOpsThatOnlyMoveValuesIsNobodysToSay) {
   const Precision precision = resolve("copy(f32[4])", {.explicit_dtype = f16});
   EXPECT_EQ(precision.forward, f32);
   EXPECT_EQ(precision.because, "the inputs are f32, and copy only moves them");
+  EXPECT_EQ(resolve("embedding(i64[2], f32[9,4])", {.explicit_dtype = f16}).because,
+            "the inputs are f32, and embedding only looks them up");
+  EXPECT_EQ(wished_precision(parse_problem("embedding(i64[2], f32[9,4])"), {.explicit_dtype = f16}).forward, f16);
   EXPECT_EQ(resolve("unscale(f16[4], f32[1])", {.explicit_dtype = bf16}).forward, f32);
 }
 

@@ -107,11 +107,11 @@ TEST(KernelPolicy, WritesTheFormatOfTheManual) {
 TEST(KernelPolicy, ReadsEveryFormOfAPrecision) {
   const KernelPolicy policy = KernelPolicy::from_json(R"({"precision": {"conv": "half",
     "relu": {"backward": "higher"}, "add": {"forward": "keep", "backward": "f64"}}})");
-  EXPECT_EQ(policy.precision.at(OpId::conv2d),
-            OpPrecisionRule::make(OpId::conv2d, {OpPrecision::custom, DataType::float16}, {}));
-  EXPECT_EQ(policy.precision.at(OpId::relu), OpPrecisionRule::make(OpId::relu, {}, {OpPrecision::higher}));
-  EXPECT_EQ(policy.precision.at(OpId::add),
-            OpPrecisionRule::make(OpId::add, {}, {OpPrecision::custom, DataType::float64}));
+  const PrecisionWish f16{OpPrecision::custom, DataType::float16}, f64{OpPrecision::custom, DataType::float64};
+  EXPECT_EQ(policy.precision.at(OpId::conv2d), (DirectionWishes{f16, {}}));
+  EXPECT_EQ(policy.precision.at(OpId::relu), (DirectionWishes{{}, PrecisionWish{OpPrecision::higher}}));
+  EXPECT_EQ(policy.precision.at(OpId::add), (DirectionWishes{PrecisionWish{OpPrecision::keep}, f64}));
+  EXPECT_EQ(KernelPolicy::from_json(policy.to_json()), policy);
 }
 
 TEST(KernelPolicy, RefusesPrecisionsThatCannotBe) {
@@ -123,12 +123,14 @@ TEST(KernelPolicy, RefusesPrecisionsThatCannotBe) {
   expect_refused(R"({"precision": {"matmul": {"forward": "tf32"}}})", "precision.matmul.forward");
   expect_refused(R"({"precision": {"matmul": {"sideways": "bf16"}}})", "precision.matmul.sideways");
   expect_refused(R"({"precision": {"matmul": "bf16", "gemm": "f16"}})", "another name");
+  expect_refused(R"({"precision": {"matmul": {}}})", "says nothing");
   expect_refused(R"({"default_precision": "i8"})", "no float type");
   KernelPolicy policy;
-  policy.precision[OpId::relu] = OpPrecisionRule{.op = OpId::gelu};
-  expect_invalid("set it with set_precision", [&] { policy.check(); });
-  policy.precision[OpId::relu] = OpPrecisionRule{.op = OpId::relu, .forward_precision = OpPrecision::custom};
-  expect_invalid("no dtype is given", [&] { policy.check(); });
+  expect_invalid("no direction is named", [&] { policy.set_precision("relu", ""); });
+  policy.precision[OpId::relu] = {};
+  expect_invalid("says nothing", [&] { policy.check(); });
+  policy.precision[OpId::relu] = {PrecisionWish{OpPrecision::custom, DataType::int8}, {}};
+  expect_invalid("no float type", [&] { policy.check(); });
   EXPECT_TRUE(policy.remove_precision("relu"));
   EXPECT_FALSE(policy.remove_precision("relu"));
   policy.default_precision = DataType::int8;

@@ -15,7 +15,8 @@ class Dispatcher;
 /// What is in force on a thread: an immutable, interned snapshot. Equal contents give the same scope, so the decision
 /// table compares one number.
 struct Scope {
-  std::uint32_t id = 0;
+  std::uint32_t id = 0;          // among those of its dispatcher
+  std::uint64_t dispatcher = 0;  // whose it is
   KernelPolicy policy = {};
   Autocast autocast = {};
   /// Frozen when the scope was made, and only for strategies that look at times.

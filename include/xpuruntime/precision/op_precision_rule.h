@@ -31,6 +31,15 @@ struct PrecisionWish {
 PrecisionWish parse_precision_wish(std::string_view text);
 std::string to_string(const PrecisionWish& wish);
 
+/// What a policy says of one op. A direction that it leaves open is for the next in line to decide; only, backward
+/// follows a forward that is not open.
+struct DirectionWishes {
+  std::optional<PrecisionWish> forward = {};
+  std::optional<PrecisionWish> backward = {};
+
+  bool operator==(const DirectionWishes&) const = default;
+};
+
 /// What the wish makes of data in a dtype. Integers and bools never change; unless the wish is custom, FP64 is not
 /// narrowed and one 16-bit format does not become the other.
 DataType resolve(const PrecisionWish& wish, const AmpConfig& config, DataType input);

@@ -28,13 +28,18 @@ using PrecisionHook = std::function<std::optional<DataType>(const Problem&)>;
 struct PrecisionWishes {
   std::optional<DataType> explicit_dtype = {};   // of the call
   const PrecisionHook* hook = nullptr;           // of the program
-  const OpPrecisionRule* policy_rule = nullptr;  // of the policy for this op
+  const DirectionWishes* policy_rule = nullptr;  // of the policy for this op
   const Autocast* autocast = nullptr;            // of the scope
   std::optional<DataType> policy_default = {};
 };
 
-/// What the strongest wish makes of the problem's own dtype, for both directions. Integers never change.
+/// What the strongest wish makes of the problem's own dtype, for both directions. Integers never change. Unless a rule
+/// names the dtype itself, no input in one 16-bit format is made the other: mixed ones then stay at what holds them
+/// all.
 Precision resolve_precision(const Problem& problem, const PrecisionWishes& wishes);
+
+/// The same also for ops that compute nothing, such as embedding: what a result that is not allocated yet should be.
+Precision wished_precision(const Problem& problem, const PrecisionWishes& wishes);
 
 /// The dtype that a precision governs in this problem: that of its direction.
 DataType governing_dtype(const Precision& precision, const Problem& problem);
@@ -44,8 +49,8 @@ DataType governing_dtype(const Precision& precision, const Problem& problem);
 bool is_governed(const Problem& problem, std::size_t input);
 
 /// The problem with all governed inputs in `dtype`, each contiguous where it is cast, and the outputs that follow.
-/// A given output stays where its dtype is the one that follows.
-Problem at_precision(const Problem& problem, DataType dtype);
+/// A given output stays where its dtype is the one that follows, and where no input changes, unless `cast_outputs`.
+Problem at_precision(const Problem& problem, DataType dtype, bool cast_outputs = false);
 
 /// The next dtype that holds every value of this one; nothing after float64.
 std::optional<DataType> next_lossless(DataType dtype);

@@ -30,7 +30,7 @@ struct KernelPreference {
 /// A field that is not set takes part in nothing: merging keeps the other's.
 struct KernelPolicy {
   std::map<OpId, KernelPreference> preferences = {};
-  std::map<OpId, OpPrecisionRule> precision = {};  // stronger than autocast, and in force without it
+  std::map<OpId, DirectionWishes> precision = {};  // stronger than autocast, and in force without it
   std::optional<Strategy> auto_strategy = {};
   std::optional<DataType> default_precision = {};
   std::optional<std::uint64_t> workspace_limit_bytes = {};
@@ -46,8 +46,9 @@ struct KernelPolicy {
   const KernelPreference* get(std::string_view op) const;
   bool remove(std::string_view op);
 
-  /// "lower", "higher", "keep" or a dtype for each direction; see parse_precision_wish.
-  KernelPolicy& set_precision(std::string_view op, std::string_view forward, std::string_view backward = "keep");
+  /// "lower", "higher", "keep" or a dtype for each direction; see parse_precision_wish. An empty text leaves a
+  /// direction open; both may not be.
+  KernelPolicy& set_precision(std::string_view op, std::string_view forward, std::string_view backward = {});
   bool remove_precision(std::string_view op);
 
   /// This policy with the other's fields where those are set.

@@ -8,11 +8,10 @@ namespace xpuruntime::cpu {
 namespace {
 
 Status outside(std::int64_t position, std::int64_t index, std::int64_t rows) {
-  return {ErrorCode::invalid_argument, "index " + std::to_string(index) + " at position " + std::to_string(position) +
-                                           " of the indices is outside the table of " +
-                                           std::to_string(rows) + " rows; " +
-                                           (rows == 0 ? "give a table with rows"
-                                                      : "give 0 to " + std::to_string(rows - 1))};
+  return {ErrorCode::invalid_argument,
+          "index " + std::to_string(index) + " at position " + std::to_string(position) +
+              " of the indices is outside the table of " + std::to_string(rows) + " rows; " +
+              (rows == 0 ? "give a table with rows" : "give 0 to " + std::to_string(rows - 1))};
 }
 
 // Negative ones are large as unsigned numbers. No early way out, so that it runs in vectors.
