@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t samples = 256, features = 16, hidden = 48, classes = 6;
 constexpr int steps = 150;
 
-/// Points around one centre for each class, some of them on the wrong side: the loss has a floor over 0.
+/// Points around one centre for each class, near enough to each other to need the hidden layer.
 struct Task {
   Task() {
     std::mt19937 random(3);
