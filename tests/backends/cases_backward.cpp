@@ -27,7 +27,9 @@ std::string backward_of(const std::string& text) {
     if (!oracle::has_gradients(forward.op) || is_large(forward)) return {};
     std::vector<TensorSpec> inputs = forward.inputs;
     inputs.push_back(forward.outputs[0]);
-    return to_string(make_problem(forward.op, inputs, forward.attributes, {}, Direction::backward));
+    // Without the device: the case is for every one.
+    return replaced(to_string(make_problem(forward.op, inputs, forward.attributes, {}, Direction::backward)), " @cpu:0",
+                    "");
   } catch (const Error&) {
     return {};  // integers have no gradients
   }

@@ -84,7 +84,9 @@ void check(const Problem& problem, DataType dtype) {
                   .direction = problem.direction};
   runtime.dispatcher().dispatch(call);
   const Decision& decision = runtime.dispatcher().decide(call);
-  const bool governed = op_info(problem.op).category != OpCategory::movement && problem.op != OpId::unscale;
+  const OpCategory category = op_info(problem.op).category;
+  const bool governed =
+      category != OpCategory::movement && category != OpCategory::lookup && problem.op != OpId::unscale;
   EXPECT_EQ(governing_dtype(decision.precision, problem), governed ? dtype : promoted_dtype(problem)) << what;
 
   const Problem computed = computed_at(problem, dtype);
