@@ -15,15 +15,6 @@ namespace {
 // Positions whose targets and gradients are read at once.
 constexpr std::int64_t unit_positions = 256;
 
-ClassLossJob job_of(const Problem& problem) {
-  const TensorSpec& scores = problem.inputs[0];
-  ClassLossJob job;
-  job.dtype = scores.dtype;
-  job.lines = lines_along(scores.shape, static_cast<std::int64_t>(class_dim(scores)));
-  if (problem.op == OpId::cross_entropy) job.smoothing = problem.attributes.real("label_smoothing");
-  return job;
-}
-
 bool widens_weights(const Problem& problem) {
   return problem.inputs.size() > 3 && problem.inputs[2].dtype != DataType::float32;
 }
@@ -38,7 +29,7 @@ struct ClassGradient {
 class ClassLossBackwardPlan final : public Plan {
  public:
   explicit ClassLossBackwardPlan(const Problem& problem)
-      : job_(job_of(problem)),
+      : job_(class_loss_job(problem)),
         logits_(problem.op == OpId::cross_entropy),
         probabilities_(is_floating(problem.inputs[1].dtype)),
         has_weight_(problem.inputs.size() > 3),
@@ -188,7 +179,7 @@ Verdict supports_class_loss_backward(const Problem& problem) {
   if (problem.inputs.size() > 3 && !is_fast_float(problem.inputs[2].dtype)) {
     return refuse_dtype("input 2", problem.inputs[2].dtype, "f32, f16 and bf16");
   }
-  if (job_of(problem).lines.length > std::numeric_limits<std::int32_t>::max()) {
+  if (class_loss_job(problem).lines.length > std::numeric_limits<std::int32_t>::max()) {
     return Verdict::no("there are more classes than 31 bits count");
   }
   return Verdict::yes();
@@ -196,7 +187,7 @@ Verdict supports_class_loss_backward(const Problem& problem) {
 
 std::uint64_t workspace_class_loss_backward(const Problem& problem) {
   if (!widens_weights(problem)) return 0;
-  return static_cast<std::uint64_t>(job_of(problem).lines.length) * sizeof(float);
+  return static_cast<std::uint64_t>(class_loss_job(problem).lines.length) * sizeof(float);
 }
 
 std::unique_ptr<const Plan> prepare_class_loss_backward_simd(const Problem& problem) {

@@ -14,6 +14,9 @@ struct ClassLossJob {
   double share() const { return smoothing / static_cast<double>(lines.length); }
 };
 
+/// The job of a problem of either direction, without its weights.
+ClassLossJob class_loss_job(const Problem& problem);
+
 /// The losses of positions [begin, end), position i being inner position i % inner of outer i / inner. `targets` has a
 /// class for each of them, or -1 for one that does not count.
 void cross_entropy_of_classes(const ClassLossJob& job, const void* scores, const std::int64_t* targets,

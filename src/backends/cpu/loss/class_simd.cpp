@@ -21,15 +21,6 @@ struct Partial {
   double weight = 0;
 };
 
-ClassLossJob job_of(const Problem& problem) {
-  const TensorSpec& scores = problem.inputs[0];
-  ClassLossJob job;
-  job.dtype = scores.dtype;
-  job.lines = lines_along(scores.shape, static_cast<std::int64_t>(class_dim(scores)));
-  if (problem.op == OpId::cross_entropy) job.smoothing = problem.attributes.real("label_smoothing");
-  return job;
-}
-
 std::int64_t positions_of_unit(const Problem& problem, const ClassLossJob& job) {
   const std::int64_t scores = problem.op == OpId::cross_entropy ? std::max<std::int64_t>(1, job.lines.length) : 1;
   return std::clamp<std::int64_t>(unit_scores / scores, 1, unit_positions);
@@ -41,7 +32,7 @@ std::uint64_t padded(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 class ClassLossPlan final : public Plan {
  public:
   explicit ClassLossPlan(const Problem& problem)
-      : job_(job_of(problem)),
+      : job_(class_loss_job(problem)),
         logits_(problem.op == OpId::cross_entropy),
         probabilities_(is_floating(problem.inputs[1].dtype)),
         ignore_index_(problem.attributes.integer("ignore_index")),
@@ -208,13 +199,22 @@ Verdict supports_class_loss(const Problem& problem) {
 
 }  // namespace
 
+ClassLossJob class_loss_job(const Problem& problem) {
+  const TensorSpec& scores = problem.inputs[0];
+  ClassLossJob job;
+  job.dtype = scores.dtype;
+  job.lines = lines_along(scores.shape, static_cast<std::int64_t>(class_dim(scores)));
+  if (problem.op == OpId::cross_entropy) job.smoothing = problem.attributes.real("label_smoothing");
+  return job;
+}
+
 Verdict supports_class_loss_simd(const Problem& problem, const DeviceProfile&) {
   return problem.direction == Direction::forward ? supports_class_loss(problem) : supports_class_loss_backward(problem);
 }
 
 std::uint64_t workspace_class_loss_simd(const Problem& problem, const DeviceProfile&) {
   if (problem.direction == Direction::backward) return workspace_class_loss_backward(problem);
-  const ClassLossJob job = job_of(problem);
+  const ClassLossJob job = class_loss_job(problem);
   const std::int64_t unit = positions_of_unit(problem, job);
   const auto units = static_cast<std::uint64_t>((job.lines.count() + unit - 1) / unit);
   const bool widens = problem.inputs.size() > 2 && problem.inputs[2].dtype != DataType::float32;
