@@ -5,34 +5,12 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
-#include <limits>
-
-#include "backends/cpu/base/simd.h"
 #include "backends/cpu/conv/rows.h"
+#include "backends/cpu/pool/combine.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
 namespace HWY_NAMESPACE {
-
-struct Maximum {
-  static constexpr float identity = -std::numeric_limits<float>::infinity();
-  // NaN passes on from either side; the Max of processors does not agree on that.
-  static HWY_INLINE F32Vec combine(F32Vec most, F32Vec value) {
-    return hn::IfThenElse(hn::Or(hn::Ge(most, value), hn::IsNaN(most)), most, value);
-  }
-  static HWY_INLINE F32Vec over_lanes(F32Vec value) {
-    HWY_ALIGN float lanes[hn::MaxLanes(F32())];
-    hn::Store(value, F32(), lanes);
-    for (std::size_t i = 1; i < f32_lanes(); ++i) value = combine(value, hn::Set(F32(), lanes[i]));
-    return value;  // the first lane has met all others
-  }
-};
-
-struct Sum {
-  static constexpr float identity = 0;
-  static HWY_INLINE F32Vec combine(F32Vec sum, F32Vec value) { return hn::Add(sum, value); }
-  static HWY_INLINE F32Vec over_lanes(F32Vec value) { return hn::SumOfLanes(F32(), value); }
-};
 
 constexpr int most_sources = 32;
 
@@ -115,21 +93,6 @@ HWY_INLINE F32Vec combine_taps(const PoolShape& s, const float* row, std::int64_
   const auto steps = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<std::int32_t>(stride)));
   return combine_loaded<Op>(taps, dilation, at,
                             [&](const float* p) HWY_ATTR { return hn::GatherIndex(F32(), p, steps); });
-}
-
-/// value / count with `inverse` near 1 / count: a step of Newton's makes it as good as the division, which takes as
-/// long as all the rest of a row.
-HWY_INLINE F32Vec divided(F32Vec value, F32Vec count, F32Vec inverse) {
-  const F32Vec near = hn::Mul(value, inverse);
-  const F32Vec error = hn::NegMulAdd(near, count, value);
-  return hn::IfThenElse(hn::IsNaN(error), near, hn::MulAdd(error, inverse, near));  // infinity less infinity
-}
-
-template <class T>
-HWY_INLINE void put_some(F32Vec value, T* to, std::int64_t n) {
-  const std::int64_t lanes = static_cast<std::int64_t>(f32_lanes());
-  if (n >= lanes) return store(value, to);
-  store_first(value, to, static_cast<std::size_t>(n));
 }
 
 /// An output row's place, stepped on: dividing for each row would cost as much as the row.

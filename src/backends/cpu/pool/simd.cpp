@@ -4,6 +4,7 @@
 #include "backends/cpu/conv/slots.h"
 #include "backends/cpu/pool/kernels.h"
 #include "backends/cpu/pool/rows.h"
+#include "backends/cpu/pool/threes.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -17,6 +18,7 @@ class SimdPlan final : public Plan {
  public:
   explicit SimdPlan(const Problem& problem)
       : shape_(pool_shape(problem)),
+        threes_(is_threes(shape_)),
         threads_(pool_threads(problem, shape_)),
         in_(problem.inputs[0].dtype),
         out_(problem.outputs[0].dtype) {
@@ -46,6 +48,7 @@ class SimdPlan final : public Plan {
       work.x_counts = x_counts_.data();
       work.x_inverses = x_inverses_.data();
       work.scratch = static_cast<float*>(arguments.workspace) + slot * scratch;
+      if (threes_) return run_pool_threes(work, in_, out_);
       run_pool_rows(work, in_, out_);
     });
     return {};
@@ -53,6 +56,7 @@ class SimdPlan final : public Plan {
 
  private:
   PoolShape shape_;
+  bool threes_;
   int threads_;
   DataType in_, out_;
   std::vector<std::int64_t> z_counts_, y_counts_;
