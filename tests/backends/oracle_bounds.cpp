@@ -16,8 +16,11 @@ namespace {
 // all cases here with room to spare, and a wrong tile is off by far more.
 constexpr double winograd_amplification = 32;
 
-// f64 answers and f64 references round alike, so that twice the bound of one is due.
+// f64 answers and f64 references round alike, so that twice the bound of one is due. TF32 is f32 of which a device may
+// drop all but 10 digits of each factor first.
 double unit(const Problem& problem) {
+  const auto short_factor = [](const TensorSpec& spec) { return spec.dtype == DataType::tfloat32; };
+  if (std::any_of(problem.inputs.begin(), problem.inputs.end(), short_factor)) return 2 * 0x1p-10;
   const auto narrow = [](const TensorSpec& spec) { return is_floating(spec.dtype) && spec.dtype != DataType::float64; };
   const auto wide = [](const TensorSpec& spec) { return spec.dtype == DataType::float64; };
   const bool any_wide = std::any_of(problem.inputs.begin(), problem.inputs.end(), wide);

@@ -185,6 +185,10 @@ OwnedPreference make_preference(const CublasLt& api, const Problem& problem, con
   OwnedPreference owned(handle, api.preference_destroy);
   check(api, "workspace limit",
         api.preference_set(handle, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace)));
+  // Parts of a sum are added up in the precision that is computed in: not rounded to the output's 16 bits one by one.
+  const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  check(api, "reduction scheme",
+        api.preference_set(handle, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof(reductions)));
   // Without these the library counts on 256 bytes.
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const TensorSpec& spec) {
     const std::uint32_t bytes = spec.alignment;
