@@ -11,18 +11,18 @@
 #include <set>
 #include <utility>
 
+#include "core/json_scan.h"
+
 namespace xpuruntime {
 namespace {
 
-constexpr std::size_t max_file_bytes = std::size_t{1} << 20;
+std::string to_text(const JsonPlace& place) {
+  return "line " + std::to_string(place.line) + ", column " + std::to_string(place.column);
+}
 
 /// "line 3, column 7" of the byte that the parser stopped at (it counts from 1).
-std::string place_of(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, std::min(text.size(), byte > 0 ? byte - 1 : 0));
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const auto newline = before.rfind('\n');
-  const std::size_t column = before.size() - (newline == before.npos ? 0 : newline + 1) + 1;
-  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+std::string stop_of(std::string_view text, std::size_t byte) {
+  return to_text(place_of_byte(text, byte > 0 ? byte - 1 : 0));
 }
 
 /// What the parser said, without its own prefix.
@@ -32,27 +32,48 @@ std::string cause_of(const std::exception& error) {
   return shown(text);
 }
 
+[[noreturn]] void refuse_depth(std::string_view text, const JsonSource& source) {
+  std::string place;
+  scan_json(text, [&](const JsonField& field) {
+    if (field.depth <= static_cast<std::size_t>(source.max_depth)) return true;
+    place = to_text(place_of_byte(text, field.byte)) + ": ";
+    return false;
+  });
+  source.refuse(ErrorCode::corrupt_data,
+                place + "nested deeper than a " + std::string(source.kind) + " can be; compare it with the manual");
+}
+
+[[noreturn]] void refuse_repeated(std::string_view text, const JsonSource& source) {
+  std::string message = "a name stands twice; remove one";
+  scan_json(text, [&](const JsonField& field) {
+    if (!field.repeated) return true;
+    message = to_text(place_of_byte(text, field.byte)) + ": field '" + shown(field.path) + "' stands twice; remove one";
+    return false;
+  });
+  source.refuse(ErrorCode::invalid_argument, message);
+}
+
 /// Stops at nesting that the document cannot have, and at a name that stands twice.
 class Watch {
  public:
-  explicit Watch(const JsonSource& source) : source_(source) {}
+  Watch(std::string_view text, const JsonSource& source) : text_(text), source_(source) {}
 
   bool operator()(int depth, Json::parse_event_t event, const Json& value) {
     using Event = Json::parse_event_t;
     if ((event == Event::object_start || event == Event::array_start) && depth >= source_.max_depth) {
-      source_.refuse(ErrorCode::corrupt_data,
-                     "nested deeper than a " + std::string(source_.kind) + " can be; compare it with the manual");
+      refuse_depth(text_, source_);
     }
     if (event == Event::object_start) {
       std::erase_if(seen_, [depth](const auto& name) { return name.first > depth; });
     }
     if (event == Event::key && !seen_.emplace(depth, value.get<std::string>()).second) {
-      source_.refuse_field(value.get<std::string>(), "stands twice; remove one");
+      refuse_repeated(text_, source_);
     }
     return true;
   }
 
  private:
+  std::string_view text_;
   const JsonSource& source_;
   std::set<std::pair<int, std::string>> seen_ = {};
 };
@@ -95,6 +116,22 @@ class TemporaryFile {
 
 }  // namespace
 
+JsonPlace place_of_byte(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, std::min(text.size(), byte));
+  const auto newline = before.rfind('\n');
+  return {1 + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')),
+          before.size() - (newline == before.npos ? 0 : newline + 1) + 1};
+}
+
+std::optional<JsonPlace> find_field(std::string_view text, std::string_view field) {
+  std::optional<JsonPlace> place;
+  scan_json(text, [&](const JsonField& found) {
+    if (found.path == field) place = place_of_byte(text, found.byte);
+    return !place;
+  });
+  return place;
+}
+
 std::string shown(std::string_view text) {
   std::string out(text.substr(0, 160));
   for (char& c : out) {
@@ -106,7 +143,9 @@ std::string shown(std::string_view text) {
 void JsonSource::refuse(ErrorCode code, const std::string& message) const { fail(code, function, prefix + message); }
 
 void JsonSource::refuse_field(std::string_view field, const std::string& message) const {
-  refuse(ErrorCode::invalid_argument, "field '" + shown(field) + "' " + message);
+  const auto place = find_field(text, field);
+  refuse(ErrorCode::invalid_argument,
+         (place ? to_text(*place) + ": " : "") + "field '" + shown(field) + "' " + message);
 }
 
 void JsonSource::refuse_unknown(std::string_view field, std::span<const std::string_view> known) const {
@@ -121,27 +160,33 @@ Json parse_json(std::string_view text, const JsonSource& source) {
   // To the parser a zero byte is the end, and what follows it would be ignored.
   if (const auto zero = text.find('\0'); zero != text.npos) {
     source.refuse(ErrorCode::corrupt_data,
-                  "not JSON at " + place_of(text, zero + 1) + ": a zero byte; correct the text there");
+                  "not JSON at " + stop_of(text, zero + 1) + ": a zero byte; correct the text there");
   }
   try {
-    return Json::parse(text.begin(), text.end(), Watch(source));
+    return Json::parse(text.begin(), text.end(), Watch(text, source));
   } catch (const Json::parse_error& error) {
     source.refuse(ErrorCode::corrupt_data,
-                  "not JSON at " + place_of(text, error.byte) + ": " + cause_of(error) + "; correct the text there");
+                  "not JSON at " + stop_of(text, error.byte) + ": " + cause_of(error) + "; correct the text there");
   } catch (const Json::exception& error) {
     source.refuse(ErrorCode::corrupt_data, "not JSON: " + cause_of(error) + "; correct that value");
   }
 }
 
-std::string read_text_file(const std::string& path, const JsonSource& source) {
+std::string read_text_file(const std::string& path, const JsonSource& source, std::size_t most_bytes) {
   std::ifstream file(path, std::ios::binary);
-  std::string text(max_file_bytes + 1, '\0');
-  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  std::string text;
+  // In pieces: most files are far smaller than the most that one may be.
+  constexpr std::size_t piece = std::size_t{1} << 16;
+  while (file && text.size() <= most_bytes) {
+    const std::size_t before = text.size();
+    text.resize(before + piece);
+    file.read(text.data() + before, static_cast<std::streamsize>(piece));
+    text.resize(before + static_cast<std::size_t>(file.gcount()));
+  }
   if (file.bad() || !(file || file.eof())) {
     source.refuse(ErrorCode::io_error, "cannot be read; check that it exists and that you may read it");
   }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > max_file_bytes) {
+  if (text.size() > most_bytes) {
     source.refuse(ErrorCode::corrupt_data,
                   "larger than any " + std::string(source.kind) + "; check that it is the right file");
   }

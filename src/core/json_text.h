@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,12 +12,13 @@ namespace xpuruntime {
 
 using Json = nlohmann::ordered_json;
 
-/// Where a JSON text came from, so that every error about it names the function, the file and the field.
+/// Where a JSON text came from, so that every error about it names the function, the file, the field and its place.
 struct JsonSource {
   std::string_view function = {};
   std::string prefix = {};     // "profile file 'x.json': "
   std::string_view kind = {};  // "profile", "policy"
   int max_depth = 2;           // deeper nesting is refused before it costs anything
+  std::string_view text = {};  // what is being read; errors about a field then name its line and column
 
   [[noreturn]] void refuse(ErrorCode code, const std::string& message) const;
   [[noreturn]] void refuse_field(std::string_view field, const std::string& message) const;
@@ -24,14 +26,27 @@ struct JsonSource {
   [[noreturn]] void refuse_unknown(std::string_view field, std::span<const std::string_view> known) const;
 };
 
+/// Line and column of a byte, both from 1.
+struct JsonPlace {
+  std::size_t line = 1;
+  std::size_t column = 1;
+
+  bool operator==(const JsonPlace&) const = default;
+};
+JsonPlace place_of_byte(std::string_view text, std::size_t byte);
+
+/// Where a field's name stands ("rules[1].when.m"), or an element of a list; nothing where there is none.
+std::optional<JsonPlace> find_field(std::string_view text, std::string_view field);
+
 /// Part of a text that somebody else wrote, short and harmless to print.
 std::string shown(std::string_view text);
 
 /// Strict JSON: comments, trailing text, a name that stands twice and deep nesting are errors with line and column.
 Json parse_json(std::string_view text, const JsonSource& source);
 
-/// A whole file of at most 1 MiB.
-std::string read_text_file(const std::string& path, const JsonSource& source);
+/// A whole file of at most so many bytes: a file that is larger is not what it should be.
+std::string read_text_file(const std::string& path, const JsonSource& source,
+                           std::size_t most_bytes = std::size_t{1} << 20);
 
 /// Writes to a temporary name in the same folder, syncs, renames: the file is the old one or the new one, never half.
 void write_file_atomically(const std::string& path, std::string_view text, const JsonSource& source);

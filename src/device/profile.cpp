@@ -10,6 +10,7 @@ namespace xpuruntime {
 namespace {
 
 constexpr int format_version = 1;
+constexpr int profile_depth = 2;  // the profile and its lists
 
 // ---- one value ----
 
@@ -183,12 +184,14 @@ std::string DeviceProfile::to_json() const {
 }
 
 DeviceProfile DeviceProfile::from_json(std::string_view json) {
-  return parse_profile(json, {"DeviceProfile::from_json", "profile text: ", "profile"});
+  return parse_profile(json, {"DeviceProfile::from_json", "profile text: ", "profile", profile_depth, json});
 }
 
 DeviceProfile DeviceProfile::load(const std::string& path) {
-  const JsonSource source = {"DeviceProfile::load", "profile file '" + path + "': ", "profile"};
-  return parse_profile(read_text_file(path, source), source);
+  JsonSource source = {"DeviceProfile::load", "profile file '" + path + "': ", "profile", profile_depth};
+  const std::string text = read_text_file(path, source);
+  source.text = text;
+  return parse_profile(text, source);
 }
 
 }  // namespace xpuruntime

@@ -107,7 +107,7 @@ std::string LossScalerState::to_json() const {
 }
 
 LossScalerState LossScalerState::from_json(std::string_view json) {
-  const JsonSource source = {"LossScalerState::from_json", "loss scaler text: ", "loss scaler", 1};
+  const JsonSource source = {"LossScalerState::from_json", "loss scaler text: ", "loss scaler", 1, json};
   const Json object = parse_json(json, source);
   if (!object.is_object()) {
     source.refuse(ErrorCode::invalid_argument, "a loss scaler's state is a JSON object; put its fields in braces");

@@ -78,7 +78,8 @@ TEST(ParseJson, ShowsBytesThatAreNoTextAsQuestionMarks) {
 
 TEST(ParseJson, RefusesANameThatStandsTwiceInOneObject) {
   expect_invalid("field 'a' stands twice", [] { parse_json(R"({"a": 1, "b": 2, "a": 3})", source); });
-  expect_invalid("field 'x' stands twice", [] { parse_json(R"({"a": {"x": 1, "x": 2}})", source); });
+  expect_invalid("line 1, column 16: field 'a.x' stands twice",
+                 [] { parse_json(R"({"a": {"x": 1, "x": 2}})", source); });
 }
 
 TEST(ParseJson, TakesTheSameNameInDifferentObjects) {
@@ -87,8 +88,31 @@ TEST(ParseJson, TakesTheSameNameInDifferentObjects) {
 }
 
 TEST(ParseJson, RefusesNestingBeforeItCostsAnything) {
-  expect_corrupt(R"({"a": {"b": {"c": 1}}})", "nested deeper than a thing can be");
+  expect_corrupt(R"({"a": {"b": {"c": 1}}})", "line 1, column 14: nested deeper than a thing can be");
   expect_corrupt(std::string(900000, '['), "nested deeper");
+}
+
+TEST(FindField, KnowsLineAndColumnOfNamesAndElements) {
+  const std::string text = "{\n  \"a\": [1, {\"b.c\": 2}],\n\t\"d\\u0065\": {\"f\": \"x\\\"]}\", \"g\": null}\n}";
+  EXPECT_EQ(find_field(text, "a"), (JsonPlace{2, 3}));
+  EXPECT_EQ(find_field(text, "a[0]"), (JsonPlace{2, 9}));
+  EXPECT_EQ(find_field(text, "a[1]"), (JsonPlace{2, 12}));
+  EXPECT_EQ(find_field(text, "a[1].b.c"), (JsonPlace{2, 13}));
+  EXPECT_EQ(find_field(text, "de.g"), (JsonPlace{3, 28}));
+  EXPECT_EQ(find_field(text, "a[2]"), std::nullopt);
+  EXPECT_EQ(find_field(text, "g"), std::nullopt);
+  for (const char* broken : {"", "{", "{\"a\"", "{\"a\":", "[", "[1", "{\"a\\", "x", "{\"a\": [}"}) {
+    EXPECT_EQ(find_field(broken, "b"), std::nullopt) << broken;
+  }
+  EXPECT_EQ(find_field(std::string(100000, '['), "b"), std::nullopt);
+}
+
+TEST(JsonSource, NamesThePlaceOfAField) {
+  JsonSource placed = source;
+  placed.text = "{\n \"kernl\": 1}";
+  constexpr std::string_view known[] = {"kernel"};
+  expect_invalid("thing text: line 2, column 2: field 'kernl' is not", [&] { placed.refuse_unknown("kernl", known); });
+  expect_invalid("thing text: field 'gone' is missing", [&] { placed.refuse_field("gone", "is missing"); });
 }
 
 TEST(JsonSource, ListsTheNamesNearAnUnknownField) {
