@@ -3,14 +3,24 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "backends/cpu/matmul/blas.h"
+#include "backends/cpu/onednn/kernels.h"
 #include "xpuruntime/device/device_manager.h"
 
 namespace xpuruntime {
 namespace {
 
+/// The processor with the libraries that its kernels come from: another version of one is another machine to a time.
+DeviceProfile cpu_with_libraries() {
+  DeviceProfile profile = probe_cpu();
+  profile.library_versions["openblas"] = cpu::blas_version();
+  if (const std::string version = cpu::onednn_version(); !version.empty()) profile.library_versions["onednn"] = version;
+  return profile;
+}
+
 class CpuDriver final : public DeviceDriver {
  public:
-  CpuDriver() : devices_{probe_cpu()} {}
+  CpuDriver() : devices_{cpu_with_libraries()} {}
 
   DeviceType type() const override { return DeviceType::cpu; }
   const std::vector<DeviceProfile>& devices() const override { return devices_; }

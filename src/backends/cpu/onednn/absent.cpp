@@ -21,4 +21,6 @@ std::unique_ptr<const Plan> prepare_conv_onednn(const Problem&, const PrepareCon
   fail(ErrorCode::not_supported, "prepare", reason);
 }
 
+std::string onednn_version() { return {}; }
+
 }  // namespace xpuruntime::cpu

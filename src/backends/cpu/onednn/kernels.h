@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "backends/cpu/base/supports.h"
 
@@ -20,5 +21,8 @@ Verdict supports_conv_onednn(const Problem& problem, const DeviceProfile& profil
 bool prefers_conv_onednn(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t workspace_conv_onednn(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_conv_onednn(const Problem& problem, const PrepareContext& context);
+
+/// "2.6.3"; empty in a build without it.
+std::string onednn_version();
 
 }  // namespace xpuruntime::cpu

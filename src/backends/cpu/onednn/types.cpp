@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "backends/cpu/onednn/kernels.h"
+
 namespace xpuruntime::cpu {
 namespace {
 
@@ -59,5 +61,10 @@ bool breaks_onednn(DataType dtype, std::int64_t summed) {
 }
 
 bool has_fast_onednn(const DeviceProfile& profile) { return profile.has_cpu_feature("avx2"); }
+
+std::string onednn_version() {
+  const dnnl_version_t& version = *dnnl_version();
+  return std::to_string(version.major) + "." + std::to_string(version.minor) + "." + std::to_string(version.patch);
+}
 
 }  // namespace xpuruntime::cpu
