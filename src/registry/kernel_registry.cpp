@@ -40,7 +40,7 @@ KernelRegistry::KernelRegistry(DeviceManager& devices) : devices_(devices), tabl
 
 KernelRegistry::~KernelRegistry() = default;
 
-void KernelRegistry::add_backend(std::shared_ptr<Backend> backend) {
+void KernelRegistry::add_backend(std::shared_ptr<Backend> backend, KernelOrigin origin) {
   if (backend == nullptr) fail(ErrorCode::invalid_argument, "add_backend", "null backend; pass one");
   // Everything that can fail comes before the first change, so that a bad backend leaves nothing behind.
   std::vector<std::shared_ptr<const Kernel>> kernels;
@@ -56,7 +56,9 @@ void KernelRegistry::add_backend(std::shared_ptr<Backend> backend) {
   const std::lock_guard lock(mutex_);
   auto table = std::make_shared<Table>(*table_);
   std::map<OpId, std::ptrdiff_t> added;
+  std::unordered_set<const Kernel*> built_in = built_in_;
   for (auto& kernel : kernels) {
+    if (origin == KernelOrigin::built_in) built_in.insert(kernel.get());
     KernelList& list = (*table)[{kernel->op(), kernel->device_type()}];
     if (contains(list, kernel->name())) fail_taken(*kernel);
     list.insert(list.begin() + added[kernel->op()]++, std::move(kernel));
@@ -65,14 +67,15 @@ void KernelRegistry::add_backend(std::shared_ptr<Backend> backend) {
   for (const KernelSpec& spec : backend->kernels()) remember_kernel(spec.op, spec.name, backend->device_type());
   backends_.push_back(std::move(backend));
   table_ = std::move(table);
+  built_in_ = std::move(built_in);
   invalidate();
 }
 
-std::string KernelRegistry::load_plugin(const std::string& path) {
+std::string KernelRegistry::load_plugin(const std::string& path, KernelOrigin origin) {
   std::shared_ptr<Backend> backend = open_plugin(path);
   try {
     const std::string name(backend->name());
-    add_backend(std::move(backend));
+    add_backend(std::move(backend), origin);
     return name;
   } catch (const Error&) {
     throw;
@@ -115,6 +118,11 @@ KernelList KernelRegistry::kernels(OpId op, DeviceType type) const {
   const std::lock_guard lock(mutex_);
   const auto found = table_->find({op, type});
   return found == table_->end() ? KernelList{} : found->second;
+}
+
+KernelOrigin KernelRegistry::origin(const Kernel& kernel) const {
+  const std::lock_guard lock(mutex_);
+  return built_in_.contains(&kernel) ? KernelOrigin::built_in : KernelOrigin::third_party;
 }
 
 std::vector<std::string> KernelRegistry::kernel_names(OpId op) const {

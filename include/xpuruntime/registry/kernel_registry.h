@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "xpuruntime/device/device_manager.h"
@@ -20,6 +21,10 @@ class KernelSelector;  // select layer
 /// somebody asked for it; a backend's own rows keep their order.
 using KernelList = std::vector<std::shared_ptr<const Kernel>>;
 
+/// Whose code a kernel is: this library's own, or somebody else's, which is tried in a process of its own before it is
+/// timed.
+enum class KernelOrigin : std::uint8_t { built_in, third_party };
+
 /// Which kernels exist for which op, and one selector per device. Readers get immutable snapshots; every change moves
 /// the generation, which makes cached decisions miss.
 class KernelRegistry {
@@ -30,11 +35,11 @@ class KernelRegistry {
   KernelRegistry& operator=(const KernelRegistry&) = delete;
 
   /// Adds a backend's driver and, before those that are there, its kernels. The backend lives as long as the registry.
-  void add_backend(std::shared_ptr<Backend> backend);
+  void add_backend(std::shared_ptr<Backend> backend, KernelOrigin origin = KernelOrigin::third_party);
 
   /// Opens a shared library and adds its backend; returns the backend's name. The path must name a file: nothing is
   /// searched. A missing or damaged file, one that is no plugin, or one of another version is an error that says which.
-  std::string load_plugin(const std::string& path);
+  std::string load_plugin(const std::string& path, KernelOrigin origin = KernelOrigin::third_party);
 
   /// Adds one kernel before the table's. A name that exists for the op and device type is an error.
   void register_kernel(std::shared_ptr<const Kernel> kernel);
@@ -42,6 +47,8 @@ class KernelRegistry {
   bool unregister_kernel(OpId op, DeviceType type, std::string_view name);
 
   KernelList kernels(OpId op, DeviceType type) const;
+  /// third_party for every kernel that no built-in backend brought, also for one that is not registered here.
+  KernelOrigin origin(const Kernel& kernel) const;
   /// Names of the kernels of an op over all device types, in order, without repeats.
   std::vector<std::string> kernel_names(OpId op) const;
   /// Ops that have at least one kernel.
@@ -72,6 +79,7 @@ class KernelRegistry {
   std::vector<std::shared_ptr<Backend>> backends_;
   std::shared_ptr<const Table> table_;
   KernelList registered_;  // those that unregister_kernel may remove
+  std::unordered_set<const Kernel*> built_in_;
   std::map<Device, std::shared_ptr<KernelSelector>> selectors_;
 };
 
