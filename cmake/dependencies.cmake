@@ -5,6 +5,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas>=0.3)
 find_package(hwy REQUIRED CONFIG)  # Highway: SIMD with run-time dispatch in the CPU's kernels
 find_package(CLI11 REQUIRED)
+find_package(SQLite3 3.35 REQUIRED)  # the measurement store; not in public headers
 
 # Not through its CMake package, which asks for the OpenCL it was built with.
 set(XRT_HAVE_ONEDNN OFF)

@@ -32,6 +32,7 @@ macro(xrt_library)
   target_compile_features(xpuruntime PUBLIC cxx_std_20)
   target_include_directories(xpuruntime PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(xpuruntime PRIVATE $<BUILD_INTERFACE:xrt_flags> $<BUILD_INTERFACE:xrt_cpu_libraries> Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_libraries(xpuruntime PRIVATE $<BUILD_INTERFACE:xrt_flags> $<BUILD_INTERFACE:xrt_cpu_libraries>
+                        $<BUILD_INTERFACE:SQLite::SQLite3> Threads::Threads ${CMAKE_DL_LIBS})
   include(packaging)
 endmacro()

@@ -58,13 +58,37 @@ RunningStats RunningStats::from_sum(std::int64_t count, double sum_us, double mi
   return stats;
 }
 
+std::optional<double> KnownTimes::time_us(std::string_view kernel) const {
+  const auto found = times_us.find(std::string(kernel));
+  return found == times_us.end() ? std::nullopt : std::optional(found->second);
+}
+
+KnownTimes Measurements::known(const Problem& problem) const {
+  KnownTimes known;
+  if (times_.empty() && snapshots_.empty()) return known;
+  if (const auto recorded = times_.find(without_limits(problem)); recorded != times_.end()) {
+    for (const auto& [kernel, stats] : recorded->second) known.times_us[kernel] = stats.mean_us();
+  }
+  const auto snapshot = snapshots_.find(problem.device);
+  if (snapshot == snapshots_.end()) return known;
+  auto entry = snapshot->second->find(to_string(problem));
+  if (!entry) return known;
+  if (!entry->stale.empty()) {  // times of other software decide nothing here
+    known.stale = std::move(entry->stale);
+    return known;
+  }
+  for (const Measurement& measurement : entry->measurements) {
+    // A kernel may have been measured with several plans over time; the fastest stands for it.
+    const auto [place, fresh] = known.times_us.emplace(measurement.kernel, measurement.time_us);
+    if (!fresh) place->second = std::min(place->second, measurement.time_us);
+  }
+  known.choice = std::move(entry->choice);
+  known.quarantine = std::move(entry->quarantine);
+  return known;
+}
+
 std::optional<double> Measurements::time_us(const Problem& problem, std::string_view kernel) const {
-  if (times_.empty()) return std::nullopt;
-  const auto by_kernel = times_.find(without_limits(problem));
-  if (by_kernel == times_.end()) return std::nullopt;
-  const auto found = by_kernel->second.find(std::string(kernel));
-  if (found == by_kernel->second.end()) return std::nullopt;
-  return found->second.mean_us();
+  return empty() ? std::nullopt : known(problem).time_us(kernel);
 }
 
 void Statistics::record(const Problem& problem, std::string_view kernel, double time_us) {

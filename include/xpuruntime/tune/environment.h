@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@ struct Environment {
   std::string id() const;
 };
 
+/// The device, what of it bears on speed, and the versions of its driver, its libraries and this one.
 Environment environment_of(const DeviceProfile& profile);
 
 /// What an entry that was made elsewhere is worth here.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "xpuruntime/core/problem.h"
+#include "xpuruntime/tune/store.h"
 
 namespace xpuruntime {
 
@@ -40,21 +42,37 @@ class RunningStats {
   double max_ = 0;
 };
 
-/// Times by (problem, kernel), frozen: the same snapshot always gives the same choice.
+/// What is known about one problem on one device.
+struct KnownTimes {
+  std::unordered_map<std::string, double> times_us = {};  // by kernel
+  std::optional<TunedChoice> choice = {};                 // of a race, under exactly the problem's limits
+  std::vector<QuarantineEntry> quarantine = {};
+  std::string stale = {};  // why a stored choice must be measured again before it counts
+
+  std::optional<double> time_us(std::string_view kernel) const;
+};
+
+/// Times by (problem, kernel), frozen: the same snapshot always gives the same choice. Made of the times that a program
+/// recorded, or of what a store holds for each device.
 class Measurements {
  public:
   using Times = std::unordered_map<Problem, std::unordered_map<std::string, RunningStats>>;
+  using Snapshots = std::map<Device, std::shared_ptr<const StoreSnapshot>>;
 
   Measurements() = default;
   explicit Measurements(Times times) : times_(std::move(times)) {}
+  explicit Measurements(Snapshots snapshots) : snapshots_(std::move(snapshots)) {}
 
-  /// Mean time of a kernel on a problem, if it was measured. Limits do not matter to a time.
+  /// Recorded times whatever the limits were; what a store says only where it was found under the same.
+  KnownTimes known(const Problem& problem) const;
+  /// Time of a kernel on a problem, if it was measured.
   std::optional<double> time_us(const Problem& problem, std::string_view kernel) const;
-  bool empty() const { return times_.empty(); }
+  bool empty() const { return times_.empty() && snapshots_.empty(); }
   const Times& times() const { return times_; }
 
  private:
   Times times_;
+  Snapshots snapshots_;
 };
 
 /// Collects times from many threads and freezes them on demand.

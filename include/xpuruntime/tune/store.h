@@ -1,13 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "xpuruntime/tune/environment.h"
@@ -23,29 +21,36 @@ class StoreSnapshot {
     std::vector<Measurement> measurements = {};
     std::optional<TunedChoice> choice = {};
     std::vector<QuarantineEntry> quarantine = {};
-    /// Where the store only has a choice of another environment of this device: why it must be measured again.
+    /// Not empty: the store only knows this problem from another environment of this device. The times and the choice
+    /// are those; the text says why they must be measured again before they are used. What was quarantined there is
+    /// not told: other software deserves another try.
     std::string stale = {};
   };
 
   virtual ~StoreSnapshot() = default;
-  /// By the problem's text; nothing if the store knows nothing about it here.
+  /// By the problem's text; nothing if the store knows nothing about it here. Safe from many threads.
   virtual std::optional<Entry> find(std::string_view problem) const = 0;
   virtual std::size_t size() const = 0;  // problems
 };
 
-/// One row of a store, with where it was made.
+/// What a store holds of one environment, sorted by problem, kernel and plan.
 struct StoreRow {
   Environment environment = {};
   TuneRecord record = {};
+
+  bool operator==(const StoreRow&) const = default;
 };
 
-/// What a store holds, all of it or a part.
+/// What a store holds, all of it or a part; each environment once, sorted by its JSON.
 using StoreContents = std::vector<StoreRow>;
 
-/// Which rows are meant; a field that is not set means all.
+/// Measurements, choices and quarantine entries together.
+std::size_t entry_count(const StoreContents& contents);
+
+/// Which entries are meant: those that every field holds for. A field that is not set holds for all.
 struct StoreFilter {
   std::optional<std::string> op = {};              // canonical name
-  std::optional<std::string> kernel = {};          // name
+  std::optional<std::string> kernel = {};          // name; of a choice, the one that was chosen
   std::optional<std::string> environment_id = {};  // Environment::id
   std::optional<std::int64_t> older_than = {};     // seconds since 1970
 };
@@ -56,15 +61,19 @@ class MeasurementStore {
  public:
   virtual ~MeasurementStore() = default;
 
-  /// All of the record or nothing. What stands there under the same key (problem, kernel, plan, environment) is
-  /// replaced by a newer one; rows of other environments are never touched.
+  /// All of the record or nothing. It replaces what stands there under the same key, whatever the clocks said: what
+  /// comes later is newer. Keys: problem, kernel, plan and environment of a measurement; problem and environment of a
+  /// choice; problem, kernel and environment in the quarantine. Entries of other environments are never touched.
   virtual void put(const Environment& environment, const TuneRecord& record) = 0;
   virtual std::shared_ptr<const StoreSnapshot> freeze(const Environment& here) const = 0;
   virtual StoreContents read(const StoreFilter& filter = {}) const = 0;
-  /// Takes in what another store exported, keeping the newer where both have a key. Returns how many entries changed.
+  /// Takes in what another store exported, all of it or nothing. Where both have a key the later `measured_at` stays,
+  /// and of equal ones always the same, whichever store is merged into the other. Returns how many entries changed.
   virtual std::size_t merge(const StoreContents& contents) = 0;
   /// Removes what the filter means; at least one field must be set. Returns how many entries went.
   virtual std::size_t prune(const StoreFilter& filter) = 0;
+  /// Reads all there is. Any damage is an error that says where; freeze and read look at what they read alone.
+  virtual void check() const = 0;
   virtual std::string path() const = 0;
   virtual bool read_only() const = 0;
 };
@@ -75,7 +84,8 @@ enum class StoreMode : std::uint8_t { read_write, read_only };
 /// an error that says so; it is left as it is.
 std::unique_ptr<MeasurementStore> open_store(const std::string& path, StoreMode mode = StoreMode::read_write);
 
-/// XPURUNTIME_STORE, else xpuruntime/store.sqlite in the user's cache folder ($XDG_CACHE_HOME or ~/.cache).
+/// XPURUNTIME_STORE, else xpuruntime/store.sqlite in the user's cache folder ($XDG_CACHE_HOME or ~/.cache). An error
+/// where none of them says a place.
 std::string default_store_path();
 
 /// The exchange format: one JSON document, one entry a line, sorted. docs/interfaces.md.

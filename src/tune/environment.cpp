@@ -1,0 +1,177 @@
+#include "xpuruntime/tune/environment.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+#include "tune/checksum.h"
+#include "tune/json_fields.h"
+
+namespace xpuruntime {
+namespace {
+
+using Texts = std::map<std::string, std::string>;
+
+void add(Texts& texts, const char* name, std::uint64_t value) {
+  if (value != 0) texts[name] = std::to_string(value);
+}
+
+/// In one order, whichever the driver told them in.
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : std::set<std::string>(words.begin(), words.end())) {
+    text += (text.empty() ? "" : " ") + word;
+  }
+  return as_utf8(text);
+}
+
+/// The CPU's kernels obey these where neither problem nor policy says a number of threads.
+std::string threads_variable() {
+  for (const char* name : {"XPURUNTIME_NUM_THREADS", "OMP_NUM_THREADS"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return as_utf8(value);
+  }
+  return {};
+}
+
+void add_cpu(Texts& traits, const DeviceProfile& profile) {
+  if (!profile.cpu_features.empty()) traits["cpu_features"] = joined(profile.cpu_features);
+  if (const std::string threads = threads_variable(); !threads.empty()) traits["threads"] = threads;
+}
+
+// No memory that is shared with the host: what a driver calls its size there follows what happens to be free.
+void add_gpu(Texts& traits, const DeviceProfile& profile) {
+  constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+  if (!profile.integrated) add(traits, "memory_mib", profile.global_memory_bytes / mib);
+  add(traits, "local_memory_bytes", profile.local_memory_bytes);
+  if (profile.compute_capability_major != 0) {
+    traits["compute_capability"] =
+        std::to_string(profile.compute_capability_major) + "." + std::to_string(profile.compute_capability_minor);
+  }
+}
+
+Texts traits_of(const DeviceProfile& profile) {
+  Texts traits;
+  add(traits, "cores", static_cast<std::uint64_t>(std::max(profile.compute_units, 0)));
+  add(traits, "l1_bytes", profile.l1_bytes);
+  add(traits, "l2_bytes", profile.l2_bytes);
+  add(traits, "l3_bytes", profile.l3_bytes);
+  if (profile.type == DeviceType::cpu) {
+    add_cpu(traits, profile);
+  } else {
+    add_gpu(traits, profile);
+  }
+  return traits;
+}
+
+Texts versions_of(const DeviceProfile& profile) {
+  Texts versions;
+  for (const auto& [name, version] : profile.library_versions) versions[as_utf8(name)] = as_utf8(version);
+  if (!profile.driver_version.empty()) versions["driver"] = as_utf8(profile.driver_version);
+  versions["xpuruntime"] = XRT_VERSION;
+  return versions;
+}
+
+Json as_json(const Texts& texts) {
+  Json object = Json::object();
+  for (const auto& [name, text] : texts) object[name] = text;
+  return object;
+}
+
+// Features of a CPU are many words, of which a few differ: those are what a reader wants to see.
+std::string words_without(const std::string& text, const std::string& other) {
+  std::string rest;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if ((" " + other + " ").find(" " + word + " ") == std::string::npos) rest += (rest.empty() ? "" : " ") + word;
+    at = end + 1;
+  }
+  return rest.empty() ? "none" : rest;
+}
+
+std::string difference(const std::string& name, const std::string& there, const std::string& here) {
+  if (name == "cpu_features") {
+    return name + " " + words_without(there, here) + " only there, " + words_without(here, there) + " only here";
+  }
+  const auto said = [](const std::string& text) { return text.empty() ? "none" : text; };
+  return name + " " + said(there) + " there, " + said(here) + " here";
+}
+
+/// What differs, by name; a name that one side lacks differs too.
+Texts differences(const Texts& there, const Texts& here) {
+  Texts all = there, found;
+  all.insert(here.begin(), here.end());
+  const auto text_in = [](const Texts& texts, const std::string& name) {
+    const auto at = texts.find(name);
+    return at == texts.end() ? std::string() : at->second;
+  };
+  for (const auto& [name, unused] : all) {
+    const std::string a = text_in(there, name), b = text_in(here, name);
+    if (there.contains(name) != here.contains(name) || a != b) found[name] = difference(name, a, b);
+  }
+  return found;
+}
+
+std::string sentence(const Texts& differences) {
+  std::string text;
+  for (const auto& [name, difference] : differences) text += (text.empty() ? "" : "; ") + difference;
+  return text;
+}
+
+}  // namespace
+
+std::string Environment::to_json() const {
+  const Json json = {{"device", device}, {"traits", as_json(traits)}, {"versions", as_json(versions)}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Environment Environment::from_json(std::string_view json) {
+  const JsonSource source = {"Environment::from_json", "environment text: ", "environment", 2, json};
+  const Json document = parse_json(json, source);
+  JsonFields fields(document, {}, source);
+  Environment environment = {fields.text("device"), fields.texts("traits"), fields.texts("versions")};
+  fields.done();
+  return environment;
+}
+
+std::string Environment::id() const {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx",
+                static_cast<unsigned long long>(Checksum().add(std::string_view(to_json())).value()));
+  return digits;
+}
+
+Environment environment_of(const DeviceProfile& profile) {
+  const std::string name = profile.name.empty() ? "unnamed" : profile.name;
+  const std::string vendor = profile.vendor.empty() ? "unknown" : profile.vendor;
+  return {as_utf8(std::string(to_string(profile.type)) + " " + vendor + " " + name), traits_of(profile),
+          versions_of(profile)};
+}
+
+std::string_view to_string(EntryVerdict verdict) {
+  switch (verdict) {
+    case EntryVerdict::same:
+      return "same";
+    case EntryVerdict::revalidate:
+      return "revalidate";
+    case EntryVerdict::refuse:
+      return "refuse";
+  }
+  return "unknown";
+}
+
+EnvironmentMatch compare_environments(const Environment& there, const Environment& here) {
+  if (there == here) return {};
+  if (there.device != here.device) {
+    return {EntryVerdict::refuse, difference("device", there.device, here.device)};
+  }
+  Texts traits = differences(there.traits, here.traits);
+  // Cores, features and caches are what a container, a hypervisor or a setting makes of one device; this is not.
+  if (traits.contains("compute_capability")) return {EntryVerdict::refuse, traits["compute_capability"]};
+  traits.merge(differences(there.versions, here.versions));
+  return {EntryVerdict::revalidate, sentence(traits)};
+}
+
+}  // namespace xpuruntime

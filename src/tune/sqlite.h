@@ -1,0 +1,89 @@
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+
+/// How a file is opened. `frozen` is for a file that nobody can write: SQLite then needs no files beside it. `memory`
+/// opens none: what is written there goes with the connection.
+enum class DatabaseMode : std::uint8_t { read_write, read_only, frozen, memory };
+
+/// One connection to a SQLite file. Not for two threads at once. Errors name the file and say what to do.
+class Database {
+ public:
+  Database(const std::string& path, DatabaseMode mode);
+
+  const std::string& path() const { return path_; }
+  sqlite3* handle() const { return handle_.get(); }
+  /// Runs statements that give no rows.
+  void execute(const char* sql) const;
+  /// The one number that a statement gives.
+  std::int64_t number(const char* sql) const;
+  /// False: the system let us open the file only to read it.
+  bool writable() const { return sqlite3_db_readonly(handle(), "main") == 0; }
+  /// Leaves the file alone from now on: for a process that only inherited the connection.
+  void abandon() { [[maybe_unused]] sqlite3* const lost = handle_.release(); }
+
+  [[noreturn]] void refuse(ErrorCode code, const std::string& message) const;
+  /// What was read cannot be what was written.
+  [[noreturn]] void refuse_damaged(const std::string& what) const;
+  /// With SQLite's words for a code of its own.
+  [[noreturn]] void refuse_code(int code) const;
+
+ private:
+  struct Close {
+    void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+  };
+  std::string path_;
+  std::unique_ptr<sqlite3, Close> handle_ = nullptr;
+};
+
+/// A prepared statement. Values are bound in order, each run anew after `restart`.
+class Statement {
+ public:
+  Statement(const Database& database, std::string_view sql);
+
+  Statement& bind(std::int64_t value);
+  Statement& bind(std::string_view text);
+  /// True: a row can be read. False: that was all.
+  bool step();
+  Statement& restart();
+
+  std::int64_t integer(int column) const { return sqlite3_column_int64(handle_.get(), column); }
+  std::uint64_t word(int column) const { return static_cast<std::uint64_t>(integer(column)); }
+  /// Stays until the next step.
+  std::string_view text(int column) const;
+
+ private:
+  struct Finalize {
+    void operator()(sqlite3_stmt* handle) const { sqlite3_finalize(handle); }
+  };
+  const Database& database_;
+  std::unique_ptr<sqlite3_stmt, Finalize> handle_ = nullptr;
+  int bound_ = 0;
+};
+
+/// Undone unless it was committed.
+class Transaction {
+ public:
+  enum class Kind : std::uint8_t { read, write };
+
+  Transaction(const Database& database, Kind kind);
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  void commit();
+
+ private:
+  const Database& database_;
+};
+
+}  // namespace xpuruntime
