@@ -38,7 +38,7 @@ Decision explain_described(Context& context, const Options& options) {
   const KernelRegistry& registry = context.runtime().registry();
   const DeviceProfile profile = DeviceProfile::load(options.profile);
   Problem problem = problem_for(profile, options.problem, context);
-  const KernelPolicy policy = options.policy.policy(problem.op);
+  const KernelPolicy policy = options.policy.whole_policy(problem.op);
   problem.limits = stricter(problem.limits, policy.limits());
   if (!has_kernels(registry, profile.type)) {
     const std::string type(to_string(profile.type));

@@ -4,8 +4,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/check.h"
+#include "cli/call_on.h"
 #include "cli/commands.h"
+#include "tune/check.h"
 #include "xpuruntime/device/current.h"
 
 namespace xpuruntime::cli {
@@ -84,6 +85,13 @@ RunResult run_repeatedly(Runtime& runtime, const Call& call, Device device, int 
   return {*log.back().decision, summary(use_host ? by_host : logged, device_time)};
 }
 
+/// A cast to fewer digits rounds an input, or the result once more.
+double casting_error(const Decision& decision) {
+  double error = 0;
+  for (const CastStep& step : decision.casts) error += 2 * epsilon_of(step.is_output ? step.from : step.to);
+  return error;
+}
+
 RunResult run_and_check(Context& context, const Problem& problem, const KernelPolicy& policy, const Options& options) {
   Runtime& runtime = context.runtime();
   check_memory(runtime.devices(), problem, !options.no_check);
@@ -91,7 +99,7 @@ RunResult run_and_check(Context& context, const Problem& problem, const KernelPo
   RunResult result;
   {
     const ScopedPolicy scope(runtime.dispatcher(), policy);
-    result = run_repeatedly(runtime, operands.call(problem), problem.device, options.repeat);
+    result = run_repeatedly(runtime, call_on(problem, operands), problem.device, options.repeat);
   }
   for (const QuarantinedPlan& plan : runtime.dispatcher().quarantined()) {
     context.note(plan.kernel + " was given up: " + plan.reason);
@@ -106,7 +114,8 @@ RunResult run_and_check(Context& context, const Problem& problem, const KernelPo
   if (reference_work(problem) > long_wait) {
     context.note("checking against the float64 reference takes a while; --no-check leaves it out");
   }
-  result.check = check_against_reference(runtime, problem, result.decision, operands);
+  result.check = check_against_reference(runtime.registry(), problem,
+                                         {result.decision.kernel, casting_error(result.decision)}, operands);
   return result;
 }
 

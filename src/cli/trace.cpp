@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
+#include "cli/call_on.h"
 #include "cli/commands.h"
-#include "cli/operands.h"
 #include "cli/output.h"
 
 namespace xpuruntime::cli {
@@ -25,7 +25,7 @@ void run_all(Runtime& runtime, const std::vector<Problem>& problems, const Optio
   }
   // The problems take turns, as the ops of a model do.
   for (int i = 0; i < options.repeat; ++i) {
-    for (std::size_t p = 0; p < problems.size(); ++p) runtime.dispatcher().dispatch(operands[p].call(problems[p]));
+    for (std::size_t p = 0; p < problems.size(); ++p) runtime.dispatcher().dispatch(call_on(problems[p], operands[p]));
   }
 }
 

@@ -24,14 +24,14 @@ struct TuneProgress {
 };
 
 struct TuneOptions {
-  double problem_budget_s = 1.0;              // at most, for measuring one problem
-  std::optional<double> total_budget_s = {};  // for all problems of a run
+  double problem_budget_s = 0.5;              // at most, for measuring one problem
+  std::optional<double> total_budget_s = {};  // for all problems of a run; what is left is shared out evenly
   double min_gain = 0.02;                     // less is no reason to leave the incumbent
   double probe_timeout_s = 10;                // a third-party kernel that takes longer in its first run hangs
   bool isolate = true;                        // third-party kernels run in a child process first
   std::uint64_t seed = 1;                     // of the random inputs
   /// Called between measurements, from the thread that tunes. False stops: nothing more is measured, and what was
-  /// finished so far is kept.
+  /// finished so far is kept. What it throws comes out of tune.
   std::function<bool(const TuneProgress&)> progress = {};
 };
 
@@ -48,8 +48,9 @@ struct TunedCandidate {
   std::optional<double> noise_us = {};
   std::int64_t runs = 0;
   std::optional<std::uint64_t> workspace_bytes = {};
-  std::optional<double> error = {};      // relative, against the reference
+  std::optional<double> error = {};      // relative, against the reference; unset where nothing could be compared
   std::optional<double> tolerance = {};  // what it may be
+  bool known_bad = false;                // was in quarantine before and not tried
 };
 
 struct TuneResult {
@@ -57,27 +58,49 @@ struct TuneResult {
   std::string incumbent = {};
   std::string chosen = {};  // empty: cancelled or nothing could run
   std::string because = {};
-  bool cut_short = false;
+  bool cut_short = false;  // the budget ended the race before it was sure
   bool cancelled = false;
-  double spent_s = 0;
+  double spent_s = 0;                           // in all
+  double measuring_s = 0;                       // of it, in first runs and timed batches
+  int discarded = 0;                            // readings of the clock that could not be right
   std::vector<TunedCandidate> candidates = {};  // in table order
 
-  /// What a store keeps of it. `now` in seconds since 1970.
+  /// What a store keeps of it. Of a cancelled one only what must not run. `now` in seconds since 1970.
   TuneRecord record(std::int64_t now) const;
 };
 
-/// Times every kernel that can run a problem, on tensors like the caller's, and finds the fastest that is right.
+/// One problem of a longer run.
+struct TuneTask {
+  Problem problem = {};
+  std::string incumbent = {};
+  std::vector<QuarantineEntry> quarantined = {};
+};
+
+/// Times every kernel that can run a problem, on tensors like the caller's, and finds the fastest that is right. Keeps
+/// nothing between calls; several may be at work at once, though they disturb each other's times.
 class Tuner {
  public:
-  explicit Tuner(KernelRegistry& registry) : registry_(registry) {}
+  /// Microseconds since some moment. Readings that go backwards are thrown away.
+  using Clock = std::function<double()>;
 
-  /// `incumbent` is what would be chosen without measuring; it stays unless another gains enough.
-  /// `quarantined` are kernels that are not tried again.
+  /// Without a clock, the system's steady one.
+  explicit Tuner(KernelRegistry& registry, Clock clock = {});
+
+  /// `incumbent` is what would be chosen without measuring; it stays unless another gains enough. Empty: none.
+  /// `quarantined` are kernels that are not tried again; entries of other problems do not matter.
+  /// Throws for options and problems that cannot be right, and where the tensors do not fit the device.
   TuneResult tune(const Problem& problem, std::string_view incumbent, const TuneOptions& options = {},
                   const std::vector<QuarantineEntry>& quarantined = {});
 
+  /// One after the other, under the total budget. `finished` gets each result, also that of a problem that failed
+  /// (nothing chosen, the error in `because`). Returns false where it was cancelled or the total budget ran out before
+  /// every problem had its turn.
+  bool tune_all(const std::vector<TuneTask>& tasks, const TuneOptions& options,
+                const std::function<void(const TuneResult&)>& finished);
+
  private:
   KernelRegistry& registry_;
+  Clock clock_;
 };
 
 }  // namespace xpuruntime

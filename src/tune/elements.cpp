@@ -1,11 +1,11 @@
-#include "cli/elements.h"
+#include "tune/elements.h"
 
 #include <cstdint>
 #include <cstring>
 
 #include "xpuruntime/core/float_formats.h"
 
-namespace xpuruntime::cli {
+namespace xpuruntime {
 namespace {
 
 template <class T>
@@ -91,4 +91,4 @@ void store_element(DataType dtype, std::byte* to, double value) {
   }
 }
 
-}  // namespace xpuruntime::cli
+}  // namespace xpuruntime

@@ -1,12 +1,12 @@
-#include "cli/operands.h"
+#include "tune/operands.h"
 
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/elements.h"
+#include "tune/elements.h"
 #include "xpuruntime/device/current.h"
 
-namespace xpuruntime::cli {
+namespace xpuruntime {
 namespace {
 
 /// SplitMix64: four lines, and the same numbers under every standard library.
@@ -89,20 +89,25 @@ void fill(std::byte* memory, const TensorSpec& spec, Range range, bool positive,
   }
 }
 
+void copy_bytes(const DeviceManager& devices, Device device, void* memory, std::size_t offset,
+                const std::vector<std::byte>& bytes) {
+  const Stream stream = current_stream(device);
+  DeviceDriver& driver = devices.driver(device);
+  Status status = driver.copy_from_host(device.index, memory, offset, bytes.data(), bytes.size(), stream);
+  if (status.ok()) status = driver.synchronize(device.index, stream);
+  if (!status.ok()) {
+    fail(
+        status.code(), "random_operands",
+        "copying a tensor to " + to_string(device) + " failed: " + status.message() + "; see whether it still answers");
+  }
+}
+
 Tensor place(const DeviceManager& devices, const TensorSpec& spec, Device device, const std::vector<std::byte>& bytes) {
   // Devices give memory at multiples of 16 and more: the wanted alignment itself is an offset that has no other.
   const std::size_t offset = spec.alignment < 16 ? spec.alignment : 0;
   const Tensor memory =
       devices.allocate(DataType::uint8, {static_cast<std::int64_t>(bytes.size() + offset + 16)}, device);
-  const Stream stream = current_stream(device);
-  DeviceDriver& driver = devices.driver(device);
-  Status status = driver.copy_from_host(device.index, memory.data(), offset, bytes.data(), bytes.size(), stream);
-  if (status.ok()) status = driver.synchronize(device.index, stream);
-  if (!status.ok()) {
-    fail(
-        status.code(), "xrt",
-        "copying an input to " + to_string(device) + " failed: " + status.message() + "; see whether it still answers");
-  }
+  copy_bytes(devices, device, memory.data(), offset, bytes);
   return Tensor(memory.data(), spec, device, offset, memory.owner());
 }
 
@@ -125,7 +130,7 @@ std::string gib_text(double bytes) {
 void check_fits(double bytes, Device device, const DeviceManager& devices) {
   const auto there = static_cast<double>(devices.profile(device).global_memory_bytes);
   if (there == 0 || bytes <= there) return;
-  fail(ErrorCode::out_of_memory, "xrt",
+  fail(ErrorCode::out_of_memory, "check_memory",
        "the tensors and what checks them need " + gib_text(bytes) + " on " + to_string(device) + ", which has " +
            gib_text(there) + "; use smaller shapes");
 }
@@ -137,10 +142,6 @@ Operands::Operands(std::vector<Tensor> inputs, std::vector<Tensor> outputs)
       outputs_(std::move(outputs)),
       input_pointers_(pointers_to(inputs_)),
       output_pointers_(pointers_to(outputs_)) {}
-
-Call Operands::call(const Problem& problem) const {
-  return {problem.op, input_pointers_, output_pointers_, &problem.attributes, problem.direction};
-}
 
 Operands random_operands(const DeviceManager& devices, const Problem& problem, std::uint64_t seed) {
   RandomNumbers random(seed);
@@ -154,6 +155,12 @@ Operands random_operands(const DeviceManager& devices, const Problem& problem, s
   std::vector<Tensor> outputs;
   for (const TensorSpec& spec : problem.outputs) outputs.push_back(place(devices, spec, problem.device, blank(spec)));
   return {std::move(inputs), std::move(outputs)};
+}
+
+void blank_outputs(const DeviceManager& devices, const Operands& operands) {
+  for (const Tensor& output : operands.outputs()) {
+    copy_bytes(devices, output.device(), output.data(), output.byte_offset(), blank(output.spec()));
+  }
 }
 
 void check_memory(const DeviceManager& devices, const Problem& problem, bool checked) {
@@ -175,4 +182,4 @@ void check_memory(const DeviceManager& devices, const Problem& problem, bool che
   check_fits(on_host, Device{}, devices);
 }
 
-}  // namespace xpuruntime::cli
+}  // namespace xpuruntime

@@ -1,23 +1,29 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "xpuruntime/core/problem.h"
 #include "xpuruntime/device/device_manager.h"
-#include "xpuruntime/dispatch/call.h"
 
-namespace xpuruntime::cli {
+namespace xpuruntime {
 
-/// The tensors of one call, and the call on them.
+/// The tensors of one call.
 class Operands {
  public:
   Operands(std::vector<Tensor> inputs, std::vector<Tensor> outputs);
+  // Moved vectors keep their elements where they are, so the pointers stay right.
+  Operands(Operands&&) = default;
+  Operands& operator=(Operands&&) = default;
+  Operands(const Operands&) = delete;
+  Operands& operator=(const Operands&) = delete;
 
   const std::vector<Tensor>& inputs() const { return inputs_; }
   const std::vector<Tensor>& outputs() const { return outputs_; }
-  /// Good as long as this object stays where it is.
-  Call call(const Problem& problem) const;
+  /// As a call takes them; good as long as this object lives.
+  std::span<const Tensor* const> input_pointers() const { return input_pointers_; }
+  std::span<const Tensor* const> output_pointers() const { return output_pointers_; }
 
  private:
   std::vector<Tensor> inputs_;
@@ -32,7 +38,10 @@ class Operands {
 /// ones in all bits (NaN in floats): a kernel that reads beside its inputs or leaves an output out shows.
 Operands random_operands(const DeviceManager& devices, const Problem& problem, std::uint64_t seed);
 
+/// Fills the outputs with ones in all bits again.
+void blank_outputs(const DeviceManager& devices, const Operands& operands);
+
 /// Fails with out_of_memory where the problem cannot fit the device, or with its check (in float64) the host.
 void check_memory(const DeviceManager& devices, const Problem& problem, bool checked);
 
-}  // namespace xpuruntime::cli
+}  // namespace xpuruntime

@@ -1,0 +1,204 @@
+// Whether tuning finds what an exhaustive search finds, and in how little time: the CPU's problem list, each problem
+// tuned and then every kernel that can run it timed at length.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "cpu_problems.h"
+#include "timing.h"
+#include "tune/contender.h"
+#include "tune/order_statistics.h"
+#include "tune/timer.h"
+#include "xpuruntime/device/workspace_pool.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::bench {
+namespace {
+
+constexpr double most_loss = 1.01;       // geometric mean of the tuned choice's time over the best's
+constexpr double most_measuring = 0.25;  // of the exhaustive search's time
+constexpr double most_seconds = 1;       // for a problem under a millisecond, all included
+
+struct Settings {
+  double batch_us = 2000;
+  int rounds = 31;
+  std::size_t every = 1;  // problem of the list
+};
+
+struct Row {
+  std::string text = {};
+  std::string tuned = {};
+  std::string best = {};
+  double best_us = 0;
+  double loss = 1;  // tuned over best, both by the long measurement
+  double exhaustive_s = 0;
+  double measuring_s = 0;
+  double spent_s = 0;
+  bool cut_short = false;
+};
+
+/// One kernel in the exhaustive search.
+struct Entrant {
+  Contender contender = {};
+  std::int64_t calls = 1;
+  std::vector<double> times = {};
+};
+
+double batch_us(const Track& track, const Contender& contender, std::int64_t calls) {
+  const double start = steady_us();
+  const Status status = track.run(contender, calls);
+  if (!status.ok()) fail(status.code(), "tune_bench", status.message() + "; see which kernel fails");
+  return steady_us() - start;
+}
+
+void calibrate(const Track& track, Entrant& entrant, const Settings& settings) {
+  for (;;) {
+    const double us = batch_us(track, entrant.contender, entrant.calls);
+    if (us >= settings.batch_us / 2) {
+      const double wanted = std::ceil(settings.batch_us * static_cast<double>(entrant.calls) / us);
+      entrant.calls = std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted));
+      return;
+    }
+    entrant.calls *= 2;
+  }
+}
+
+/// Every entrant in every round; returns the seconds it took.
+double time_all(const Track& track, std::vector<Entrant>& entrants, const Settings& settings, int rounds) {
+  const double start = steady_us();
+  for (int round = 0; round < rounds; ++round) {
+    for (Entrant& entrant : entrants) {
+      if (round == 0 && entrant.times.empty()) calibrate(track, entrant, settings);
+      batch_us(track, entrant.contender, 1 + entrant.calls / 8);
+      entrant.times.push_back(batch_us(track, entrant.contender, entrant.calls) / static_cast<double>(entrant.calls));
+    }
+  }
+  return (steady_us() - start) / 1e6;
+}
+
+/// The kernels that the tuner timed.
+std::vector<Entrant> entrants_of(const KernelRegistry& registry, const TuneResult& result, const Track& track) {
+  std::vector<Entrant> entrants;
+  for (const auto& kernel : registry.kernels(result.problem.op, result.problem.device.type)) {
+    for (const TunedCandidate& candidate : result.candidates) {
+      if (candidate.kernel != kernel->name() || !candidate.time_us) continue;
+      Entrant entrant;
+      entrant.contender.kernel = kernel;
+      entrant.contender.row = candidate;
+      if (track.prepare(entrant.contender).ok()) entrants.push_back(std::move(entrant));
+    }
+  }
+  return entrants;
+}
+
+std::size_t fastest_of(const std::vector<Entrant>& entrants) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < entrants.size(); ++i) {
+    if (median_of(entrants[i].times) < median_of(entrants[best].times)) best = i;
+  }
+  return best;
+}
+
+/// The tuned choice against the best of all. Chosen among several by its time, a kernel looks better than it is: both
+/// run again before the difference counts.
+double loss_of(const Track& track, std::vector<Entrant> entrants, const Row& row, const Settings& settings) {
+  if (row.tuned == row.best) return 1;
+  std::erase_if(entrants, [&](const Entrant& entrant) {
+    return entrant.contender.row.kernel != row.tuned && entrant.contender.row.kernel != row.best;
+  });
+  for (Entrant& entrant : entrants) entrant.times.clear();
+  time_all(track, entrants, settings, settings.rounds);
+  const auto time_of = [&](const std::string& kernel) {
+    for (const Entrant& entrant : entrants) {
+      if (entrant.contender.row.kernel == kernel) return median_of(entrant.times);
+    }
+    return 0.0;
+  };
+  return std::max(1.0, time_of(row.tuned) / time_of(row.best));
+}
+
+Row measure(Runtime& runtime, const std::string& text, const Settings& settings) {
+  const Problem problem = parse_problem(text);
+  const TuneResult result = Tuner(runtime.registry()).tune(problem, runtime.dispatcher().explain(problem).kernel);
+  Row row{text, result.chosen};
+  row.measuring_s = result.measuring_s;
+  row.spent_s = result.spent_s;
+  row.cut_short = result.cut_short;
+  const Operands operands = random_operands(runtime.devices(), problem, 1);
+  const Track track(runtime.registry(), problem, operands);
+  std::vector<Entrant> entrants = entrants_of(runtime.registry(), result, track);
+  if (entrants.empty()) return row;
+  row.exhaustive_s = time_all(track, entrants, settings, settings.rounds);
+  const Entrant& best = entrants[fastest_of(entrants)];
+  row.best = best.contender.row.kernel;
+  row.best_us = median_of(best.times);
+  row.loss = loss_of(track, std::move(entrants), row, settings);
+  return row;
+}
+
+void print_rows(const std::vector<Row>& rows) {
+  Table table({"problem", "tuned", "best", "best us", "loss %", "measured s", "exhaustive s", "in all s", ""});
+  for (const Row& row : rows) {
+    table.add({row.text, row.tuned, row.best, number(row.best_us, 2), number(100 * (row.loss - 1), 2),
+               number(row.measuring_s, 3), number(row.exhaustive_s, 3), number(row.spent_s, 3),
+               row.cut_short ? "cut short" : ""});
+  }
+  table.print();
+}
+
+void print_summary(const std::vector<Row>& rows) {
+  double logs = 0, measuring = 0, exhaustive = 0, worst_s = 0, worst_loss = 1;
+  for (const Row& row : rows) {
+    logs += std::log(row.loss);
+    measuring += row.measuring_s;
+    exhaustive += row.exhaustive_s;
+    worst_loss = std::max(worst_loss, row.loss);
+    if (row.best_us < 1000) worst_s = std::max(worst_s, row.spent_s);
+  }
+  const double loss = std::exp(logs / static_cast<double>(rows.size()));
+  const auto verdict = [](double value, double bound) { return value <= bound ? "holds" : "MISSED"; };
+  Table table({"over " + std::to_string(rows.size()) + " problems", "measured", "bound", ""});
+  table.add({"tuned choice over the exhaustive best, geometric mean", number(loss, 4), number(most_loss, 4),
+             verdict(loss, most_loss)});
+  table.add({"... of the worst problem", number(worst_loss, 4), "", ""});
+  table.add({"measuring time over the exhaustive search's", number(measuring / exhaustive, 3),
+             number(most_measuring, 3), verdict(measuring / exhaustive, most_measuring)});
+  table.add({"seconds in all for a problem under 1 ms, the longest", number(worst_s, 3), number(most_seconds, 3),
+             verdict(worst_s, most_seconds)});
+  std::printf("\n");
+  table.print();
+}
+
+int run(const Settings& settings) {
+  Runtime runtime{{false, false, {}}};
+  std::vector<Row> rows;
+  const auto problems = cpu_problems();
+  for (std::size_t i = 0; i < problems.size(); i += settings.every) {
+    rows.push_back(measure(runtime, std::string(problems[i].text), settings));
+    std::fprintf(stderr, "%zu/%zu %s\n", i + 1, problems.size(), std::string(problems[i].text).c_str());
+  }
+  print_rows(rows);
+  print_summary(rows);
+  return 0;
+}
+
+}  // namespace
+}  // namespace xpuruntime::bench
+
+int main(int argc, char** argv) {
+  xpuruntime::bench::Settings settings;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--quick") != 0) {
+      std::fprintf(stderr, "usage: tune_bench [--quick]\n");
+      return 2;
+    }
+    settings = {2000, 15, 9};
+  }
+  try {
+    return xpuruntime::bench::run(settings);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tune_bench: %s\n", error.what());
+    return 1;
+  }
+}

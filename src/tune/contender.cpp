@@ -1,0 +1,107 @@
+#include "tune/contender.h"
+
+#include <new>
+
+#include "xpuruntime/device/current.h"
+#include "xpuruntime/device/workspace_pool.h"
+
+namespace xpuruntime {
+namespace {
+
+/// Runs a kernel's own code; what it throws becomes a status.
+template <class Function>
+Status contained(const char *what, Function &&function) {
+  const std::string threw = std::string("it threw in ") + what + ": ";
+  try {
+    return function();
+  } catch (const std::bad_alloc &) {
+    return Status(ErrorCode::out_of_memory, "out of host memory");
+  } catch (const Error &error) {
+    const bool lacks_memory = error.code() == ErrorCode::out_of_memory;
+    return Status(lacks_memory ? error.code() : ErrorCode::device_error, threw + error.what());
+  } catch (const std::exception &error) {
+    return Status(ErrorCode::device_error, threw + (*error.what() ? error.what() : "an exception without a text"));
+  } catch (...) {
+    return Status(ErrorCode::device_error, threw + "something that is no std::exception");
+  }
+}
+
+}  // namespace
+
+void Contender::refuse(std::string why) {
+  row.outcome = TuneOutcome::refused;
+  row.reason = std::move(why);
+}
+
+void Contender::quarantine(std::string why) {
+  row.outcome = TuneOutcome::quarantined;
+  row.reason = std::move(why);
+}
+
+void Contender::fail_with(const Status &status) {
+  if (status.code() == ErrorCode::out_of_memory) return refuse("there was not enough memory: " + status.message());
+  if (status.code() == ErrorCode::invalid_argument)
+    return refuse("it turned the random inputs down: " + status.message());
+  const bool threw = status.message().starts_with("it threw");
+  quarantine(threw ? status.message() : "it failed: " + status.message());
+}
+
+std::string refusal_of(const Kernel &kernel, const Problem &problem, const DeviceProfile &profile,
+                       std::optional<std::uint64_t> &workspace_bytes) {
+  const Limits &limits = problem.limits;
+  if (limits.deterministic && !kernel.deterministic()) {
+    return "it may give other bits each time, and only deterministic kernels "
+           "are asked for";
+  }
+  Verdict verdict;
+  const Status asked = contained("supports", [&] {
+    verdict = kernel.supports(problem, profile);
+    if (verdict.supported) workspace_bytes = kernel.workspace_bytes(problem, profile);
+    return Status();
+  });
+  if (!asked.ok()) return asked.message();
+  if (!verdict.supported) return verdict.reason.empty() ? "it gave no reason" : verdict.reason;
+  if (limits.workspace_bytes && *workspace_bytes > *limits.workspace_bytes) {
+    return "it needs " + std::to_string(*workspace_bytes) + " bytes of workspace, the limit is " +
+           std::to_string(*limits.workspace_bytes);
+  }
+  return {};
+}
+
+Track::Track(const KernelRegistry &registry, const Problem &problem, const Operands &operands)
+    : problem_(problem),
+      operands_(operands),
+      profile_(registry.devices().profile(problem.device)),
+      driver_(registry.devices().driver(problem.device)),
+      pool_(registry.devices().workspace(problem.device)),
+      stream_(current_stream(problem.device)),
+      asynchronous_(driver_.asynchronous()) {}
+
+Track::~Track() {
+  if (!asynchronous_) return;
+  // What went wrong on the device has shown in a run before.
+  (void)contained("synchronize", [&] { return driver_.synchronize(problem_.device.index, {}); });
+}
+
+Status Track::prepare(Contender &contender) const {
+  return contained("prepare", [&] {
+    contender.plan = contender.kernel->prepare(problem_, context());
+    if (contender.plan == nullptr) return Status(ErrorCode::device_error, "it made no plan");
+    contender.row.plan = contender.plan->token();
+    return Status();
+  });
+}
+
+Status Track::run(const Contender &contender, std::int64_t calls) const {
+  return contained("run", [&] {
+    const auto lease = pool_.acquire(contender.row.workspace_bytes.value_or(0), stream_);
+    const RunArguments arguments{operands_.input_pointers(), operands_.output_pointers(), lease.data(), stream_};
+    Status status;
+    for (std::int64_t i = 0; i < calls && status.ok(); ++i) status = contender.plan->run(arguments);
+    if (!asynchronous_) return status;
+    const Status synchronized = driver_.synchronize(problem_.device.index, stream_);
+    return status.ok() ? synchronized : status;
+  });
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tune/operands.h"
+#include "xpuruntime/registry/kernel.h"
+
+namespace xpuruntime {
+
+/// What came of a kernel's first run in a process of its own.
+struct ProbeResult {
+  std::string failure = {};    // "it crashed with signal 11 (SIGSEGV)"; empty: it ran
+  bool out_of_memory = false;  // the failure says nothing about the kernel
+  bool cancelled = false;
+  std::vector<Tensor> outputs = {};  // what it wrote, where it ran
+};
+
+struct ProbeSettings {
+  double timeout_s = 10;
+  std::function<bool()> keep_going = {};  // asked while waiting; false ends the child
+};
+
+/// Prepares the kernel and runs it once in a child process, on CPU tensors: the
+/// inputs of `operands` and new outputs. Nothing the kernel does there (a
+/// crash, exit(), an endless loop) reaches this process, and no child is left
+/// behind. What the child prints is lost. A kernel that waits for another
+/// thread of this process hangs there: a forked process has one thread.
+ProbeResult probe_in_child(const Kernel &kernel, const Problem &problem, const PrepareContext &context,
+                           const Operands &operands, void *workspace, const ProbeSettings &settings);
+
+}  // namespace xpuruntime

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+
+/// Microseconds since some moment, by the system's steady clock.
+double steady_us();
+
+/// Adds up the time since it was made, by a clock that may be wrong: a step
+/// that cannot be right counts as nothing.
+class Stopwatch {
+ public:
+  using Clock = std::function<double()>;
+  explicit Stopwatch(const Clock &clock) : clock_(clock), last_(clock()) {}
+
+  /// Microseconds in all.
+  double elapsed_us();
+
+ private:
+  const Clock &clock_;
+  double last_;
+  double sum_ = 0;
+};
+
+/// Times batches on the host, from before the first launch until the device is
+/// done: what the host does counts.
+class BatchTimer {
+ public:
+  using Clock = std::function<double()>;
+  explicit BatchTimer(const Clock &clock) : clock_(clock) {}
+
+  /// The microseconds that `batch` took; nothing where the clock went backwards
+  /// or its reading is absurd. What the batch throws, or returns as a failed
+  /// status, comes out in `status`.
+  std::optional<double> time(const std::function<Status()> &batch, Status &status);
+  int discarded() const { return discarded_; }
+
+ private:
+  const Clock &clock_;
+  int discarded_ = 0;
+};
+
+}  // namespace xpuruntime

@@ -1,0 +1,327 @@
+#include "tune/tuning.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tune/probe.h"
+#include "xpuruntime/device/current.h"
+#include "xpuruntime/device/workspace_pool.h"
+
+namespace xpuruntime {
+namespace {
+
+// What the reference goes through in a tenth of a second or two. Beyond it, slices
+// stand for the whole.
+constexpr double most_reference_work = 3e7;
+// Calls that take longer find their data and threads as they need them; shorter
+// ones get some calls to wake up.
+constexpr double needs_no_warming_us = 3000;
+// A clock that is wrong this often is not asked again.
+constexpr int most_discarded = 100;
+
+std::string percent_text(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
+  return text;
+}
+
+std::string wrong_numbers(const Check &check) {
+  char text[96];
+  std::snprintf(text, sizeof text, "it gave wrong numbers: the error is %.3g, the tolerance %.3g", check.max_rel_error,
+                check.tolerance);
+  return text;
+}
+
+}  // namespace
+
+Tuning::Tuning(KernelRegistry &registry, const Problem &problem, std::string_view incumbent, const TuneOptions &options,
+               const Stopwatch::Clock &clock, const TuneProgress &before)
+    : registry_(registry),
+      problem_(problem),
+      options_(options),
+      clock_(clock),
+      before_(before),
+      watch_(clock),
+      timer_(clock) {
+  result_.problem = problem;
+  result_.incumbent = incumbent;
+}
+
+TuneResult Tuning::run(const std::vector<QuarantineEntry> &quarantined) {
+  list_candidates(quarantined);
+  if (usable() > 0) run_all();
+  if (result_.cancelled) {
+    result_.because = "it was cancelled";
+  } else if (result_.chosen.empty()) {
+    result_.because =
+        "no kernel for " + std::string(to_string(problem_.op)) + " on " + to_string(problem_.device) + " can run this";
+  }
+  result_.discarded = timer_.discarded();
+  result_.spent_s = watch_.elapsed_us() / 1e6;
+  for (Contender &contender : contenders_) result_.candidates.push_back(std::move(contender.row));
+  return std::move(result_);
+}
+
+void Tuning::list_candidates(const std::vector<QuarantineEntry> &quarantined) {
+  const DeviceProfile &profile = registry_.devices().profile(problem_.device);
+  const std::string text = to_string(problem_);
+  for (const auto &kernel : registry_.kernels(problem_.op, problem_.device.type)) {
+    Contender contender;
+    contender.kernel = kernel;
+    contender.third_party = registry_.origin(*kernel) == KernelOrigin::third_party;
+    contender.row.kernel = kernel->name();
+    const auto known = std::find_if(quarantined.begin(), quarantined.end(), [&](const QuarantineEntry &entry) {
+      return entry.kernel == kernel->name() && entry.problem == text;
+    });
+    if (known != quarantined.end()) {
+      contender.quarantine(known->reason);
+      contender.row.known_bad = true;
+    } else if (std::string refusal = refusal_of(*kernel, problem_, profile, contender.row.workspace_bytes);
+               !refusal.empty()) {
+      contender.refuse(std::move(refusal));
+    }
+    contenders_.push_back(std::move(contender));
+  }
+}
+
+std::size_t Tuning::usable() const {
+  return static_cast<std::size_t>(std::count_if(contenders_.begin(), contenders_.end(),
+                                                [](const Contender &contender) { return contender.usable(); }));
+}
+
+const Contender *Tuning::incumbent() const {
+  const auto found = std::find_if(contenders_.begin(), contenders_.end(), [&](const Contender &contender) {
+    return contender.row.kernel == result_.incumbent;
+  });
+  return found == contenders_.end() ? nullptr : &*found;
+}
+
+bool Tuning::keep_going(std::size_t left) {
+  if (!options_.progress) return true;
+  TuneProgress now = before_;
+  now.problem = to_string(problem_);
+  now.candidates_left = left;
+  now.spent_s += watch_.elapsed_us() / 1e6;
+  now.remaining_s += std::max(0.0, options_.problem_budget_s - spent_us_ / 1e6);
+  if (!options_.progress(now)) result_.cancelled = true;
+  return !result_.cancelled;
+}
+
+void Tuning::run_all() {
+  const bool whole = reference_work(problem_) <= most_reference_work;
+  check_memory(registry_.devices(), problem_, whole);
+  const DeviceGuard guard(problem_.device);
+  const Operands operands = random_operands(registry_.devices(), problem_, options_.seed);
+  if (!keep_going(usable())) return;
+  reference_.emplace(registry_, problem_, operands, most_reference_work);
+  if (!whole) pass_over_the_reference();
+  const Track track(registry_, problem_, operands);
+  admit_all(operands, track);
+  // A kernel that fails in the race leaves it, and the others start again.
+  while (!result_.cancelled && usable() > 0 && !race(operands, track)) {
+  }
+  for (Contender &contender : contenders_) {
+    if (result_.cancelled && contender.usable()) contender.row.reason = "the tuning was cancelled";
+  }
+}
+
+/// Where float64 takes too long, the same loops in another dtype do too.
+void Tuning::pass_over_the_reference() {
+  for (Contender &contender : contenders_) {
+    if (contender.row.kernel != "reference" || !contender.usable() || usable() < 2) continue;
+    contender.refuse("not tried: one call would take too long, and others can run it");
+  }
+}
+
+void Tuning::admit_all(const Operands &operands, const Track &track) {
+  // Our own first: they are what the others' numbers are compared with where the reference says too little. The
+  // incumbent before all: a budget that ends here must leave something to choose.
+  std::vector<Contender *> order;
+  for (Contender &contender : contenders_) {
+    if (contender.usable()) order.push_back(&contender);
+  }
+  const auto rank = [&](const Contender *contender) { return 2 * contender->third_party + (contender != incumbent()); };
+  std::stable_sort(order.begin(), order.end(), [&](auto *a, auto *b) { return rank(a) < rank(b); });
+  bool some = false;
+  for (Contender *contender : order) {
+    if (!keep_going(usable())) return;
+    if (some && spent_us_ > options_.problem_budget_s * 1e6) {
+      contender->refuse("not tried: the time budget was spent");
+      cut_short_ = true;
+      continue;
+    }
+    admit(*contender, operands, track);
+    some = some || contender->usable();
+  }
+}
+
+/// Its first run, and whether the numbers are right.
+void Tuning::admit(Contender &contender, const Operands &operands, const Track &track) {
+  // A forked process cannot use a GPU's driver: there the first run is in this
+  // process.
+  if (contender.third_party && options_.isolate && problem_.device.type == DeviceType::cpu) {
+    probe(contender, operands, track);
+    if (!contender.usable() || result_.cancelled) return;
+  }
+  blank_outputs(registry_.devices(), operands);
+  Status status = track.prepare(contender);
+  if (status.ok()) {
+    const auto took = timer_.time([&] { return track.run(contender, 1); }, status);
+    contender.first_us = took.value_or(0);
+    spent_us_ += contender.first_us;
+  }
+  if (!status.ok()) return contender.fail_with(status);
+  check(contender, operands.outputs());
+}
+
+void Tuning::probe(Contender &contender, const Operands &operands, const Track &track) {
+  const std::size_t left = usable();
+  const ProbeSettings settings{options_.probe_timeout_s, [&, left] { return keep_going(left); }};
+  ProbeResult probed;
+  try {
+    const auto lease =
+        registry_.devices().workspace(problem_.device).acquire(contender.row.workspace_bytes.value_or(0), {});
+    probed = probe_in_child(*contender.kernel, problem_, track.context(), operands, lease.data(), settings);
+  } catch (const Error &error) {
+    if (error.code() != ErrorCode::out_of_memory && error.code() != ErrorCode::device_error) throw;
+    return contender.refuse(std::string("it could not be tried in a process of its own: ") + error.what());
+  }
+  if (probed.cancelled) return;
+  if (probed.out_of_memory) return contender.refuse("there was not enough memory: " + probed.failure);
+  if (!probed.failure.empty()) return contender.quarantine(probed.failure);
+  check(contender, probed.outputs);
+}
+
+void Tuning::check(Contender &contender, const std::vector<Tensor> &outputs) {
+  const Check checked = reference_->compare_with(outputs, {contender.row.kernel});
+  if (checked.skipped.empty()) {
+    contender.row.error = checked.max_rel_error;
+    contender.row.tolerance = checked.tolerance;
+    if (!checked.within) return contender.quarantine(wrong_numbers(checked));
+  }
+  if (!checked.skipped.empty() || reference_->share() < 1) check_with_yardstick(contender, outputs);
+}
+
+/// Nobody knows which of two is right where they differ beyond the reference's
+/// slices: the first of the table is believed, and the other is not branded for
+/// it.
+void Tuning::check_with_yardstick(Contender &contender, const std::vector<Tensor> &outputs) {
+  std::vector<Tensor> results;
+  for (const Tensor &output : outputs) results.push_back(registry_.devices().copy_to(output, Device{}));
+  if (!yardstick_) {
+    yardstick_ = Yardstick{contender.row.kernel, std::move(results)};
+    return;
+  }
+  Check agreement;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    compare(agreement, problem_, {contender.row.kernel}, results[i], yardstick_->outputs[i], 2);
+  }
+  if (!contender.row.error) {
+    contender.row.error = agreement.max_rel_error;
+    contender.row.tolerance = agreement.tolerance;
+  }
+  if (agreement.within) return;
+  contender.refuse("its numbers differ from those of " + yardstick_->kernel +
+                   ", and the reference cannot tell who is right");
+}
+
+/// False where somebody had to leave and the others must start again.
+bool Tuning::race(const Operands &operands, const Track &track) {
+  std::vector<std::size_t> entered;
+  std::vector<double> first_us;
+  std::optional<std::size_t> champion;
+  for (std::size_t i = 0; i < contenders_.size(); ++i) {
+    if (!contenders_[i].usable()) continue;
+    if (&contenders_[i] == incumbent()) champion = entered.size();
+    entered.push_back(i);
+    first_us.push_back(contenders_[i].first_us);
+  }
+  RaceOptions rules;
+  rules.min_gain = options_.min_gain;
+  rules.budget_us = std::max(0.0, options_.problem_budget_s * 1e6 - spent_us_);
+  Race race(std::move(first_us), champion, rules);
+  const bool ran = run_heats(race, entered, track);
+  spent_us_ += race.spent_us();
+  result_.measuring_s = spent_us_ / 1e6;
+  if (result_.cancelled) return true;
+  return ran && finish(race, entered, operands, track);
+}
+
+bool Tuning::run_heats(Race &race, const std::vector<std::size_t> &entered, const Track &track) {
+  while (const auto heat = race.next()) {
+    if (!keep_going(race.left())) return true;
+    Contender &contender = contenders_[entered[heat->candidate]];
+    Status status;
+    const double estimate = race.standing(heat->candidate).time_us.value_or(0);
+    if (estimate < needs_no_warming_us) {
+      const auto warming = timer_.time([&] { return track.run(contender, 1 + heat->calls / 8); }, status);
+      race.spend(warming.value_or(0));
+    }
+    std::optional<double> took;
+    if (status.ok()) took = timer_.time([&] { return track.run(contender, heat->calls); }, status);
+    if (!status.ok()) {
+      contender.fail_with(status);
+      return false;
+    }
+    if (took) {
+      race.add(*took);
+    } else {
+      race.discard();
+    }
+    if (timer_.discarded() > most_discarded) race.stop();
+  }
+  return true;
+}
+
+/// The winner's numbers must still be right after all those calls.
+bool Tuning::finish(const Race &race, const std::vector<std::size_t> &entered, const Operands &operands,
+                    const Track &track) {
+  const Race::Result result = race.result();
+  Contender &winner = contenders_[entered[result.winner]];
+  if (race.spent_us() > 0) {
+    blank_outputs(registry_.devices(), operands);
+    if (const Status status = track.run(winner, 1); !status.ok()) {
+      winner.fail_with(status);
+      return false;
+    }
+    check(winner, operands.outputs());
+    if (!winner.usable()) return false;
+  }
+  for (std::size_t i = 0; i < entered.size(); ++i) {
+    TunedCandidate &row = contenders_[entered[i]].row;
+    const Race::Standing standing = race.standing(i);
+    row.time_us = standing.time_us;
+    row.noise_us = standing.noise_us;
+    row.runs = standing.runs;
+    row.reason = standing.dropped;
+  }
+  winner.row.outcome = TuneOutcome::won;
+  winner.row.reason.clear();
+  result_.chosen = winner.row.kernel;
+  result_.cut_short = result.cut_short || cut_short_;
+  result_.because = why(result, entered);
+  return true;
+}
+
+std::string Tuning::why(const Race::Result &result, const std::vector<std::size_t> &entered) const {
+  const std::string &fastest = contenders_[entered[result.fastest]].row.kernel;
+  const std::string cut = result_.cut_short ? "; the time budget ended the race before it was sure" : "";
+  const std::string of = entered.size() == 1 ? "the only one measured"
+                                             : "the fastest of " + std::to_string(entered.size()) + " measured";
+  const Contender *before = incumbent();
+  const bool ran = before != nullptr && before->row.time_us.has_value();
+  if (!ran) {
+    const bool told = before != nullptr && !before->row.reason.empty();
+    return of + (told ? "; " + before->row.kernel + " cannot: " + before->row.reason : "") + cut;
+  }
+  if (result_.chosen != before->row.kernel) {
+    return "it takes " + percent_text(result.gain) + " less time than " + before->row.kernel +
+           ", which would be chosen without measuring" + cut;
+  }
+  if (fastest == result_.chosen) return of + cut;
+  const bool small = result.gain <= options_.min_gain;
+  return "it stays: " + fastest + " takes " + percent_text(result.gain) + " less time, " +
+         (small ? "too little to change" : "which is not beyond the noise") + cut;
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,230 @@
+#include "tune/probe.h"
+
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "tune/made_up_kernels.h"
+#include "xpuruntime/tune/tuner.h"
+
+namespace xpuruntime {
+namespace {
+
+using testing::relu;
+
+const Problem problem = parse_problem("relu(f32[64])");
+
+std::size_t open_files() {
+  std::size_t count = 0;
+  DIR* folder = opendir("/proc/self/fd");
+  while (readdir(folder) != nullptr) ++count;
+  closedir(folder);
+  return count;
+}
+
+bool has_children() { return waitpid(-1, nullptr, WNOHANG) != -1 || errno != ECHILD; }
+
+/// Whatever a kernel did in its child: nothing of it may be left here.
+class ProbeTest : public ::testing::Test, protected testing::MadeUpMachine {
+ protected:
+  ProbeTest() {
+    add("reference", 300);
+    options.probe_timeout_s = 5;
+    open_before = open_files();
+  }
+  ~ProbeTest() override {
+    EXPECT_FALSE(has_children());
+    EXPECT_EQ(open_files(), open_before);
+  }
+
+  /// What the tuner says of a kernel that does this; the reference must win.
+  std::string reason_of(std::function<Status(const RunArguments&)> work) {
+    add("bad", 1, std::move(work));
+    const TuneResult result = Tuner(registry, [this] { return now_us; }).tune(problem, "bad", options);
+    registry.unregister_kernel(OpId::relu, DeviceType::cpu, "bad");
+    EXPECT_EQ(result.chosen, "reference");
+    for (const TunedCandidate& candidate : result.candidates) {
+      if (candidate.kernel != "bad") continue;
+      EXPECT_EQ(candidate.outcome, TuneOutcome::quarantined);
+      return candidate.reason;
+    }
+    return "no row";
+  }
+
+  TuneOptions options;
+  std::size_t open_before = 0;
+};
+
+TEST_F(ProbeTest, SurvivesACrash) {
+  EXPECT_EQ(reason_of([](const RunArguments&) -> Status {
+              raise(SIGSEGV);
+              return {};
+            }),
+            "it crashed with signal 11 (SIGSEGV) in run");
+}
+TEST_F(ProbeTest, SurvivesAnAbort) {
+  EXPECT_EQ(reason_of([](const RunArguments&) -> Status { std::abort(); }),
+            "it crashed with signal 6 (SIGABRT) in run");
+}
+TEST_F(ProbeTest, SurvivesADivisionByZero) {
+  EXPECT_EQ(reason_of([](const RunArguments&) -> Status {
+              raise(SIGFPE);
+              return {};
+            }),
+            "it crashed with signal 8 (SIGFPE) in run");
+}
+TEST_F(ProbeTest, SurvivesTheEndOfTheProcess) {
+  EXPECT_EQ(reason_of([](const RunArguments&) -> Status { std::exit(3); }),
+            "it ended the process with exit code 3 in run");
+}
+TEST_F(ProbeTest, SurvivesAQuietEndOfTheProcess) {
+  EXPECT_EQ(reason_of([](const RunArguments&) -> Status { _exit(4); }), "it ended the process with exit code 4 in run");
+}
+TEST_F(ProbeTest, IsNotTakenInByAnExitCodeOfZero) {
+  EXPECT_EQ(reason_of([](const RunArguments& arguments) -> Status {
+              if (relu(arguments).ok()) _exit(0);
+              return {};
+            }),
+            "it ended the process with exit code 0 in run");
+}
+TEST_F(ProbeTest, SurvivesAKernelThatNeverReturns) {
+  options.probe_timeout_s = 0.2;
+  EXPECT_EQ(reason_of([](const RunArguments&) -> Status {
+              for (;;) pause();
+            }),
+            "it did not return within 0.2 s in run");
+}
+TEST_F(ProbeTest, SurvivesAKernelThatNeverReturnsAndBlocksSignals) {
+  options.probe_timeout_s = 0.2;
+  EXPECT_EQ(reason_of([](const RunArguments&) -> Status {
+              sigset_t all;
+              sigfillset(&all);
+              sigprocmask(SIG_SETMASK, &all, nullptr);
+              for (;;) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            }),
+            "it did not return within 0.2 s in run");
+}
+
+TEST_F(ProbeTest, KeepsTheParentsMemoryAsItIs) {
+  int touched = 0;
+  EXPECT_EQ(reason_of([&](const RunArguments& arguments) -> Status {
+              ++touched;
+              const_cast<float*>(arguments.inputs[0]->as<const float>())[0] = 1e9F;
+              std::abort();
+            }),
+            "it crashed with signal 6 (SIGABRT) in run");
+  EXPECT_EQ(touched, 0);
+}
+
+TEST_F(ProbeTest, DoesNotRunTheParentsExitHandlers) {
+  static bool in_test = true;  // a handler that ran in the child would end it by a signal instead of by code 5
+  std::atexit([] {
+    if (in_test) std::abort();
+  });
+  EXPECT_EQ(reason_of([](const RunArguments&) -> Status { std::exit(5); }),
+            "it ended the process with exit code 5 in run");
+  in_test = false;
+}
+
+TEST_F(ProbeTest, LetsAGoodKernelWin) {
+  add("good", 10);
+  const TuneResult result = Tuner(registry, [this] { return now_us; }).tune(problem, "reference", options);
+  EXPECT_EQ(result.chosen, "good");
+}
+
+TEST_F(ProbeTest, RunsOurOwnKernelsHere) {
+  DeviceManager others;
+  KernelRegistry own(others);
+  own.add_backend(make_cpu_backend(), KernelOrigin::built_in);
+  for (const auto& kernel : own.kernels(OpId::relu, DeviceType::cpu)) {
+    EXPECT_EQ(own.origin(*kernel), KernelOrigin::built_in);
+  }
+  for (const auto& kernel : registry.kernels(OpId::relu, DeviceType::cpu)) {
+    EXPECT_EQ(registry.origin(*kernel), KernelOrigin::third_party);
+  }
+}
+
+TEST_F(ProbeTest, CanBeCancelledWhileAKernelHangs) {
+  add("bad", 1, [](const RunArguments&) -> Status {
+    for (;;) pause();
+  });
+  options.probe_timeout_s = 600;
+  int calls = 0;
+  options.progress = [&](const TuneProgress&) { return ++calls < 20; };
+  EXPECT_TRUE(Tuner(registry).tune(problem, "bad", options).cancelled);
+}
+
+TEST_F(ProbeTest, EndsTheChildWhenTheProgressThrows) {
+  add("bad", 1, [](const RunArguments&) -> Status {
+    for (;;) pause();
+  });
+  options.probe_timeout_s = 600;
+  int calls = 0;
+  options.progress = [&](const TuneProgress&) -> bool {
+    if (++calls == 20) throw std::runtime_error("enough");
+    return true;
+  };
+  EXPECT_THROW(Tuner(registry).tune(problem, "bad", options), std::runtime_error);
+}
+
+TEST_F(ProbeTest, WorksWhereNobodyWaitsForChildren) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  EXPECT_EQ(reason_of([](const RunArguments&) -> Status { std::exit(3); }),
+            "it ended the process with exit code 3 in run");
+  add("good", 10);
+  EXPECT_EQ(Tuner(registry, [this] { return now_us; }).tune(problem, "reference", options).chosen, "good");
+  std::signal(SIGCHLD, before);
+}
+
+TEST_F(ProbeTest, WorksWhileOtherThreadsAllocateAndLock) {
+  std::atomic<bool> stop = false;
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        const std::lock_guard lock(mutex);
+        const std::vector<int> waste(1000);
+        std::this_thread::yield();
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(reason_of([](const RunArguments&) -> Status { throw std::runtime_error("oh"); }),
+              "it failed: the kernel threw: oh");
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(ProbeTest, ShowsWhatTheChildWroteAtTheProblemsAlignment) {
+  Problem odd = parse_problem("relu(f32[64])");
+  odd.inputs[0].alignment = odd.outputs[0].alignment = 4;
+  const Operands operands = random_operands(devices, odd, 1);
+  FunctionKernel kernel;
+  kernel.op = OpId::relu;
+  kernel.name = "looks";
+  kernel.run = [](const Problem&, const RunArguments& arguments) {
+    const auto address = reinterpret_cast<std::uintptr_t>(arguments.outputs[0]->as<float>());
+    return address % 8 == 4 ? relu(arguments) : Status(ErrorCode::device_error, "aligned");
+  };
+  const ProbeResult probed = probe_in_child(*make_kernel(kernel), odd,
+                                            {Device{}, devices.profile({}), devices.driver({})}, operands, nullptr, {});
+  ASSERT_EQ(probed.failure, "");
+  for (std::size_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(probed.outputs[0].as<float>()[i], std::max(operands.inputs()[0].as<float>()[i], 0.0F));
+  }
+  EXPECT_TRUE(std::isnan(operands.outputs()[0].as<float>()[0]));
+}
+
+}  // namespace
+}  // namespace xpuruntime
