@@ -64,7 +64,7 @@ Selection KernelSelector::select(const Problem& problem, const KernelPolicy& pol
 
 Selection KernelSelector::select_checked(const Problem& problem, const KernelPolicy& policy,
                                          const Measurements* measurements, std::span<const Exclusion> exclusions,
-                                         bool every_workspace) const {
+                                         bool every_workspace, const LockUse* lock_in_force) const {
   if (problem.device != device_) {
     fail(ErrorCode::invalid_argument, "KernelSelector::select",
          "the problem is on " + to_string(problem.device) + ", this selector is for " + to_string(device_) +
@@ -79,7 +79,7 @@ Selection KernelSelector::select_checked(const Problem& problem, const KernelPol
   const KernelList kernels = registry_.kernels(problem.op, problem.device.type);
   return xpuruntime::select({problem, registry_.devices().profile(device_), kernels, policy,
                              own == rules->end() ? std::span<const Rule>{} : std::span<const Rule>(own->second),
-                             builtin_rules(), measurements, exclusions, every_workspace});
+                             builtin_rules(), measurements, exclusions, every_workspace, lock_in_force});
 }
 
 }  // namespace xpuruntime

@@ -37,6 +37,7 @@ class Selector {
         asks_workspaces_(inputs.every_workspace || limits_.workspace_bytes.has_value() ||
                          inputs.policy.auto_strategy == Strategy::lowest_memory) {
     out_.decision.problem = inputs.problem;
+    if (in_.measurements != nullptr) known_ = in_.measurements->known(in_.problem);
   }
 
   Selection run() {
@@ -45,7 +46,11 @@ class Selector {
       again_ = false;
       preferred_note_.clear();
       forced_refusal_.clear();
-      const bool chosen = by_force() || by_preference() || by_user_rule() || by_strategy();
+      if (locked()) {
+        by_lock();
+        continue;
+      }
+      const bool chosen = by_force() || by_preference() || by_policy_rule() || by_user_rule() || by_strategy();
       if (!chosen) out_.decision.because = nothing_left();
     } while (again_);
     return std::move(out_);
@@ -65,7 +70,7 @@ class Selector {
         row(entry).outcome = Outcome::refused;
         row(entry).reason = std::move(refusal);
       }
-      if (in_.measurements != nullptr) row(entry).time_us = in_.measurements->time_us(in_.problem, kernel->name());
+      row(entry).time_us = known_.time_us(kernel->name());
       entries_.push_back(std::move(entry));
     }
   }
@@ -75,6 +80,9 @@ class Selector {
     for (const Exclusion& exclusion : in_.exclusions) {
       if (exclusion.kernel != kernel.name()) continue;
       return exclusion.reason.empty() ? "it is excluded without a reason" : exclusion.reason;
+    }
+    for (const QuarantineEntry& entry : known_.quarantine) {
+      if (entry.kernel == kernel.name()) return "quarantined when it was tuned: " + entry.reason;
     }
     if (limits_.deterministic && !kernel.deterministic()) {
       return "it may give other bits each time, and the policy asks for deterministic kernels";
@@ -136,6 +144,35 @@ class Selector {
     return reason;
   }
 
+  bool locked() const { return in_.lock != nullptr && in_.lock->lock != nullptr; }
+
+  /// Fails closed: what the lock does not hold, or holds and cannot be had, is not chosen by anybody else.
+  void by_lock() {
+    const KernelLock& lock = *in_.lock->lock;
+    decision().level = Level::lock;
+    decision().because.clear();
+    const LockEntry* locked = lock.find(to_string(in_.problem));
+    if (locked == nullptr) {
+      decision().because = "the lock has no entry for it";
+      return;
+    }
+    const EnvironmentMatch match = lock.match(*locked, environment_of(in_.profile));
+    const bool unproven = match.verdict == EntryVerdict::revalidate && in_.lock->mode == LockMode::strict;
+    if (match.verdict == EntryVerdict::refuse || unproven) {
+      decision().because = "the lock's entry for it was made elsewhere, and its verdict here is " +
+                           std::string(to_string(match.verdict)) + ": " + match.reason;
+      return;
+    }
+    Entry* entry = find(locked->kernel);
+    if (entry == nullptr || !entry->usable) {
+      decision().because =
+          "the lock says " + locked->kernel + ", which cannot run: " + refusal_of_named(locked->kernel);
+      return;
+    }
+    const std::string note = match.verdict == EntryVerdict::same ? "" : ", which was revalidated: " + match.reason;
+    choose(*entry, Level::lock, "the lock says " + locked->kernel + note);
+  }
+
   const KernelPreference* preference() const {
     const auto found = in_.policy.preferences.find(in_.problem.op);
     return found == in_.policy.preferences.end() ? nullptr : &found->second;
@@ -163,6 +200,34 @@ class Selector {
         return choose(*entry, Level::prefer, because + preferred_note_);
       }
       preferred_note_ += "; " + name + " was preferred, but " + refusal_of_named(name);
+    }
+    return false;
+  }
+
+  bool by_policy_rule() {
+    if (!forced_refusal_.empty() || in_.policy.rules.empty()) return false;
+    Problem problem = in_.problem;
+    problem.limits = limits_;  // a rule sees the limits that are in force
+    for (std::size_t i = 0; i < in_.policy.rules.size(); ++i) {
+      const PolicyRule& rule = in_.policy.rules[i];
+      if (rule.op != problem.op) continue;
+      bool matches = false;
+      const std::string thrown = text_of_throw([&] { matches = rule.matches(problem, in_.profile); });
+      if (thrown.empty() && !matches) continue;
+      const std::string label =
+          "rule " + (rule.name.empty() ? std::to_string(i + 1) : "\"" + rule.name + "\"") + " of the policy";
+      if (!thrown.empty()) preferred_note_ += "; " + label + " threw: " + thrown;
+      if (matches && by_first_of(rule.use, label)) return true;
+    }
+    return false;
+  }
+
+  /// The first of a rule's kernels that can run.
+  bool by_first_of(const std::vector<std::string>& kernels, const std::string& label) {
+    for (const std::string& name : kernels) {
+      Entry* entry = find(name);
+      if (entry != nullptr && entry->usable) return choose(*entry, Level::rule, label + " matches" + preferred_note_);
+      preferred_note_ += "; " + label + " asks for " + name + ", but " + refusal_of_named(name);
     }
     return false;
   }
@@ -233,8 +298,21 @@ class Selector {
     return answer;
   }
 
+  /// What a race found counts, also where another's time is less by no more than noise.
+  bool by_race() {
+    if (!known_.choice) return false;
+    Entry* entry = find(known_.choice->kernel);
+    if (entry != nullptr && entry->usable) {
+      const std::string cut = known_.choice->cut_short ? " (the time budget cut the race short)" : "";
+      return choose(*entry, Level::strategy, "tuned: " + known_.choice->because + cut + preferred_note_);
+    }
+    preferred_note_ += "; tuning chose " + known_.choice->kernel + ", but " + refusal_of_named(known_.choice->kernel);
+    return false;
+  }
+
   // A time can only win over a kernel that has one too: the only one measured may be the slowest of all.
   bool fastest_measured() {
+    if (by_race()) return true;
     Entry* best = nullptr;
     std::size_t usable = 0;
     std::size_t measured = 0;
@@ -245,7 +323,10 @@ class Selector {
       ++measured;
       if (best == nullptr || *row(entry).time_us < *row(*best).time_us) best = &entry;
     }
-    if (best == nullptr) return choose_first("no kernel was measured on this problem: ");
+    if (best == nullptr) {
+      const std::string stale = known_.stale.empty() ? "" : " here (" + known_.stale + ")";
+      return choose_first("no kernel was measured on this problem" + stale + ": ");
+    }
     const std::string of = std::to_string(measured) + " measured of " + std::to_string(usable) + " that can run";
     const FirstChoice first = first_choice();
     if (!row(*first.entry).time_us) return choose_first(of + ", but not this one: ");
@@ -285,6 +366,7 @@ class Selector {
   const SelectionInputs& in_;
   const Limits limits_;
   const bool asks_workspaces_;
+  KnownTimes known_;
   bool again_ = false;  // a kernel turned out unusable when it was chosen
   Selection out_;
   std::vector<Entry> entries_;

@@ -198,7 +198,8 @@ TEST(KernelPolicy, RefusesUnknownOpsAndKernelsOfAFile) {
 
 TEST(KernelPolicy, RefusesAnOpThatStandsTwice) {
   expect_refused(R"({"preferences": {"matmul": "skinny", "gemm": "skinny"}})", "under another name");
-  expect_refused(R"({"preferences": {"matmul": "skinny", "matmul": "skinny"}})", "field 'matmul' stands twice");
+  expect_refused(R"({"preferences": {"matmul": "skinny", "matmul": "skinny"}})",
+                 "line 1, column 38: field 'preferences.matmul' stands twice");
   expect_refused(R"({"strategy": 0, "auto_strategy": 0})", "both stand there");
 }
 
@@ -238,8 +239,23 @@ TEST(KernelPolicy, SaysWhereATextIsNoJson) {
   expect_corrupt("", "line 1, column 1");
 }
 
+TEST(KernelPolicy, SaysWhereATextMeansNothing) {
+  expect_refused("{\n  \"threads\": 2,\n  \"thread\": 2\n}", "line 3, column 3: field 'thread' is not a policy field");
+  expect_refused("{\n  \"preferences\": {\n    \"matmul\": [\n      \"skinny\",\n      \"skiny\"\n    ]\n  }\n}",
+                 "line 5, column 7: field 'preferences.matmul[1]' is wrong: unknown kernel for matmul 'skiny'");
+  expect_refused("{\"preferences\": {\n\"matmull\": \"skinny\"}}", "line 2, column 1: field 'preferences.matmull'");
+  expect_refused("{\"precision\": {\"relu\": {\"forward\": \"f33\"}}}",
+                 "line 1, column 25: field 'precision.relu.forward'");
+}
+
+TEST(KernelPolicy, MayNameItsSchemaForEditors) {
+  EXPECT_EQ(KernelPolicy::from_json(R"({"$schema": "kernel_policy.schema.json", "threads": 2})").threads, 2u);
+  expect_refused(R"({"$schema": 3})", "must be a text");
+}
+
 TEST(KernelPolicy, RefusesNestingDeeperThanAPolicyHas) {
-  expect_corrupt(R"({"preferences": {"matmul": {"kernel": ["skinny"]}}})", "nested deeper");
+  expect_refused(R"({"preferences": {"matmul": {"kernel": ["skinny"]}}})", "must be a text");
+  expect_corrupt(R"({"rules": [{"when": {"m": {"in": [[[1]]]}}}]})", "line 1, column 37: nested deeper");
   expect_corrupt(std::string(500000, '['), "nested deeper");
 }
 
@@ -305,6 +321,26 @@ TEST_F(PolicyFile, NamesTheFileInEveryError) {
   expect_error(ErrorCode::corrupt_data, prefix, [&] { KernelPolicy::load(path("policy.json")); });
   std::ofstream(path("policy.json")) << "{\"strategie\": 0}";
   expect_invalid(prefix, [&] { KernelPolicy::load(path("policy.json")); });
+}
+
+TEST_F(PolicyFile, IsNamedByTheEnvironment) {
+  unsetenv("XPURUNTIME_POLICY");
+  EXPECT_EQ(policy_from_environment(), std::nullopt);
+  setenv("XPURUNTIME_POLICY", "", 1);
+  EXPECT_EQ(policy_from_environment(), std::nullopt);
+  EXPECT_EQ(load_policy(""), KernelPolicy{});
+  setenv("XPURUNTIME_POLICY", path("policy.json").c_str(), 1);
+  const std::string prefix = "[policy_from_environment] XPURUNTIME_POLICY: policy file '" + path("policy.json") + "': ";
+  expect_error(ErrorCode::io_error, prefix + "cannot be read", [] { policy_from_environment(); });
+  std::ofstream(path("policy.json")) << "{\n\"threads\": 0}";
+  expect_error(ErrorCode::invalid_argument, prefix + "line 2, column 1", [] { policy_from_environment(); });
+  full_policy().save(path("policy.json"));
+  EXPECT_EQ(policy_from_environment(), full_policy());
+  EXPECT_EQ(load_policy(""), full_policy());
+  KernelPolicy{}.save(path("explicit.json"));
+  EXPECT_EQ(load_policy(path("explicit.json")), KernelPolicy{});
+  expect_error(ErrorCode::io_error, "none.json", [&] { load_policy(path("none.json")); });
+  unsetenv("XPURUNTIME_POLICY");
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ class KernelSelector {
   /// The same for a problem that make_problem, parse_problem or checked gave: it is not looked at again.
   Selection select_checked(const Problem& problem, const KernelPolicy& policy,
                            const Measurements* measurements = nullptr, std::span<const Exclusion> exclusions = {},
-                           bool every_workspace = true) const;
+                           bool every_workspace = true, const LockUse* lock = nullptr) const;
 
  private:
   friend class KernelRegistry;

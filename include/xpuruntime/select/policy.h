@@ -9,6 +9,7 @@
 
 #include "xpuruntime/core/problem.h"
 #include "xpuruntime/precision/op_precision_rule.h"
+#include "xpuruntime/select/policy_rule.h"
 
 namespace xpuruntime {
 
@@ -30,6 +31,7 @@ struct KernelPreference {
 /// A field that is not set takes part in nothing: merging keeps the other's.
 struct KernelPolicy {
   std::map<OpId, KernelPreference> preferences = {};
+  std::vector<PolicyRule> rules = {};  // tried in order, after the preferences and before rules registered in code
   std::map<OpId, DirectionWishes> precision = {};  // stronger than autocast, and in force without it
   std::optional<Strategy> auto_strategy = {};
   std::optional<DataType> default_precision = {};
@@ -51,22 +53,29 @@ struct KernelPolicy {
   KernelPolicy& set_precision(std::string_view op, std::string_view forward, std::string_view backward = {});
   bool remove_precision(std::string_view op);
 
-  /// This policy with the other's fields where those are set.
+  /// This policy with the other's fields where those are set. The other's rules come before ours.
   KernelPolicy merge(const KernelPolicy& other) const;
 
-  /// Fails if a preference names no kernel, forces several, or names one that no backend has, or a precision is wrong.
-  /// Fields may be set by hand; a policy is checked when it is put in force.
+  /// Fails if a preference names no kernel, forces several, or names one that no backend has, or if a rule or a
+  /// precision is wrong. Fields may be set by hand; a policy is checked when it is put in force.
   void check() const;
 
   Limits limits() const { return {workspace_limit_bytes, deterministic.value_or(false), threads}; }
 
-  /// The file format; docs/interfaces.md describes it.
+  /// The file format; docs/interfaces.md describes it, docs/policies.md how to write one.
   std::string to_json() const;
-  /// Unknown keys, ops and kernels, wrong types, comments and trailing text are errors that say where.
+  /// Unknown keys, ops and kernels, wrong types, comments and trailing text are errors with line and column.
   static KernelPolicy from_json(std::string_view json);
   static KernelPolicy load(const std::string& path);
   /// Writes to a temporary name, syncs, renames: the file is the old one or the new one.
   void save(const std::string& path) const;
 };
+
+/// The policy of the file that XPURUNTIME_POLICY names; nothing where the variable is unset or empty. A file that is
+/// missing or no policy is an error that names the variable.
+std::optional<KernelPolicy> policy_from_environment();
+
+/// The policy of a file that somebody named, else of the environment, else one that says nothing.
+KernelPolicy load_policy(const std::string& explicit_path);
 
 }  // namespace xpuruntime

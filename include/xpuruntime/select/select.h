@@ -7,6 +7,7 @@
 
 #include "xpuruntime/registry/kernel.h"
 #include "xpuruntime/select/decision.h"
+#include "xpuruntime/select/lock.h"
 #include "xpuruntime/select/policy.h"
 #include "xpuruntime/select/rule.h"
 #include "xpuruntime/tune/statistics.h"
@@ -32,6 +33,7 @@ struct SelectionInputs {
   /// Whether the record shows what every candidate would ask for; else only those are asked whose answer counts, as
   /// some libraries find it out by half preparing a plan.
   bool every_workspace = true;
+  const LockUse* lock = nullptr;  // null, or one without a lock: nothing is locked
 };
 
 struct Selection {
@@ -39,7 +41,7 @@ struct Selection {
   std::shared_ptr<const Kernel> kernel = nullptr;  // null: nothing fits; decision.because says why
 };
 
-/// force > prefer > user rules > strategy > error, as a pure function: no clock, no device, no global state.
+/// lock > force > prefer > user rules > strategy > error, as a pure function: no clock, no device, no global state.
 Selection select(const SelectionInputs& inputs);
 
 }  // namespace xpuruntime

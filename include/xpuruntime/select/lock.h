@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xpuruntime/select/decision.h"
+#include "xpuruntime/tune/environment.h"
+
+namespace xpuruntime {
+
+/// One decision on record: which kernel ran a problem, by which plan, where, and what came out.
+struct LockEntry {
+  std::string problem = {};  // its text as the kernel gets it: after the casts, with the limits in force
+  std::string kernel = {};
+  std::string plan = {};  // the plan's token
+  std::uint64_t workspace_bytes = 0;
+  std::string environment = {};  // id of one of the lock's
+  std::string outputs = {};      // SHA-256 of the outputs on the inputs that the seed gives; empty: not recorded
+  std::uint64_t seed = 0;        // has a meaning only with outputs
+
+  bool operator==(const LockEntry&) const = default;
+};
+
+/// Decisions to be made again exactly: `kernels.lock`. A value that is versioned as a file; docs/locks.md.
+class KernelLock {
+ public:
+  /// Records a decision. One without a kernel is an error, and so is another choice for a problem that is there; the
+  /// same again changes nothing.
+  LockEntry& add(const Decision& decision, const Environment& environment);
+  /// Records an entry as it is, by the same rules.
+  LockEntry& add(const LockEntry& entry, const Environment& environment);
+
+  const LockEntry* find(std::string_view problem) const;
+  /// By problem, in the order of the file.
+  const std::map<std::string, LockEntry, std::less<>>& entries() const& { return entries_; }
+  const std::map<std::string, LockEntry, std::less<>>& entries() const&& = delete;
+  const Environment& environment_of(const LockEntry& entry) const;
+  /// What an entry is worth in another environment.
+  EnvironmentMatch match(const LockEntry& entry, const Environment& here) const;
+
+  bool operator==(const KernelLock&) const = default;
+
+  /// One decision a line, sorted by problem, each with a checksum of its own: it merges and diffs well.
+  std::string to_json() const;
+  /// A checksum that does not fit, unknown fields, wrong types, a problem that stands twice or cannot be read are
+  /// errors that name the entry.
+  static KernelLock from_json(std::string_view json);
+  static KernelLock load(const std::string& path);
+  /// Writes to a temporary name, syncs, renames: the file is the old one or the new one.
+  void save(const std::string& path) const;
+
+ private:
+  std::map<std::string, LockEntry, std::less<>> entries_;
+  std::map<std::string, Environment> environments_;  // by id
+};
+
+/// How a lock is obeyed. strict: an entry that was made in another environment is an error. revalidate: one made on
+/// the same device with other software is checked first, and used if it still holds.
+enum class LockMode : std::uint8_t { strict, revalidate };
+
+/// A lock in force.
+struct LockUse {
+  std::shared_ptr<const KernelLock> lock = {};
+  LockMode mode = LockMode::strict;
+
+  bool operator==(const LockUse&) const = default;
+};
+
+/// One thing that two locks do not have in common.
+struct LockDifference {
+  std::string problem = {};
+  std::string field = {};  // "kernel", "plan", "workspace_bytes", "outputs", "environment"; "entry": one lacks it
+  std::string before = {};
+  std::string after = {};
+
+  bool operator==(const LockDifference&) const = default;
+};
+
+/// Sorted by problem; empty: nothing differs. Hashes are compared where both have one of the same seed.
+std::vector<LockDifference> diff(const KernelLock& before, const KernelLock& after);
+
+}  // namespace xpuruntime

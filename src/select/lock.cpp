@@ -1,0 +1,90 @@
+#include "xpuruntime/select/lock.h"
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+namespace {
+
+std::string described(const LockEntry& entry) { return entry.kernel + (entry.plan.empty() ? "" : " " + entry.plan); }
+
+/// Adds what differs between two entries of one problem.
+void compare(const LockEntry& a, const LockEntry& b, std::vector<LockDifference>& out) {
+  const auto field = [&](const char* name, const std::string& before, const std::string& after) {
+    if (before != after) out.push_back({a.problem, name, before, after});
+  };
+  field("kernel", a.kernel, b.kernel);
+  field("plan", a.plan, b.plan);
+  field("workspace_bytes", std::to_string(a.workspace_bytes), std::to_string(b.workspace_bytes));
+  const bool both_hashed = !a.outputs.empty() && !b.outputs.empty() && a.seed == b.seed;
+  if (both_hashed) field("outputs", a.outputs, b.outputs);
+  field("environment", a.environment, b.environment);
+}
+
+}  // namespace
+
+LockEntry& KernelLock::add(const Decision& decision, const Environment& environment) {
+  if (decision.kernel.empty()) {
+    fail(ErrorCode::invalid_argument, "KernelLock::add",
+         "nothing was chosen for " + to_string(decision.problem) + ": " + decision.because +
+             "; record decisions that have a kernel");
+  }
+  LockEntry entry;
+  entry.problem = to_string(decision.problem);
+  entry.kernel = decision.kernel;
+  entry.plan = decision.plan;
+  entry.workspace_bytes = decision.workspace_bytes;
+  return add(entry, environment);
+}
+
+LockEntry& KernelLock::add(const LockEntry& entry, const Environment& environment) {
+  LockEntry added = entry;
+  added.environment = environment.id();
+  if (const auto found = entries_.find(added.problem); found != entries_.end()) {
+    LockEntry& known = found->second;
+    if (described(known) == described(added) && known.environment == added.environment) return known;
+    fail(ErrorCode::invalid_argument, "KernelLock::add",
+         added.problem + " is locked to " + described(known) + " already, and now to " + described(added) +
+             "; record the two runs as two locks");
+  }
+  environments_.emplace(added.environment, environment);
+  return entries_.emplace(added.problem, added).first->second;
+}
+
+const LockEntry* KernelLock::find(std::string_view problem) const {
+  const auto found = entries_.find(problem);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+const Environment& KernelLock::environment_of(const LockEntry& entry) const {
+  const auto found = environments_.find(entry.environment);
+  if (found != environments_.end()) return found->second;
+  fail(ErrorCode::invalid_argument, "KernelLock::environment_of",
+       "the lock has no environment " + entry.environment + "; pass an entry of this lock");
+}
+
+EnvironmentMatch KernelLock::match(const LockEntry& entry, const Environment& here) const {
+  return compare_environments(environment_of(entry), here);
+}
+
+std::vector<LockDifference> diff(const KernelLock& before, const KernelLock& after) {
+  std::vector<LockDifference> out;
+  auto a = before.entries().begin();
+  auto b = after.entries().begin();
+  while (a != before.entries().end() || b != after.entries().end()) {
+    const bool only_a = b == after.entries().end() || (a != before.entries().end() && a->first < b->first);
+    const bool only_b = a == before.entries().end() || (b != after.entries().end() && b->first < a->first);
+    if (only_a) {
+      out.push_back({a->first, "entry", described(a->second), ""});
+      ++a;
+    } else if (only_b) {
+      out.push_back({b->first, "entry", "", described(b->second)});
+      ++b;
+    } else {
+      compare(a->second, b->second, out);
+      ++a, ++b;
+    }
+  }
+  return out;
+}
+
+}  // namespace xpuruntime

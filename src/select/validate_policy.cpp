@@ -1,0 +1,162 @@
+#include "xpuruntime/select/validate_policy.h"
+
+#include <algorithm>
+
+#include "select/never_runs.h"
+#include "select/policy_check.h"
+#include "select/policy_places.h"
+#include "select/rule_implication.h"
+#include "select/rule_terms.h"
+
+namespace xpuruntime {
+namespace {
+
+class Validation {
+ public:
+  Validation(const KernelPolicy& policy, const KernelRegistry& registry, Device device)
+      : policy_(policy), registry_(registry), device_(device), profile_(registry.devices().profile(device)) {}
+
+  std::vector<PolicyFinding> run() {
+    policy_.check();
+    for (const auto& [op, preference] : policy_.preferences) examine(op, preference);
+    for (std::size_t i = 0; i < policy_.rules.size(); ++i) examine_rule(i);
+    for (const auto& [op, wishes] : policy_.precision) examine(op, wishes);
+    return std::move(findings_);
+  }
+
+ private:
+  void add(Severity severity, std::string field, std::string text) {
+    findings_.push_back({severity, std::move(field), std::move(text)});
+  }
+
+  std::string here() const { return to_string(device_); }
+
+  void examine(OpId op, const KernelPreference& preference) {
+    const std::string field = "preferences." + std::string(to_string(op));
+    if (!preference.force) return examine_kernels(op, preference.kernels, field);
+    const auto why = never(op, preference.kernels.front());
+    if (!why) return;
+    add(Severity::error, field,
+        preference.kernels.front() + " is forced and never runs on " + here() + ": " + why->reason + ". Every " +
+            std::string(to_string(op)) + " there fails; prefer it, or force another");
+  }
+
+  std::optional<NeverRuns> never(OpId op, const std::string& kernel) const {
+    return never_runs(registry_, device_, op, kernel, policy_.deterministic.value_or(false));
+  }
+
+  /// A wish that is only for other devices, or has a second choice, is no mistake; one that nothing can grant is.
+  void examine_kernels(OpId op, const std::vector<std::string>& kernels, const std::string& field) {
+    std::vector<NeverRuns> reasons;
+    for (const std::string& kernel : kernels) {
+      if (auto why = never(op, kernel)) {
+        why->reason = kernel + " never runs on " + here() + ": " + why->reason;
+        reasons.push_back(std::move(*why));
+      }
+    }
+    const bool others_only = std::all_of(reasons.begin(), reasons.end(), [](const auto& r) { return r.other_device; });
+    const bool nothing_left = reasons.size() == kernels.size() && !others_only;
+    for (const NeverRuns& why : reasons) add(nothing_left ? Severity::warning : Severity::note, field, why.reason);
+  }
+
+  void examine_rule(std::size_t index) {
+    const PolicyRule& rule = policy_.rules[index];
+    const std::string field = "rules[" + std::to_string(index) + "]";
+    if (const std::string key = contradiction_in(rule); !key.empty()) {
+      return add(Severity::warning, field + ".when." + key,
+                 "no problem can match: what is asked of it excludes itself");
+    }
+    if (under_preference(rule, field)) return;
+    for (std::size_t i = 0; i < index; ++i) {
+      if (!implies(rule, policy_.rules[i])) continue;
+      return add(Severity::warning, field, hidden_by(i));
+    }
+    if (const std::string key = excluded_here(rule); !key.empty()) {
+      return add(Severity::note, field + ".when." + key, "never matches on " + here());
+    }
+    examine_kernels(rule.op, rule.use, field + ".use");
+  }
+
+  /// A forced kernel runs or the call fails: no rule is asked. A preferred one only comes first.
+  bool under_preference(const PolicyRule& rule, const std::string& field) {
+    const auto found = policy_.preferences.find(rule.op);
+    if (found == policy_.preferences.end()) return false;
+    const std::string op(to_string(rule.op));
+    if (found->second.force) {
+      add(Severity::warning, field, "never asked: " + found->second.kernels.front() + " is forced for " + op);
+      return true;
+    }
+    add(Severity::note, field, "asked only where none of the kernels preferred for " + op + " can run");
+    return false;
+  }
+
+  std::string hidden_by(std::size_t index) const {
+    const std::string& name = policy_.rules[index].name;
+    return "every problem that matches it matches rules[" + std::to_string(index) + "]" +
+           (name.empty() ? "" : " (\"" + name + "\")") +
+           " before; put the narrower rule first, or its kernels into the use of the other";
+  }
+
+  /// The first test of the device that this one fails.
+  std::string excluded_here(const PolicyRule& rule) const {
+    Problem nothing;
+    nothing.op = rule.op;
+    nothing.device = device_;
+    for (const auto& [key, tests] : rule.when) {
+      if (!key.starts_with("device.")) continue;
+      const Fact fact = parse_term(rule.op, key).read(nothing, profile_);
+      for (const auto& [comparison, values] : tests) {
+        if (!holds(fact, comparison, values)) return key;
+      }
+    }
+    return {};
+  }
+
+  void examine(OpId op, const DirectionWishes& wishes) {
+    const std::string field = "precision." + std::string(to_string(op));
+    examine(op, wishes.forward, Direction::forward, field);
+    examine(op, wishes.backward, Direction::backward, field);
+  }
+
+  void examine(OpId op, const std::optional<PrecisionWish>& wish, Direction direction, const std::string& field) {
+    if (!wish || wish->precision != OpPrecision::custom) return;
+    if (any_kernel_takes(registry_, device_, op, wish->custom, direction)) return;
+    // An op without kernels in that direction lacks more than a precision.
+    if (!any_kernel_takes(registry_, device_, op, DataType::float32, direction)) return;
+    const std::string way = direction == Direction::forward ? "forward" : "backward";
+    add(Severity::warning, field,
+        "no kernel here computes " + std::string(to_string(op)) + " " + way + " in " +
+            std::string(to_string(wish->custom)) + "; the next dtype without loss is taken");
+  }
+
+  const KernelPolicy& policy_;
+  const KernelRegistry& registry_;
+  const Device device_;
+  const DeviceProfile& profile_;
+  std::vector<PolicyFinding> findings_;
+};
+
+}  // namespace
+
+std::string_view to_string(Severity severity) {
+  constexpr std::string_view names[] = {"error", "warning", "note"};
+  return names[static_cast<std::size_t>(severity)];
+}
+
+std::vector<PolicyFinding> validate_policy(const KernelPolicy& policy, const KernelRegistry& registry, Device device) {
+  return Validation(policy, registry, device).run();
+}
+
+std::vector<PolicyFinding> validate_policy_file(const std::string& path, const KernelRegistry& registry,
+                                                Device device) {
+  const std::string text = read_policy_text(path);
+  std::vector<PolicyFinding> findings = validate_policy(policy_in_file(text, path), registry, device);
+  const PolicyPlaces places(text);
+  for (PolicyFinding& finding : findings) {
+    const auto place = places.find(finding.field);
+    if (place) finding.line = place->line, finding.column = place->column;
+  }
+  return findings;
+}
+
+}  // namespace xpuruntime

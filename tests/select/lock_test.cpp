@@ -1,0 +1,326 @@
+#include "xpuruntime/select/lock.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "select/select_fixture.h"
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+namespace {
+
+Environment machine(const std::string& driver = "1.0", const std::string& name = "cpu test machine") {
+  return {name, {{"cores", "2"}}, {{"driver", driver}}};
+}
+
+Decision decision_of(const std::string& problem, const std::string& kernel, const std::string& plan = "") {
+  Decision decision;
+  decision.problem = parse_problem(problem);
+  decision.kernel = kernel;
+  decision.plan = plan;
+  decision.workspace_bytes = 64;
+  return decision;
+}
+
+KernelLock small_lock() {
+  KernelLock lock;
+  lock.add(decision_of("relu(f32[8])", "simd"), machine());
+  LockEntry& hashed = lock.add(decision_of("matmul(f32[8,8], f32[8,8])", "packed", "tile=6x16"), machine("2.0"));
+  hashed.outputs = "sha256:00ff";
+  hashed.seed = 7;
+  return lock;
+}
+
+std::string refusal_of(const std::string& text) {
+  try {
+    KernelLock::from_json(text);
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(KernelLock, ReadsBackWhatItWrote) {
+  const KernelLock lock = small_lock();
+  const std::string text = lock.to_json();
+  EXPECT_EQ(KernelLock::from_json(text), lock);
+  EXPECT_EQ(KernelLock::from_json(text).to_json(), text);
+  EXPECT_EQ(KernelLock::from_json(KernelLock().to_json()), KernelLock());
+}
+
+TEST(KernelLock, HasOneDecisionALineSortedByProblemWhateverTheOrderOfRecording) {
+  KernelLock backwards;
+  std::vector<std::string> problems = {"relu(f32[8])", "add(f32[8], f32[8])", "matmul(f32[8,8], f32[8,8])"};
+  for (const std::string& problem : problems) backwards.add(decision_of(problem, "reference"), machine());
+  KernelLock forwards;
+  for (auto at = problems.rbegin(); at != problems.rend(); ++at) forwards.add(decision_of(*at, "reference"), machine());
+  EXPECT_EQ(backwards.to_json(), forwards.to_json());
+
+  std::istringstream lines(backwards.to_json());
+  std::vector<std::string> found;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("{\"problem\":")) found.push_back(line);
+  }
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_TRUE(std::is_sorted(found.begin(), found.end()));
+}
+
+TEST(KernelLock, ProblemsAreFoundByTheirWholeText) {
+  const KernelLock lock = small_lock();
+  ASSERT_NE(lock.find("relu(f32[8]) @cpu:0"), nullptr);
+  EXPECT_EQ(lock.find("relu(f32[8]) @cpu:0")->kernel, "simd");
+  EXPECT_EQ(lock.find("relu(f32[9]) @cpu:0"), nullptr);
+}
+
+TEST(KernelLock, TheSameAgainChangesNothingAndAnotherChoiceIsAnError) {
+  KernelLock lock = small_lock();
+  const KernelLock before = lock;
+  lock.add(decision_of("relu(f32[8])", "simd"), machine());
+  EXPECT_EQ(lock, before);
+  EXPECT_THROW(lock.add(decision_of("relu(f32[8])", "reference"), machine()), Error);
+  EXPECT_THROW(lock.add(decision_of("relu(f32[8])", "simd", "other=1"), machine()), Error);
+  EXPECT_THROW(lock.add(decision_of("relu(f32[8])", "simd"), machine("3.0")), Error);
+  EXPECT_THROW(lock.add(decision_of("relu(f32[1])", ""), machine()), Error);  // nothing was chosen
+  EXPECT_EQ(lock, before);
+}
+
+TEST(KernelLock, EveryFlippedBitIsReportedOrChangesNothing) {
+  const KernelLock lock = small_lock();
+  const std::string text = lock.to_json();
+  int refused = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = text;
+      flipped[i] = static_cast<char>(flipped[i] ^ 1 << bit);
+      try {
+        EXPECT_EQ(KernelLock::from_json(flipped), lock) << "byte " << i << ", bit " << bit;
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, static_cast<int>(text.size()) * 7);  // only white space may turn into other white space
+}
+
+TEST(KernelLock, ATruncatedFileIsAnErrorAtEveryLength) {
+  const std::string text = small_lock().to_json();
+  for (std::size_t length = 0; length + 2 < text.size(); ++length) {
+    EXPECT_FALSE(refusal_of(text.substr(0, length)).empty()) << length;
+  }
+}
+
+TEST(KernelLock, AnEditedEntryIsNamed) {
+  std::string text = small_lock().to_json();
+  text.replace(text.find("packed"), 6, "skinny");
+  EXPECT_NE(refusal_of(text).find("matmul(f32[8,8], f32[8,8]) @cpu:0 does not fit its checksum"), std::string::npos)
+      << refusal_of(text);
+}
+
+TEST(KernelLock, WhatIsNoLockIsRefusedWithTheReason) {
+  EXPECT_NE(refusal_of("[]").find("a lock is a JSON object"), std::string::npos);
+  EXPECT_NE(refusal_of("{\"version\": 1}").find("'environments' is missing"), std::string::npos);
+  EXPECT_NE(refusal_of("{\"version\": 2, \"environments\": {}, \"decisions\": []}").find("must be 1"),
+            std::string::npos);
+  EXPECT_NE(refusal_of("{\"version\": 1, \"environments\": {}, \"decisions\": [], \"more\": 1}").find("'more'"),
+            std::string::npos);
+  EXPECT_NE(refusal_of("{\"version\": 1, \"environments\": {}, \"decisions\": [1]}").find("decisions[0]"),
+            std::string::npos);
+}
+
+TEST(KernelLock, SavesOverAnOldFileOrLeavesItAlone) {
+  const std::string folder = ::testing::TempDir() + "lock_test";
+  std::filesystem::create_directories(folder);
+  const std::string path = folder + "/kernels.lock";
+  small_lock().save(path);
+  EXPECT_EQ(KernelLock::load(path), small_lock());
+  EXPECT_THROW(small_lock().save(folder + "/no/such/folder/kernels.lock"), Error);
+  EXPECT_EQ(KernelLock::load(path), small_lock());
+  EXPECT_THROW(KernelLock::load(folder + "/missing.lock"), Error);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(KernelLock, LoadsMoreDecisionsThanAPolicyMayHaveBytes) {
+  KernelLock lock;
+  for (int i = 1; i <= 9000; ++i) lock.add(decision_of("relu(f32[" + std::to_string(i) + "])", "simd"), machine());
+  const std::string path = ::testing::TempDir() + "large.lock";
+  lock.save(path);
+  EXPECT_GT(std::filesystem::file_size(path), 1u << 20);
+  EXPECT_EQ(KernelLock::load(path), lock);
+  std::filesystem::remove(path);
+}
+
+TEST(LockDiff, FindsNothingBetweenEqualLocks) { EXPECT_TRUE(diff(small_lock(), small_lock()).empty()); }
+
+TEST(LockDiff, NamesWhatWasAddedRemovedAndChanged) {
+  KernelLock before;
+  before.add(decision_of("relu(f32[1])", "simd"), machine());
+  before.add(decision_of("relu(f32[2])", "simd"), machine());
+  before.add(decision_of("relu(f32[3])", "simd", "unroll=2"), machine());
+  KernelLock after;
+  after.add(decision_of("relu(f32[2])", "reference"), machine());
+  after.add(decision_of("relu(f32[3])", "simd", "unroll=4"), machine("2.0"));
+  after.add(decision_of("relu(f32[4])", "simd"), machine());
+  const std::vector<LockDifference> expected = {
+      {"relu(f32[1]) @cpu:0", "entry", "simd", ""},
+      {"relu(f32[2]) @cpu:0", "kernel", "simd", "reference"},
+      {"relu(f32[3]) @cpu:0", "plan", "unroll=2", "unroll=4"},
+      {"relu(f32[3]) @cpu:0", "environment", machine().id(), machine("2.0").id()},
+      {"relu(f32[4]) @cpu:0", "entry", "", "simd"}};
+  EXPECT_EQ(diff(before, after), expected);
+}
+
+TEST(LockDiff, ComparesHashesOnlyWhereBothWereMadeFromTheSameInputs) {
+  const auto hashed = [](const std::string& hash, std::uint64_t seed) {
+    KernelLock lock;
+    LockEntry& entry = lock.add(decision_of("relu(f32[1])", "simd"), machine());
+    entry.outputs = hash;
+    entry.seed = seed;
+    return lock;
+  };
+  EXPECT_EQ(diff(hashed("sha256:1", 1), hashed("sha256:2", 1)).size(), 1u);
+  EXPECT_TRUE(diff(hashed("sha256:1", 1), hashed("sha256:2", 2)).empty());
+  EXPECT_TRUE(diff(hashed("sha256:1", 1), hashed("", 0)).empty());
+}
+
+/// A choice under a lock.
+class LockedChoice : public testing::SelectFixture {
+ protected:
+  LockedChoice() {
+    profile.name = "test machine";
+    profile.driver_version = "1.0";
+  }
+  Decision decide_locked(LockMode mode = LockMode::strict) {
+    const LockUse use{std::make_shared<const KernelLock>(lock), mode};
+    return xpuruntime::select({problem, profile, kernels, policy, rules, builtin, nullptr, exclusions, true, &use})
+        .decision;
+  }
+  void lock_to(const std::string& kernel, DeviceProfile where) {
+    lock.add(decision_of("matmul(f32[8,8], f32[8,8])", kernel), environment_of(where));
+  }
+  KernelLock lock;
+};
+
+TEST_F(LockedChoice, BeatsWhatThePolicyForces) {
+  lock_to("b", profile);
+  force("c");
+  expect_chosen(decide_locked(), "b", Level::lock);
+}
+
+TEST_F(LockedChoice, FailsClosedWhereTheLockHasNoEntry) {
+  const Decision decision = decide_locked();
+  expect_chosen(decision, "", Level::lock);
+  EXPECT_EQ(decision.because, "the lock has no entry for it");
+}
+
+TEST_F(LockedChoice, FailsClosedWhereTheLockedKernelCannotRun) {
+  lock_to("b", profile);
+  refuse(*b, "k is odd");
+  const Decision decision = decide_locked();
+  expect_chosen(decision, "", Level::lock);
+  EXPECT_EQ(decision.because, "the lock says b, which cannot run: k is odd");
+}
+
+TEST_F(LockedChoice, FailsClosedWhereTheLockedKernelDoesNotExist) {
+  lock_to("gone", profile);
+  expect_chosen(decide_locked(), "", Level::lock);
+}
+
+TEST_F(LockedChoice, OtherSoftwareIsRefusedStrictlyAndTakenWithRevalidation) {
+  DeviceProfile older = profile;
+  older.driver_version = "0.9";
+  lock_to("b", older);
+  const Decision strict = decide_locked();
+  expect_chosen(strict, "", Level::lock);
+  EXPECT_NE(strict.because.find("revalidate: driver 0.9 there, 1.0 here"), std::string::npos) << strict.because;
+  expect_chosen(decide_locked(LockMode::revalidate), "b", Level::lock);
+}
+
+TEST_F(LockedChoice, AnotherDeviceIsRefusedInEveryMode) {
+  DeviceProfile other = profile;
+  other.name = "another machine";
+  lock_to("b", other);
+  for (const LockMode mode : {LockMode::strict, LockMode::revalidate}) {
+    expect_chosen(decide_locked(mode), "", Level::lock);
+  }
+}
+
+/// A store's part for one problem, written down by hand.
+class WrittenSnapshot final : public StoreSnapshot {
+ public:
+  std::optional<Entry> find(std::string_view problem) const override {
+    return problem == "matmul(f32[8,8], f32[8,8]) @cpu:0" ? std::optional(entry) : std::nullopt;
+  }
+  std::size_t size() const override { return 1; }
+  Entry entry = {};
+};
+
+class TunedSelection : public testing::SelectFixture {
+ protected:
+  TunedSelection() { policy.auto_strategy = Strategy::best_performance; }
+  Decision decide_tuned() {
+    const Measurements measurements(Measurements::Snapshots{{Device{}, snapshot}});
+    return xpuruntime::select({problem, profile, kernels, policy, rules, builtin, &measurements, exclusions}).decision;
+  }
+  void add(const std::string& kernel, double time_us) {
+    Measurement measurement;
+    measurement.kernel = kernel;
+    measurement.time_us = time_us;
+    snapshot->entry.measurements.push_back(measurement);
+  }
+  void choose(const std::string& kernel, const std::string& because) {
+    TunedChoice choice;
+    choice.kernel = kernel;
+    choice.because = because;
+    snapshot->entry.choice = choice;
+  }
+  std::shared_ptr<WrittenSnapshot> snapshot = std::make_shared<WrittenSnapshot>();
+};
+
+TEST_F(TunedSelection, TakesWhatTheRaceChoseEvenIfAnotherTimeIsLessByNoise) {
+  add("a", 10.0);
+  add("b", 9.9);
+  choose("a", "b gains no more than noise");
+  const Decision decision = decide_tuned();
+  expect_chosen(decision, "a", Level::strategy);
+  EXPECT_EQ(decision.because, "tuned: b gains no more than noise");
+  EXPECT_EQ(row(decision, "b")->time_us, 9.9);
+}
+
+TEST_F(TunedSelection, ExplicitWishesBeatTheRace) {
+  choose("a", "fastest");
+  prefer({"c"});
+  expect_chosen(decide_tuned(), "c", Level::prefer);
+}
+
+TEST_F(TunedSelection, AWinnerThatCannotRunAnyMoreIsReplacedByTheFastestAndNamed) {
+  add("a", 1);
+  add("b", 2);
+  add("c", 3);
+  choose("a", "fastest");
+  refuse(*a, "it is gone");
+  const Decision decision = decide_tuned();
+  expect_chosen(decision, "b", Level::strategy);
+  EXPECT_NE(decision.because.find("tuning chose a, but it is gone"), std::string::npos) << decision.because;
+}
+
+TEST_F(TunedSelection, AChoiceOfOtherSoftwareIsNotUsedAndSaysWhy) {
+  add("c", 1);
+  choose("c", "fastest");
+  snapshot->entry.stale = "driver 1 there, 2 here";
+  const Decision decision = decide_tuned();
+  expect_chosen(decision, "a", Level::strategy);
+  EXPECT_NE(decision.because.find("driver 1 there, 2 here"), std::string::npos) << decision.because;
+}
+
+TEST_F(TunedSelection, AQuarantinedKernelIsRefusedWithItsReason) {
+  snapshot->entry.quarantine.push_back({"", "a", "it crashed with signal 11", 0});
+  const Decision decision = decide_tuned();
+  expect_chosen(decision, "b", Level::strategy);
+  EXPECT_EQ(row(decision, "a")->reason, "quarantined when it was tuned: it crashed with signal 11");
+}
+
+}  // namespace
+}  // namespace xpuruntime
