@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dispatch/cast_problems.h"
 #include "dispatch/dispatcher_impl.h"
 #include "dispatch/problem_of.h"
 #include "xpuruntime/device/current.h"
@@ -25,9 +26,21 @@ void let_go(CachedPlan& cached) {
 
 /// What the caller can do, by what stood in the way.
 std::string advice(const Decision& decision) {
+  if (decision.level == Level::lock) return "; record the lock anew, or replay it where it was made";
   if (decision.level == Level::force) return "; force another kernel or only prefer it";
   if (decision.candidates.empty()) return "; move the tensors to a device that has one, or register a kernel";
   return "; change the tensors, the policy or the device so that one of them fits, or register a kernel";
+}
+
+Decision refused(Decision decision, std::string because) {
+  for (Candidate& candidate : decision.candidates) {
+    if (candidate.outcome != Outcome::chosen) continue;
+    candidate.outcome = Outcome::refused;
+    candidate.reason = because;
+  }
+  decision.kernel.clear();
+  decision.because = std::move(because);
+  return decision;
 }
 
 }  // namespace
@@ -39,14 +52,13 @@ Dispatcher::Impl::Impl(KernelRegistry& kernel_registry, std::uint64_t id)
       plans(plans_per_device, let_go),
       decisions(decisions_kept) {}
 
-ScopePtr Dispatcher::Impl::make_scope(const KernelPolicy& policy, const Autocast& autocast) {
+ScopePtr Dispatcher::Impl::make_scope(const KernelPolicy& policy, const Autocast& autocast, const LockUse& lock) {
   policy.check();
   std::shared_ptr<const Measurements> measurements;
   if (policy.auto_strategy.value_or(Strategy::first_supported) != Strategy::first_supported) {
-    collect_statistics();
-    measurements = statistics.freeze();
+    measurements = frozen_measurements();
   }
-  return scopes.intern(policy, std::move(measurements), autocast);
+  return scopes.intern(policy, std::move(measurements), autocast, lock);
 }
 
 std::shared_ptr<Prepared> Dispatcher::Impl::prepare(const Asked& asked, const Scope& scope, std::uint64_t stamp) {
@@ -122,13 +134,20 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
     for (const PassedOver& passed : passed_over) {
       if (passed.problem == problem) exclusions.push_back(passed.exclusion);
     }
-    Selection selection =
-        selector->select_checked(*problem, scope.policy, scope.measurements.get(), exclusions, every_workspace);
+    const auto select_by = [&](const Measurements* measurements) {
+      return selector->select_checked(*problem, scope.policy, measurements, exclusions, every_workspace, &scope.lock);
+    };
+    Selection selection = select_by(scope.measurements.get());
+    if (const auto found = tuned_now(problem, scope, selection)) selection = select_by(found.get());
     Decision& decision = selection.decision;
     if (selection.kernel == nullptr) return {std::move(decision), nullptr};
     try {
       auto plan = plan_for(problem, selection.kernel);
       decision.plan = plan->plan->token();
+      if (decision.level == Level::lock) {
+        std::string breach = breach_of_lock(*problem, scope, decision);
+        if (!breach.empty()) return {refused(std::move(decision), std::move(breach)), nullptr};
+      }
       return {std::move(decision), std::move(plan)};
     } catch (const std::exception& error) {
       quarantine(problem, selection.kernel, std::string("it could not be prepared: ") + error.what());
@@ -139,23 +158,12 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
 }
 
 bool Dispatcher::Impl::add_casts(const Problem& asked, const Scope& scope, Decision& decision) {
-  const auto add = [&](bool is_output, std::size_t index, const TensorSpec& from, const TensorSpec& to) {
-    if (from.dtype == to.dtype) return true;
-    Problem cast =
-        make_problem(OpId::cast, {from}, Attributes(OpId::cast).parse("dtype", to_string(to.dtype)), asked.device);
-    set_outputs(cast, {to});
-    cast.limits = asked.limits;
-    const Decision chosen = decide_at(SharedProblem(std::move(cast)), scope, {}, false).first;
-    decision.casts.push_back({is_output, index, from.dtype, to.dtype, chosen.kernel});
-    return !chosen.kernel.empty();
-  };
-  const Problem& inner = decision.problem;
   bool possible = true;
-  for (std::size_t i = 0; i < asked.inputs.size(); ++i) {
-    possible = add(false, i, asked.inputs[i], inner.inputs[i]) && possible;
-  }
-  for (std::size_t i = 0; i < asked.outputs.size(); ++i) {
-    possible = add(true, i, inner.outputs[i], asked.outputs[i]) && possible;
+  for (CastProblem& cast : cast_problems(asked, decision.problem)) {
+    const DataType from = cast.problem.inputs[0].dtype, to = cast.problem.outputs[0].dtype;
+    const Decision chosen = decide_at(SharedProblem(std::move(cast.problem)), scope, {}, false).first;
+    decision.casts.push_back({cast.is_output, cast.index, from, to, chosen.kernel});
+    possible = possible && !chosen.kernel.empty();
   }
   return possible;
 }

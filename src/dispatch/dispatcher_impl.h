@@ -32,7 +32,7 @@ struct Dispatcher::Impl {
   using Chosen = std::pair<Decision, std::shared_ptr<CachedPlan>>;
 
   // --- decide.cpp: from a problem to something that runs ---
-  ScopePtr make_scope(const KernelPolicy& policy, const Autocast& autocast);
+  ScopePtr make_scope(const KernelPolicy& policy, const Autocast& autocast, const LockUse& lock);
   std::shared_ptr<Prepared> prepare(const Asked& asked, const Scope& scope, std::uint64_t stamp);
   Prepared make(const Asked& asked, const Scope& scope, std::span<const PassedOver> passed_over = {});
   /// The precision, the choice and its plan, past kernels that fail to prepare. The plan is null where nothing can run
@@ -49,6 +49,14 @@ struct Dispatcher::Impl {
   void quarantine(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel, const std::string& reason);
   std::vector<Exclusion> exclusions_of(const SharedProblem& problem);
   std::shared_ptr<const PrecisionHook> current_hook() const;
+
+  // --- measured.cpp: what was measured, and what a lock holds ---
+  std::shared_ptr<const Measurements> frozen_measurements();
+  /// Measures a problem now, where a scope wants times, has none for it, and tuning is on; null where not.
+  std::shared_ptr<const Measurements> tuned_now(const SharedProblem& problem, const Scope& scope,
+                                                const Selection& untuned);
+  /// Why the plan that a lock's kernel made is not the one that the lock holds; empty: it is.
+  std::string breach_of_lock(const Problem& problem, const Scope& scope, const Decision& decision);
 
   // --- observe.cpp ---
   void archive(const std::shared_ptr<DecisionRecord>& record);
@@ -69,6 +77,10 @@ struct Dispatcher::Impl {
 
   mutable std::mutex mutex;
   std::shared_ptr<const PrecisionHook> hook;
+  std::shared_ptr<const MeasuredSource> source;  // null: the statistics of this dispatcher
+  std::shared_ptr<const TuneHook> tuner;
+  std::shared_ptr<const RevalidateHook> revalidator;
+  std::unordered_map<SharedProblem, std::shared_ptr<const Measurements>> tuned;  // by the tuner, in this process
   /// Kernels, not names: one that is registered anew under an old name starts afresh.
   struct Failure {
     std::shared_ptr<const Kernel> kernel;

@@ -14,9 +14,25 @@ std::atomic<std::uint64_t> next_token{1};
 
 }  // namespace
 
-void Dispatcher::set_policy(const KernelPolicy& policy) {
-  ScopePtr scope = impl_->make_scope(policy, {});
-  const std::lock_guard lock(impl_->mutex);
+void Dispatcher::set_policy(const KernelPolicy& policy) { set_base_scope(policy, base_lock()); }
+
+void Dispatcher::set_lock(const LockUse& lock) {
+  KernelPolicy policy;
+  {
+    const std::lock_guard guard(impl_->mutex);
+    policy = impl_->base_scope->policy;
+  }
+  set_base_scope(policy, lock);
+}
+
+LockUse Dispatcher::base_lock() const {
+  const std::lock_guard guard(impl_->mutex);
+  return impl_->base_scope == nullptr ? LockUse{} : impl_->base_scope->lock;
+}
+
+void Dispatcher::set_base_scope(const KernelPolicy& policy, const LockUse& lock) {
+  ScopePtr scope = impl_->make_scope(policy, {}, lock);
+  const std::lock_guard guard(impl_->mutex);
   base_scope_id_.store(scope->id, std::memory_order_release);
   impl_->base_scope = std::move(scope);
 }
@@ -29,13 +45,23 @@ ScopePtr Dispatcher::current_scope() const {
 
 KernelPolicy Dispatcher::policy() const { return current_scope()->policy; }
 
+ScopePtr Dispatcher::make_scope(const KernelPolicy& policy, const Autocast& autocast, const LockUse& lock) const {
+  return impl_->make_scope(policy, autocast, lock);
+}
+
 ScopePtr Dispatcher::layered_scope(const KernelPolicy& policy) const {
   const ScopePtr scope = current_scope();
-  return impl_->make_scope(scope->policy.merge(policy), scope->autocast);
+  return impl_->make_scope(scope->policy.merge(policy), scope->autocast, scope->lock);
+}
+
+ScopePtr Dispatcher::layered_scope(const LockUse& lock) const {
+  const ScopePtr scope = current_scope();
+  return impl_->make_scope(scope->policy, scope->autocast, lock);
 }
 
 ScopePtr Dispatcher::layered_scope(const Autocast& autocast) const {
-  return impl_->make_scope(current_scope()->policy, autocast);
+  const ScopePtr scope = current_scope();
+  return impl_->make_scope(scope->policy, autocast, scope->lock);
 }
 
 std::uint64_t Dispatcher::enter_scope(ScopePtr scope) {
@@ -82,6 +108,9 @@ ScopedPolicy::ScopedPolicy(Dispatcher& dispatcher, const KernelPolicy& policy)
     : ScopeGuard(dispatcher, dispatcher.layered_scope(policy)) {}
 
 ScopedPolicy::ScopedPolicy(Dispatcher& dispatcher, ScopePtr scope) : ScopeGuard(dispatcher, std::move(scope)) {}
+
+ScopedLock::ScopedLock(Dispatcher& dispatcher, const LockUse& lock)
+    : ScopeGuard(dispatcher, dispatcher.layered_scope(lock)) {}
 
 ScopedAutocast::ScopedAutocast(Dispatcher& dispatcher, const AmpRegistry& registry, bool enabled,
                                std::optional<DataType> dtype)

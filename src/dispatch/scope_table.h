@@ -17,12 +17,12 @@ class ScopeTable {
   explicit ScopeTable(std::uint64_t dispatcher) : dispatcher_(dispatcher) {}
 
   ScopePtr intern(const KernelPolicy& policy, std::shared_ptr<const Measurements> measurements,
-                  const Autocast& autocast);
+                  const Autocast& autocast, const LockUse& lock);
   /// The scope of an id that somebody still holds or that is the latest of its kind.
   ScopePtr find(std::uint32_t id) const;
 
  private:
-  using Key = std::tuple<std::string, const Measurements*, const AmpRules*, DataType>;
+  using Key = std::tuple<std::string, const Measurements*, const AmpRules*, DataType, const KernelLock*, LockMode>;
 
   void prune();
 

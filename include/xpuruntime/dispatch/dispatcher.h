@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,6 +29,18 @@ struct QuarantinedPlan {
   std::string reason = {};
 };
 
+/// Gives the times that scopes are made with where their strategy looks at times: a frozen part of a store. Asked each
+/// time such a scope is made; the same object again gives the same scope. Null: the dispatcher's own statistics count.
+using MeasuredSource = std::function<std::shared_ptr<const Measurements>()>;
+
+/// Measures a problem now and gives what was found about it; null where that could not be done. The text names the
+/// kernel that would run without it.
+using TuneHook = std::function<std::shared_ptr<const Measurements>(const Problem&, const std::string& incumbent)>;
+
+/// Says why a kernel that a lock names does not do its work here any more; empty: it does. Asked for entries that were
+/// made on this device with other software.
+using RevalidateHook = std::function<std::string(const Problem&, const std::string& kernel)>;
+
 /// From a call to a kernel that runs. The first call of a signature decides, prepares and remembers; a repeated one
 /// compares its signature with this thread's table and runs: no lock, no allocation, no string.
 /// All functions are safe to call from many threads; destroy it when no thread uses it any more.
@@ -51,6 +64,9 @@ class Dispatcher {
 
   /// The policy for all threads that are in no scope of their own.
   void set_policy(const KernelPolicy& policy);
+  /// Replays a lock on all threads that are in no scope of their own; without a lock in it, none is in force any more.
+  /// What the lock does not hold is an error, whatever the policy says.
+  void set_lock(const LockUse& lock);
   /// The policy in force on this thread.
   KernelPolicy policy() const;
   /// The scope in force on this thread, to be entered on another with ScopedPolicy.
@@ -60,9 +76,12 @@ class Dispatcher {
   /// guard. A number that was not given on this thread, or whose scope was left, is an error.
   std::uint64_t enter_scope(ScopePtr scope);
   void leave_scope(std::uint64_t token);
-  /// The current scope with a policy layered over its own, or with autocast as given.
+  /// A scope of its own: nothing of the current one is in it.
+  ScopePtr make_scope(const KernelPolicy& policy, const Autocast& autocast = {}, const LockUse& lock = {}) const;
+  /// The current scope with a policy layered over its own, or with autocast or a lock as given.
   ScopePtr layered_scope(const KernelPolicy& policy) const;
   ScopePtr layered_scope(const Autocast& autocast) const;
+  ScopePtr layered_scope(const LockUse& lock) const;
   /// Whether autocast is on in this thread's scope.
   bool autocast_enabled() const { return current_scope()->autocast.on(); }
 
@@ -71,6 +90,16 @@ class Dispatcher {
 
   /// Wishes dtypes for problems; see PrecisionHook. An empty hook removes it.
   void set_precision_hook(PrecisionHook hook);
+
+  // An empty function takes the hook away. No lock is held while one runs.
+
+  /// Where measured choices come from, instead of this dispatcher's own statistics. Scopes that are in force keep what
+  /// they have; set_policy or a new scope looks again.
+  void set_measured_source(MeasuredSource source);
+  /// Under best_performance, problems that were never measured are measured before their first run.
+  void set_tuner(TuneHook tuner);
+  /// Checks entries of a lock that have to be revalidated; without it they are used if the plan is the same.
+  void set_revalidator(RevalidateHook revalidator);
 
   // The log: a ring of `capacity` calls per thread, and as many of all threads that have ended. 0 turns it off and
   // keeps what is there.
@@ -108,6 +137,8 @@ class Dispatcher {
   Status run(const TableEntry& entry, const Call& call, ThreadState& state);
   Status run_with_casts(const TableEntry& entry, const Call& call, ThreadState& state);
   bool try_leave_scope(std::uint64_t token) noexcept;
+  LockUse base_lock() const;
+  void set_base_scope(const KernelPolicy& policy, const LockUse& lock);
 
   KernelRegistry& registry_;
   const std::uint64_t id_;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "xpuruntime/precision/autocast.h"
+#include "xpuruntime/select/lock.h"
 #include "xpuruntime/select/policy.h"
 #include "xpuruntime/tune/statistics.h"
 
@@ -21,6 +22,7 @@ struct Scope {
   Autocast autocast = {};
   /// Frozen when the scope was made, and only for strategies that look at times.
   std::shared_ptr<const Measurements> measurements = {};
+  LockUse lock = {};
 };
 
 using ScopePtr = std::shared_ptr<const Scope>;
@@ -46,6 +48,13 @@ class ScopedPolicy : public ScopeGuard {
   ScopedPolicy(Dispatcher& dispatcher, const KernelPolicy& policy);
   /// Enters a scope that another thread captured with Dispatcher::current_scope.
   ScopedPolicy(Dispatcher& dispatcher, ScopePtr scope);
+};
+
+/// Replays a lock for a block of this thread: what it does not hold is an error there. Without a lock, none is in
+/// force.
+class ScopedLock : public ScopeGuard {
+ public:
+  ScopedLock(Dispatcher& dispatcher, const LockUse& lock);
 };
 
 /// Autocast for a block of this thread: ops run at the precision that the registry's rules give them, and the

@@ -1,0 +1,87 @@
+#include <utility>
+
+#include "dispatch/dispatcher_impl.h"
+
+namespace xpuruntime {
+namespace {
+
+constexpr std::size_t tuned_at_most = 4096;
+
+}  // namespace
+
+std::shared_ptr<const Measurements> Dispatcher::Impl::frozen_measurements() {
+  std::shared_ptr<const MeasuredSource> held;
+  {
+    const std::lock_guard lock(mutex);
+    held = source;
+  }
+  if (held != nullptr && *held) {
+    if (auto measurements = (*held)()) return measurements;
+  }
+  collect_statistics();
+  return statistics.freeze();
+}
+
+std::shared_ptr<const Measurements> Dispatcher::Impl::tuned_now(const SharedProblem& problem, const Scope& scope,
+                                                                const Selection& untuned) {
+  const bool wanted = scope.policy.auto_strategy == Strategy::best_performance && untuned.kernel != nullptr &&
+                      untuned.decision.level == Level::strategy;
+  if (!wanted) return nullptr;
+  std::shared_ptr<const TuneHook> held;
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = tuned.find(problem); found != tuned.end()) return found->second;
+    held = tuner;
+  }
+  if (held == nullptr || !*held) return nullptr;
+  if (scope.measurements != nullptr && scope.measurements->known(*problem).choice) return nullptr;
+  auto found = (*held)(*problem, untuned.decision.kernel);
+  if (found == nullptr) return nullptr;
+  const std::lock_guard lock(mutex);
+  if (tuned.size() >= tuned_at_most) tuned.erase(tuned.begin());  // what is forgotten stands in the store
+  return tuned.emplace(problem, std::move(found)).first->second;
+}
+
+std::string Dispatcher::Impl::breach_of_lock(const Problem& problem, const Scope& scope, const Decision& decision) {
+  const KernelLock& lock = *scope.lock.lock;
+  const LockEntry* entry = lock.find(to_string(problem));
+  if (entry == nullptr) return "the lock has no entry for it";
+  if (entry->plan != decision.plan) {
+    return "the lock holds the plan '" + entry->plan + "' of " + entry->kernel + ", which plans '" + decision.plan +
+           "' here";
+  }
+  const Environment here = environment_of(registry.devices().profile(problem.device));
+  if (lock.match(*entry, here).verdict == EntryVerdict::same) return {};
+  std::shared_ptr<const RevalidateHook> held;
+  {
+    const std::lock_guard guard(mutex);
+    held = revalidator;
+  }
+  if (held == nullptr || !*held) return {};
+  const std::string flaw = (*held)(problem, entry->kernel);
+  return flaw.empty() ? "" : "the lock says " + entry->kernel + ", which did not stand up to revalidation: " + flaw;
+}
+
+void Dispatcher::set_measured_source(MeasuredSource source) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->source = std::make_shared<const MeasuredSource>(std::move(source));
+}
+
+void Dispatcher::set_tuner(TuneHook tuner) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->tuner = std::make_shared<const TuneHook>(std::move(tuner));
+    impl_->tuned.clear();
+  }
+  registry_.invalidate();
+}
+
+void Dispatcher::set_revalidator(RevalidateHook revalidator) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->revalidator = std::make_shared<const RevalidateHook>(std::move(revalidator));
+  }
+  registry_.invalidate();
+}
+
+}  // namespace xpuruntime
