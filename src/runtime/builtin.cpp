@@ -23,7 +23,7 @@ void add_module(KernelRegistry& registry, DeviceType type, const char* file, boo
   std::string why = "it was turned off in RuntimeOptions";
   if (wanted) {
     try {
-      registry.load_plugin(library_folder() + "/" + file);
+      registry.load_plugin(library_folder() + "/" + file, KernelOrigin::built_in);
       return;
     } catch (const Error& error) {
       why = std::string("its backend could not be opened: ") + error.what();
@@ -36,7 +36,7 @@ void add_module(KernelRegistry& registry, DeviceType type, const char* file, boo
 
 // The only place that names backends.
 void add_builtin_backends(KernelRegistry& registry, const RuntimeOptions& options) {
-  registry.add_backend(make_cpu_backend());
+  registry.add_backend(make_cpu_backend(), KernelOrigin::built_in);
   add_module(registry, DeviceType::nvidia, "libxpuruntime_cuda.so", options.cuda);
   add_module(registry, DeviceType::opencl, "libxpuruntime_opencl.so", options.opencl);
 }

@@ -4,6 +4,8 @@
 #include <sstream>
 
 #include "runtime/builtin.h"
+#include "runtime/measured_choices.h"
+#include "runtime/revalidate.h"
 
 namespace xpuruntime {
 namespace {
@@ -18,13 +20,26 @@ std::vector<std::string> plugins_from_environment() {
   return paths;
 }
 
+/// Where there is no home and no cache folder there is no store either, which only who asks for one needs to hear.
+std::string store_of_the_user() {
+  try {
+    return default_store_path();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 Runtime::Runtime(const RuntimeOptions& options)
     : devices_(std::make_unique<DeviceManager>()),
       registry_(std::make_unique<KernelRegistry>(*devices_)),
       dispatcher_(std::make_unique<Dispatcher>(*registry_)),
-      amp_(std::make_unique<AmpRegistry>()) {
+      amp_(std::make_unique<AmpRegistry>()),
+      measured_(std::make_unique<MeasuredChoices>(*dispatcher_)) {
+  dispatcher_->set_revalidator([this](const Problem& problem, const std::string& kernel) {
+    return flaw_of_kernel(*registry_, problem, kernel);
+  });
   add_builtin_backends(*registry_, options);
   for (const std::string& path : options.plugins) registry_->load_plugin(path);
 }
@@ -33,8 +48,36 @@ Runtime::~Runtime() = default;
 
 Runtime& Runtime::global() {
   // Never destroyed: vendors' runtimes may be gone before the last static destructor runs.
-  static Runtime* instance = new Runtime({true, true, plugins_from_environment()});
+  static Runtime* instance = [] {
+    auto made = std::make_unique<Runtime>(RuntimeOptions{true, true, plugins_from_environment()});
+    made->measured_->set_default_path(store_of_the_user());
+    if (const auto policy = policy_from_environment()) made->dispatcher().set_policy(*policy);
+    return made.release();
+  }();
   return *instance;
+}
+
+void Runtime::use_store(std::shared_ptr<MeasurementStore> store) { measured_->use(std::move(store)); }
+
+std::shared_ptr<MeasurementStore> Runtime::store() const { return measured_->store(); }
+
+void Runtime::refresh_measurements() { measured_->refresh(); }
+
+void Runtime::enable_tuning(const TuneOptions& options) { measured_->enable_tuning(options); }
+
+void Runtime::disable_tuning() { measured_->disable_tuning(); }
+
+bool Runtime::tune(std::span<const Problem> problems, const TuneOptions& options,
+                   const std::function<void(const TuneResult&)>& finished) {
+  KernelPolicy unmeasured;
+  unmeasured.auto_strategy = Strategy::first_supported;
+  std::vector<TuneTask> tasks;
+  for (const Problem& problem : problems) {
+    const ScopedPolicy scope(*dispatcher_, unmeasured);
+    const Decision decision = dispatcher_->explain(problem);
+    tasks.push_back({decision.problem, decision.kernel, {}});
+  }
+  return measured_->tune_all(std::move(tasks), options, finished);
 }
 
 std::string_view version() { return XRT_VERSION; }

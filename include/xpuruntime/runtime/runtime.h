@@ -1,13 +1,18 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "xpuruntime/device/device_manager.h"
 #include "xpuruntime/dispatch/dispatcher.h"
 #include "xpuruntime/precision/amp_registry.h"
 #include "xpuruntime/registry/kernel_registry.h"
+#include "xpuruntime/tune/store.h"
+#include "xpuruntime/tune/tuner.h"
 
 namespace xpuruntime {
 
@@ -18,7 +23,10 @@ struct RuntimeOptions {
   std::vector<std::string> plugins = {};  // paths of shared libraries; one that cannot be opened is an error
 };
 
-/// Owns one of each: devices, kernels, dispatcher, precision rules. Most programs use `Runtime::global()`.
+class MeasuredChoices;
+
+/// Owns one of each: devices, kernels, dispatcher, precision rules, measured choices. Most programs use
+/// `Runtime::global()`.
 class Runtime {
  public:
   explicit Runtime(const RuntimeOptions& options = {});
@@ -26,7 +34,9 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  /// The default instance, made on first use, with the plugins that XPURUNTIME_PLUGINS names (paths, ':' between them).
+  /// The default instance, made on first use, with the plugins that XPURUNTIME_PLUGINS names (paths, ':' between them)
+  /// and the policy that XPURUNTIME_POLICY names (a path). Its measured choices are those of the store at
+  /// default_store_path(), which is opened when a policy first asks for measured choices, and only if it is there.
   /// It lives until the process ends.
   static Runtime& global();
 
@@ -36,11 +46,32 @@ class Runtime {
   /// The precision rules that autocast scopes of this runtime usually take.
   AmpRegistry& amp() { return *amp_; }
 
+  // Measured choices. They are frozen when a strategy first asks for them: what this or another process puts into the
+  // store afterwards counts once refresh_measurements was called and a policy is set or a scope entered.
+
+  /// Takes measured choices from this store from now on; null: from the dispatcher's statistics.
+  void use_store(std::shared_ptr<MeasurementStore> store);
+  /// The store in use; null where there is none.
+  std::shared_ptr<MeasurementStore> store() const;
+  void refresh_measurements();
+
+  /// Measures problems that the strategy best_performance meets for the first time, before they run, and puts what it
+  /// finds into the store if that can be written. One problem is measured at a time.
+  void enable_tuning(const TuneOptions& options = {});
+  void disable_tuning();
+
+  /// Measures problems now, each against what the policy in force would choose without measuring, and stores what was
+  /// found before `finished` hears of it. Returns false where it was cancelled or the total budget ran out before every
+  /// problem had its turn.
+  bool tune(std::span<const Problem> problems, const TuneOptions& options = {},
+            const std::function<void(const TuneResult&)>& finished = {});
+
  private:
   std::unique_ptr<DeviceManager> devices_;
   std::unique_ptr<KernelRegistry> registry_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<AmpRegistry> amp_;
+  std::unique_ptr<MeasuredChoices> measured_;
 };
 
 /// "0.1.0"

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xpuruntime/dispatch/dispatch_log.h"
+#include "xpuruntime/runtime/runtime.h"
+#include "xpuruntime/select/lock.h"
+
+namespace xpuruntime {
+
+/// Decides each problem under the policy in force on this thread and records the decisions, those of its casts too.
+/// Problems that ask for deterministic kernels also run once, on the inputs that the seed gives, for the hash of their
+/// outputs. A problem that nothing can run is an error.
+KernelLock record_lock(Runtime& runtime, std::span<const Problem> problems, std::uint64_t seed = 1);
+
+/// Records the decisions of calls that were logged; those that failed are left out.
+KernelLock record_lock(Runtime& runtime, std::span<const LogEntry> log, std::uint64_t seed = 1);
+
+/// Where a device's decisions are made.
+Environment environment_at(Runtime& runtime, Device device);
+
+/// SHA-256 over the outputs of a problem by the kernel that a lock names, on the inputs that the seed gives.
+std::string output_hash(Runtime& runtime, const LockUse& lock, const Problem& problem, std::uint64_t seed);
+
+/// same: it is as it was. revalidated: made elsewhere, and it holds here. failed: see the reason.
+enum class ReplayOutcome : std::uint8_t { same, revalidated, failed };
+std::string_view to_string(ReplayOutcome outcome);
+
+/// One entry of a lock, tried here.
+struct ReplayResult {
+  std::string problem = {};
+  std::string kernel = {};
+  ReplayOutcome outcome = ReplayOutcome::same;
+  std::string reason = {};        // why it failed, or what differs where it was revalidated
+  bool outputs_compared = false;  // its outputs were computed and have the same hash
+};
+
+struct ReplayReport {
+  std::vector<ReplayResult> results = {};  // in the order of the lock
+  bool ran = false;                        // false: an entry cannot be replayed here, so nothing ran
+
+  bool fine() const;
+};
+
+/// Tries every entry of a lock here. First all are decided; if one is missing or impossible, nothing runs. Then those
+/// with a hash run and are compared. Under LockMode::revalidate, entries that were made on the same device with other
+/// software run too, and their numbers are compared with the reference.
+ReplayReport verify_lock(Runtime& runtime, const LockUse& lock);
+
+/// The lock with the environment of this machine for those entries that were revalidated.
+KernelLock refreshed(Runtime& runtime, const KernelLock& lock, const ReplayReport& report);
+
+}  // namespace xpuruntime

@@ -1,0 +1,118 @@
+#include "runtime/measured_choices.h"
+
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+namespace xpuruntime {
+namespace {
+
+std::int64_t seconds_since_1970() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// What one race found, as a snapshot of its own.
+class OneProblem final : public StoreSnapshot {
+ public:
+  explicit OneProblem(const TuneResult& result)
+      : problem_(to_string(result.problem)), record_(result.record(seconds_since_1970())) {}
+
+  std::optional<Entry> find(std::string_view problem) const override {
+    if (problem != problem_) return std::nullopt;
+    Entry entry{record_.measurements, {}, record_.quarantine, {}};
+    if (!record_.choices.empty()) entry.choice = record_.choices.front();
+    return entry;
+  }
+  std::size_t size() const override { return 1; }
+
+ private:
+  std::string problem_;
+  TuneRecord record_;
+};
+
+}  // namespace
+
+MeasuredChoices::MeasuredChoices(Dispatcher& dispatcher) : dispatcher_(dispatcher) {
+  dispatcher_.set_measured_source([this] { return measurements(); });
+}
+
+void MeasuredChoices::set_default_path(std::string path) {
+  const std::lock_guard lock(mutex_);
+  default_path_ = std::move(path);
+}
+
+void MeasuredChoices::use(std::shared_ptr<MeasurementStore> store) {
+  const std::lock_guard lock(mutex_);
+  default_path_.clear();
+  store_ = std::move(store);
+  frozen_ = nullptr;
+}
+
+std::shared_ptr<MeasurementStore> MeasuredChoices::opened() {
+  if (store_ == nullptr && !default_path_.empty() && std::filesystem::exists(default_path_)) {
+    store_ = open_store(default_path_, StoreMode::read_only);
+  }
+  return store_;
+}
+
+std::shared_ptr<MeasurementStore> MeasuredChoices::store() const {
+  const std::lock_guard lock(mutex_);
+  return store_;
+}
+
+void MeasuredChoices::refresh() {
+  const std::lock_guard lock(mutex_);
+  frozen_ = nullptr;
+}
+
+std::shared_ptr<const Measurements> MeasuredChoices::measurements() {
+  const std::lock_guard lock(mutex_);
+  const auto store = opened();
+  if (store == nullptr) return nullptr;
+  if (frozen_ == nullptr) {
+    const DeviceManager& devices = dispatcher_.registry().devices();
+    Measurements::Snapshots snapshots;
+    for (const Device device : devices.devices()) {
+      snapshots[device] = store->freeze(environment_of(devices.profile(device)));
+    }
+    frozen_ = std::make_shared<const Measurements>(std::move(snapshots));
+  }
+  return frozen_;
+}
+
+std::vector<QuarantineEntry> MeasuredChoices::quarantined(const Problem& problem) {
+  const auto known = measurements();
+  return known == nullptr ? std::vector<QuarantineEntry>{} : known->known(problem).quarantine;
+}
+
+void MeasuredChoices::keep(const TuneResult& result) {
+  const auto kept = store();
+  const TuneRecord record = result.record(seconds_since_1970());
+  if (kept == nullptr || kept->read_only() || record == TuneRecord{}) return;
+  kept->put(environment_of(dispatcher_.registry().devices().profile(result.problem.device)), record);
+}
+
+bool MeasuredChoices::tune_all(std::vector<TuneTask> tasks, const TuneOptions& options,
+                               const std::function<void(const TuneResult&)>& finished) {
+  const std::lock_guard one_at_a_time(tuning_);
+  for (TuneTask& task : tasks) task.quarantined = quarantined(task.problem);
+  return Tuner(dispatcher_.registry()).tune_all(tasks, options, [&](const TuneResult& result) {
+    keep(result);
+    if (finished) finished(result);
+  });
+}
+
+void MeasuredChoices::enable_tuning(const TuneOptions& options) {
+  dispatcher_.set_tuner(
+      [this, options](const Problem& problem, const std::string& incumbent) -> std::shared_ptr<const Measurements> {
+        TuneResult found;
+        tune_all({{problem, incumbent, {}}}, options, [&](const TuneResult& result) { found = result; });
+        if (found.chosen.empty()) return nullptr;
+        return std::make_shared<const Measurements>(
+            Measurements::Snapshots{{problem.device, std::make_shared<const OneProblem>(found)}});
+      });
+}
+
+void MeasuredChoices::disable_tuning() { dispatcher_.set_tuner({}); }
+
+}  // namespace xpuruntime

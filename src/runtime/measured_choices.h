@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "xpuruntime/dispatch/dispatcher.h"
+#include "xpuruntime/tune/store.h"
+#include "xpuruntime/tune/tuner.h"
+
+namespace xpuruntime {
+
+/// A runtime's store, what was frozen of it, and the tuner that fills it.
+class MeasuredChoices {
+ public:
+  explicit MeasuredChoices(Dispatcher& dispatcher);
+
+  /// Where the store lies that is opened when it is first asked for, if it is there; empty: none.
+  void set_default_path(std::string path);
+  void use(std::shared_ptr<MeasurementStore> store);
+  std::shared_ptr<MeasurementStore> store() const;
+  void refresh();
+
+  /// What the store holds for the devices that are here; the same object until it is refreshed. Null without a store.
+  std::shared_ptr<const Measurements> measurements();
+
+  /// What each task is to leave out is filled in here.
+  bool tune_all(std::vector<TuneTask> tasks, const TuneOptions& options,
+                const std::function<void(const TuneResult&)>& finished);
+  void enable_tuning(const TuneOptions& options);
+  void disable_tuning();
+
+ private:
+  std::shared_ptr<MeasurementStore> opened();
+  std::vector<QuarantineEntry> quarantined(const Problem& problem);
+  void keep(const TuneResult& result);
+
+  Dispatcher& dispatcher_;
+  mutable std::mutex mutex_;
+  std::mutex tuning_;  // two races at once would disturb each other
+  std::string default_path_;
+  std::shared_ptr<MeasurementStore> store_;
+  std::shared_ptr<const Measurements> frozen_;
+};
+
+}  // namespace xpuruntime

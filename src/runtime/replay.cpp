@@ -1,0 +1,182 @@
+#include "xpuruntime/runtime/replay.h"
+
+#include <algorithm>
+
+#include "core/sha256.h"
+#include "dispatch/cast_problems.h"
+#include "tune/operands.h"
+#include "xpuruntime/device/current.h"
+
+namespace xpuruntime {
+namespace {
+
+constexpr std::string_view outcome_names[] = {"same", "revalidated", "failed"};
+
+/// Calls take their limits from the policy; those of a problem's text are part of the question.
+KernelPolicy policy_of(const Limits& limits) {
+  KernelPolicy policy;
+  policy.workspace_limit_bytes = limits.workspace_bytes;
+  if (limits.deterministic) policy.deterministic = true;
+  policy.threads = limits.threads;
+  return policy;
+}
+
+void hash_outputs(KernelLock& lock, Runtime& runtime, std::uint64_t seed) {
+  const LockUse use = {std::make_shared<const KernelLock>(lock)};
+  for (const auto& [text, entry] : use.lock->entries()) {
+    const Problem problem = parse_problem(text);
+    if (!problem.limits.deterministic || !entry.outputs.empty()) continue;
+    LockEntry& recorded = lock.add(entry, environment_at(runtime, problem.device));
+    recorded.outputs = output_hash(runtime, use, problem, seed);
+    recorded.seed = seed;
+  }
+}
+
+void add_decided(KernelLock& lock, Runtime& runtime, const Decision& decision) {
+  if (decision.kernel.empty()) {
+    fail(ErrorCode::not_supported, "record_lock",
+         to_string(decision.problem) + ": " + decision.because +
+             "; leave it out, or change the policy so that a kernel can run it");
+  }
+  lock.add(decision, environment_at(runtime, decision.problem.device));
+}
+
+/// Decides under the lock alone: no policy and no autocast of the caller's has a say.
+Decision decide_locked(Runtime& runtime, const LockUse& lock, const Problem& problem) {
+  const ScopeGuard scope(runtime.dispatcher(), runtime.dispatcher().make_scope(policy_of(problem.limits), {}, lock));
+  return runtime.dispatcher().explain(problem);
+}
+
+ReplayResult decide_entry(Runtime& runtime, const LockUse& lock, const LockEntry& entry) {
+  ReplayResult result{entry.problem, entry.kernel};
+  const auto failed = [&](std::string reason) {
+    result.outcome = ReplayOutcome::failed;
+    result.reason = std::move(reason);
+    return result;
+  };
+  const Problem problem = parse_problem(entry.problem);
+  if (!runtime.devices().has(problem.device)) {
+    const std::string why = runtime.devices().why_absent(problem.device.type);
+    return failed(to_string(problem.device) + " is not here" + (why.empty() ? "" : ": " + why));
+  }
+  const EnvironmentMatch match = lock.lock->match(entry, environment_at(runtime, problem.device));
+  const Decision decision = decide_locked(runtime, lock, problem);
+  if (decision.kernel.empty()) return failed(decision.because);
+  if (match.verdict == EntryVerdict::same) return result;
+  result.outcome = ReplayOutcome::revalidated;
+  result.reason = match.reason;
+  return result;
+}
+
+void compare_outputs(Runtime& runtime, const LockUse& lock, const LockEntry& entry, ReplayResult& result) {
+  if (entry.outputs.empty()) return;
+  try {
+    const std::string hash = output_hash(runtime, lock, parse_problem(entry.problem), entry.seed);
+    result.outputs_compared = hash == entry.outputs;
+    if (result.outputs_compared) return;
+    // Other software may round otherwise; the revalidator has found the numbers right.
+    if (result.outcome == ReplayOutcome::revalidated) {
+      result.reason += "; the outputs are right, but other bits";
+      return;
+    }
+    result.reason = "its outputs are not those of the lock: " + hash + ", not " + entry.outputs;
+  } catch (const Error& error) {
+    result.reason = error.what();
+  }
+  result.outcome = ReplayOutcome::failed;
+}
+
+}  // namespace
+
+std::string_view to_string(ReplayOutcome outcome) { return outcome_names[static_cast<std::size_t>(outcome)]; }
+
+bool ReplayReport::fine() const {
+  return std::none_of(results.begin(), results.end(),
+                      [](const ReplayResult& result) { return result.outcome == ReplayOutcome::failed; });
+}
+
+Environment environment_at(Runtime& runtime, Device device) {
+  return environment_of(runtime.devices().profile(device));
+}
+
+std::string output_hash(Runtime& runtime, const LockUse& lock, const Problem& problem, std::uint64_t seed) {
+  check_memory(runtime.devices(), problem, false);
+  const Operands operands = random_operands(runtime.devices(), problem, seed);
+  {
+    const ScopeGuard scope(runtime.dispatcher(), runtime.dispatcher().make_scope(policy_of(problem.limits), {}, lock));
+    runtime.dispatcher().dispatch(
+        {problem.op, operands.input_pointers(), operands.output_pointers(), &problem.attributes, problem.direction});
+  }
+  const Status done =
+      runtime.devices().driver(problem.device).synchronize(problem.device.index, current_stream(problem.device));
+  if (!done.ok()) {
+    fail(done.code(), "output_hash", "the device failed: " + done.message() + "; see whether it still answers");
+  }
+  Sha256 hash;
+  for (const Tensor& output : operands.outputs()) {
+    const Tensor host = runtime.devices().copy_to(output, Device{});
+    const auto bytes = static_cast<std::size_t>(element_count(host.spec())) * size_of(host.dtype());
+    hash.add(to_string(make_spec(host.dtype(), host.shape()))).add({host.as<const std::byte>(), bytes});
+  }
+  return "sha256:" + hash.finish();
+}
+
+KernelLock record_lock(Runtime& runtime, std::span<const Problem> problems, std::uint64_t seed) {
+  KernelLock lock;
+  Dispatcher& dispatcher = runtime.dispatcher();
+  for (const Problem& asked : problems) {
+    const ScopedPolicy limits(dispatcher, policy_of(asked.limits));
+    const Decision decision = dispatcher.explain(asked);
+    add_decided(lock, runtime, decision);
+    Problem limited = checked(asked);
+    limited.limits = decision.problem.limits;
+    for (const CastProblem& cast : cast_problems(limited, decision.problem)) {
+      add_decided(lock, runtime, dispatcher.explain(cast.problem));
+    }
+  }
+  hash_outputs(lock, runtime, seed);
+  return lock;
+}
+
+KernelLock record_lock(Runtime& runtime, std::span<const LogEntry> log, std::uint64_t seed) {
+  KernelLock lock;
+  for (const LogEntry& entry : log) {
+    if (!entry.failed) add_decided(lock, runtime, *entry.decision);
+  }
+  hash_outputs(lock, runtime, seed);
+  return lock;
+}
+
+ReplayReport verify_lock(Runtime& runtime, const LockUse& lock) {
+  if (lock.lock == nullptr) {
+    fail(ErrorCode::invalid_argument, "verify_lock", "there is no lock; load one with KernelLock::load");
+  }
+  ReplayReport report;
+  for (const auto& [text, entry] : lock.lock->entries()) report.results.push_back(decide_entry(runtime, lock, entry));
+  if (!report.fine()) return report;
+  report.ran = true;
+  auto result = report.results.begin();
+  for (const auto& [text, entry] : lock.lock->entries()) compare_outputs(runtime, lock, entry, *result++);
+  return report;
+}
+
+KernelLock refreshed(Runtime& runtime, const KernelLock& lock, const ReplayReport& report) {
+  KernelLock out;
+  for (const ReplayResult& result : report.results) {
+    const LockEntry* entry = lock.find(result.problem);
+    if (entry == nullptr || result.outcome == ReplayOutcome::failed) {
+      fail(ErrorCode::invalid_argument, "refreshed",
+           result.problem + (entry == nullptr ? " is not in the lock; pass its own report"
+                                              : " does not hold here; record the lock anew"));
+    }
+    const bool moved = result.outcome == ReplayOutcome::revalidated;
+    const Problem problem = parse_problem(entry->problem);
+    LockEntry& added = out.add(*entry, moved ? environment_at(runtime, problem.device) : lock.environment_of(*entry));
+    if (moved && !added.outputs.empty() && !result.outputs_compared) {
+      added.outputs = output_hash(runtime, {std::make_shared<const KernelLock>(out)}, problem, added.seed);
+    }
+  }
+  return out;
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,200 @@
+#include "xpuruntime/runtime/replay.h"
+
+#include <gtest/gtest.h>
+
+namespace xpuruntime {
+namespace {
+
+class Replay : public ::testing::Test {
+ protected:
+  static std::vector<Problem> problems() {
+    return {parse_problem("matmul(f32[33,65], f32[65,17])"), parse_problem("softmax(f32[9,100])"),
+            parse_problem("conv2d(f32[1,8,14,14], f32[8,8,3,3]; padding=1,1)"),
+            parse_problem("layer_norm(bf16[7,96], bf16[96], bf16[96])")};
+  }
+  KernelLock recorded(bool deterministic = true) {
+    KernelPolicy policy;
+    policy.deterministic = deterministic;
+    const ScopedPolicy scope(runtime.dispatcher(), policy);
+    return record_lock(runtime, problems());
+  }
+  ReplayReport verified(const KernelLock& lock, LockMode mode = LockMode::strict) {
+    return verify_lock(runtime, {std::make_shared<const KernelLock>(lock), mode});
+  }
+  /// The lock as if it had been recorded elsewhere.
+  static KernelLock moved(const KernelLock& lock, const std::function<void(LockEntry&, Environment&)>& change) {
+    KernelLock out;
+    for (const auto& [text, entry] : lock.entries()) {
+      LockEntry copy = entry;
+      Environment environment = lock.environment_of(entry);
+      change(copy, environment);
+      out.add(copy, environment);
+    }
+    return out;
+  }
+
+  Runtime runtime{{false, false, {}}};
+};
+
+TEST_F(Replay, GivesEqualOutputsUnderADeterministicPolicy) {
+  const KernelLock lock = recorded();
+  ASSERT_EQ(lock.entries().size(), 4u);
+  for (const auto& [text, entry] : lock.entries()) EXPECT_TRUE(entry.outputs.starts_with("sha256:")) << text;
+  EXPECT_EQ(recorded(), lock);
+  const ReplayReport report = verified(lock);
+  EXPECT_TRUE(report.fine());
+  EXPECT_TRUE(report.ran);
+  for (const ReplayResult& result : report.results) {
+    EXPECT_EQ(result.outcome, ReplayOutcome::same) << result.problem << ": " << result.reason;
+    EXPECT_TRUE(result.outputs_compared) << result.problem;
+  }
+}
+
+TEST_F(Replay, GivesEqualOutputsInAnotherRuntimeFromTheFile) {
+  const KernelLock read = KernelLock::from_json(recorded().to_json());
+  Runtime other({false, false, {}});
+  EXPECT_TRUE(verify_lock(other, {std::make_shared<const KernelLock>(read)}).fine());
+}
+
+TEST_F(Replay, HashesNothingThatMayComeOutOtherwise) {
+  const KernelLock lock = recorded(false);
+  for (const auto& [text, entry] : lock.entries()) EXPECT_EQ(entry.outputs, "") << text;
+}
+
+TEST_F(Replay, OtherSeedsGiveOtherOutputs) {
+  const KernelLock lock = recorded();
+  for (const auto& [text, entry] : lock.entries()) {
+    const LockUse use{std::make_shared<const KernelLock>(lock)};
+    EXPECT_EQ(output_hash(runtime, use, parse_problem(text), 1), entry.outputs) << text;
+    EXPECT_NE(output_hash(runtime, use, parse_problem(text), 2), entry.outputs) << text;
+  }
+}
+
+TEST_F(Replay, AHashThatDoesNotFitFailsAndNamesTheProblem) {
+  const KernelLock lock = moved(recorded(), [](LockEntry& entry, Environment&) {
+    if (entry.problem.starts_with("softmax")) entry.outputs = "sha256:0";
+  });
+  const ReplayReport report = verified(lock);
+  EXPECT_FALSE(report.fine());
+  for (const ReplayResult& result : report.results) {
+    EXPECT_EQ(result.outcome == ReplayOutcome::failed, result.problem.starts_with("softmax")) << result.reason;
+  }
+}
+
+TEST_F(Replay, NothingRunsWhereOneEntryIsImpossible) {
+  int runs = 0;
+  FunctionKernel counting;
+  counting.op = OpId::relu;
+  counting.name = "counting";
+  counting.run = [&](const Problem&, const RunArguments&) {
+    ++runs;
+    return Status();
+  };
+  runtime.registry().register_kernel(make_kernel(std::move(counting)));
+  KernelLock lock = moved(recorded(), [](LockEntry& entry, Environment&) {
+    if (entry.problem.starts_with("matmul")) entry.kernel = "cublasLt";
+  });
+  LockEntry entry;
+  entry.problem = "relu(f32[8]) @cpu:0";
+  entry.kernel = "counting";
+  entry.outputs = "sha256:0";
+  lock.add(entry, environment_at(runtime, {}));
+  const ReplayReport report = verified(lock);
+  EXPECT_FALSE(report.fine());
+  EXPECT_FALSE(report.ran);
+  EXPECT_EQ(runs, 0);
+}
+
+TEST_F(Replay, ADeviceThatIsNotHereIsSaid) {
+  KernelLock lock;
+  LockEntry entry;
+  entry.problem = "relu(f32[8]) @cuda:0";
+  entry.kernel = "elementwise";
+  lock.add(entry, environment_at(runtime, {}));
+  const ReplayReport report = verified(lock);
+  ASSERT_EQ(report.results.size(), 1u);
+  EXPECT_NE(report.results.front().reason.find("cuda:0 is not here"), std::string::npos)
+      << report.results.front().reason;
+}
+
+TEST_F(Replay, OtherSoftwareFailsStrictlyAndIsRevalidatedOnDemand) {
+  const KernelLock lock =
+      moved(recorded(), [](LockEntry&, Environment& environment) { environment.versions["xpuruntime"] = "0.0.1"; });
+  EXPECT_FALSE(verified(lock).fine());
+  const ReplayReport report = verified(lock, LockMode::revalidate);
+  EXPECT_TRUE(report.fine());
+  for (const ReplayResult& result : report.results) {
+    EXPECT_EQ(result.outcome, ReplayOutcome::revalidated) << result.reason;
+    EXPECT_NE(result.reason.find("xpuruntime 0.0.1 there"), std::string::npos) << result.reason;
+  }
+  const KernelLock fresh = refreshed(runtime, lock, report);
+  EXPECT_TRUE(verified(fresh).fine());
+  EXPECT_EQ(fresh, recorded());
+}
+
+TEST_F(Replay, RevalidationCatchesAKernelWhoseNumbersAreWrongNow) {
+  FunctionKernel wrong;
+  wrong.op = OpId::relu;
+  wrong.name = "wrong_now";
+  wrong.run = [](const Problem&, const RunArguments& arguments) {
+    arguments.outputs[0]->as<float>()[0] = 17;
+    return Status();
+  };
+  runtime.registry().register_kernel(make_kernel(std::move(wrong)));
+  KernelLock lock;
+  LockEntry entry;
+  entry.problem = "relu(f32[8]) @cpu:0";
+  entry.kernel = "wrong_now";
+  Environment there = environment_at(runtime, {});
+  there.versions["xpuruntime"] = "0.0.1";
+  lock.add(entry, there);
+  const ReplayReport report = verified(lock, LockMode::revalidate);
+  ASSERT_EQ(report.results.size(), 1u);
+  EXPECT_EQ(report.results.front().outcome, ReplayOutcome::failed);
+  EXPECT_NE(report.results.front().reason.find("did not stand up to revalidation"), std::string::npos)
+      << report.results.front().reason;
+  EXPECT_THROW(refreshed(runtime, lock, report), Error);
+}
+
+TEST_F(Replay, RecordsTheCastsThatAPolicyCauses) {
+  KernelPolicy policy;
+  policy.set_precision("matmul", "bf16");
+  policy.deterministic = true;
+  const ScopedPolicy scope(runtime.dispatcher(), policy);
+  const KernelLock lock = record_lock(runtime, std::vector<Problem>{parse_problem("matmul(f32[16,16], f32[16,16])")});
+  std::size_t casts = 0;
+  for (const auto& [text, entry] : lock.entries()) casts += text.starts_with("cast(") ? 1 : 0;
+  EXPECT_EQ(casts, 2u) << lock.to_json();  // both inputs alike, and the output back
+  EXPECT_EQ(lock.entries().size(), 3u) << lock.to_json();
+
+  const Tensor a = Tensor::empty(DataType::float32, {16, 16}), b = Tensor::empty(DataType::float32, {16, 16});
+  const Decision free = runtime.dispatcher().explain(parse_problem("matmul(f32[16,16], f32[16,16])"));
+  const Tensor out = Tensor::empty(free.problem.outputs[0].dtype, {16, 16});
+  std::fill_n(a.as<float>(), 256, 1.0f);
+  std::fill_n(b.as<float>(), 256, 1.0f);
+  const std::array<const Tensor*, 2> inputs = {&a, &b};
+  const std::array<const Tensor*, 1> outputs = {&out};
+  const ScopedLock locked(runtime.dispatcher(), {std::make_shared<const KernelLock>(lock)});
+  runtime.dispatcher().dispatch({OpId::matmul, inputs, outputs});
+  EXPECT_EQ(runtime.dispatcher().decide({OpId::matmul, inputs, outputs}).level, Level::lock);
+}
+
+TEST_F(Replay, RecordsWhatARunLogged) {
+  const Tensor in = Tensor::empty(DataType::float32, {64}), out = Tensor::empty(DataType::float32, {64});
+  std::fill_n(in.as<float>(), 64, -1.0f);
+  const std::array<const Tensor*, 1> inputs = {&in}, outputs = {&out};
+  runtime.dispatcher().enable_logging();
+  for (int i = 0; i < 3; ++i) runtime.dispatcher().dispatch({OpId::relu, inputs, outputs});
+  const KernelLock lock = record_lock(runtime, runtime.dispatcher().logs());
+  ASSERT_EQ(lock.entries().size(), 1u);
+  EXPECT_EQ(lock.entries().begin()->second.kernel, runtime.dispatcher().decide({OpId::relu, inputs, outputs}).kernel);
+  EXPECT_TRUE(verified(lock).fine());
+}
+
+TEST_F(Replay, AProblemThatNothingCanRunCannotBeLocked) {
+  EXPECT_THROW(record_lock(runtime, std::vector<Problem>{parse_problem("relu(f32[8]) @cuda:0")}), Error);
+  EXPECT_THROW(verify_lock(runtime, {}), Error);
+}
+
+}  // namespace
+}  // namespace xpuruntime
