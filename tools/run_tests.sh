@@ -82,8 +82,8 @@ layers() {
 everything() { build dev && run_ctest dev; }
 
 stage fuzz fuzz
-stage asan layers asan 'core|device|cache|registry|select|dispatch|backends' 'opencl(_plugin)?_tests'
-stage tsan layers tsan 'device|cache|registry|select|dispatch|backends'
+stage asan layers asan 'core|device|cache|registry|tune|select|dispatch|backends' 'opencl(_plugin)?_tests'
+stage tsan layers tsan 'device|cache|registry|tune|select|dispatch|backends'
 stage dev everything
 
 # Once more where nobody must look for it: above, a failure may stand thousands of lines up.

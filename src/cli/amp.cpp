@@ -95,7 +95,7 @@ Answer amp(Context& context, const Options& options) {
   }
   context.runtime();  // a plugin may bring ops of its own
   const AmpRegistry registry({.target_precision = parse_data_type(options.dtype)});
-  const KernelPolicy policy = options.policy.empty() ? KernelPolicy() : KernelPolicy::load(options.policy);
+  const KernelPolicy policy = load_policy(options.policy);
   std::vector<Row> rows;
   for (const OpId op : one ? std::vector<OpId>{parse_op(options.op)} : all_ops()) {
     rows.push_back(row_of(op, registry, policy));

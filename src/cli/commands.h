@@ -11,8 +11,13 @@ void add_profile(CLI::App& app, Context& context);
 void add_kernels(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
 void add_trace(CLI::App& app, Context& context);
 void add_amp(CLI::App& app, Context& context);
+void add_policy(CLI::App& app, Context& context);
+void add_lock(CLI::App& app, Context& context);
+void add_store(CLI::App& app, Context& context);
+void add_tune(CLI::App& app, Context& context);
 void add_demo(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 

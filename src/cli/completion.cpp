@@ -34,10 +34,15 @@ std::string words_for(const std::string& type_name) {
   if (type_name == "OP") return names_of_ops();
   if (type_name == "KERNEL") return names_of_kernels();
   if (type_name == "DEVICE") return names_of_devices();
-  if (type_name == "ACTION") return "list get ";
   if (type_name == "DTYPE") return "bf16 f16 ";
-  if (type_name.starts_with("SHELL")) return "bash zsh fish ";
-  return "";
+  // What must be one of some words is named with them: "ACTION:{list,get}".
+  const std::size_t open = type_name.find(":{");
+  if (open == type_name.npos) return "";
+  std::string words = type_name.substr(open + 2);
+  for (char& c : words) {
+    if (c == ',' || c == '}') c = ' ';
+  }
+  return words;
 }
 
 std::vector<const CLI::Option*> options_of(const CLI::App& command) {

@@ -41,7 +41,8 @@ Problem Context::problem(const std::string& text) {
 void Context::note(std::string_view message) const { std::cerr << "xrt: " << message << '\n'; }
 
 void PolicyOptions::add_file_to(CLI::App& command) {
-  command.add_option("--policy", file, "Decide under the policy in this JSON file")->type_name("FILE");
+  command.add_option("--policy", file, "Decide under the policy in this JSON file, not XPURUNTIME_POLICY's")
+      ->type_name("FILE");
 }
 
 void PolicyOptions::add_force_to(CLI::App& command) {
@@ -52,6 +53,10 @@ KernelPolicy PolicyOptions::policy(OpId op) const {
   KernelPolicy policy = file.empty() ? KernelPolicy{} : KernelPolicy::load(file);
   if (!forced.empty()) policy.force(to_string(op), forced);
   return policy;
+}
+
+KernelPolicy PolicyOptions::whole_policy(OpId op) const {
+  return file.empty() ? load_policy("").merge(policy(op)) : policy(op);
 }
 
 void add_seed_to(CLI::App& command, std::uint64_t& seed) {

@@ -50,8 +50,10 @@ struct PolicyOptions {
 
   void add_file_to(CLI::App& command);
   void add_force_to(CLI::App& command);
-  /// The policy for problems of one op.
+  /// What the options say about problems of one op. The runtime is under the environment's policy already.
   KernelPolicy policy(OpId op) const;
+  /// The same with the environment's policy where no file is given, for choices outside the runtime.
+  KernelPolicy whole_policy(OpId op) const;
 };
 
 /// --seed, as run and trace take it.

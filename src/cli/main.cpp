@@ -32,8 +32,8 @@ void add_all(CLI::App& app, Context& context) {
       ->expected(1)
       ->take_all();
   app.require_subcommand(1);
-  for (const auto add :
-       {add_devices, add_profile, add_kernels, add_explain, add_run, add_trace, add_amp, add_demo, add_completion}) {
+  for (const auto add : {add_devices, add_profile, add_kernels, add_explain, add_run, add_bench, add_tune, add_policy,
+                         add_lock, add_store, add_trace, add_amp, add_demo, add_completion}) {
     add(app, context);
   }
   app.footer("Each command has its own --help with an example. Exit codes: 0 fine, 1 the answer is no, 2 wrong usage.");
@@ -77,6 +77,15 @@ std::vector<std::string> option_names(const CLI::App& app, const CLI::App* comma
        (nothing ? "no command was given" : std::string(error.what())) + "; see xrt " + help);
 }
 
+/// A policy that is named on the command line stands instead of the environment's, also where that one cannot be read;
+/// and what looks at policy files is under none.
+void leave_policy_of_environment(const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    const CLI::Option* named = command->get_option_no_throw("--policy");
+    if ((named != nullptr && named->count() > 0) || command->get_name() == "policy") unsetenv("XPURUNTIME_POLICY");
+  }
+}
+
 Answer answer(int count, const char* const* arguments) {
   CLI::App app("Shows which kernel runs an operation, why, and how well.", "xrt");
   Context context;
@@ -90,6 +99,7 @@ Answer answer(int count, const char* const* arguments) {
   } catch (const CLI::ParseError& error) {
     refuse_command_line(app, error);
   }
+  leave_policy_of_environment(app);
   return context.command();
 }
 

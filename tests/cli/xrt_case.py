@@ -13,7 +13,7 @@ ROOT = Path(os.environ["XRT_ROOT"])
 PROFILES = ROOT / "tests" / "data" / "profiles"
 
 SQUARE = "matmul(f32[64,64], f32[64,64])"
-COMMANDS = ["devices", "profile", "kernels", "explain", "run", "trace", "amp", "demo", "completion"]
+COMMANDS = ["devices", "profile", "kernels", "explain", "run", "bench", "trace", "amp", "demo", "completion"]
 
 
 def xrt(*arguments, **options):

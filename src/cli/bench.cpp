@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/duration.h"
+#include "cli/table.h"
+#include "xpuruntime/tune/tuner.h"
+
+namespace xpuruntime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string problem = {};
+  PolicyOptions policy = {};
+  std::string budget = "5s";
+  std::uint64_t seed = 1;
+};
+
+std::string text_of(const char* format, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string time_text(std::optional<double> us) {
+  if (!us) return "-";
+  return *us < 1000  ? text_of("%.2f us", *us)
+         : *us < 1e6 ? text_of("%.3f ms", *us / 1e3)
+                     : text_of("%.3f s", *us / 1e6);
+}
+
+std::string number_text(std::optional<double> value) { return value ? text_of("%.2g", *value) : "-"; }
+
+std::optional<double> best_us(const TuneResult& result) {
+  std::optional<double> best;
+  for (const TunedCandidate& candidate : result.candidates) {
+    if (candidate.time_us && (!best || *candidate.time_us < *best)) best = candidate.time_us;
+  }
+  return best;
+}
+
+std::optional<double> to_best(const TuneResult& result, const TunedCandidate& candidate) {
+  const std::optional<double> best = best_us(result);
+  if (!candidate.time_us || !best || *best <= 0) return std::nullopt;
+  return *candidate.time_us / *best;
+}
+
+/// What became of it, in words: who won, who would run by default, and why the others did not.
+std::string note_on(const TuneResult& result, const TunedCandidate& candidate) {
+  std::string note(to_string(candidate.outcome));
+  if (candidate.kernel == result.incumbent) note += ", the default";
+  return candidate.reason.empty() ? note : note + ": " + candidate.reason;
+}
+
+std::vector<std::string> row_of(const TuneResult& result, const TunedCandidate& candidate) {
+  const std::optional<double> relative = to_best(result, candidate);
+  const std::string bytes = candidate.workspace_bytes ? std::to_string(*candidate.workspace_bytes) : "-";
+  return {candidate.kernel,
+          time_text(candidate.time_us),
+          candidate.noise_us ? "+-" + time_text(candidate.noise_us) : "-",
+          relative ? text_of("%.2f", *relative) : "-",
+          bytes,
+          number_text(candidate.error),
+          number_text(candidate.tolerance),
+          candidate.plan.empty() ? "-" : candidate.plan,
+          note_on(result, candidate)};
+}
+
+/// The measured ones first, fastest first; the others as the table has them.
+std::vector<const TunedCandidate*> in_order(const TuneResult& result) {
+  std::vector<const TunedCandidate*> rows;
+  for (const TunedCandidate& candidate : result.candidates) rows.push_back(&candidate);
+  std::stable_sort(rows.begin(), rows.end(), [](const TunedCandidate* a, const TunedCandidate* b) {
+    return a->time_us.value_or(INFINITY) < b->time_us.value_or(INFINITY);
+  });
+  return rows;
+}
+
+std::string as_text(const TuneResult& result, const Painter& paint) {
+  std::string text = paint(Colour::bold, to_string(result.problem)) + "\n";
+  Table table({"kernel", "time", "noise", "to best", "workspace", "error", "tolerance", "plan", "outcome"});
+  for (const TunedCandidate* candidate : in_order(result)) table.add(row_of(result, *candidate));
+  text += table.to_text(paint);
+  if (result.chosen.empty()) return text + paint(Colour::red, result.because) + "\n";
+  text += paint(Colour::green, "-> " + result.chosen + ": " + result.because) + "\n";
+  return text + "measured for " + duration_text(result.measuring_s) + ", " + duration_text(result.spent_s) +
+         " in all\n";
+}
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json finite_or_null(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json as_json(const TuneResult& result) {
+  Json candidates = Json::array();
+  for (const TunedCandidate& candidate : result.candidates) {
+    candidates.push_back({{"kernel", candidate.kernel},
+                          {"outcome", to_string(candidate.outcome)},
+                          {"reason", candidate.reason},
+                          {"default", candidate.kernel == result.incumbent},
+                          {"time_us", or_null(candidate.time_us)},
+                          {"noise_us", or_null(candidate.noise_us)},
+                          {"to_best", or_null(to_best(result, candidate))},
+                          {"runs", candidate.runs},
+                          {"workspace_bytes", or_null(candidate.workspace_bytes)},
+                          {"error", finite_or_null(candidate.error)},
+                          {"tolerance", finite_or_null(candidate.tolerance)},
+                          {"plan", candidate.plan}});
+  }
+  return {{"version", 1},
+          {"problem", to_string(result.problem)},
+          {"default", text_or_null(result.incumbent)},
+          {"winner", text_or_null(result.chosen)},
+          {"because", result.because},
+          {"cut_short", result.cut_short},
+          {"measuring_s", result.measuring_s},
+          {"spent_s", result.spent_s},
+          {"candidates", candidates}};
+}
+
+/// The problem as the policy would run it, its limits included, and what it would choose.
+TuneTask task_of(Context& context, const Options& options) {
+  const Problem problem = context.problem(options.problem);
+  KernelPolicy policy = options.policy.policy(problem.op);
+  const Limits limits = stricter(problem.limits, policy.limits());
+  policy.workspace_limit_bytes = limits.workspace_bytes;
+  if (limits.deterministic) policy.deterministic = true;
+  policy.threads = limits.threads;
+  const ScopedPolicy scope(context.runtime().dispatcher(), policy);
+  const Decision decision = context.runtime().dispatcher().explain(problem);
+  TuneTask task{decision.problem, decision.kernel, {}};
+  task.problem.limits = limits;
+  return task;
+}
+
+Answer bench(Context& context, const Options& options) {
+  const TuneTask task = task_of(context, options);
+  TuneOptions how;
+  how.problem_budget_s = parse_duration(options.budget);
+  how.seed = options.seed;
+  const TuneResult result = Tuner(context.runtime().registry()).tune(task.problem, task.incumbent, how);
+  for (const TunedCandidate& candidate : result.candidates) {
+    if (candidate.outcome != TuneOutcome::quarantined) continue;
+    context.note(candidate.kernel + " must not run this: " + candidate.reason);
+  }
+  const std::string text = context.json ? as_json(result).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+                                        : as_text(result, context.paint);
+  return {text, result.chosen.empty() ? exit_no : exit_fine};
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Context& context) {
+  CLI::App& command = add_command(app, context, "bench",
+                                  "Time every kernel that can run a problem, side by side, and check its numbers",
+                                  "xrt bench \"matmul(f32[256,256], f32[256,256])\" --budget 2s");
+  const auto options = std::make_shared<Options>();
+  command.add_option("problem", options->problem, "Such as \"softmax(f32[128,1000]; dim=1)\"")
+      ->type_name("PROBLEM")
+      ->required();
+  options->policy.add_file_to(command);
+  command.add_option("--budget", options->budget, "Measure this long at most (default 5s)")
+      ->type_name("TIME")
+      ->check(flaw_of_duration);
+  add_seed_to(command, options->seed);
+  command.callback([&context, options] { context.command = [&context, options] { return bench(context, *options); }; });
+}
+
+}  // namespace xpuruntime::cli

@@ -1,0 +1,173 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/problem_list.h"
+#include "cli/store_option.h"
+#include "cli/table.h"
+#include "xpuruntime/runtime/replay.h"
+
+namespace xpuruntime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string action = {};
+  std::vector<std::string> words = {};  // problems, or lock files
+  std::string log = {};
+  std::string out = {};
+  std::string policy = {};
+  StoreOption store = {};
+  std::uint64_t seed = 1;
+  bool deterministic = false;
+  bool revalidate = false;
+};
+
+std::string dumped(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+KernelPolicy policy_of(const Options& options) {
+  KernelPolicy policy = load_policy(options.policy);
+  if (options.deterministic) policy.deterministic = true;
+  return policy;
+}
+
+/// One file for verify, one or two for diff.
+std::vector<std::string> files_of(const Options& options, std::size_t most) {
+  if (options.words.empty() || options.words.size() > most) {
+    fail(ErrorCode::invalid_argument, "xrt",
+         "lock " + options.action + " takes " + (most == 1 ? "one lock" : "one or two locks") + ", and " +
+             std::to_string(options.words.size()) + " were named; see xrt lock --help");
+  }
+  if (!options.log.empty()) {
+    fail(ErrorCode::invalid_argument, "xrt", "--from-log goes with lock record alone; leave it out");
+  }
+  return options.words;
+}
+
+Answer record(Context& context, const Options& options) {
+  const ProblemList list{options.words, options.log};
+  const std::vector<Problem> problems = list.problems(context);
+  Runtime& runtime = context.runtime();
+  options.store.use_in(runtime, StoreMode::read_only);
+  const ScopedPolicy scope(runtime.dispatcher(), policy_of(options));
+  const KernelLock lock = record_lock(runtime, problems, options.seed);
+  if (options.out.empty()) return {lock.to_json()};
+  lock.save(options.out);
+  const auto hashed = std::count_if(lock.entries().begin(), lock.entries().end(),
+                                    [](const auto& entry) { return !entry.second.outputs.empty(); });
+  const Json summary = {
+      {"version", 1}, {"file", options.out}, {"decisions", lock.entries().size()}, {"hashed", hashed}};
+  return {context.json ? dumped(summary)
+                       : std::to_string(lock.entries().size()) + " decisions recorded in " + options.out + ", " +
+                             std::to_string(hashed) + " with a hash of their outputs\n"};
+}
+
+std::string verify_text(const ReplayReport& report, const Painter& paint) {
+  Table table({"problem", "kernel", "verdict", "outputs", "note"});
+  std::size_t failed = 0;
+  for (const ReplayResult& result : report.results) {
+    const bool bad = result.outcome == ReplayOutcome::failed;
+    failed += bad ? 1 : 0;
+    table.add({result.problem, result.kernel, std::string(to_string(result.outcome)),
+               result.outputs_compared ? "equal" : "not compared", result.reason});
+  }
+  const std::string all = std::to_string(report.results.size());
+  const std::string last =
+      failed == 0 ? paint(Colour::green, "all " + all + " decisions hold here")
+                  : paint(Colour::red, std::to_string(failed) + " of " + all + " decisions do not hold here" +
+                                           (report.ran ? "" : "; nothing was run"));
+  return table.to_text(paint) + "\n" + last + "\n";
+}
+
+Json verify_json(const ReplayReport& report) {
+  Json results = Json::array();
+  for (const ReplayResult& result : report.results) {
+    results.push_back({{"problem", result.problem},
+                       {"kernel", result.kernel},
+                       {"verdict", to_string(result.outcome)},
+                       {"outputs_equal", result.outputs_compared ? Json(true) : Json(nullptr)},
+                       {"reason", result.reason}});
+  }
+  return {{"version", 1}, {"fine", report.fine()}, {"ran", report.ran}, {"results", results}};
+}
+
+Answer verify(Context& context, const Options& options) {
+  const auto lock = std::make_shared<const KernelLock>(KernelLock::load(files_of(options, 1).front()));
+  Runtime& runtime = context.runtime();
+  const ReplayReport report =
+      verify_lock(runtime, {lock, options.revalidate ? LockMode::revalidate : LockMode::strict});
+  if (report.fine() && !options.out.empty()) refreshed(runtime, *lock, report).save(options.out);
+  return {context.json ? dumped(verify_json(report)) : verify_text(report, context.paint),
+          report.fine() ? exit_fine : exit_no};
+}
+
+/// What would be decided here and now for the problems of a lock.
+KernelLock lock_of_now(Context& context, const Options& options, const KernelLock& lock) {
+  Runtime& runtime = context.runtime();
+  options.store.use_in(runtime, StoreMode::read_only);
+  const ScopedPolicy scope(runtime.dispatcher(), policy_of(options));
+  std::vector<Problem> problems;
+  for (const auto& [text, entry] : lock.entries()) {
+    Problem problem = parse_problem(text);
+    if (runtime.devices().has(problem.device)) problems.push_back(std::move(problem));
+  }
+  return record_lock(runtime, problems, options.seed);
+}
+
+Answer difference(Context& context, const Options& options) {
+  const auto files = files_of(options, 2);
+  context.runtime();  // a plugin may bring ops of its own
+  const KernelLock before = KernelLock::load(files.front());
+  const KernelLock after = files.size() == 2 ? KernelLock::load(files.back()) : lock_of_now(context, options, before);
+  const std::vector<LockDifference> found = diff(before, after);
+  const int exit_code = found.empty() ? exit_fine : exit_no;
+  if (context.json) {
+    Json list = Json::array();
+    for (const LockDifference& d : found) {
+      list.push_back({{"problem", d.problem}, {"field", d.field}, {"before", d.before}, {"after", d.after}});
+    }
+    return {dumped({{"version", 1}, {"differences", list}}), exit_code};
+  }
+  if (found.empty()) return {"no difference in " + std::to_string(before.entries().size()) + " decisions\n"};
+  Table table({"problem", "what", "before", files.size() == 2 ? "after" : "now"});
+  const auto said = [](const std::string& text) { return text.empty() ? "-" : text; };
+  for (const LockDifference& d : found) table.add({d.problem, d.field, said(d.before), said(d.after)});
+  return {table.to_text(context.paint), exit_code};
+}
+
+Answer lock(Context& context, const Options& options) {
+  if (options.action == "record") return record(context, options);
+  return options.action == "verify" ? verify(context, options) : difference(context, options);
+}
+
+}  // namespace
+
+void add_lock(CLI::App& app, Context& context) {
+  CLI::App& command = add_command(
+      app, context, "lock", "Record which kernel runs each problem, check that it still does, and show what changed",
+      "xrt lock record \"matmul(f32[64,64], f32[64,64])\" --out kernels.lock");
+  const auto options = std::make_shared<Options>();
+  command
+      .add_option("action", options->action,
+                  "record PROBLEM...: decide and write down; verify LOCK: replay it here; diff LOCK [LOCK]: what "
+                  "changed, between two or until now")
+      ->type_name("ACTION")
+      ->required()
+      ->check(CLI::IsMember({"record", "verify", "diff"}));
+  command.add_option("words", options->words, "Problems for record, lock files for the others")
+      ->type_name("PROBLEM|LOCK");
+  command.add_option("--from-log", options->log, "Take problems from a trace, or from a text with one a line")
+      ->type_name("FILE");
+  command.add_option("--out", options->out, "Where record writes; where verify writes what was revalidated")
+      ->type_name("FILE");
+  command.add_option("--policy", options->policy, "Decide under the policy in this JSON file")->type_name("FILE");
+  options->store.add_to(command);
+  add_seed_to(command, options->seed);
+  command.add_flag("--deterministic", options->deterministic,
+                   "Only kernels that give the same bits, with their hashes");
+  command.add_flag("--revalidate", options->revalidate,
+                   "Check entries that were made with other software instead of refusing them");
+  command.callback([&context, options] { context.command = [&context, options] { return lock(context, *options); }; });
+}
+
+}  // namespace xpuruntime::cli

@@ -1,0 +1,115 @@
+#include "cli/tuned.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/table.h"
+
+namespace xpuruntime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string figure(const char* format, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+const TunedCandidate* candidate(const TuneResult& result, const std::string& kernel) {
+  const auto found = std::find_if(result.candidates.begin(), result.candidates.end(),
+                                  [&](const TunedCandidate& c) { return c.kernel == kernel; });
+  return found == result.candidates.end() ? nullptr : &*found;
+}
+
+std::string time_of(const TuneResult& result, const std::string& kernel) {
+  const TunedCandidate* found = candidate(result, kernel);
+  return found != nullptr && found->time_us ? figure("%.1f us", *found->time_us) : "-";
+}
+
+std::string note_of(const TuneResult& result) {
+  std::string note;
+  const auto add = [&](const std::string& text) { note += (note.empty() ? "" : "; ") + text; };
+  if (result.chosen.empty()) add(result.because);
+  if (result.cut_short) add("cut short by the budget");
+  for (const TunedCandidate& c : result.candidates) {
+    if (c.outcome == TuneOutcome::quarantined) add(c.kernel + " is quarantined: " + c.reason);
+  }
+  return note;
+}
+
+Json number(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+Json candidate_json(const TunedCandidate& c) {
+  return {{"kernel", c.kernel},
+          {"plan", c.plan},
+          {"outcome", to_string(c.outcome)},
+          {"reason", c.reason},
+          {"time_us", number(c.time_us)},
+          {"noise_us", number(c.noise_us)},
+          {"runs", c.runs},
+          {"workspace_bytes", c.workspace_bytes ? Json(*c.workspace_bytes) : Json(nullptr)},
+          {"error", number(c.error)},
+          {"tolerance", number(c.tolerance)}};
+}
+
+Json result_json(const TuneResult& result) {
+  Json candidates = Json::array();
+  for (const TunedCandidate& c : result.candidates) candidates.push_back(candidate_json(c));
+  return {{"problem", to_string(result.problem)},
+          {"default", result.incumbent},
+          {"chosen", result.chosen.empty() ? Json(nullptr) : Json(result.chosen)},
+          {"because", result.because},
+          {"gain", gain_of(result)},
+          {"cut_short", result.cut_short},
+          {"spent_s", result.spent_s},
+          {"candidates", candidates}};
+}
+
+Json name(const std::string& file) { return file.empty() ? Json(nullptr) : Json(file); }
+
+}  // namespace
+
+double gain_of(const TuneResult& result) {
+  const TunedCandidate* before = candidate(result, result.incumbent);
+  const TunedCandidate* after = candidate(result, result.chosen);
+  const bool both = before != nullptr && after != nullptr && before->time_us && after->time_us && *after->time_us > 0;
+  return both && before != after ? *before->time_us / *after->time_us : 1;
+}
+
+std::string tuned_text(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
+                       const TunedFiles& files, const Painter& paint) {
+  Table table({"problem", "default", "time", "tuned", "time", "gain", "note"});
+  double spent = 0;
+  for (const TuneResult& result : results) {
+    spent += result.spent_s;
+    const double gain = gain_of(result);
+    table.add({to_string(result.problem), result.incumbent, time_of(result, result.incumbent),
+               result.chosen.empty() ? "-" : result.chosen, time_of(result, result.chosen),
+               gain == 1 ? "" : figure("%.2fx", gain), note_of(result)});
+  }
+  for (std::size_t i = results.size(); i < problems.size(); ++i) {
+    table.add({to_string(problems[i]), "-", "-", "-", "-", "", "not tuned"});
+  }
+  std::string text = table.to_text(paint) + "\n" + std::to_string(results.size()) + " of " +
+                     std::to_string(problems.size()) + " problems tuned in " + figure("%.1f s", spent) + ", kept in " +
+                     files.store + "\n";
+  if (!files.policy.empty()) text += "policy: " + files.policy + "\n";
+  if (!files.lock.empty()) text += "lock: " + files.lock + "\n";
+  return text;
+}
+
+std::string tuned_json(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
+                       const TunedFiles& files) {
+  Json list = Json::array();
+  for (const TuneResult& result : results) list.push_back(result_json(result));
+  const Json document = {{"version", 1},         {"problems", problems.size()},  {"results", list},
+                         {"store", files.store}, {"policy", name(files.policy)}, {"lock", name(files.lock)}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace xpuruntime::cli
