@@ -132,7 +132,7 @@ Json as_json(const TuneResult& result) {
 /// The problem as the policy would run it, its limits included, and what it would choose.
 TuneTask task_of(Context& context, const Options& options) {
   const Problem problem = context.problem(options.problem);
-  KernelPolicy policy = options.policy.policy(problem.op);
+  KernelPolicy policy = options.policy.policy(context, problem.op);
   const Limits limits = stricter(problem.limits, policy.limits());
   policy.workspace_limit_bytes = limits.workspace_bytes;
   if (limits.deterministic) policy.deterministic = true;

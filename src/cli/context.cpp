@@ -38,6 +38,13 @@ Problem Context::problem(const std::string& text) {
   return parse_problem(text, given_device().value_or(current_device()));
 }
 
+KernelPolicy Context::policy_of(const std::string& file) {
+  if (file.empty()) return {};
+  KernelPolicy policy = KernelPolicy::load(file);
+  runtime().dispatcher().set_policy({});
+  return policy;
+}
+
 void Context::note(std::string_view message) const { std::cerr << "xrt: " << message << '\n'; }
 
 void PolicyOptions::add_file_to(CLI::App& command) {
@@ -49,14 +56,16 @@ void PolicyOptions::add_force_to(CLI::App& command) {
   command.add_option("--force", forced, "Run this kernel or say why it cannot")->type_name("KERNEL");
 }
 
-KernelPolicy PolicyOptions::policy(OpId op) const {
-  KernelPolicy policy = file.empty() ? KernelPolicy{} : KernelPolicy::load(file);
+KernelPolicy PolicyOptions::policy(Context& context, OpId op) const {
+  KernelPolicy policy = context.policy_of(file);
   if (!forced.empty()) policy.force(to_string(op), forced);
   return policy;
 }
 
 KernelPolicy PolicyOptions::whole_policy(OpId op) const {
-  return file.empty() ? load_policy("").merge(policy(op)) : policy(op);
+  KernelPolicy policy = load_policy(file);
+  if (!forced.empty()) policy.force(to_string(op), forced);
+  return policy;
 }
 
 void add_seed_to(CLI::App& command, std::uint64_t& seed) {

@@ -36,6 +36,9 @@ struct Context {
   std::optional<Device> given_device() const;
   /// Reads a problem. Opens the runtime first: a plugin may bring ops of its own.
   Problem problem(const std::string& text);
+  /// The policy of a file that the user named, else nothing. One that was named stands alone: the policy that
+  /// XPURUNTIME_POLICY names, under which the runtime is made, is in force no more.
+  KernelPolicy policy_of(const std::string& file);
   /// A line on stderr: stdout holds only the answer.
   void note(std::string_view message) const;
 
@@ -50,8 +53,8 @@ struct PolicyOptions {
 
   void add_file_to(CLI::App& command);
   void add_force_to(CLI::App& command);
-  /// What the options say about problems of one op. The runtime is under the environment's policy already.
-  KernelPolicy policy(OpId op) const;
+  /// What the options say about problems of one op, to be layered over the runtime's own policy.
+  KernelPolicy policy(Context& context, OpId op) const;
   /// The same with the environment's policy where no file is given, for choices outside the runtime.
   KernelPolicy whole_policy(OpId op) const;
 };

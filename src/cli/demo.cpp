@@ -5,6 +5,7 @@
 
 #include "cli/blocks.h"
 #include "cli/commands.h"
+#include "cli/demo_tune.h"
 #include "cli/table.h"
 
 namespace xpuruntime::cli {
@@ -16,6 +17,8 @@ struct Options {
   std::string block = {};
   std::string policy = {};
   int repeat = 10;
+  bool tune = false;
+  TunedDemo tuned = {};
 };
 
 /// What one kernel took for one step.
@@ -191,8 +194,8 @@ std::vector<Block> chosen_blocks(const std::string& name) {
 
 Answer demo(Context& context, const Options& options) {
   Dispatcher& dispatcher = context.runtime().dispatcher();
-  const KernelPolicy policy = options.policy.empty() ? KernelPolicy{} : KernelPolicy::load(options.policy);
-  const ScopedPolicy scope(dispatcher, policy);
+  const ScopedPolicy scope(dispatcher, context.policy_of(options.policy));
+  if (options.tune) return tune_blocks(context, chosen_blocks(options.block), options.tuned);
   std::string text;
   Json blocks = Json::array();
   for (const Block& block : chosen_blocks(options.block)) {
@@ -222,6 +225,10 @@ void add_demo(CLI::App& app, Context& context) {
   command.add_option("--repeat", options->repeat, "How many calls are timed (default 10)")
       ->type_name("N")
       ->check(CLI::Range(1, 100000));
+  command.add_flag("--tune", options->tune, "Tune the blocks instead, write policy.json and kernels.lock, and replay");
+  options->tuned.store.add_to(command);
+  command.add_option("--out", options->tuned.folder, "The folder that --tune writes to (default: here)")
+      ->type_name("FOLDER");
   command.callback([&context, options] { context.command = [&context, options] { return demo(context, *options); }; });
 }
 

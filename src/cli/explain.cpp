@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/store_option.h"
 #include "xpuruntime/precision/precision.h"
 #include "xpuruntime/select/select.h"
 
@@ -10,6 +11,7 @@ struct Options {
   std::string profile = {};
   std::string autocast = {};  // a dtype; empty: off
   PolicyOptions policy = {};
+  StoreOption store = {};
 };
 
 bool has_kernels(const KernelRegistry& registry, DeviceType type) {
@@ -61,11 +63,12 @@ Decision explain_described(Context& context, const Options& options) {
 Decision explain_here(Context& context, const Options& options) {
   const Problem problem = context.problem(options.problem);
   Runtime& runtime = context.runtime();
-  const KernelPolicy policy = options.policy.policy(problem.op);
+  const KernelPolicy policy = options.policy.policy(context, problem.op);
   if (const std::string why = runtime.devices().why_absent(problem.device.type); !why.empty()) {
     fail(ErrorCode::not_supported, "explain",
          to_string(problem.device) + " is not here: " + why + "; to ask all the same, describe it with --profile");
   }
+  options.store.use_in(runtime, StoreMode::read_only);
   const ScopedPolicy scope(runtime.dispatcher(), policy);
   const ScopedPolicy with_autocast(runtime.dispatcher(),
                                    runtime.dispatcher().layered_scope(autocast_of(context, options)));
@@ -96,6 +99,7 @@ void add_explain(CLI::App& app, Context& context) {
   command.add_option("--autocast", options->autocast, "As inside an autocast scope, where `lower` means bf16 or f16")
       ->type_name("DTYPE");
   options->policy.add_force_to(command);
+  options->store.add_to(command);
   command.callback(
       [&context, options] { context.command = [&context, options] { return explain(context, *options); }; });
 }

@@ -25,8 +25,8 @@ struct Options {
 
 std::string dumped(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-KernelPolicy policy_of(const Options& options) {
-  KernelPolicy policy = load_policy(options.policy);
+KernelPolicy policy_of(Context& context, const Options& options) {
+  KernelPolicy policy = context.policy_of(options.policy);
   if (options.deterministic) policy.deterministic = true;
   return policy;
 }
@@ -49,7 +49,7 @@ Answer record(Context& context, const Options& options) {
   const std::vector<Problem> problems = list.problems(context);
   Runtime& runtime = context.runtime();
   options.store.use_in(runtime, StoreMode::read_only);
-  const ScopedPolicy scope(runtime.dispatcher(), policy_of(options));
+  const ScopedPolicy scope(runtime.dispatcher(), policy_of(context, options));
   const KernelLock lock = record_lock(runtime, problems, options.seed);
   if (options.out.empty()) return {lock.to_json()};
   lock.save(options.out);
@@ -105,7 +105,7 @@ Answer verify(Context& context, const Options& options) {
 KernelLock lock_of_now(Context& context, const Options& options, const KernelLock& lock) {
   Runtime& runtime = context.runtime();
   options.store.use_in(runtime, StoreMode::read_only);
-  const ScopedPolicy scope(runtime.dispatcher(), policy_of(options));
+  const ScopedPolicy scope(runtime.dispatcher(), policy_of(context, options));
   std::vector<Problem> problems;
   for (const auto& [text, entry] : lock.entries()) {
     Problem problem = parse_problem(text);

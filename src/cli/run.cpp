@@ -6,6 +6,7 @@
 
 #include "cli/call_on.h"
 #include "cli/commands.h"
+#include "cli/store_option.h"
 #include "tune/check.h"
 #include "xpuruntime/device/current.h"
 
@@ -20,6 +21,7 @@ constexpr double long_wait = 2e9;
 struct Options {
   std::string problem = {};
   PolicyOptions policy = {};
+  StoreOption store = {};
   int repeat = 10;
   std::uint64_t seed = 1;
   bool no_check = false;
@@ -177,7 +179,8 @@ Answer refusal(Context& context, const Decision& decision) {
 
 Answer run(Context& context, const Options& options) {
   const Problem problem = context.problem(options.problem);
-  const KernelPolicy policy = with_limits(options.policy.policy(problem.op), problem.limits);
+  options.store.use_in(context.runtime(), StoreMode::read_only);
+  const KernelPolicy policy = with_limits(options.policy.policy(context, problem.op), problem.limits);
   {
     const ScopedPolicy scope(context.runtime().dispatcher(), policy);
     const Decision decision = context.runtime().dispatcher().explain(problem);
@@ -201,6 +204,7 @@ void add_run(CLI::App& app, Context& context) {
       ->required();
   options->policy.add_file_to(command);
   options->policy.add_force_to(command);
+  options->store.add_to(command);
   command.add_option("--repeat", options->repeat, "How many calls are timed (default 10)")
       ->type_name("N")
       ->check(CLI::Range(1, 100000));

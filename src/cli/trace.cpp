@@ -33,7 +33,7 @@ Answer trace(Context& context, const Options& options) {
   std::vector<Problem> problems;
   for (const std::string& text : options.problems) problems.push_back(context.problem(text));
   Dispatcher& dispatcher = context.runtime().dispatcher();
-  const ScopedPolicy scope(dispatcher, options.file.empty() ? KernelPolicy{} : KernelPolicy::load(options.file));
+  const ScopedPolicy scope(dispatcher, context.policy_of(options.file));
   dispatcher.enable_logging(problems.size() * static_cast<std::size_t>(options.repeat));
   run_all(context.runtime(), problems, options);
   const std::vector<LogEntry> log = dispatcher.logs();

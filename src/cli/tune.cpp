@@ -78,12 +78,12 @@ void save_lock(Runtime& runtime, const std::string& path, const std::vector<Tune
 }
 
 Answer tune(Context& context, const Options& options) {
-  const KernelPolicy policy = load_policy(options.policy);
   const TuneOptions limits = tune_options(options);
-  const std::vector<Problem> problems = limited(options.list.problems(context), policy);
+  const ScopedPolicy scope(context.runtime().dispatcher(), context.policy_of(options.policy));
   Runtime& runtime = context.runtime();
+  const KernelPolicy policy = runtime.dispatcher().policy();
+  const std::vector<Problem> problems = limited(options.list.problems(context), policy);
   options.store.use_in(runtime, StoreMode::read_write);
-  const ScopedPolicy scope(runtime.dispatcher(), policy);
 
   std::vector<TuneResult> results;
   bool complete = false;

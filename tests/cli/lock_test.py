@@ -1,0 +1,136 @@
+"""xrt lock: record, verify, diff, and what breaks them."""
+import hashlib
+import json
+import unittest
+
+from xrt_case import CliTest, xrt
+
+SOFTMAX = "softmax(f32[64,1000])"
+RELU = "relu(f32[1024])"
+
+
+class Lock(CliTest):
+    def record(self, *problems, name="kernels.lock", options=("--deterministic",)):
+        path = self.folder / name
+        self.fine("lock", "record", *problems, "--out", path, *options)
+        return path
+
+    def test_records_what_explain_says(self):
+        document = json.loads(self.fine("lock", "record", SOFTMAX, RELU))
+        self.assertEqual([entry["problem"] for entry in document["decisions"]],
+                         ["relu(f32[1024]) @cpu:0", "softmax(f32[64,1000]) @cpu:0"])
+        for entry in document["decisions"]:
+            decision = self.document("explain", entry["problem"], "--json")
+            self.assertEqual((entry["kernel"], entry["plan"]), (decision["kernel"], decision["plan"]))
+            self.assertNotIn("outputs", entry)
+
+    def test_the_same_twice_is_the_same_file(self):
+        first, second = self.record(SOFTMAX, RELU), self.record(RELU, SOFTMAX, name="again.lock")
+        self.assertEqual(first.read_bytes(), second.read_bytes())
+        self.assertEqual(self.document("lock", "diff", first, second, "--json")["differences"], [])
+
+    def test_replays_equal_bits_in_another_process(self):
+        path = self.record(SOFTMAX, RELU, "matmul(f32[65,33], f32[33,17])", "conv2d(f32[1,4,9,9], f32[4,4,3,3])")
+        report = self.document("lock", "verify", path, "--json")
+        self.assertTrue(report["fine"] and report["ran"])
+        self.assertEqual([result["outputs_equal"] for result in report["results"]], [True] * 4)
+        self.assertEqual({result["verdict"] for result in report["results"]}, {"same"})
+
+    def test_replays_equal_bits_on_another_number_of_threads_where_the_policy_names_it(self):
+        policy = self.write("policy.json", '{"deterministic": true, "threads": 2}')
+        path = self.record("matmul(f32[256,256], f32[256,256])", options=("--policy", policy))
+        self.fine("lock", "verify", path)
+
+    def test_a_hash_that_differs_fails_and_names_the_problem(self):
+        one = self.record(SOFTMAX)
+        other = self.record(SOFTMAX, name="other.lock", options=("--deterministic", "--seed", "2"))
+        answer = self.document("lock", "diff", one, other, "--json")
+        self.assertEqual(answer["differences"], [])  # other inputs say nothing
+        self.assertNotEqual(json.loads(one.read_text())["decisions"][0]["outputs"],
+                            json.loads(other.read_text())["decisions"][0]["outputs"])
+
+    def test_an_environment_that_was_edited_does_not_fit_its_id(self):
+        path = self.record(SOFTMAX)
+        path.write_text(path.read_text().replace('"xpuruntime":"', '"xpuruntime":"0.'))
+        self.refused(2, "lock", "verify", path, says="does not fit its id")
+
+    def test_other_settings_are_refused_and_can_be_revalidated(self):
+        path = self.record(SOFTMAX, RELU)
+        elsewhere = {"XPURUNTIME_NUM_THREADS": "1"}
+        answer = xrt("lock", "verify", path, "--json", env=elsewhere)
+        self.assertEqual(answer.returncode, 1, answer)
+        self.assertIn("threads none there, 1 here", json.loads(answer.stdout)["results"][0]["reason"])
+        new = self.folder / "new.lock"
+        answer = xrt("lock", "verify", path, "--revalidate", "--out", new, "--json", env=elsewhere)
+        self.assertEqual(answer.returncode, 0, answer)
+        report = json.loads(answer.stdout)
+        self.assertEqual([result["verdict"] for result in report["results"]], ["revalidated"] * 2)
+        self.assertEqual(xrt("lock", "verify", new, env=elsewhere).returncode, 0)
+        self.assertEqual(xrt("lock", "verify", new).returncode, 1)
+
+    def with_softmax_by(self, kernel, path):
+        """The lock with an entry that names another kernel, its checksum made as docs/interfaces.md describes it."""
+        lines = []
+        for line in path.read_text().splitlines():
+            if line.startswith('{"problem":"softmax'):
+                entry = json.loads(line.rstrip(","))
+                entry["kernel"] = kernel
+                del entry["check"]
+                canonical = json.dumps(entry, separators=(",", ":"))
+                entry["check"] = hashlib.sha256(canonical.encode()).hexdigest()[:16]
+                line = json.dumps(entry, separators=(",", ":")) + ("," if line.endswith(",") else "")
+            lines.append(line)
+        return self.write("edited.lock", "\n".join(lines) + "\n")
+
+    def test_an_impossible_entry_fails_closed_before_anything_runs(self):
+        path = self.with_softmax_by("cudnn", self.record(SOFTMAX, RELU))
+        report = self.document("lock", "verify", path, "--json", code=1)
+        self.assertFalse(report["fine"])
+        self.assertFalse(report["ran"])
+        self.assertEqual([result["outputs_equal"] for result in report["results"]], [None, None])
+        reasons = {result["problem"].split("(")[0]: result["reason"] for result in report["results"]}
+        self.assertEqual(reasons["relu"], "")
+        self.assertIn("the lock says cudnn, which cannot run", reasons["softmax"])
+
+    def test_other_bits_fail_after_the_run(self):
+        path = self.with_softmax_by("reference", self.record(SOFTMAX, RELU))
+        report = self.document("lock", "verify", path, "--json", code=1)
+        self.assertTrue(report["ran"])
+        reasons = {result["problem"].split("(")[0]: result["reason"] for result in report["results"]}
+        self.assertIn("its outputs are not those of the lock", reasons["softmax"])
+
+    def test_diff_shows_a_table_and_the_exit_code(self):
+        before = self.record(SOFTMAX, RELU, options=())
+        policy = self.write("policy.json", '{"preferences": {"softmax": "reference"}}')
+        answer = xrt("lock", "diff", before, "--policy", policy)
+        self.assertEqual(answer.returncode, 1, answer)
+        self.assertIn("softmax(f32[64,1000]) @cpu:0  kernel  simd    reference", answer.stdout)
+        self.assertIn("no difference in 2 decisions", self.fine("lock", "diff", before))
+
+    def test_records_from_a_trace_and_from_lines(self):
+        trace = self.folder / "trace.json"
+        self.fine("trace", SOFTMAX, RELU, "--out", trace)
+        from_trace = json.loads(self.fine("lock", "record", "--from-log", trace))
+        lines = self.write("problems.txt", f"# what we serve\n{SOFTMAX}\n\n  {RELU}  \n{RELU}\n")
+        from_lines = json.loads(self.fine("lock", "record", "--from-log", lines))
+        self.assertEqual(from_trace["decisions"], from_lines["decisions"])
+        self.assertEqual(len(from_trace["decisions"]), 2)
+
+    def test_wrong_usage(self):
+        self.refused(2, "lock", "record", says="no problem was given")
+        self.refused(2, "lock", "record", "--from-log", self.folder / "none.json", says="cannot be read")
+        self.refused(2, "lock", "record", "--from-log", self.write("x.json", '{"a": 1}'), says="no trace")
+        self.refused(2, "lock", "record", "--from-log", self.write("empty.txt", "# nothing\n"), says="holds no problem")
+        self.refused(2, "lock", "verify", says="takes one lock")
+        self.refused(2, "lock", "verify", self.folder / "none.lock", says="cannot be read")
+        self.refused(2, "lock", "diff", "a", "b", "c", says="one or two locks")
+        self.refused(2, "lock", "verify", self.write("x.lock", "{"), says="not JSON at line 1")
+        self.refused(2, "lock", "forget", says="lock")
+
+    def test_a_folder_that_is_not_there_leaves_nothing(self):
+        self.refused(2, "lock", "record", RELU, "--out", self.folder / "no" / "such" / "kernels.lock", says="cannot be written")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,189 @@
+"""xrt tune: what it measures, keeps and writes, and that it survives being killed."""
+import json
+import os
+import pty
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+from xrt_case import BAD_KERNELS, XRT, CliTest, xrt
+
+SQUARE = "matmul(f32[64,64], f32[64,64])"
+SOFTMAX = "softmax(f32[64,1000])"
+
+
+class Tune(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.store = self.folder / "store.sqlite"
+
+    def tune(self, *arguments, code=0):
+        answer = xrt("tune", *arguments, "--store", self.store, "--json")
+        self.assertEqual(answer.returncode, code, answer)
+        return json.loads(answer.stdout)
+
+    def explain(self, problem, policy):
+        return json.loads(self.fine("explain", problem, "--policy", policy, "--store", self.store, "--json"))
+
+    def best_performance(self):
+        return self.write("best.json", '{"strategy": "best_performance"}')
+
+    def test_the_choice_is_kept_and_used_by_another_process(self):
+        [result] = self.tune(SQUARE)["results"]
+        decision = self.explain(SQUARE, self.best_performance())
+        self.assertEqual((decision["kernel"], decision["level"]), (result["chosen"], "strategy"))
+        self.assertTrue(decision["because"].startswith("tuned: "), decision)
+        times = {row["kernel"]: row["time_us"] for row in decision["candidates"]}
+        for candidate in result["candidates"]:
+            self.assertEqual(times[candidate["kernel"]], candidate["time_us"])
+
+    def test_what_was_tuned_under_a_limit_is_not_used_without_it(self):
+        limited = self.write("limited.json", '{"workspace_limit_bytes": 0, "strategy": "best_performance"}')
+        [result] = self.tune(SQUARE, "--policy", limited)["results"]
+        self.assertIn("workspace_limit=0", result["problem"])
+        self.assertTrue(self.explain(SQUARE, limited)["because"].startswith("tuned: "))
+        self.assertIn("no kernel was measured", self.explain(SQUARE, self.best_performance())["because"])
+
+    def test_the_policy_that_it_writes_gives_the_same_choices_without_the_store(self):
+        policy, lock = self.folder / "policy.json", self.folder / "kernels.lock"
+        results = self.tune(SQUARE, SOFTMAX, "--out", policy, "--lock", lock)["results"]
+        for result in results:
+            decision = json.loads(self.fine("explain", result["problem"], "--policy", policy, "--json"))
+            self.assertEqual((decision["kernel"], decision["level"]), (result["chosen"], "rule"))
+        locked = {entry["problem"]: entry["kernel"] for entry in json.loads(lock.read_text())["decisions"]}
+        self.assertEqual(locked, {result["problem"]: result["chosen"] for result in results})
+        self.fine("lock", "verify", lock)
+        other = json.loads(self.fine("explain", "matmul(f32[65,64], f32[64,64])", "--policy", policy, "--json"))
+        self.assertEqual(other["level"], "strategy")  # the rules say nothing about other shapes
+
+    def test_every_candidate_is_accounted_for(self):
+        [result] = self.tune(SQUARE)["results"]
+        kernels = {row["kernel"] for row in self.document("explain", SQUARE, "--json")["candidates"]}
+        self.assertEqual({candidate["kernel"] for candidate in result["candidates"]}, kernels)
+        for candidate in result["candidates"]:
+            if candidate["outcome"] in ("won", "lost"):
+                self.assertLessEqual(candidate["error"], candidate["tolerance"])
+            else:
+                self.assertTrue(candidate["reason"])
+        self.assertEqual([c["kernel"] for c in result["candidates"] if c["outcome"] == "won"], [result["chosen"]])
+
+    def test_a_budget_that_runs_out_is_said(self):
+        problems = [f"matmul(f32[{n},{n}], f32[{n},{n}])" for n in range(200, 240)]
+        answer = xrt("tune", *problems, "--store", self.store, "--budget", "300ms", "--json")
+        self.assertEqual(answer.returncode, 1, answer)
+        self.assertIn("the budget ran out", answer.stderr)
+        document = json.loads(answer.stdout)
+        self.assertEqual(document["problems"], 40)
+        self.assertLess(len(document["results"]), 40)
+
+    def test_bad_kernels_never_win_and_stay_in_quarantine(self):
+        problem = "tanh(f32[100])"
+        first = xrt("--plugin", BAD_KERNELS, "tune", problem, "--store", self.store, "--json")
+        self.assertEqual(first.returncode, 0, first)
+        [result] = json.loads(first.stdout)["results"]
+        bad = {c["kernel"]: c["reason"] for c in result["candidates"] if c["outcome"] == "quarantined"}
+        self.assertTrue(bad)
+        self.assertNotIn(result["chosen"], bad)
+        again = json.loads(xrt("--plugin", BAD_KERNELS, "tune", problem, "--store", self.store, "--json").stdout)
+        still = {c["kernel"] for c in again["results"][0]["candidates"] if c["outcome"] == "quarantined"}
+        self.assertEqual(still, set(bad))
+        decision = json.loads(xrt("--plugin", BAD_KERNELS, "explain", problem, "--policy", self.best_performance(),
+                                  "--store", self.store, "--json").stdout)
+        for row in decision["candidates"]:
+            if row["kernel"] in bad:
+                self.assertIn("quarantined", row["reason"])
+
+    def test_wrong_usage(self):
+        self.refused(2, "tune", "--store", self.store, says="no problem was given")
+        self.refused(2, "tune", SQUARE, "--budget", "soon", "--store", self.store, says="soon")
+        self.refused(2, "tune", SQUARE, "--store", "/dev/null/store.sqlite", says="store")
+        self.refused(2, "tune", "matmul(f32[2,3])", "--store", self.store, says="matmul")
+
+    def test_plain_lines_without_a_terminal_and_a_bar_on_one(self):
+        answer = xrt("tune", SQUARE, "--store", self.store)
+        self.assertIn("xrt: 1/1 matmul(f32[64,64], f32[64,64]) @cpu:0: ", answer.stderr)
+        leader, follower = pty.openpty()
+        with subprocess.Popen([XRT, "tune", SQUARE, "--store", str(self.store)], stderr=follower,
+                              stdout=subprocess.DEVNULL) as process:
+            os.close(follower)
+            shown = b""
+            while True:
+                try:
+                    block = os.read(leader, 4096)
+                except OSError:
+                    break
+                if not block:
+                    break
+                shown += block
+            self.assertEqual(process.wait(timeout=60), 0)
+        os.close(leader)
+        self.assertIn("1/1", shown.decode())
+        self.assertIn("[....................]", shown.decode())
+
+    def test_an_interrupt_keeps_what_was_finished(self):
+        problems = [f"matmul(f32[{n},{n}], f32[{n},{n}])" for n in range(300, 420)]
+        with subprocess.Popen([XRT, "tune", *problems, "--store", str(self.store), "--budget", "2m", "--json"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            first = process.stderr.readline()
+            self.assertIn("1/120", first)
+            process.send_signal(signal.SIGINT)
+            output, messages = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, messages)
+        self.assertIn("interrupted; what was finished is stored", messages)
+        finished = json.loads(output)["results"]
+        self.assertLess(len(finished), 120)
+        listed = json.loads(self.fine("store", "list", "--store", self.store, "--json"))
+        self.assertIn(finished[0]["problem"], json.dumps(listed))
+
+
+class Killed(CliTest):
+    """kill -9 at random moments: every file opens, and what was reported as finished is there."""
+
+    def test_two_hundred_times(self):
+        store, policy, lock = (self.folder / name for name in ("store.sqlite", "policy.json", "kernels.lock"))
+        chance = random.Random(20)
+        problems = [f"relu(f32[{n}])" for n in range(1, 9)]
+        command = [XRT, "tune", *problems, "--store", str(store), "--out", str(policy), "--lock", str(lock),
+                   "--per-problem", "5ms"]
+        started = time.monotonic()
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        whole = time.monotonic() - started
+        reported = set()
+        for _ in range(200):
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+                time.sleep(chance.random() * whole)
+                process.kill()
+                for line in process.stderr:
+                    if line.startswith("xrt: ") and line.endswith("\n") and "relu(" in line:
+                        reported.add(line.split(" ", 2)[2].rsplit(": ", 1)[0])
+        json.loads(self.fine("policy", "show", policy, "--json"))
+        self.fine("lock", "verify", lock)
+        self.fine("store", "check", "--store", store)
+        listed = json.dumps(json.loads(self.fine("store", "list", "--store", store, "--json")))
+        for problem in reported:
+            self.assertIn(problem, listed)
+        left = sorted(path.name for path in self.folder.iterdir() if path.suffix not in (".sqlite-wal", ".sqlite-shm"))
+        self.assertLessEqual({"kernels.lock", "policy.json", "store.sqlite"}, set(left))
+
+
+class ManyProcesses(CliTest):
+    def test_eight_tune_the_same_problems_into_one_store(self):
+        store = self.folder / "store.sqlite"
+        problems = [f"softmax(f32[8,{n}])" for n in range(10, 16)]
+        command = [XRT, "tune", *problems, "--store", str(store), "--per-problem", "5ms", "--json"]
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                   for _ in range(8)]
+        for process in running:
+            output, messages = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, 0, messages)
+            self.assertEqual(len(json.loads(output)["results"]), 6)
+        self.fine("store", "check", "--store", store)
+        listed = json.dumps(json.loads(self.fine("store", "list", "--store", store, "--json")))
+        for problem in problems:
+            self.assertIn(problem, listed)
+
+
+if __name__ == "__main__":
+    unittest.main()
