@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -135,4 +136,11 @@ int run() {
 }  // namespace
 }  // namespace xpuruntime::bench
 
-int main() { return xpuruntime::bench::run(); }
+int main() {
+  try {
+    return xpuruntime::bench::run();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "store_bench: %s\n", error.what());
+    return 1;
+  }
+}

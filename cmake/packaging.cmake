@@ -2,6 +2,7 @@
 include(CMakePackageConfigHelpers)
 install(TARGETS xpuruntime EXPORT xpuruntime LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/xpuruntime)
 install(EXPORT xpuruntime NAMESPACE xpuruntime:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/xpuruntime
         FILE xpuruntimeConfig.cmake)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/xpuruntimeConfigVersion.cmake COMPATIBILITY SameMinorVersion)

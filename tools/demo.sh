@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `make run` shows, with no input needed: two blocks of models run op by op on this machine, with each decision, its
-# time and what the worst choice would cost; and before them what is here.
+# What `make run` shows, with no input needed: what is here; two blocks of models, run op by op on this machine, with each
+# decision, its time and what the worst choice would cost; the same blocks tuned, locked and replayed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 xrt=.venv/bin/xrt
@@ -22,4 +22,6 @@ show run "matmul(f32[256,256], f32[256,256])"
 # OpenCL is optional: a machine without a driver for it still shows the CPU.
 if grep -q 'opencl:0' <<<"$("$xrt" devices)"; then show run "matmul(f32[256,256], f32[256,256]) @opencl:0"; fi
 show demo
+# The store, the policy and the lock that tuning writes stay in build/demo for a look.
+show demo --tune --store build/demo/store.sqlite --out build/demo
 printf '\nTry your own: %s explain "softmax(f32[8,1000])", or %s --help\n' "$xrt" "$xrt"

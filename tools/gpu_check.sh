@@ -66,7 +66,7 @@ step configure 120 cmake --preset cuda || finish
 step build 400 cmake --build "$build" --parallel || finish
 
 step tests 180 ctest --test-dir "$build" --output-on-failure --timeout 120 --parallel 8 --no-tests=error \
-  -L '^(core|device|registry|select|dispatch|runtime|backends|conformance|cuda|opencl)$'
+  -L '^(core|device|registry|tune|precision|select|dispatch|runtime|backends|conformance|cuda|opencl)$'
 note "" "$(grep -E 'tests passed|tests failed' "$logs/tests.log" | tail -n 1)"
 
 # A skipped test proves nothing: with a GPU here, these must have run.
@@ -77,6 +77,14 @@ if nvidia-smi -L >/dev/null 2>&1 && grep -q 'SKIPPED.*ProfileDescribesTheDevice'
   failed+=(cuda_tests_skipped)
 fi
 step devices 30 "$build/src/cli/xrt" devices
+
+# Tuned on the GPU, locked, and replayed from the file.
+rm -f "$logs"/store.sqlite*
+step tune 90 "$build/src/cli/xrt" tune --store "$logs/store.sqlite" --lock "$build/gpu.lock" --budget 20s \
+  "matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0" "matmul(bf16[256,1024], bf16[1024,1024]) @cuda:0" \
+  "linear(bf16[8,2048], bf16[2048,2048]) @cuda:0" "add(f32[1024,1024], f32[1024,1024]) @cuda:0" \
+  "matmul(f32[256,256], f32[256,256]) @opencl:0" && cat "$logs/tune.log"
+step lock 60 "$build/src/cli/xrt" lock verify "$build/gpu.lock" && cat "$logs/lock.log"
 
 if command -v compute-sanitizer >/dev/null; then
   memory='CudaMatmul.SkinnyTakes*:CudaMatmul.ReferenceTakes*:CudaMatmul.NothingTo*:CudaElementwise.AddsAnyLayout'

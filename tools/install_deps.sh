@@ -7,7 +7,7 @@ packages=(
   g++ cmake ninja-build pkg-config ccache python3 python3-venv          # the build
   nlohmann-json3-dev libcli11-dev libopenblas-dev libhwy-dev libdnnl-dev libsqlite3-dev # the library and the command
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd                     # OpenCL, and a device for it on any CPU
-  libgtest-dev libgmock-dev clang clang-format         # tests, benchmarks, fuzzing
+  libgtest-dev libgmock-dev clang clang-format python3-jsonschema # tests, benchmarks, fuzzing
 )
 
 say() { echo "install_deps: $*" >&2; }

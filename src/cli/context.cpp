@@ -39,10 +39,7 @@ Problem Context::problem(const std::string& text) {
 }
 
 KernelPolicy Context::policy_of(const std::string& file) {
-  if (file.empty()) return {};
-  KernelPolicy policy = KernelPolicy::load(file);
-  runtime().dispatcher().set_policy({});
-  return policy;
+  return file.empty() ? KernelPolicy{} : KernelPolicy::load(file);
 }
 
 void Context::note(std::string_view message) const { std::cerr << "xrt: " << message << '\n'; }

@@ -36,9 +36,9 @@ struct Context {
   std::optional<Device> given_device() const;
   /// Reads a problem. Opens the runtime first: a plugin may bring ops of its own.
   Problem problem(const std::string& text);
-  /// The policy of a file that the user named, else nothing. One that was named stands alone: the policy that
-  /// XPURUNTIME_POLICY names, under which the runtime is made, is in force no more.
-  KernelPolicy policy_of(const std::string& file);
+  /// The policy of a file that the user named, else one that says nothing: the runtime is under that of
+  /// XPURUNTIME_POLICY then.
+  static KernelPolicy policy_of(const std::string& file);
   /// A line on stderr: stdout holds only the answer.
   void note(std::string_view message) const;
 

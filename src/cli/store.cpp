@@ -133,7 +133,7 @@ Answer check(Context& context, const Options& options) {
     damage = error.what();
   }
   const int code = damage.empty() ? exit_fine : exit_no;
-  if (!context.json) return {damage.empty() ? counted(count, "are as they were written") : damage + "\n", code};
+  if (!context.json) return {damage.empty() ? counted(count, "and no damage") : damage + "\n", code};
   const Json document = {{"version", 1},
                          {"store", path},
                          {"entries", damage.empty() ? Json(count) : Json(nullptr)},

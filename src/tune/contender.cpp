@@ -10,16 +10,16 @@ namespace {
 
 /// Runs a kernel's own code; what it throws becomes a status.
 template <class Function>
-Status contained(const char *what, Function &&function) {
+Status contained(const char* what, Function&& function) {
   const std::string threw = std::string("it threw in ") + what + ": ";
   try {
     return function();
-  } catch (const std::bad_alloc &) {
+  } catch (const std::bad_alloc&) {
     return Status(ErrorCode::out_of_memory, "out of host memory");
-  } catch (const Error &error) {
+  } catch (const Error& error) {
     const bool lacks_memory = error.code() == ErrorCode::out_of_memory;
     return Status(lacks_memory ? error.code() : ErrorCode::device_error, threw + error.what());
-  } catch (const std::exception &error) {
+  } catch (const std::exception& error) {
     return Status(ErrorCode::device_error, threw + (*error.what() ? error.what() : "an exception without a text"));
   } catch (...) {
     return Status(ErrorCode::device_error, threw + "something that is no std::exception");
@@ -38,7 +38,7 @@ void Contender::quarantine(std::string why) {
   row.reason = std::move(why);
 }
 
-void Contender::fail_with(const Status &status) {
+void Contender::fail_with(const Status& status) {
   if (status.code() == ErrorCode::out_of_memory) return refuse("there was not enough memory: " + status.message());
   if (status.code() == ErrorCode::invalid_argument)
     return refuse("it turned the random inputs down: " + status.message());
@@ -46,9 +46,9 @@ void Contender::fail_with(const Status &status) {
   quarantine(threw ? status.message() : "it failed: " + status.message());
 }
 
-std::string refusal_of(const Kernel &kernel, const Problem &problem, const DeviceProfile &profile,
-                       std::optional<std::uint64_t> &workspace_bytes) {
-  const Limits &limits = problem.limits;
+std::string refusal_of(const Kernel& kernel, const Problem& problem, const DeviceProfile& profile,
+                       std::optional<std::uint64_t>& workspace_bytes) {
+  const Limits& limits = problem.limits;
   if (limits.deterministic && !kernel.deterministic()) {
     return "it may give other bits each time, and only deterministic kernels "
            "are asked for";
@@ -68,7 +68,7 @@ std::string refusal_of(const Kernel &kernel, const Problem &problem, const Devic
   return {};
 }
 
-Track::Track(const KernelRegistry &registry, const Problem &problem, const Operands &operands)
+Track::Track(const KernelRegistry& registry, const Problem& problem, const Operands& operands)
     : problem_(problem),
       operands_(operands),
       profile_(registry.devices().profile(problem.device)),
@@ -83,7 +83,7 @@ Track::~Track() {
   (void)contained("synchronize", [&] { return driver_.synchronize(problem_.device.index, {}); });
 }
 
-Status Track::prepare(Contender &contender) const {
+Status Track::prepare(Contender& contender) const {
   return contained("prepare", [&] {
     contender.plan = contender.kernel->prepare(problem_, context());
     if (contender.plan == nullptr) return Status(ErrorCode::device_error, "it made no plan");
@@ -92,7 +92,7 @@ Status Track::prepare(Contender &contender) const {
   });
 }
 
-Status Track::run(const Contender &contender, std::int64_t calls) const {
+Status Track::run(const Contender& contender, std::int64_t calls) const {
   return contained("run", [&] {
     const auto lease = pool_.acquire(contender.row.workspace_bytes.value_or(0), stream_);
     const RunArguments arguments{operands_.input_pointers(), operands_.output_pointers(), lease.data(), stream_};

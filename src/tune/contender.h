@@ -22,35 +22,35 @@ struct Contender {
   void quarantine(std::string why);
   /// Refuses or quarantines it for what a run came back with: a lack of memory
   /// is not the kernel's fault.
-  void fail_with(const Status &status);
+  void fail_with(const Status& status);
 };
 
 /// Why a kernel may not run a problem under its limits; empty: it may, and
 /// `workspace_bytes` is set.
-std::string refusal_of(const Kernel &kernel, const Problem &problem, const DeviceProfile &profile,
-                       std::optional<std::uint64_t> &workspace_bytes);
+std::string refusal_of(const Kernel& kernel, const Problem& problem, const DeviceProfile& profile,
+                       std::optional<std::uint64_t>& workspace_bytes);
 
 /// Where contenders run: the device, its stream and its temporary memory.
 class Track {
  public:
-  Track(const KernelRegistry &registry, const Problem &problem, const Operands &operands);
+  Track(const KernelRegistry& registry, const Problem& problem, const Operands& operands);
   /// Waits for the device: plans may be destroyed after it.
   ~Track();
-  Track(const Track &) = delete;
-  Track &operator=(const Track &) = delete;
+  Track(const Track&) = delete;
+  Track& operator=(const Track&) = delete;
 
   PrepareContext context() const { return {problem_.device, profile_, driver_}; }
   /// Makes the contender's plan; a throw becomes a status.
-  Status prepare(Contender &contender) const;
+  Status prepare(Contender& contender) const;
   /// Queues that many calls and waits for them.
-  Status run(const Contender &contender, std::int64_t calls) const;
+  Status run(const Contender& contender, std::int64_t calls) const;
 
  private:
-  const Problem &problem_;
-  const Operands &operands_;
-  const DeviceProfile &profile_;
-  DeviceDriver &driver_;
-  WorkspacePool &pool_;
+  const Problem& problem_;
+  const Operands& operands_;
+  const DeviceProfile& profile_;
+  DeviceDriver& driver_;
+  WorkspacePool& pool_;
   Stream stream_;
   bool asynchronous_;
 };

@@ -27,7 +27,7 @@ struct Report {
   char stage[16] = "prepare";
   char message[1000] = "";
 
-  void say(State new_state, const char *text) {
+  void say(State new_state, const char* text) {
     std::strncpy(message, text, sizeof message - 1);
     state = new_state;
   }
@@ -44,31 +44,31 @@ class SharedMemory {
     }
   }
   ~SharedMemory() { munmap(memory_, bytes_); }
-  SharedMemory(const SharedMemory &) = delete;
-  SharedMemory &operator=(const SharedMemory &) = delete;
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
 
-  std::byte *data() const { return static_cast<std::byte *>(memory_); }
+  std::byte* data() const { return static_cast<std::byte*>(memory_); }
 
  private:
-  void *memory_ = nullptr;
+  void* memory_ = nullptr;
   std::size_t bytes_;
 };
 
 constexpr std::size_t page = 4096;
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
 
-std::size_t bytes_for(const std::vector<Tensor> &outputs) {
+std::size_t bytes_for(const std::vector<Tensor>& outputs) {
   std::size_t bytes = whole_pages(sizeof(Report));
-  for (const Tensor &output : outputs) bytes += whole_pages(output.span() + 64);
+  for (const Tensor& output : outputs) bytes += whole_pages(output.span() + 64);
   return bytes;
 }
 
 /// Blank tensors like `outputs` in the shared memory, behind the report.
-std::vector<Tensor> shared_outputs(const std::vector<Tensor> &outputs, const std::shared_ptr<SharedMemory> &memory) {
+std::vector<Tensor> shared_outputs(const std::vector<Tensor>& outputs, const std::shared_ptr<SharedMemory>& memory) {
   std::vector<Tensor> shared;
   std::size_t place = whole_pages(sizeof(Report));
-  for (const Tensor &output : outputs) {
-    const TensorSpec &spec = output.spec();
+  for (const Tensor& output : outputs) {
+    const TensorSpec& spec = output.spec();
     const std::size_t offset = spec.alignment < 16 ? spec.alignment : 0;
     std::memset(memory->data() + place, 0xff, output.span() + offset);
     shared.emplace_back(memory->data() + place, spec, output.device(), offset, memory);
@@ -79,8 +79,8 @@ std::vector<Tensor> shared_outputs(const std::vector<Tensor> &outputs, const std
 
 // The handler that is added last is called first: the parent's own must not run
 // in the child.
-Report *report_of_exit = nullptr;
-void report_exit(int code, void *) {
+Report* report_of_exit = nullptr;
+void report_exit(int code, void*) {
   report_of_exit->code = code;
   report_of_exit->state = Report::exited;
   _exit(1);
@@ -103,8 +103,8 @@ void become_quiet(pid_t parent) {
   }
 }
 
-void run_in_child(Report &report, const Kernel &kernel, const Problem &problem, const PrepareContext &context,
-                  const RunArguments &arguments) {
+void run_in_child(Report& report, const Kernel& kernel, const Problem& problem, const PrepareContext& context,
+                  const RunArguments& arguments) {
   try {
     const auto plan = kernel.prepare(problem, context);
     std::strcpy(report.stage, "run");
@@ -115,13 +115,13 @@ void run_in_child(Report &report, const Kernel &kernel, const Problem &problem, 
       report.code = static_cast<int>(status.code());
       report.say(Report::failed, status.message().c_str());
     }
-  } catch (const std::bad_alloc &) {
+  } catch (const std::bad_alloc&) {
     report.code = static_cast<int>(ErrorCode::out_of_memory);
     report.say(Report::failed, "out of host memory");
-  } catch (const Error &error) {
+  } catch (const Error& error) {
     report.code = static_cast<int>(error.code());
     report.say(error.code() == ErrorCode::out_of_memory ? Report::failed : Report::threw, error.what());
-  } catch (const std::exception &error) {
+  } catch (const std::exception& error) {
     report.say(Report::threw, *error.what() != '\0' ? error.what() : "an exception without a text");
   } catch (...) {
     report.say(Report::threw, "something that is no std::exception");
@@ -132,7 +132,7 @@ enum class Ending { ended, hung, cancelled };
 
 /// Waits for the child; one that takes too long is killed. It is gone when this
 /// returns.
-Ending wait_for(pid_t child, const ProbeSettings &settings, int &status) {
+Ending wait_for(pid_t child, const ProbeSettings& settings, int& status) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::duration<double>(settings.timeout_s);
   Ending ending = Ending::ended;
@@ -166,8 +166,8 @@ class ChildGuard {
     while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  ChildGuard(const ChildGuard &) = delete;
-  ChildGuard &operator=(const ChildGuard &) = delete;
+  ChildGuard(const ChildGuard&) = delete;
+  ChildGuard& operator=(const ChildGuard&) = delete;
   void release() { child_ = 0; }
 
  private:
@@ -175,7 +175,7 @@ class ChildGuard {
 };
 
 std::string signal_text(int signal) {
-  const char *name = sigabbrev_np(signal);
+  const char* name = sigabbrev_np(signal);
   return "it crashed with signal " + std::to_string(signal) +
          (name == nullptr ? "" : " (SIG" + std::string(name) + ")");
 }
@@ -187,7 +187,7 @@ std::string seconds_text(double seconds) {
   return text + " s";
 }
 
-std::string failure_of(const Report &report, Ending ending, int status, const ProbeSettings &settings) {
+std::string failure_of(const Report& report, Ending ending, int status, const ProbeSettings& settings) {
   const std::string in_stage = " in " + std::string(report.stage, strnlen(report.stage, sizeof report.stage));
   const std::string message(report.message, strnlen(report.message, sizeof report.message));
   if (ending == Ending::hung) return "it did not return within " + seconds_text(settings.timeout_s) + in_stage;
@@ -211,10 +211,10 @@ std::string failure_of(const Report &report, Ending ending, int status, const Pr
 
 }  // namespace
 
-ProbeResult probe_in_child(const Kernel &kernel, const Problem &problem, const PrepareContext &context,
-                           const Operands &operands, void *workspace, const ProbeSettings &settings) {
+ProbeResult probe_in_child(const Kernel& kernel, const Problem& problem, const PrepareContext& context,
+                           const Operands& operands, void* workspace, const ProbeSettings& settings) {
   const auto memory = std::make_shared<SharedMemory>(bytes_for(operands.outputs()));
-  auto *const report = new (memory->data()) Report;
+  auto* const report = new (memory->data()) Report;
   const Operands shared(operands.inputs(), shared_outputs(operands.outputs(), memory));
   const RunArguments arguments{shared.input_pointers(), shared.output_pointers(), workspace, {}};
 

@@ -26,7 +26,7 @@ struct ProbeSettings {
 /// crash, exit(), an endless loop) reaches this process, and no child is left
 /// behind. What the child prints is lost. A kernel that waits for another
 /// thread of this process hangs there: a forked process has one thread.
-ProbeResult probe_in_child(const Kernel &kernel, const Problem &problem, const PrepareContext &context,
-                           const Operands &operands, void *workspace, const ProbeSettings &settings);
+ProbeResult probe_in_child(const Kernel& kernel, const Problem& problem, const PrepareContext& context,
+                           const Operands& operands, void* workspace, const ProbeSettings& settings);
 
 }  // namespace xpuruntime

@@ -48,7 +48,7 @@ std::string percent_text(double share) {
 
 }  // namespace
 
-Race::Race(std::vector<double> first_us, std::optional<std::size_t> incumbent, const RaceOptions &options)
+Race::Race(std::vector<double> first_us, std::optional<std::size_t> incumbent, const RaceOptions& options)
     : options_(options), incumbent_(incumbent) {
   if (first_us.empty() || (incumbent && *incumbent >= first_us.size())) {
     fail(ErrorCode::invalid_argument, "Race",
@@ -62,9 +62,13 @@ Race::Race(std::vector<double> first_us, std::optional<std::size_t> incumbent, c
   drop_hopeless_at_first();
 }
 
+bool Race::gives_up_on(double first_us, double best_us) {
+  return first_us > least_batch_us(0) && first_us > hopeless_first * best_us;
+}
+
 void Race::drop_hopeless_at_first() {
   double best = INFINITY;
-  for (const Runner &runner : runners_) {
+  for (const Runner& runner : runners_) {
     if (runner.first_us > 0) best = std::min(best, runner.first_us);
   }
   for (std::size_t i = 0; i < runners_.size(); ++i) {
@@ -81,13 +85,16 @@ void Race::drop(std::size_t candidate, std::string why) {
 
 std::size_t Race::left() const {
   return static_cast<std::size_t>(
-      std::count_if(runners_.begin(), runners_.end(), [](const Runner &runner) { return runner.in; }));
+      std::count_if(runners_.begin(), runners_.end(), [](const Runner& runner) { return runner.in; }));
 }
 
-/// The next of this round that is still in; nothing at its end.
+/// The next of this round that is still in; nothing at its end. Rounds start elsewhere and go there and back, so that
+/// nobody always follows the same one.
 std::optional<std::size_t> Race::next_runner() {
   for (; turn_ < runners_.size(); ++turn_) {
-    const std::size_t candidate = (turn_ + static_cast<std::size_t>(round_)) % runners_.size();
+    const auto round = static_cast<std::size_t>(round_);
+    const std::size_t place = (turn_ + round / 2) % runners_.size();
+    const std::size_t candidate = round % 2 == 0 ? place : runners_.size() - 1 - place;
     if (runners_[candidate].in) return candidate;
   }
   return std::nullopt;
@@ -104,7 +111,7 @@ std::optional<Race::Heat> Race::next() {
     if (over_) return std::nullopt;
     candidate = next_runner();
   }
-  const Runner &runner = runners_[*candidate];
+  const Runner& runner = runners_[*candidate];
   const bool too_long = spent_us_ + runner.least_us * static_cast<double>(runner.calls) > options_.budget_us;
   if (stopped_ || too_long) {
     finish(left() > 1);
@@ -119,7 +126,7 @@ void Race::add(double batch_us) {
   if (!std::isfinite(batch_us) || batch_us < 0) {
     fail(ErrorCode::invalid_argument, "Race::add", "a time must be finite and not negative; discard such a reading");
   }
-  Runner &runner = runners_[pending_->candidate];
+  Runner& runner = runners_[pending_->candidate];
   const auto calls = static_cast<double>(pending_->calls);
   pending_.reset();
   spent_us_ += batch_us;
@@ -141,8 +148,8 @@ void Race::add(double batch_us) {
 /// down falls out.
 std::vector<double> Race::ratios(std::size_t a, std::size_t b) const {
   std::vector<double> logs;
-  const auto &times_a = runners_[a].times;
-  const auto &times_b = runners_[b].times;
+  const auto& times_a = runners_[a].times;
+  const auto& times_b = runners_[b].times;
   for (std::size_t i = 0; i < std::min(times_a.size(), times_b.size()); ++i) {
     logs.push_back(std::log(std::max(times_a[i], 1e-9) / std::max(times_b[i], 1e-9)));
   }
@@ -154,7 +161,7 @@ std::optional<MedianBounds> Race::interval(std::size_t a, std::size_t b, double 
 }
 
 double Race::time_of(std::size_t candidate) const {
-  const Runner &runner = runners_[candidate];
+  const Runner& runner = runners_[candidate];
   return runner.times.empty() ? runner.first_us : median_of(runner.times);
 }
 
@@ -182,8 +189,8 @@ std::size_t Race::leader() const {
 
 /// By the times as they are, while there are too few rounds for a bound.
 bool Race::drop_by_ranges(std::size_t candidate, std::size_t leader) {
-  const auto &slow = runners_[candidate].times;
-  const auto &fast = runners_[leader].times;
+  const auto& slow = runners_[candidate].times;
+  const auto& fast = runners_[leader].times;
   const double factor = factor_of_ranges(std::min(slow.size(), fast.size()), options_.min_gain);
   const double least = *std::min_element(slow.begin(), slow.end());
   if (least * static_cast<double>(runners_[candidate].calls) < least_batch_us(slow.size())) return false;
@@ -262,7 +269,7 @@ Race::Result Race::result() const {
 }
 
 Race::Standing Race::standing(std::size_t candidate) const {
-  const Runner &runner = runners_.at(candidate);
+  const Runner& runner = runners_.at(candidate);
   Standing standing;
   standing.runs = runner.runs;
   standing.dropped = runner.dropped;

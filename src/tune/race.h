@@ -49,7 +49,10 @@ class Race {
 
   /// `first_us` holds a rough time for each candidate, such as its first call;
   /// at least one candidate. The incumbent is one of them or none.
-  Race(std::vector<double> first_us, std::optional<std::size_t> incumbent, const RaceOptions &options);
+  Race(std::vector<double> first_us, std::optional<std::size_t> incumbent, const RaceOptions& options);
+
+  /// Whether a candidate does not start because its rough time is so far above the best one's.
+  static bool gives_up_on(double first_us, double best_us);
 
   /// What to time next; nothing when the race is over.
   std::optional<Heat> next();
@@ -101,7 +104,7 @@ class Race {
   std::vector<Runner> runners_;
   std::optional<Heat> pending_;
   int round_ = 0;
-  std::size_t turn_ = 0;  // of the round; the starter changes from round to round
+  std::size_t turn_ = 0;  // of the round
   double spent_us_ = 0;
   bool stopped_ = false;
   bool over_ = false;

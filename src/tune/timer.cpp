@@ -24,7 +24,7 @@ double Stopwatch::elapsed_us() {
   return sum_;
 }
 
-std::optional<double> BatchTimer::time(const std::function<Status()> &batch, Status &status) {
+std::optional<double> BatchTimer::time(const std::function<Status()>& batch, Status& status) {
   const double start = clock_();
   status = batch();
   const double took = clock_() - start;

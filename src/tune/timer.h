@@ -15,13 +15,13 @@ double steady_us();
 class Stopwatch {
  public:
   using Clock = std::function<double()>;
-  explicit Stopwatch(const Clock &clock) : clock_(clock), last_(clock()) {}
+  explicit Stopwatch(const Clock& clock) : clock_(clock), last_(clock()) {}
 
   /// Microseconds in all.
   double elapsed_us();
 
  private:
-  const Clock &clock_;
+  const Clock& clock_;
   double last_;
   double sum_ = 0;
 };
@@ -31,16 +31,16 @@ class Stopwatch {
 class BatchTimer {
  public:
   using Clock = std::function<double()>;
-  explicit BatchTimer(const Clock &clock) : clock_(clock) {}
+  explicit BatchTimer(const Clock& clock) : clock_(clock) {}
 
   /// The microseconds that `batch` took; nothing where the clock went backwards
   /// or its reading is absurd. What the batch throws, or returns as a failed
   /// status, comes out in `status`.
-  std::optional<double> time(const std::function<Status()> &batch, Status &status);
+  std::optional<double> time(const std::function<Status()>& batch, Status& status);
   int discarded() const { return discarded_; }
 
  private:
-  const Clock &clock_;
+  const Clock& clock_;
   int discarded_ = 0;
 };
 

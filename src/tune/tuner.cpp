@@ -9,13 +9,13 @@
 namespace xpuruntime {
 namespace {
 
-void check_seconds(double seconds, const char *name) {
+void check_seconds(double seconds, const char* name) {
   if (std::isfinite(seconds) && seconds >= 0) return;
   fail(ErrorCode::invalid_argument, "tune",
        std::string(name) + " must be a finite number of seconds, 0 or more; pass such a one");
 }
 
-void check_options(const TuneOptions &options) {
+void check_options(const TuneOptions& options) {
   check_seconds(options.problem_budget_s, "problem_budget_s");
   check_seconds(options.probe_timeout_s, "probe_timeout_s");
   if (options.total_budget_s) check_seconds(*options.total_budget_s, "total_budget_s");
@@ -43,7 +43,7 @@ std::string_view to_string(TuneOutcome outcome) {
 TuneRecord TuneResult::record(std::int64_t now) const {
   TuneRecord record;
   const std::string text = to_string(problem);
-  for (const TunedCandidate &candidate : candidates) {
+  for (const TunedCandidate& candidate : candidates) {
     if (candidate.outcome == TuneOutcome::quarantined && !candidate.known_bad) {
       record.quarantine.push_back({text, candidate.kernel, candidate.reason, now});
     }
@@ -59,18 +59,18 @@ TuneRecord TuneResult::record(std::int64_t now) const {
   return record;
 }
 
-Tuner::Tuner(KernelRegistry &registry, Clock clock)
+Tuner::Tuner(KernelRegistry& registry, Clock clock)
     : registry_(registry), clock_(clock ? std::move(clock) : Clock(steady_us)) {}
 
-TuneResult Tuner::tune(const Problem &problem, std::string_view incumbent, const TuneOptions &options,
-                       const std::vector<QuarantineEntry> &quarantined) {
+TuneResult Tuner::tune(const Problem& problem, std::string_view incumbent, const TuneOptions& options,
+                       const std::vector<QuarantineEntry>& quarantined) {
   check_options(options);
   const TuneProgress before;
   return Tuning(registry_, checked(problem), incumbent, options, clock_, before).run(quarantined);
 }
 
-bool Tuner::tune_all(const std::vector<TuneTask> &tasks, const TuneOptions &options,
-                     const std::function<void(const TuneResult &)> &finished) {
+bool Tuner::tune_all(const std::vector<TuneTask>& tasks, const TuneOptions& options,
+                     const std::function<void(const TuneResult&)>& finished) {
   check_options(options);
   Stopwatch watch(clock_);
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -81,7 +81,7 @@ bool Tuner::tune_all(const std::vector<TuneTask> &tasks, const TuneOptions &opti
     // failure of the problem.
     std::exception_ptr thrown;
     if (options.progress) {
-      share.progress = [&](const TuneProgress &progress) {
+      share.progress = [&](const TuneProgress& progress) {
         try {
           return options.progress(progress);
         } catch (...) {
@@ -102,9 +102,9 @@ bool Tuner::tune_all(const std::vector<TuneTask> &tasks, const TuneOptions &opti
     before.remaining_s = (left - 1) * share.problem_budget_s;
     TuneResult result;
     try {
-      const TuneTask &task = tasks[i];
+      const TuneTask& task = tasks[i];
       result = Tuning(registry_, checked(task.problem), task.incumbent, share, clock_, before).run(task.quarantined);
-    } catch (const Error &error) {
+    } catch (const Error& error) {
       result.problem = tasks[i].problem;
       result.incumbent = tasks[i].incumbent;
       result.because = error.what();

@@ -15,10 +15,10 @@ class Tuning {
  public:
   /// `before` is how far the run is that this problem is a part of. All
   /// references must stay.
-  Tuning(KernelRegistry &registry, const Problem &problem, std::string_view incumbent, const TuneOptions &options,
-         const Stopwatch::Clock &clock, const TuneProgress &before);
+  Tuning(KernelRegistry& registry, const Problem& problem, std::string_view incumbent, const TuneOptions& options,
+         const Stopwatch::Clock& clock, const TuneProgress& before);
 
-  TuneResult run(const std::vector<QuarantineEntry> &quarantined);
+  TuneResult run(const std::vector<QuarantineEntry>& quarantined);
 
  private:
   /// Numbers to compare a result with that has no reference, or only a part of
@@ -28,27 +28,27 @@ class Tuning {
     std::vector<Tensor> outputs = {};  // on the host
   };
 
-  void list_candidates(const std::vector<QuarantineEntry> &quarantined);
+  void list_candidates(const std::vector<QuarantineEntry>& quarantined);
   void run_all();
   bool keep_going(std::size_t left);
-  void admit_all(const Operands &operands, const Track &track);
-  void admit(Contender &contender, const Operands &operands, const Track &track);
+  void admit_all(const Operands& operands, const Track& track);
+  void admit(Contender& contender, const Operands& operands, const Track& track);
   void pass_over_the_reference();
-  void probe(Contender &contender, const Operands &operands, const Track &track);
-  void check(Contender &contender, const std::vector<Tensor> &outputs);
-  void check_with_yardstick(Contender &contender, const std::vector<Tensor> &outputs);
-  bool race(const Operands &operands, const Track &track);
-  bool run_heats(Race &race, const std::vector<std::size_t> &entered, const Track &track);
-  bool finish(const Race &race, const std::vector<std::size_t> &entered, const Operands &operands, const Track &track);
-  std::string why(const Race::Result &result, const std::vector<std::size_t> &entered) const;
-  const Contender *incumbent() const;
+  void run_slow_ones_again(const Track& track);
+  void probe(Contender& contender, const Operands& operands, const Track& track);
+  void check(Contender& contender, const std::vector<Tensor>& outputs);
+  void check_with_yardstick(Contender& contender, const std::vector<Tensor>& outputs);
+  bool race(const Operands& operands, const Track& track);
+  bool run_heats(Race& race, const std::vector<std::size_t>& entered, const Track& track);
+  bool finish(const Race& race, const std::vector<std::size_t>& entered, const Operands& operands, const Track& track);
+  std::string why(const Race::Result& result, const std::vector<std::size_t>& entered) const;
+  const Contender* incumbent() const;
   std::size_t usable() const;
 
-  KernelRegistry &registry_;
+  KernelRegistry& registry_;
   const Problem problem_;
-  const TuneOptions &options_;
-  const Stopwatch::Clock &clock_;
-  const TuneProgress &before_;
+  const TuneOptions& options_;
+  const TuneProgress& before_;
   Stopwatch watch_;
   BatchTimer timer_;
   double spent_us_ = 0;  // in first runs and timed batches

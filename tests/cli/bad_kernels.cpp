@@ -1,5 +1,9 @@
-// A plugin for the tests of `xrt run --force` and `--plugin`: kernels that go wrong in each way a kernel can.
+// A plugin for the tests of `xrt run --force`, `xrt bench` and `--plugin`: kernels that go wrong in each way a kernel
+// can.
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
 
 #include "xpuruntime/registry/backend.h"
 
@@ -43,12 +47,21 @@ Status refuse_to_start(const RunArguments&) { return Status(ErrorCode::device_er
 Status exponential(const RunArguments& arguments) {
   return each(arguments, [](float x) { return std::exp(x); });
 }
+Status crash(const RunArguments&) {
+  std::raise(SIGSEGV);
+  return {};
+}
+Status end_the_process(const RunArguments&) { std::exit(3); }
+Status give_up(const RunArguments&) { throw std::runtime_error("it gave up"); }
 
 constexpr KernelSpec table[] = {
     {OpId::relu, "wrong_relu", dense_floats, prepare<off_by_a_little>},
     {OpId::relu, "lazy_relu", dense_floats, prepare<write_nothing>},
     {OpId::relu, "failing_relu", dense_floats, prepare<refuse_to_start>},
     {OpId::exp, "lone_exp", dense_floats, prepare<exponential>},
+    {OpId::tanh, "crashing_tanh", dense_floats, prepare<crash>},
+    {OpId::tanh, "exiting_tanh", dense_floats, prepare<end_the_process>},
+    {OpId::tanh, "throwing_tanh", dense_floats, prepare<give_up>},
 };
 
 class BadKernels final : public Backend {

@@ -1,4 +1,4 @@
-"""Runs every console block of docs/cli.md, docs/selection.md and docs/precision.md and compares what it shows.
+"""Runs every console block of docs/cli.md, docs/selection.md, docs/precision.md and docs/policies.md and compares what it shows.
 
 A comment before a block says what may differ: `varies` (it must only run), `numbers vary`, `needs opencl` (a device),
 `needs cuda kernels` (a backend that was built); several stand with commas between them.
@@ -62,7 +62,8 @@ class Docs(CliTest):
 
     def test_every_block_shows_what_the_command_prints(self):
         (self.folder / "tests").symlink_to(ROOT / "tests")
-        found = [*blocks("cli.md"), *blocks("selection.md"), *blocks("precision.md")]
+        found = [*blocks("cli.md"), *blocks("selection.md"), *blocks("precision.md"), *blocks("tuning.md"),
+                 *blocks("policies.md"), *blocks("locks.md")]
         self.assertGreaterEqual(len(found), 11)
         for title, notes, text in found:
             with self.subTest(title):
@@ -73,7 +74,7 @@ class Docs(CliTest):
 
     def test_every_command_has_a_block(self):
         text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-        for command in ["devices", "profile", "kernels", "explain", "run", "demo", "trace", "amp"]:
+        for command in ["devices", "profile", "kernels", "explain", "run", "demo", "trace", "amp", "policy", "store"]:
             self.assertIn(f"\n$ xrt {command}", text)
 
 

@@ -12,8 +12,13 @@ BAD_KERNELS = os.environ["XRT_BAD_KERNELS"]
 ROOT = Path(os.environ["XRT_ROOT"])
 PROFILES = ROOT / "tests" / "data" / "profiles"
 
+# Nothing that the user has measured or set may show in a test, and no test may write there.
+SCRATCH = tempfile.TemporaryDirectory()
+os.environ["XPURUNTIME_STORE"] = f"{SCRATCH.name}/store.sqlite"
+os.environ.pop("XPURUNTIME_POLICY", None)
+
 SQUARE = "matmul(f32[64,64], f32[64,64])"
-COMMANDS = ["devices", "profile", "kernels", "explain", "run", "bench", "trace", "amp", "demo", "completion"]
+COMMANDS = ["devices", "profile", "kernels", "explain", "run", "bench", "tune", "policy", "lock", "store", "trace", "amp", "demo", "completion"]
 
 
 def xrt(*arguments, **options):

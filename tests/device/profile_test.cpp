@@ -147,7 +147,8 @@ TEST(DeviceProfile, RefusesOtherVersions) {
 
 TEST(DeviceProfile, RefusesAFieldThatStandsTwice) {
   expect_refused(R"({"fp16": true, "fp16": false})", ErrorCode::invalid_argument, {"'fp16'", "twice"});
-  expect_refused(R"({"library_versions": {"a": "1", "a": "2"}})", ErrorCode::invalid_argument, {"'a'", "twice"});
+  expect_refused(R"({"library_versions": {"a": "1", "a": "2"}})", ErrorCode::invalid_argument,
+                 {"line 1, column 33", "'library_versions.a'", "twice"});
   EXPECT_NO_THROW(DeviceProfile::from_json(R"({"library_versions": {"fp16": "1"}, "fp16": true})"));
 }
 

@@ -19,6 +19,10 @@ step(${CMAKE_COMMAND} -S ${stranger} -B ${work}/build -G Ninja -DCMAKE_CXX_COMPI
 step(${CMAKE_COMMAND} --build ${work}/build)
 step(${work}/build/stranger)
 
+if(NOT EXISTS ${work}/prefix/share/xpuruntime/schemas/kernel_policy.schema.json)
+  message(FATAL_ERROR "the schema of policy files was not installed")
+endif()
+
 # The program itself checks the numbers; this is the decision it prints.
 set(wanted "matmul(f32[2,3], f32[3,2]) @cpu:0\n  -> small [strategy] built-in rule: ")
 string(FIND "${output}" "${wanted}" place)

@@ -234,6 +234,16 @@ TEST_F(TunerTest, GoesOnWithoutAKernelThatFailsInTheRace) {
   EXPECT_NE(result.because.find("late cannot: it failed: worn out"), std::string::npos) << result.because;
 }
 
+TEST_F(TunerTest, DoesNotGiveUpOnAKernelThatCompilesInItsFirstCall) {
+  int calls = 0;
+  add("compiled", 50, [&](const RunArguments& arguments) {
+    if (++calls == 1) now_us += 80000;
+    return relu(arguments);
+  });
+  add("a", 100);
+  EXPECT_EQ(tune("a").chosen, "compiled");
+}
+
 TEST_F(TunerTest, SaysThatNothingCanRun) {
   const TuneResult none = tune("", parse_problem("gelu(f32[8])"));
   EXPECT_EQ(none.chosen, "");

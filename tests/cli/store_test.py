@@ -1,0 +1,155 @@
+"""xrt store: what it lists, moves, removes and refuses."""
+import json
+import subprocess
+import unittest
+
+from xrt_case import XRT, CliTest, xrt
+
+ENVIRONMENT = {"device": "cuda nvidia H200", "traits": {"compute_capability": "9.0"}, "versions": {"driver": "580.1"}}
+
+
+def entry(problem, kernel="simd", time_us=2.5, at=1000):
+    choice = {"kernel": kernel, "plan": "", "incumbent": "reference", "because": "it is faster", "cut_short": False,
+              "measured_at": at}
+    measured = {"kernel": kernel, "plan": "", "time_us": time_us, "noise_us": 0.5, "runs": 9, "workspace_bytes": 0,
+                "error": 0.0, "measured_at": at}
+    return {"problem": problem, "choice": choice, "measurements": [measured],
+            "quarantine": [{"kernel": "broken", "reason": "it hung", "found_at": at}]}
+
+
+def contents(*entries, environment=None):
+    return json.dumps({"version": 1, "environments": [{"environment": environment or ENVIRONMENT,
+                                                       "entries": list(entries)}]})
+
+
+class Store(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.store = self.folder / "store.sqlite"
+
+    def filled(self, *entries, name="in.json", environment=None):
+        path = self.write(name, contents(*entries, environment=environment))
+        return self.fine("store", "import", path, "--store", self.store)
+
+    def entries(self, *arguments):
+        return self.document("store", "list", "--json", "--store", self.store, *arguments)["entries"]
+
+    def test_an_import_comes_out_of_an_export_again(self):
+        self.assertEqual(self.filled(entry("relu(f32[8]) @cuda:0"), entry("add(f32[8], f32[8]) @cuda:0")),
+                         "6 entries changed\n")
+        text = self.fine("store", "export", "--store", self.store)
+        rows = json.loads(text)["environments"][0]
+        self.assertEqual(rows["environment"], ENVIRONMENT)
+        self.assertEqual([row["problem"] for row in rows["entries"]],
+                         ["add(f32[8], f32[8]) @cuda:0", "relu(f32[8]) @cuda:0"])
+        self.assertEqual(len(text.splitlines()), 6)
+        out = self.folder / "out.json"
+        self.assertEqual(self.fine("store", "export", "--store", self.store, "--out", out), f"6 entries written to {out}\n")
+        self.assertEqual(out.read_text(), text)
+        self.assertEqual(self.fine("store", "import", out, "--store", self.store), "0 entries changed\n")
+        self.assertEqual(self.fine("store", "import", out, "--store", self.folder / "other"), "6 entries changed\n")
+        only = json.loads(self.fine("store", "export", "--store", self.store, "--op", "ReLU", "--kernel", "broken"))
+        self.assertEqual(only["environments"][0]["entries"][0]["measurements"], [])
+
+    def test_the_list_says_what_each_entry_is_worth_here(self):
+        self.filled(entry("relu(f32[8]) @cuda:0"), environment={**ENVIRONMENT, "device": "cuda nvidia of another world"})
+        self.assertEqual(xrt("tune", "relu(f32[64])", "--store", self.store, "--per-problem", "20ms").returncode, 0)
+        here = next(row for row in self.document("store", "list", "--json", "--store", self.store)["environments"]
+                    if row["verdict"] == "same")
+        older = {key: here[key] for key in ("device", "traits")} | {"versions": {**here["versions"], "xpuruntime": "0"}}
+        self.filled(entry("relu(f32[64]) @cpu:0"), environment=older)
+        document = self.document("store", "list", "--json", "--store", self.store)
+        self.assertEqual(list(document), ["version", "store", "environments", "entries"])
+        reasons = {row["verdict"]: row["reason"] for row in document["environments"]}
+        self.assertEqual(sorted(reasons), ["refuse", "revalidate", "same"])
+        self.assertIn("xpuruntime 0 there", reasons["revalidate"])
+        self.assertIn("another world", reasons["refuse"])
+        self.assertEqual(reasons["same"], "")
+        self.assertEqual(list(document["entries"][0]), ["problem", "kernel", "plan", "entry", "time_us", "because",
+                                                        "measured_at", "environment"])
+        self.assertEqual({row["entry"] for row in document["entries"]}, {"measured", "chosen", "quarantined"})
+        same = [row for row in document["entries"] if row["environment"] == here["id"]]
+        self.assertEqual(self.entries("--environment", here["id"]), same)
+        text = self.fine("store", "list", "--store", self.store)
+        self.assertIn(f"environment {here['id']}: same\n", text)
+        self.assertIn("revalidate: xpuruntime 0 there", text)
+        self.assertIn("2.5 us", text)
+        self.assertIn("1970-01-01 00:16", text)
+        self.assertTrue(text.endswith(f"{len(document['entries'])} entries\n"), text)
+
+    def test_stores_are_merged_and_pruned(self):
+        self.filled(entry("relu(f32[8]) @cuda:0", time_us=1, at=1000))
+        other = self.folder / "other"
+        path = self.write("in.json", contents(entry("relu(f32[8]) @cuda:0", time_us=2, at=2000),
+                                              entry("gelu(f32[8]) @cuda:0", at=4_000_000_000)))
+        self.fine("store", "import", path, "--store", other)
+        self.assertEqual(self.fine("store", "merge", other, "--store", self.store), "6 entries changed\n")
+        self.assertEqual(self.fine("store", "merge", other, "--store", self.store), "0 entries changed\n")
+        self.assertEqual(self.entries("--op", "relu", "--kernel", "simd")[1]["time_us"], 2)
+        dry = self.document("store", "prune", "--older-than", "1d", "--dry-run", "--json", "--store", self.store)
+        self.assertEqual(dry, {"version": 1, "store": str(self.store), "would_remove": 3})
+        self.assertEqual(len(self.entries()), 6)
+        self.assertEqual(self.fine("store", "prune", "--older-than", "1d", "--store", self.store), "3 entries removed\n")
+        self.assertEqual(self.fine("store", "prune", "--kernel", "broken", "--store", self.store), "1 entry removed\n")
+        self.assertEqual({row["problem"] for row in self.entries()}, {"gelu(f32[8]) @cuda:0"})
+
+    def test_a_broken_document_changes_nothing(self):
+        self.filled(entry("relu(f32[8]) @cuda:0"))
+        before = self.entries()
+        good = contents(entry("gelu(f32[8]) @cuda:0"), entry("add(f32[8], f32[8]) @cuda:0", time_us=-1))
+        for text, says in [(good, "environments[0].entries[1].measurements[0].time_us"), (good[:-9], "line 1"),
+                           ('{"version": 2}', "only 1"), ("", "not JSON")]:
+            self.refused(2, "store", "import", self.write("bad.json", text), "--store", self.store, says=says)
+        self.assertEqual(self.entries(), before)
+
+    def test_check_tells_damage_with_exit_code_1(self):
+        self.filled(*[entry(f"relu(f32[{n}]) @cuda:0") for n in range(1, 9)])
+        self.assertEqual(self.fine("store", "check", "--store", self.store), "24 entries and no damage\n")
+        data = self.store.read_bytes()
+        self.store.write_bytes(data.replace(b'"time_us":2.5', b'"time_us":9.5', 1))
+        answer = xrt("store", "check", "--store", self.store)
+        self.assertEqual((answer.returncode, answer.stderr), (1, ""))
+        self.assertIn("damaged", answer.stdout)
+        document = self.document("store", "check", "--json", "--store", self.store, code=1)
+        self.assertEqual(list(document), ["version", "store", "entries", "damage"])
+        self.assertRegex(document["damage"], r"the entry of 'relu\(f32\[\d\]\) @cuda:0' is not what was written")
+        self.refused(2, "store", "list", "--store", self.store, says="move it away")
+        self.store.write_bytes(b"no store at all" * 10)
+        self.assertIn("not a store", self.document("store", "check", "--json", "--store", self.store, code=1)["damage"])
+
+    def test_wrong_usage_says_what_to_write(self):
+        self.refused(2, "store", says="action")
+        self.refused(2, "store", "show", says="show")
+        self.refused(2, "store", "list", "--store", self.store, says="missing")
+        self.refused(2, "store", "prune", "--op", "relu", "--store", self.store, says="missing")
+        self.assertFalse(self.store.exists())
+        self.filled(entry("relu(f32[8]) @cuda:0"))
+        self.refused(2, "store", "prune", "--store", self.store, says="needs a filter")
+        self.refused(2, "store", "prune", "--older-than", "soon", "--store", self.store, says="30d")
+        self.refused(2, "store", "list", "--op", "relux", "--store", self.store, says="did you mean relu")
+        self.refused(2, "store", "list", "file", "--store", self.store, says="xrt store list")
+        self.refused(2, "store", "import", "--store", self.store, says="xrt store import FILE")
+        self.refused(2, "store", "merge", self.folder / "none", "--store", self.store, says="missing")
+        self.refused(2, "store", "list", "--dry-run", "--store", self.store, says="only prune")
+        self.refused(2, "store", "list", "--out", "x", "--store", self.store, says="only export")
+
+    def test_the_variable_names_the_store(self):
+        path = self.write("in.json", contents(entry("relu(f32[8]) @cuda:0")))
+        self.fine("store", "import", path, env={"XPURUNTIME_STORE": str(self.store)})
+        self.assertEqual(len(self.entries()), 3)
+        self.fine("store", "import", path, env={"XPURUNTIME_STORE": "", "XDG_CACHE_HOME": str(self.folder)})
+        self.assertTrue((self.folder / "xpuruntime" / "store.sqlite").exists())
+
+    def test_eight_processes_import_into_one_store(self):
+        files = [self.write(f"{p}.json", contents(entry("relu(f32[8]) @cuda:0", f"kernel_{p}"),
+                                                  entry(f"relu(f32[{10 + p}]) @cuda:0"))) for p in range(8)]
+        running = [subprocess.Popen([XRT, "store", "import", str(path), "--store", str(self.store)],
+                                    stdout=subprocess.DEVNULL) for path in files]
+        self.assertEqual([process.wait(timeout=120) for process in running], [0] * 8)
+        rows = self.entries()
+        self.assertEqual(len({row["problem"] for row in rows}), 9)
+        self.assertEqual(len([row for row in rows if row["problem"] == "relu(f32[8]) @cuda:0"]), 8 + 1 + 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
