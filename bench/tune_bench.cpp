@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
+#include <string>
 
 #include "cpu_problems.h"
 #include "timing.h"
@@ -24,6 +25,7 @@ struct Settings {
   double batch_us = 2000;
   int rounds = 31;
   std::size_t every = 1;  // problem of the list
+  double stop_at_us = INFINITY;
 };
 
 struct Row {
@@ -64,12 +66,25 @@ void calibrate(const Track& track, Entrant& entrant, const Settings& settings) {
   }
 }
 
-/// Every entrant in every round; returns the seconds it took.
+/// Whether a few rounds have shown that a kernel is nowhere near the best; a search need not wait for such.
+bool hopeless(const Entrant& entrant, const std::vector<Entrant>& entrants) {
+  constexpr std::size_t some_rounds = 3;
+  constexpr double far = 5;
+  const auto least = [](const Entrant& e) { return *std::min_element(e.times.begin(), e.times.end()); };
+  if (entrant.times.size() < some_rounds) return false;
+  return std::any_of(entrants.begin(), entrants.end(), [&](const Entrant& other) {
+    return other.times.size() >= some_rounds && least(entrant) > far * least(other);
+  });
+}
+
+/// Every entrant in every round, but for the hopeless; returns the seconds it took.
 double time_all(const Track& track, std::vector<Entrant>& entrants, const Settings& settings, int rounds) {
   const double start = steady_us();
   for (int round = 0; round < rounds; ++round) {
     for (Entrant& entrant : entrants) {
+      if (hopeless(entrant, entrants)) continue;
       if (round == 0 && entrant.times.empty()) calibrate(track, entrant, settings);
+      if (entrants.size() > 1) let_threads_sleep();  // as the tuner does: the next kernel gets its cores
       batch_us(track, entrant.contender, 1 + entrant.calls / 8);
       entrant.times.push_back(batch_us(track, entrant.contender, entrant.calls) / static_cast<double>(entrant.calls));
     }
@@ -177,6 +192,7 @@ int run(const Settings& settings) {
   std::vector<Row> rows;
   const auto problems = cpu_problems();
   for (std::size_t i = 0; i < problems.size(); i += settings.every) {
+    if (steady_us() > settings.stop_at_us) break;
     rows.push_back(measure(runtime, std::string(problems[i].text), settings));
     std::fprintf(stderr, "%zu/%zu %s\n", i + 1, problems.size(), std::string(problems[i].text).c_str());
   }
@@ -191,11 +207,18 @@ int run(const Settings& settings) {
 int main(int argc, char** argv) {
   xpuruntime::bench::Settings settings;
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--quick") != 0) {
-      std::fprintf(stderr, "usage: tune_bench [--quick]\n");
+    const std::string word = argv[i];
+    const int value = i + 1 < argc ? std::atoi(argv[i + 1]) : 0;
+    if (word == "--quick") {
+      settings.batch_us = 1000, settings.rounds = 15, settings.every = 17;
+    } else if (word == "--every" && value > 0) {
+      settings.every = static_cast<std::size_t>(value), ++i;
+    } else if (word == "--seconds" && value > 0) {
+      settings.stop_at_us = xpuruntime::steady_us() + 1e6 * value, ++i;
+    } else {
+      std::fprintf(stderr, "usage: tune_bench [--quick] [--every N] [--seconds N]\n");
       return 2;
     }
-    settings = {1000, 15, 17};
   }
   try {
     return xpuruntime::bench::run(settings);

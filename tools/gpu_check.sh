@@ -79,10 +79,10 @@ fi
 step devices 30 "$build/src/cli/xrt" devices
 
 # Tuned on the GPU, locked, and replayed from the file.
-rm -f "$logs"/store.sqlite*
-step tune 90 "$build/src/cli/xrt" tune --store "$logs/store.sqlite" --lock "$build/gpu.lock" --budget 20s \
+rm -f "$build"/store.sqlite*
+step tune 90 "$build/src/cli/xrt" tune --store "$build/store.sqlite" --lock "$build/gpu.lock" --budget 20s \
   "matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0" "matmul(bf16[256,1024], bf16[1024,1024]) @cuda:0" \
-  "linear(bf16[8,2048], bf16[2048,2048]) @cuda:0" "add(f32[1024,1024], f32[1024,1024]) @cuda:0" \
+  "matmul(bf16[8,2048], bf16[2048,2048]; transpose_b=true) @cuda:0" "add(f32[1024,1024], f32[1024,1024]) @cuda:0" \
   "matmul(f32[256,256], f32[256,256]) @opencl:0" && cat "$logs/tune.log"
 step lock 60 "$build/src/cli/xrt" lock verify "$build/gpu.lock" && cat "$logs/lock.log"
 

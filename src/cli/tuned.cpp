@@ -64,7 +64,7 @@ Json result_json(const TuneResult& result) {
           {"default", result.incumbent},
           {"chosen", result.chosen.empty() ? Json(nullptr) : Json(result.chosen)},
           {"because", result.because},
-          {"gain", gain_of(result)},
+          {"gain", result.gain},
           {"cut_short", result.cut_short},
           {"spent_s", result.spent_s},
           {"candidates", candidates}};
@@ -74,23 +74,15 @@ Json name(const std::string& file) { return file.empty() ? Json(nullptr) : Json(
 
 }  // namespace
 
-double gain_of(const TuneResult& result) {
-  const TunedCandidate* before = candidate(result, result.incumbent);
-  const TunedCandidate* after = candidate(result, result.chosen);
-  const bool both = before != nullptr && after != nullptr && before->time_us && after->time_us && *after->time_us > 0;
-  return both && before != after ? *before->time_us / *after->time_us : 1;
-}
-
 std::string tuned_text(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
                        const TunedFiles& files, const Painter& paint) {
   Table table({"problem", "default", "time", "tuned", "time", "gain", "note"});
   double spent = 0;
   for (const TuneResult& result : results) {
     spent += result.spent_s;
-    const double gain = gain_of(result);
     table.add({to_string(result.problem), result.incumbent, time_of(result, result.incumbent),
                result.chosen.empty() ? "-" : result.chosen, time_of(result, result.chosen),
-               gain == 1 ? "" : figure("%.2fx", gain), note_of(result)});
+               result.gain == 1 ? "" : figure("%.2fx", result.gain), note_of(result)});
   }
   for (std::size_t i = results.size(); i < problems.size(); ++i) {
     table.add({to_string(problems[i]), "-", "-", "-", "-", "", "not tuned"});

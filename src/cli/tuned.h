@@ -15,9 +15,6 @@ struct TunedFiles {
   std::string lock = {};
 };
 
-/// How many times as fast the tuned choice is as what would run without it; 1 where both are the same kernel.
-double gain_of(const TuneResult& result);
-
 std::string tuned_text(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
                        const TunedFiles& files, const Painter& paint);
 std::string tuned_json(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,

@@ -303,8 +303,7 @@ class Selector {
     if (!known_.choice) return false;
     Entry* entry = find(known_.choice->kernel);
     if (entry != nullptr && entry->usable) {
-      const std::string cut = known_.choice->cut_short ? " (the time budget cut the race short)" : "";
-      return choose(*entry, Level::strategy, "tuned: " + known_.choice->because + cut + preferred_note_);
+      return choose(*entry, Level::strategy, "tuned: " + known_.choice->because + preferred_note_);
     }
     preferred_note_ += "; tuning chose " + known_.choice->kernel + ", but " + refusal_of_named(known_.choice->kernel);
     return false;

@@ -10,6 +10,10 @@ namespace xpuruntime {
 /// Microseconds since some moment, by the system's steady clock.
 double steady_us();
 
+/// Threads of a library may go on spinning for milliseconds after their work, on the cores that the next kernel needs:
+/// waits until they sleep, or for a while.
+void let_threads_sleep();
+
 /// Adds up the time since it was made, by a clock that may be wrong: a step
 /// that cannot be right counts as nothing.
 class Stopwatch {

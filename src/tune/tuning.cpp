@@ -1,11 +1,8 @@
 #include "tune/tuning.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
-#include <thread>
 
 #include "tune/probe.h"
 #include "xpuruntime/device/current.h"
@@ -34,24 +31,6 @@ std::string wrong_numbers(const Check& check) {
   std::snprintf(text, sizeof text, "it gave wrong numbers: the error is %.3g, the tolerance %.3g", check.max_rel_error,
                 check.tolerance);
   return text;
-}
-
-double process_us() {
-  timespec time = {};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
-}
-
-/// Threads of a library may go on spinning for milliseconds after their work, on the cores that the next kernel needs:
-/// waits until they sleep, or for a while.
-void let_threads_sleep() {
-  constexpr int most_naps = 15;
-  constexpr double nap_us = 300;
-  for (int i = 0; i < most_naps; ++i) {
-    const double before = process_us();
-    std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(nap_us));
-    if (process_us() - before < nap_us / 3) return;
-  }
 }
 
 }  // namespace
@@ -337,6 +316,7 @@ bool Tuning::finish(const Race& race, const std::vector<std::size_t>& entered, c
   winner.row.outcome = TuneOutcome::won;
   winner.row.reason.clear();
   result_.chosen = winner.row.kernel;
+  if (result.winner == result.fastest && result.gain > 0 && result.gain < 1) result_.gain = 1 / (1 - result.gain);
   result_.cut_short = result.cut_short || cut_short_;
   result_.because = why(result, entered);
   return true;

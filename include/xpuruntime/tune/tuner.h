@@ -58,6 +58,7 @@ struct TuneResult {
   std::string incumbent = {};
   std::string chosen = {};  // empty: cancelled or nothing could run
   std::string because = {};
+  double gain = 1;         // how many times as fast as the incumbent the choice was, round by round
   bool cut_short = false;  // the budget ended the race before it was sure
   bool cancelled = false;
   double spent_s = 0;                           // in all
