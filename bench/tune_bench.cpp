@@ -187,6 +187,37 @@ void print_summary(const std::vector<Row>& rows) {
   table.print();
 }
 
+/// Nanoseconds of a repeated decision in a scope, over one block.
+double decision_ns(Dispatcher& dispatcher, const Call& call, const ScopePtr& scope) {
+  constexpr int calls = 200'000;
+  const ScopeGuard guard(dispatcher, scope);
+  dispatcher.decide(call);
+  const double start = steady_us();
+  for (int i = 0; i < calls; ++i) dispatcher.decide(call);
+  return (steady_us() - start) * 1000 / calls;
+}
+
+/// A warm decision that tuning made against one that it did not: blocks take turns, and the middle ones count.
+void print_warm_decisions(Runtime& runtime) {
+  const Problem problem = parse_problem("matmul(f32[64,64], f32[64,64])");
+  const Operands operands = random_operands(runtime.devices(), problem, 1);
+  const Call call{problem.op, operands.input_pointers(), operands.output_pointers(), &problem.attributes};
+  Dispatcher& dispatcher = runtime.dispatcher();
+  runtime.enable_tuning();
+  KernelPolicy measured;
+  measured.auto_strategy = Strategy::best_performance;
+  const ScopePtr untuned = dispatcher.make_scope({}), tuned = dispatcher.make_scope(measured);
+  std::vector<double> without, with;
+  for (int i = 0; i < 41; ++i) {
+    without.push_back(decision_ns(dispatcher, call, untuned));
+    with.push_back(decision_ns(dispatcher, call, tuned));
+  }
+  const ScopeGuard guard(dispatcher, tuned);
+  std::printf("\nwarm decision: %.1f ns untuned, %.1f ns tuned (%s)\n", median_of(without), median_of(with),
+              dispatcher.decide(call).because.c_str());
+  runtime.disable_tuning();
+}
+
 int run(const Settings& settings) {
   Runtime runtime{{false, false, {}}};
   std::vector<Row> rows;
@@ -198,6 +229,7 @@ int run(const Settings& settings) {
   }
   print_rows(rows);
   print_summary(rows);
+  print_warm_decisions(runtime);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 #include "tune/elements.h"
 #include "xpuruntime/device/current.h"
@@ -75,16 +76,35 @@ Range range_of(const Problem& problem, DataType dtype) {
   return dtype == DataType::uint8 ? Range{0, 4} : Range{};
 }
 
+double drawn(bool real, Range range, bool positive, RandomNumbers& random) {
+  const double value = real ? random.real() : random.integer(range.from, range.to);
+  return real && positive ? 0.625 + value / 2 : value;  // in [0.125, 1.125)
+}
+
+/// A million numbers, over and over: drawing and rounding each one of a large tensor would take longer than all that is
+/// done with it. A prime number of them, so that no two rows of a tensor are alike.
+void fill_contiguous(std::byte* memory, const TensorSpec& spec, Range range, bool positive, RandomNumbers& random) {
+  constexpr std::size_t period = 1'000'003;
+  const std::size_t size = size_of(spec.dtype);
+  const auto count = static_cast<std::size_t>(element_count(spec));
+  const std::size_t own = std::min(count, period);
+  for (std::size_t i = 0; i < own; ++i) {
+    store_element(spec.dtype, memory + i * size, drawn(is_floating(spec.dtype), range, positive, random));
+  }
+  for (std::size_t i = own; i < count; i += period) {
+    std::memcpy(memory + i * size, memory, std::min(period, count - i) * size);
+  }
+}
+
 void fill(std::byte* memory, const TensorSpec& spec, Range range, bool positive, RandomNumbers& random) {
+  if (spec.contiguous) return fill_contiguous(memory, spec, range, positive, random);
   const std::size_t size = size_of(spec.dtype);
   const bool real = is_floating(spec.dtype);
   Dims position = Dims::filled(spec.shape.size(), 0);
   for (std::int64_t left = element_count(spec); left > 0; --left) {
     std::int64_t offset = 0;
     for (std::size_t i = 0; i < position.size(); ++i) offset += position[i] * spec.strides[i];
-    double value = real ? random.real() : random.integer(range.from, range.to);
-    if (real && positive) value = 0.625 + value / 2;  // in [0.125, 1.125)
-    store_element(spec.dtype, memory + static_cast<std::size_t>(offset) * size, value);
+    store_element(spec.dtype, memory + static_cast<std::size_t>(offset) * size, drawn(real, range, positive, random));
     for (std::size_t i = position.size(); i-- > 0 && ++position[i] == spec.shape[i];) position[i] = 0;
   }
 }

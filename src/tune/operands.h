@@ -34,7 +34,8 @@ class Operands {
 
 /// Random inputs and blank outputs on the problem's device, with exactly its strides and alignments. The same seed
 /// gives the same numbers on every machine. Floats are uniform in [-1, 1] (where only positive ones make sense, in
-/// [0.125, 1.125]), rounded to the dtype; integers are small. What no element covers, and every output, is filled with
+/// [0.125, 1.125]), rounded to the dtype; integers are small. In large
+/// tensors the numbers repeat. What no element covers, and every output, is filled with
 /// ones in all bits (NaN in floats): a kernel that reads beside its inputs or leaves an output out shows.
 Operands random_operands(const DeviceManager& devices, const Problem& problem, std::uint64_t seed);
 

@@ -13,7 +13,7 @@ namespace {
 
 // What the reference goes through in a tenth of a second or two. Beyond it, slices
 // stand for the whole.
-constexpr double most_reference_work = 3e7;
+constexpr double most_reference_work = 1e7;
 // Calls that take longer find their data and threads as they need them; shorter
 // ones get some calls to wake up.
 constexpr double needs_no_warming_us = 3000;
