@@ -19,6 +19,11 @@ std::string flaw_of_seed(const std::string& text) {
 
 }  // namespace
 
+// The runtime lives until the process ends; a store that is closed leaves no log beside its file.
+Context::~Context() {
+  if (plugins_loaded_) Runtime::global().use_store(nullptr);
+}
+
 Runtime& Context::runtime() {
   Runtime& runtime = Runtime::global();
   if (!plugins_loaded_) {
@@ -62,6 +67,14 @@ KernelPolicy PolicyOptions::policy(Context& context, OpId op) const {
 KernelPolicy PolicyOptions::whole_policy(OpId op) const {
   KernelPolicy policy = load_policy(file);
   if (!forced.empty()) policy.force(to_string(op), forced);
+  return policy;
+}
+
+KernelPolicy policy_of_limits(const Limits& limits) {
+  KernelPolicy policy;
+  policy.workspace_limit_bytes = limits.workspace_bytes;
+  if (limits.deterministic) policy.deterministic = true;
+  policy.threads = limits.threads;
   return policy;
 }
 

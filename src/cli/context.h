@@ -30,6 +30,8 @@ struct Context {
   Painter paint = Painter::for_stdout();
   std::function<Answer()> command = {};  // set by the parser
 
+  ~Context();
+
   /// The process's runtime with the plugins of the command line, opened on the first call.
   Runtime& runtime();
   /// The device that --device names, if it was given.
@@ -58,6 +60,10 @@ struct PolicyOptions {
   /// The same with the environment's policy where no file is given, for choices outside the runtime.
   KernelPolicy whole_policy(OpId op) const;
 };
+
+/// A policy that says nothing but these limits: those of a problem's text are part of the question, and calls take
+/// theirs from the policy.
+KernelPolicy policy_of_limits(const Limits& limits);
 
 /// --seed, as run and trace take it.
 void add_seed_to(CLI::App& command, std::uint64_t& seed);

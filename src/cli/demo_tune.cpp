@@ -97,8 +97,9 @@ std::vector<TuneResult> tune_each(Runtime& runtime, const std::vector<Problem>& 
 void save_policy(const std::string& path, const std::vector<TuneResult>& results) {
   KernelPolicy policy;
   policy.deterministic = true;
-  for (const TuneResult& result : results) policy.rules.push_back(exact_rule(result.problem, result.chosen));
-  policy.save(path);
+  std::vector<PolicyRule> rules;
+  for (const TuneResult& result : results) rules.push_back(exact_rule(result.problem, result.chosen));
+  with_exact_rules(policy, std::move(rules)).save(path);
 }
 
 /// Decides by the policy file alone, records, and replays what the file on the disk says.
@@ -121,7 +122,7 @@ std::string figure(const char* format, double value) {
 
 std::string as_text(const std::vector<TunedBlock>& blocks, const std::vector<TuneResult>& results,
                     const TunedFiles& files, const Replayed& replayed, const Painter& paint) {
-  std::string text = tuned_text(each_once(blocks), results, files, paint);
+  std::string text = tuned_text(each_once(blocks), results, {}, files, paint);
   for (const TunedBlock& block : blocks) {
     const auto [before, after] = totals(block, results);
     text += block.name + ": " + figure("%.2f ms", before / 1000) + " by default, " + figure("%.2f ms", after / 1000) +
@@ -134,7 +135,7 @@ std::string as_text(const std::vector<TunedBlock>& blocks, const std::vector<Tun
 
 std::string as_json(const std::vector<TunedBlock>& blocks, const std::vector<TuneResult>& results,
                     const TunedFiles& files, const Replayed& replayed) {
-  Json document = Json::parse(tuned_json(each_once(blocks), results, files));
+  Json document = Json::parse(tuned_json(each_once(blocks), results, {}, files));
   Json list = Json::array();
   for (const TunedBlock& block : blocks) {
     const auto [before, after] = totals(block, results);

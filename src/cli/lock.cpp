@@ -62,7 +62,7 @@ Answer record(Context& context, const Options& options) {
                              std::to_string(hashed) + " with a hash of their outputs\n"};
 }
 
-std::string verify_text(const ReplayReport& report, const Painter& paint) {
+std::string verify_text(const ReplayReport& report, bool revalidated, const Painter& paint) {
   Table table({"problem", "kernel", "verdict", "outputs", "note"});
   std::size_t failed = 0;
   for (const ReplayResult& result : report.results) {
@@ -75,7 +75,9 @@ std::string verify_text(const ReplayReport& report, const Painter& paint) {
   const std::string last =
       failed == 0 ? paint(Colour::green, "all " + all + " decisions hold here")
                   : paint(Colour::red, std::to_string(failed) + " of " + all + " decisions do not hold here" +
-                                           (report.ran ? "" : "; nothing was run"));
+                                           (report.ran    ? ""
+                                            : revalidated ? "; no outputs were compared"
+                                                          : "; nothing was run"));
   return table.to_text(paint) + "\n" + last + "\n";
 }
 
@@ -93,33 +95,46 @@ Json verify_json(const ReplayReport& report) {
 
 Answer verify(Context& context, const Options& options) {
   const auto lock = std::make_shared<const KernelLock>(KernelLock::load(files_of(options, 1).front()));
+  if (lock->entries().empty()) {
+    fail(ErrorCode::not_supported, "xrt", "the lock holds no decision, so there is nothing to verify; record it anew");
+  }
   Runtime& runtime = context.runtime();
   const ReplayReport report =
       verify_lock(runtime, {lock, options.revalidate ? LockMode::revalidate : LockMode::strict});
   if (report.fine() && !options.out.empty()) refreshed(runtime, *lock, report).save(options.out);
-  return {context.json ? dumped(verify_json(report)) : verify_text(report, context.paint),
+  return {context.json ? dumped(verify_json(report)) : verify_text(report, options.revalidate, context.paint),
           report.fine() ? exit_fine : exit_no};
 }
 
 /// What would be decided here and now for the problems of a lock.
-KernelLock lock_of_now(Context& context, const Options& options, const KernelLock& lock) {
+std::vector<LockDifference> differences_to_now(Context& context, const Options& options, const KernelLock& lock) {
   Runtime& runtime = context.runtime();
   options.store.use_in(runtime, StoreMode::read_only);
   const ScopedPolicy scope(runtime.dispatcher(), policy_of(context, options));
-  std::vector<Problem> problems;
+  std::vector<LockDifference> found;
   for (const auto& [text, entry] : lock.entries()) {
-    Problem problem = parse_problem(text);
-    if (runtime.devices().has(problem.device)) problems.push_back(std::move(problem));
+    KernelLock before, now;
+    before.add(entry, lock.environment_of(entry));
+    try {
+      now = record_lock(runtime, std::vector<Problem>{parse_problem(text)}, entry.seed);
+    } catch (const Error& error) {
+      found.push_back({text, "kernel", entry.kernel, std::string("none: ") + error.what()});
+      continue;
+    }
+    for (LockDifference& difference : diff(before, now)) {
+      // A policy's casts are entries of their own, which this one's lock may hold elsewhere.
+      if (difference.problem == text) found.push_back(std::move(difference));
+    }
   }
-  return record_lock(runtime, problems, options.seed);
+  return found;
 }
 
 Answer difference(Context& context, const Options& options) {
   const auto files = files_of(options, 2);
   context.runtime();  // a plugin may bring ops of its own
   const KernelLock before = KernelLock::load(files.front());
-  const KernelLock after = files.size() == 2 ? KernelLock::load(files.back()) : lock_of_now(context, options, before);
-  const std::vector<LockDifference> found = diff(before, after);
+  const std::vector<LockDifference> found =
+      files.size() == 2 ? diff(before, KernelLock::load(files.back())) : differences_to_now(context, options, before);
   const int exit_code = found.empty() ? exit_fine : exit_no;
   if (context.json) {
     Json list = Json::array();
@@ -135,7 +150,22 @@ Answer difference(Context& context, const Options& options) {
   return {table.to_text(context.paint), exit_code};
 }
 
+/// Options that an action would pass over in silence.
+void check_options(const Options& options) {
+  const bool verify = options.action == "verify", record = options.action == "record";
+  const auto refuse = [&](const char* option) {
+    fail(ErrorCode::invalid_argument, "xrt",
+         std::string(option) + " means nothing to lock " + options.action + "; leave it out");
+  };
+  if (verify && !options.policy.empty()) refuse("--policy");
+  if (verify && !options.store.path.empty()) refuse("--store");
+  if (verify && options.deterministic) refuse("--deterministic");
+  if (!verify && options.revalidate) refuse("--revalidate");
+  if (!verify && !record && !options.out.empty()) refuse("--out");
+}
+
 Answer lock(Context& context, const Options& options) {
+  check_options(options);
   if (options.action == "record") return record(context, options);
   return options.action == "verify" ? verify(context, options) : difference(context, options);
 }

@@ -30,16 +30,22 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 void interrupt(int) { interrupted.store(true); }
 
-/// Stops on Ctrl-C instead of dying, for a block.
+/// Stops on Ctrl-C instead of dying, for a block. The second one ends the process, as a call that hangs never stops.
 class Interruptible {
  public:
-  Interruptible() : old_(std::signal(SIGINT, interrupt)) { interrupted.store(false); }
-  ~Interruptible() { std::signal(SIGINT, old_); }
+  Interruptible() {
+    interrupted.store(false);
+    struct sigaction action = {};
+    action.sa_handler = interrupt;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &old_);
+  }
+  ~Interruptible() { sigaction(SIGINT, &old_, nullptr); }
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
 
  private:
-  void (*old_)(int);
+  struct sigaction old_ = {};
 };
 
 TuneOptions tune_options(const Options& options) {
@@ -55,26 +61,66 @@ std::vector<Problem> limited(std::vector<Problem> problems, const KernelPolicy& 
   return problems;
 }
 
-void save_policy(const std::string& path, const KernelPolicy& base, const std::vector<TuneResult>& results) {
-  KernelPolicy policy = base;
-  std::vector<PolicyRule> rules;
-  for (const TuneResult& result : results) {
-    if (!result.chosen.empty()) rules.push_back(exact_rule(result.problem, result.chosen));
-  }
-  policy.rules.insert(policy.rules.begin(), rules.begin(), rules.end());
-  policy.save(path);
+/// The policy under which what was measured counts. One that asks for the least memory keeps asking for it.
+KernelPolicy measured_policy(KernelPolicy policy) {
+  if (policy.auto_strategy != Strategy::lowest_memory) policy.auto_strategy = Strategy::best_performance;
+  return policy;
 }
 
-void save_lock(Runtime& runtime, const std::string& path, const std::vector<TuneResult>& results) {
-  runtime.refresh_measurements();
-  KernelPolicy measured;
-  measured.auto_strategy = Strategy::best_performance;
-  const ScopedPolicy scope(runtime.dispatcher(), measured);
-  std::vector<Problem> problems;
-  for (const TuneResult& result : results) {
-    if (!result.chosen.empty()) problems.push_back(result.problem);
+/// What runs each problem now.
+std::vector<Decision> decide_all(Dispatcher& dispatcher, const std::vector<Problem>& problems) {
+  std::vector<Decision> decisions;
+  for (const Problem& problem : problems) {
+    const ScopedPolicy limits(dispatcher, policy_of_limits(problem.limits));
+    decisions.push_back(dispatcher.explain(problem));
   }
-  record_lock(runtime, problems).save(path);
+  return decisions;
+}
+
+void save_policy(const std::string& path, const KernelPolicy& base, const std::vector<Decision>& decisions) {
+  std::vector<PolicyRule> rules;
+  for (const Decision& decision : decisions) {
+    // What the policy itself names needs no rule, and none would be asked.
+    if (decision.level == Level::strategy) rules.push_back(exact_rule(decision.problem, decision.kernel));
+  }
+  with_exact_rules(base, std::move(rules)).save(path);
+}
+
+struct Tuned {
+  std::vector<TuneResult> results = {};
+  bool complete = false;  // every problem has had its turn and has a choice
+};
+
+Tuned tune_all(Runtime& runtime, const std::vector<Problem>& problems, TuneOptions options) {
+  const Interruptible stop;
+  ProgressShow show(problems.size());
+  options.progress = [&](const TuneProgress& progress) {
+    show.moved(progress);
+    return !interrupted.load();
+  };
+  Tuned tuned;
+  tuned.complete = runtime.tune(problems, options, [&](const TuneResult& result) {
+    show.finished(result);
+    tuned.results.push_back(result);
+  });
+  for (const TuneResult& result : tuned.results) tuned.complete = tuned.complete && !result.chosen.empty();
+  return tuned;
+}
+
+/// Whatever the user must hear beside the answer; false where something is not as it should be.
+bool tell(const Context& context, const Tuned& tuned, const Options& options) {
+  for (const TuneResult& result : tuned.results) {
+    if (result.not_stored.empty()) continue;
+    context.note("what was found could not be stored: " + result.not_stored);
+    return false;
+  }
+  if (tuned.complete) return true;
+  const bool files = !options.out.empty() || !options.lock.empty();
+  const std::string unwritten = files ? "; no policy and no lock were written, as problems are missing" : "";
+  context.note((interrupted.load() ? "interrupted; what was finished is stored"
+                                   : "not every problem could be tuned; see the notes, or give more with --budget") +
+               unwritten);
+  return false;
 }
 
 Answer tune(Context& context, const Options& options) {
@@ -84,33 +130,20 @@ Answer tune(Context& context, const Options& options) {
   const KernelPolicy policy = runtime.dispatcher().policy();
   const std::vector<Problem> problems = limited(options.list.problems(context), policy);
   options.store.use_in(runtime, StoreMode::read_write);
+  const Tuned tuned = tune_all(runtime, problems, limits);
 
-  std::vector<TuneResult> results;
-  bool complete = false;
-  {
-    const Interruptible stop;
-    ProgressShow show(problems.size());
-    TuneOptions with_progress = limits;
-    with_progress.progress = [&](const TuneProgress& progress) {
-      show.moved(progress);
-      return !interrupted.load();
-    };
-    complete = runtime.tune(problems, with_progress, [&](const TuneResult& result) {
-      show.finished(result);
-      results.push_back(result);
-    });
+  TunedFiles files{options.store.file()};
+  std::vector<Decision> decisions;
+  if (tuned.complete) {
+    runtime.refresh_measurements();
+    const ScopedPolicy measured(runtime.dispatcher(), measured_policy(policy));
+    decisions = decide_all(runtime.dispatcher(), problems);
+    if (!options.out.empty()) save_policy(files.policy = options.out, policy, decisions);
+    if (!options.lock.empty()) record_lock(runtime, problems).save(files.lock = options.lock);
   }
-  if (!options.out.empty()) save_policy(options.out, policy, results);
-  if (!options.lock.empty()) save_lock(runtime, options.lock, results);
-
-  const TunedFiles files{options.store.file(), options.out, options.lock};
-  const bool fine = complete && std::none_of(results.begin(), results.end(),
-                                             [](const TuneResult& result) { return result.chosen.empty(); });
-  if (!complete) {
-    context.note(interrupted.load() ? "interrupted; what was finished is stored"
-                                    : "the budget ran out before every problem had its turn; give more with --budget");
-  }
-  return {context.json ? tuned_json(problems, results, files) : tuned_text(problems, results, files, context.paint),
+  const bool fine = tell(context, tuned, options);
+  return {context.json ? tuned_json(problems, tuned.results, decisions, files)
+                       : tuned_text(problems, tuned.results, decisions, files, context.paint),
           fine ? exit_fine : exit_no};
 }
 

@@ -29,9 +29,12 @@ std::string time_of(const TuneResult& result, const std::string& kernel) {
   return found != nullptr && found->time_us ? figure("%.1f us", *found->time_us) : "-";
 }
 
-std::string note_of(const TuneResult& result) {
+std::string note_of(const TuneResult& result, const Decision* decision) {
   std::string note;
   const auto add = [&](const std::string& text) { note += (note.empty() ? "" : "; ") + text; };
+  if (decision != nullptr && decision->kernel != result.chosen) {
+    add(decision->kernel + " runs all the same: " + decision->because);
+  }
   if (result.chosen.empty()) add(result.because);
   if (result.cut_short) add("cut short by the budget");
   for (const TunedCandidate& c : result.candidates) {
@@ -57,12 +60,13 @@ Json candidate_json(const TunedCandidate& c) {
           {"tolerance", number(c.tolerance)}};
 }
 
-Json result_json(const TuneResult& result) {
+Json result_json(const TuneResult& result, const Decision* decision) {
   Json candidates = Json::array();
   for (const TunedCandidate& c : result.candidates) candidates.push_back(candidate_json(c));
   return {{"problem", to_string(result.problem)},
           {"default", result.incumbent},
           {"chosen", result.chosen.empty() ? Json(nullptr) : Json(result.chosen)},
+          {"runs", decision == nullptr ? Json(nullptr) : Json(decision->kernel)},
           {"because", result.because},
           {"gain", result.gain},
           {"cut_short", result.cut_short},
@@ -75,30 +79,35 @@ Json name(const std::string& file) { return file.empty() ? Json(nullptr) : Json(
 }  // namespace
 
 std::string tuned_text(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
-                       const TunedFiles& files, const Painter& paint) {
+                       const std::vector<Decision>& decisions, const TunedFiles& files, const Painter& paint) {
   Table table({"problem", "default", "time", "tuned", "time", "gain", "note"});
   double spent = 0;
-  for (const TuneResult& result : results) {
+  std::size_t tuned = 0;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const TuneResult& result = results[i];
     spent += result.spent_s;
+    tuned += result.chosen.empty() ? 0 : 1;
     table.add({to_string(result.problem), result.incumbent, time_of(result, result.incumbent),
                result.chosen.empty() ? "-" : result.chosen, time_of(result, result.chosen),
-               result.gain == 1 ? "" : figure("%.2fx", result.gain), note_of(result)});
+               result.gain == 1 ? "" : figure("%.2fx", result.gain),
+               note_of(result, i < decisions.size() ? &decisions[i] : nullptr)});
   }
   for (std::size_t i = results.size(); i < problems.size(); ++i) {
     table.add({to_string(problems[i]), "-", "-", "-", "-", "", "not tuned"});
   }
-  std::string text = table.to_text(paint) + "\n" + std::to_string(results.size()) + " of " +
-                     std::to_string(problems.size()) + " problems tuned in " + figure("%.1f s", spent) + ", kept in " +
-                     files.store + "\n";
+  std::string text = table.to_text(paint) + "\n" + std::to_string(tuned) + " of " + std::to_string(problems.size()) +
+                     " problems tuned in " + figure("%.1f s", spent) + ", kept in " + files.store + "\n";
   if (!files.policy.empty()) text += "policy: " + files.policy + "\n";
   if (!files.lock.empty()) text += "lock: " + files.lock + "\n";
   return text;
 }
 
 std::string tuned_json(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
-                       const TunedFiles& files) {
+                       const std::vector<Decision>& decisions, const TunedFiles& files) {
   Json list = Json::array();
-  for (const TuneResult& result : results) list.push_back(result_json(result));
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    list.push_back(result_json(results[i], i < decisions.size() ? &decisions[i] : nullptr));
+  }
   const Json document = {{"version", 1},         {"problems", problems.size()},  {"results", list},
                          {"store", files.store}, {"policy", name(files.policy)}, {"lock", name(files.lock)}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/colour.h"
+#include "xpuruntime/select/decision.h"
 #include "xpuruntime/tune/tuner.h"
 
 namespace xpuruntime::cli {
@@ -15,9 +16,11 @@ struct TunedFiles {
   std::string lock = {};
 };
 
+/// `decisions` are what runs the problems now, in their order; none where tuning was not finished. Where another kernel
+/// than the tuned one runs, as the policy says so, that is noted.
 std::string tuned_text(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
-                       const TunedFiles& files, const Painter& paint);
+                       const std::vector<Decision>& decisions, const TunedFiles& files, const Painter& paint);
 std::string tuned_json(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
-                       const TunedFiles& files);
+                       const std::vector<Decision>& decisions, const TunedFiles& files);
 
 }  // namespace xpuruntime::cli

@@ -99,10 +99,9 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide(const Asked& asked, const Scop
   const auto decided_for = [&](const Problem& problem) {
     const bool as_asked = problem == *asked.problem;
     Chosen chosen = decide_at(as_asked ? asked.problem : SharedProblem(problem), scope, passed_over, every_workspace);
-    if (!as_asked && chosen.second != nullptr && !add_casts(*asked.problem, scope, chosen.first)) {
-      chosen.second = nullptr;
-      chosen.first.kernel.clear();
-      chosen.first.because = "nothing here casts to " + std::string(to_string(dtype));
+    if (!as_asked && chosen.second != nullptr) {
+      const std::string missing = add_casts(*asked.problem, scope, chosen.first);
+      if (!missing.empty()) chosen = {refused(std::move(chosen.first), missing), nullptr};
     }
     if (chosen.second == nullptr && !first) first = chosen.first;
     return chosen;
@@ -110,11 +109,13 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide(const Asked& asked, const Scop
   for (;;) {
     const Problem problem = precision.wished ? at_precision(*asked.problem, dtype) : *asked.problem;
     Chosen chosen = decided_for(problem);
-    if (chosen.second == nullptr && precision.wished) {
+    if (chosen.second == nullptr && precision.wished && chosen.first.level != Level::lock) {
       const Problem cast_behind = at_precision(*asked.problem, dtype, true);
       if (cast_behind != problem) chosen = decided_for(cast_behind);
     }
-    const DataType next = precision.wished ? next_lossless(dtype).value_or(dtype) : dtype;
+    // A lock has no next best: what it does not hold at this precision is missing.
+    const bool open = precision.wished && chosen.first.level != Level::lock;
+    const DataType next = open ? next_lossless(dtype).value_or(dtype) : dtype;
     if (chosen.second != nullptr || next == dtype) {
       if (chosen.second == nullptr) chosen.first = std::move(*first);
       chosen.first.precision = std::move(precision);
@@ -157,15 +158,17 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
   }
 }
 
-bool Dispatcher::Impl::add_casts(const Problem& asked, const Scope& scope, Decision& decision) {
-  bool possible = true;
+std::string Dispatcher::Impl::add_casts(const Problem& asked, const Scope& scope, Decision& decision) {
+  std::string missing;
   for (CastProblem& cast : cast_problems(asked, decision.problem)) {
     const DataType from = cast.problem.inputs[0].dtype, to = cast.problem.outputs[0].dtype;
-    const Decision chosen = decide_at(SharedProblem(std::move(cast.problem)), scope, {}, false).first;
+    const Decision chosen = decide_at(SharedProblem(cast.problem), scope, {}, false).first;
     decision.casts.push_back({cast.is_output, cast.index, from, to, chosen.kernel});
-    possible = possible && !chosen.kernel.empty();
+    if (chosen.kernel.empty() && missing.empty()) {
+      missing = "its cast " + to_string(cast.problem) + " cannot run: " + chosen.because;
+    }
   }
-  return possible;
+  return missing;
 }
 
 std::shared_ptr<CachedPlan> Dispatcher::Impl::plan_for(const SharedProblem& problem,

@@ -43,8 +43,9 @@ struct Dispatcher::Impl {
   PrecisionWishes wishes_for(const Asked& asked, const Scope& scope, const PrecisionHook* current) const;
   Chosen decide_at(const SharedProblem& problem, const Scope& scope, std::span<const PassedOver> passed_over,
                    bool every_workspace);
-  /// The casts that lead from one problem to the other and back, with their kernels; false where one has none.
-  bool add_casts(const Problem& asked, const Scope& scope, Decision& decision);
+  /// The casts that lead from one problem to the other and back, with their kernels. Returns which one has none and
+  /// why; empty: all have.
+  std::string add_casts(const Problem& asked, const Scope& scope, Decision& decision);
   std::shared_ptr<CachedPlan> plan_for(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel);
   void quarantine(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel, const std::string& reason);
   std::vector<Exclusion> exclusions_of(const SharedProblem& problem);
@@ -81,6 +82,7 @@ struct Dispatcher::Impl {
   std::shared_ptr<const TuneHook> tuner;
   std::shared_ptr<const RevalidateHook> revalidator;
   std::unordered_map<SharedProblem, std::shared_ptr<const Measurements>> tuned;  // by the tuner, in this process
+  std::uint32_t tuned_generation = 0;                                            // of the kernels that it raced
   /// Kernels, not names: one that is registered anew under an old name starts afresh.
   struct Failure {
     std::shared_ptr<const Kernel> kernel;

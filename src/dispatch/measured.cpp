@@ -30,6 +30,9 @@ std::shared_ptr<const Measurements> Dispatcher::Impl::tuned_now(const SharedProb
   std::shared_ptr<const TuneHook> held;
   {
     const std::lock_guard lock(mutex);
+    // Other kernels may have come or gone: what was raced among the old ones is raced again.
+    if (tuned_generation != registry.generation()) tuned.clear();
+    tuned_generation = registry.generation();
     if (const auto found = tuned.find(problem); found != tuned.end()) return found->second;
     held = tuner;
   }

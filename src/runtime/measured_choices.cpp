@@ -30,6 +30,16 @@ class OneProblem final : public StoreSnapshot {
   TuneRecord record_;
 };
 
+thread_local const void* tuning_here = nullptr;  // whose tuning this thread is in
+
+class Here {
+ public:
+  explicit Here(const void* owner) { tuning_here = owner; }
+  ~Here() { tuning_here = nullptr; }
+  Here(const Here&) = delete;
+  Here& operator=(const Here&) = delete;
+};
+
 }  // namespace
 
 MeasuredChoices::MeasuredChoices(Dispatcher& dispatcher) : dispatcher_(dispatcher) {
@@ -85,29 +95,44 @@ std::vector<QuarantineEntry> MeasuredChoices::quarantined(const Problem& problem
   return known == nullptr ? std::vector<QuarantineEntry>{} : known->known(problem).quarantine;
 }
 
-void MeasuredChoices::keep(const TuneResult& result) {
+// What was measured is good also where it cannot be kept: a full disk must not fail a call.
+std::string MeasuredChoices::keep(const TuneResult& result) {
   const auto kept = store();
   const TuneRecord record = result.record(seconds_since_1970());
-  if (kept == nullptr || kept->read_only() || record == TuneRecord{}) return;
-  kept->put(environment_of(dispatcher_.registry().devices().profile(result.problem.device)), record);
+  if (kept == nullptr || kept->read_only() || record == TuneRecord{}) return {};
+  try {
+    kept->put(environment_of(dispatcher_.registry().devices().profile(result.problem.device)), record);
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
 bool MeasuredChoices::tune_all(std::vector<TuneTask> tasks, const TuneOptions& options,
                                const std::function<void(const TuneResult&)>& finished) {
+  if (tuning_here != nullptr) {
+    fail(ErrorCode::invalid_argument, "tune",
+         "called while this thread tunes; call it after the callback has returned");
+  }
   const std::lock_guard one_at_a_time(tuning_);
+  const Here here(this);
   for (TuneTask& task : tasks) task.quarantined = quarantined(task.problem);
   return Tuner(dispatcher_.registry()).tune_all(tasks, options, [&](const TuneResult& result) {
-    keep(result);
-    if (finished) finished(result);
+    TuneResult kept = result;
+    kept.not_stored = keep(result);
+    if (finished) finished(kept);
   });
 }
 
 void MeasuredChoices::enable_tuning(const TuneOptions& options) {
   dispatcher_.set_tuner(
       [this, options](const Problem& problem, const std::string& incumbent) -> std::shared_ptr<const Measurements> {
+        // A callback of tuning that calls an op gets it untuned: a race within a race would wait for itself.
+        if (tuning_here != nullptr) return nullptr;
         TuneResult found;
         tune_all({{problem, incumbent, {}}}, options, [&](const TuneResult& result) { found = result; });
         if (found.chosen.empty()) return nullptr;
+        if (!found.not_stored.empty()) found.because += "; it could not be stored: " + found.not_stored;
         return std::make_shared<const Measurements>(
             Measurements::Snapshots{{problem.device, std::make_shared<const OneProblem>(found)}});
       });

@@ -35,7 +35,8 @@ class MeasuredChoices {
  private:
   std::shared_ptr<MeasurementStore> opened();
   std::vector<QuarantineEntry> quarantined(const Problem& problem);
-  void keep(const TuneResult& result);
+  /// Puts it into the store; returns why that failed, empty: it did not.
+  std::string keep(const TuneResult& result);
 
   Dispatcher& dispatcher_;
   mutable std::mutex mutex_;

@@ -4,7 +4,9 @@
 #include <cstdio>
 
 #include "tune/contender.h"
+#include "tune/probe.h"
 #include "tune/reference.h"
+#include "xpuruntime/device/workspace_pool.h"
 
 namespace xpuruntime {
 namespace {
@@ -20,6 +22,16 @@ std::string flaw_of_numbers(const Check& check) {
   return text;
 }
 
+/// Somebody else's kernel runs in a process of its own first, where that can be done.
+std::string failure_in_child(const KernelRegistry& registry, const Problem& problem, const Contender& contender,
+                             const Operands& operands, const Track& track) {
+  const bool third_party = registry.origin(*contender.kernel) == KernelOrigin::third_party;
+  if (!third_party || problem.device.type != DeviceType::cpu) return {};
+  const auto lease =
+      registry.devices().workspace(problem.device).acquire(contender.row.workspace_bytes.value_or(0), {});
+  return probe_in_child(*contender.kernel, problem, track.context(), operands, lease.data(), {}).failure;
+}
+
 std::string flaw_of(const KernelRegistry& registry, const Problem& problem, Contender& contender) {
   const std::string refusal =
       refusal_of(*contender.kernel, problem, registry.devices().profile(problem.device), contender.row.workspace_bytes);
@@ -27,10 +39,13 @@ std::string flaw_of(const KernelRegistry& registry, const Problem& problem, Cont
   check_memory(registry.devices(), problem, true);
   const Operands operands = random_operands(registry.devices(), problem, seed);
   const Track track(registry, problem, operands);
+  if (const std::string failure = failure_in_child(registry, problem, contender, operands, track); !failure.empty()) {
+    return failure;
+  }
   if (const Status prepared = track.prepare(contender); !prepared.ok()) return prepared.message();
   if (const Status ran = track.run(contender, 1); !ran.ok()) return ran.message();
   const Reference reference(registry, problem, operands, most_reference_work);
-  if (!reference.skipped().empty()) return {};
+  if (!reference.skipped().empty()) return "its numbers could not be checked: " + reference.skipped();
   return flaw_of_numbers(reference.compare_with(operands.outputs(), {contender.kernel->name()}));
 }
 

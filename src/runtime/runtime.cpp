@@ -69,8 +69,11 @@ void Runtime::disable_tuning() { measured_->disable_tuning(); }
 
 bool Runtime::tune(std::span<const Problem> problems, const TuneOptions& options,
                    const std::function<void(const TuneResult&)>& finished) {
+  // What runs without measuring: for a policy that asks for the least memory, that.
   KernelPolicy unmeasured;
-  unmeasured.auto_strategy = Strategy::first_supported;
+  if (dispatcher_->policy().auto_strategy != Strategy::lowest_memory) {
+    unmeasured.auto_strategy = Strategy::first_supported;
+  }
   std::vector<TuneTask> tasks;
   for (const Problem& problem : problems) {
     const ScopedPolicy scope(*dispatcher_, unmeasured);

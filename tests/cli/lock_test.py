@@ -36,16 +36,19 @@ class Lock(CliTest):
         self.assertEqual([result["outputs_equal"] for result in report["results"]], [True] * 4)
         self.assertEqual({result["verdict"] for result in report["results"]}, {"same"})
 
-    def test_replays_equal_bits_on_another_number_of_threads_where_the_policy_names_it(self):
-        policy = self.write("policy.json", '{"deterministic": true, "threads": 2}')
-        path = self.record("matmul(f32[256,256], f32[256,256])", options=("--policy", policy))
-        self.fine("lock", "verify", path)
+    def test_the_bits_do_not_depend_on_the_number_of_threads(self):
+        hashes = set()
+        for threads in ("1", "2", "3"):
+            lock = json.loads(xrt("lock", "record", "softmax(f32[512,1000])", "matmul(f32[256,256], f32[256,256])",
+                                  "--deterministic", env={"XPURUNTIME_NUM_THREADS": threads}).stdout)
+            hashes.add(tuple(entry["outputs"] for entry in lock["decisions"]))
+        self.assertEqual(len(hashes), 1, hashes)
 
-    def test_a_hash_that_differs_fails_and_names_the_problem(self):
+    def test_hashes_of_other_inputs_are_not_compared(self):
         one = self.record(SOFTMAX)
         other = self.record(SOFTMAX, name="other.lock", options=("--deterministic", "--seed", "2"))
         answer = self.document("lock", "diff", one, other, "--json")
-        self.assertEqual(answer["differences"], [])  # other inputs say nothing
+        self.assertEqual(answer["differences"], [])
         self.assertNotEqual(json.loads(one.read_text())["decisions"][0]["outputs"],
                             json.loads(other.read_text())["decisions"][0]["outputs"])
 
@@ -107,6 +110,23 @@ class Lock(CliTest):
         self.assertIn("softmax(f32[64,1000]) @cpu:0  kernel  simd    reference", answer.stdout)
         self.assertIn("no difference in 2 decisions", self.fine("lock", "diff", before))
 
+    def test_diff_to_now_uses_each_entrys_own_seed_and_goes_on_past_what_cannot_run(self):
+        lock = self.record(SOFTMAX, RELU, options=("--deterministic", "--seed", "7"))
+        self.fine("lock", "diff", lock, "--deterministic")
+        policy = self.write("policy.json", '{"preferences": {"softmax": "reference", '
+                                           '"relu": {"kernel": "reference", "mode": "force"}}, "deterministic": true}')
+        fields = {(row["problem"].split("(")[0], row["field"])
+                  for row in self.document("lock", "diff", lock, "--policy", policy, "--json", code=1)["differences"]}
+        self.assertIn(("softmax", "outputs"), fields)
+        forced = self.write("forced.json", '{"preferences": {"conv2d": {"kernel": "cudnn", "mode": "force"}}}')
+        conv = self.record(RELU, "conv2d(f32[1,4,9,9], f32[4,4,3,3])", name="conv.lock", options=())
+        [row] = self.document("lock", "diff", conv, "--policy", forced, "--json", code=1)["differences"]
+        self.assertIn("none: ", row["after"])
+
+    def test_an_empty_lock_proves_nothing(self):
+        lock = self.write("empty.lock", '{"version": 1, "environments": {}, "decisions": []}')
+        self.refused(1, "lock", "verify", lock, says="holds no decision")
+
     def test_records_from_a_trace_and_from_lines(self):
         trace = self.folder / "trace.json"
         self.fine("trace", SOFTMAX, RELU, "--out", trace)
@@ -126,6 +146,8 @@ class Lock(CliTest):
         self.refused(2, "lock", "diff", "a", "b", "c", says="one or two locks")
         self.refused(2, "lock", "verify", self.write("x.lock", "{"), says="not JSON at line 1")
         self.refused(2, "lock", "forget", says="lock")
+        self.refused(2, "lock", "verify", "x.lock", "--policy", "none.json", says="--policy means nothing to lock verify")
+        self.refused(2, "lock", "record", RELU, "--revalidate", says="--revalidate means nothing to lock record")
 
     def test_a_folder_that_is_not_there_leaves_nothing(self):
         self.refused(2, "lock", "record", RELU, "--out", self.folder / "no" / "such" / "kernels.lock", says="cannot be written")

@@ -1,5 +1,6 @@
 """xrt store: what it lists, moves, removes and refuses."""
 import json
+import os
 import subprocess
 import unittest
 
@@ -139,6 +140,20 @@ class Store(CliTest):
         self.assertEqual(len(self.entries()), 3)
         self.fine("store", "import", path, env={"XPURUNTIME_STORE": "", "XDG_CACHE_HOME": str(self.folder)})
         self.assertTrue((self.folder / "xpuruntime" / "store.sqlite").exists())
+
+    def test_a_path_need_not_be_utf_8(self):
+        self.store = self.folder / os.fsdecode(b"st\xffre.sqlite")
+        for arguments, key, value in ((("import", self.write("in.json", contents(entry("relu(f32[8]) @cuda:0")))), "changed", 3),
+                                      (("list",), "store", None), (("check",), "entries", 3),
+                                      (("prune", "--op", "relu", "--dry-run"), "would_remove", 3),
+                                      (("prune", "--op", "relu"), "removed", 3)):
+            document = self.document("store", *arguments, "--json", "--store", self.store)
+            self.assertTrue(document["store"].endswith("st\ufffdre.sqlite"), document["store"])
+            if value is not None:
+                self.assertEqual(document[key], value)
+        self.store.write_bytes(b"no store at all" * 10)
+        damaged = self.document("store", "check", "--json", "--store", self.store, code=1)
+        self.assertIn("not a store", damaged["damage"])
 
     def test_eight_processes_import_into_one_store(self):
         files = [self.write(f"{p}.json", contents(entry("relu(f32[8]) @cuda:0", f"kernel_{p}"),

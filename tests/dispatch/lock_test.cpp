@@ -93,6 +93,31 @@ TEST_F(Locked, OtherSoftwareIsCheckedBeforeItsFirstRunAndNotAgain) {
   EXPECT_EQ(kernel->load(), 2);
 }
 
+TEST_F(Locked, APrecisionThatTheLockDoesNotHoldIsMissingAndNoOtherIsTaken) {
+  add_kernel("only");
+  KernelPolicy policy;
+  policy.set_precision("relu", "bf16");
+  dispatcher().set_policy(policy);
+  dispatcher().set_lock(lock_to("only"));  // in f32
+  EXPECT_HAS(error_text(ErrorCode::not_supported, [&] { dispatcher().dispatch(relu.call()); }),
+             "the lock has no entry for it");
+}
+
+TEST_F(Locked, ACastThatTheLockDoesNotHoldIsNamed) {
+  add_kernel("only");
+  KernelPolicy policy;
+  policy.set_precision("relu", "bf16");
+  dispatcher().set_policy(policy);
+  LockEntry entry;
+  entry.problem = "relu(bf16[8]) @cpu:0";
+  entry.kernel = "only";
+  KernelLock lock;
+  lock.add(entry, here);
+  dispatcher().set_lock({std::make_shared<const KernelLock>(lock)});
+  EXPECT_HAS(error_text(ErrorCode::not_supported, [&] { dispatcher().dispatch(relu.call()); }),
+             "its cast cast(f32[8]; dtype=bf16) @cpu:0 cannot run: the lock has no entry for it");
+}
+
 TEST_F(Locked, AScopedLockHoldsForItsBlockAndThread) {
   auto first = add_kernel("first");
   auto second = add_kernel("second");
@@ -184,6 +209,20 @@ TEST_F(Measured, AnUnmeasuredProblemIsTunedOnceBeforeItRuns) {
   dispatcher().set_tuner({});
   dispatcher().dispatch(relu.call());
   EXPECT_EQ(second->load(), 2);
+}
+
+TEST_F(Measured, AKernelThatComesLaterIsRacedToo) {
+  add_kernel("first");
+  int races = 0;
+  dispatcher().set_tuner([&](const Problem&, const std::string&) {
+    ++races;
+    return found("first");
+  });
+  dispatcher().set_policy(policy);
+  dispatcher().dispatch(relu.call());
+  add_kernel("second");
+  dispatcher().dispatch(relu.call());
+  EXPECT_EQ(races, 2);
 }
 
 TEST_F(Measured, WhatAPolicyNamesIsNotTuned) {
