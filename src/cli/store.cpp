@@ -71,11 +71,16 @@ std::string counted(std::size_t count, const std::string& what) {
   return std::to_string(count) + (count == 1 ? " entry " : " entries ") + what + "\n";
 }
 
+/// A path need not be UTF-8.
+std::string text_of(const Json& document) {
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 /// What a change came to, in words or as a document.
 Answer told(const Context& context, const std::string& path, const char* key, std::size_t count,
             const std::string& what) {
   if (!context.json) return {counted(count, what)};
-  return {Json{{"version", 1}, {"store", path}, {key, count}}.dump(2) + "\n"};
+  return {text_of(Json{{"version", 1}, {"store", path}, {key, count}})};
 }
 
 Answer list(Context& context, const Options& options) {
@@ -138,7 +143,7 @@ Answer check(Context& context, const Options& options) {
                          {"store", path},
                          {"entries", damage.empty() ? Json(count) : Json(nullptr)},
                          {"damage", damage.empty() ? Json(nullptr) : Json(damage)}};
-  return {document.dump(2) + "\n", code};
+  return {text_of(document), code};
 }
 
 struct Action {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <utility>
@@ -114,6 +115,28 @@ class TemporaryFile {
   bool kept_ = false;
 };
 
+/// The file behind a path's links, also where it is still to be made: a rename would put it in the place of the link.
+/// It would put it in the place of a device or a pipe just so, and what is written to those is not kept anyway.
+std::string target_of(const std::string& path, const JsonSource& source) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;  // what cannot be looked at cannot be written: that says why
+  const fs::file_status there = fs::status(path, ignored);
+  if (fs::exists(there) && !fs::is_regular_file(there)) {
+    source.refuse(ErrorCode::io_error, std::string("cannot be written: it is ") +
+                                           (fs::is_directory(there) ? "a folder" : "a device, a pipe or a socket") +
+                                           "; name a file");
+  }
+  constexpr int most_links = 40;  // as the system itself follows
+  fs::path target = path;
+  for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(target, ignored)); ++i) {
+    target = target.parent_path() / fs::read_symlink(target, ignored);  // an absolute one replaces the folder
+  }
+  if (fs::is_symlink(fs::symlink_status(target, ignored))) {
+    source.refuse(ErrorCode::io_error, "cannot be written: its links lead nowhere; name a file");
+  }
+  return target.string();
+}
+
 }  // namespace
 
 JsonPlace place_of_byte(std::string_view text, std::size_t byte) {
@@ -194,8 +217,9 @@ std::string read_text_file(const std::string& path, const JsonSource& source, st
 }
 
 void write_file_atomically(const std::string& path, std::string_view text, const JsonSource& source) {
-  TemporaryFile file(path);
-  if (!file.write_all(text) || !file.move_to(path)) {
+  const std::string target = target_of(path, source);
+  TemporaryFile file(target);
+  if (!file.write_all(text) || !file.move_to(target)) {
     source.refuse(ErrorCode::io_error, std::string("cannot be written: ") + std::strerror(errno) +
                                            "; check the folder and the free space. What was there is unchanged");
   }

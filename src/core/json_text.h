@@ -49,6 +49,7 @@ std::string read_text_file(const std::string& path, const JsonSource& source,
                            std::size_t most_bytes = std::size_t{1} << 20);
 
 /// Writes to a temporary name in the same folder, syncs, renames: the file is the old one or the new one, never half.
+/// Through a link it is the file behind it. What is no regular file is refused.
 void write_file_atomically(const std::string& path, std::string_view text, const JsonSource& source);
 
 }  // namespace xpuruntime

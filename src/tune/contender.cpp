@@ -86,7 +86,7 @@ Track::~Track() {
 Status Track::prepare(Contender& contender) const {
   return contained("prepare", [&] {
     contender.plan = contender.kernel->prepare(problem_, context());
-    if (contender.plan == nullptr) return Status(ErrorCode::device_error, "it made no plan");
+    if (contender.plan == nullptr) return Status(ErrorCode::device_error, made_no_plan);
     contender.row.plan = contender.plan->token();
     return Status();
   });

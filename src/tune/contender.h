@@ -9,6 +9,10 @@
 
 namespace xpuruntime {
 
+// What is said of a kernel wherever it is found out.
+inline constexpr const char* made_no_plan = "prepare made no plan";
+inline constexpr const char* wrote_to_its_inputs = "it wrote to its inputs";
+
 /// One kernel on one problem, from the question whether it can run to its plan.
 struct Contender {
   std::shared_ptr<const Kernel> kernel = {};

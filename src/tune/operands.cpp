@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "tune/checksum.h"
 #include "tune/elements.h"
 #include "xpuruntime/device/current.h"
 
@@ -135,6 +136,14 @@ std::vector<std::byte> blank(const TensorSpec& spec) {
   return std::vector<std::byte>(span_bytes(spec), std::byte{0xff});
 }
 
+/// Of one input after the other, from the first on.
+std::vector<std::byte> random_bytes(const Problem& problem, std::size_t input, RandomNumbers& random) {
+  const TensorSpec& spec = problem.inputs[input];
+  std::vector<std::byte> bytes = blank(spec);
+  fill(bytes.data(), spec, range_of(problem, spec.dtype), must_be_positive(problem, input), random);
+  return bytes;
+}
+
 std::vector<const Tensor*> pointers_to(const std::vector<Tensor>& tensors) {
   std::vector<const Tensor*> pointers;
   for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
@@ -167,10 +176,7 @@ Operands random_operands(const DeviceManager& devices, const Problem& problem, s
   RandomNumbers random(seed);
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
-    const TensorSpec& spec = problem.inputs[i];
-    std::vector<std::byte> bytes = blank(spec);
-    fill(bytes.data(), spec, range_of(problem, spec.dtype), must_be_positive(problem, i), random);
-    inputs.push_back(place(devices, spec, problem.device, bytes));
+    inputs.push_back(place(devices, problem.inputs[i], problem.device, random_bytes(problem, i, random)));
   }
   std::vector<Tensor> outputs;
   for (const TensorSpec& spec : problem.outputs) outputs.push_back(place(devices, spec, problem.device, blank(spec)));
@@ -181,6 +187,22 @@ void blank_outputs(const DeviceManager& devices, const Operands& operands) {
   for (const Tensor& output : operands.outputs()) {
     copy_bytes(devices, output.device(), output.data(), output.byte_offset(), blank(output.spec()));
   }
+}
+
+void refill_inputs(const DeviceManager& devices, const Problem& problem, std::uint64_t seed, const Operands& operands) {
+  RandomNumbers random(seed);
+  for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+    const Tensor& input = operands.inputs()[i];
+    copy_bytes(devices, input.device(), input.data(), input.byte_offset(), random_bytes(problem, i, random));
+  }
+}
+
+std::uint64_t hash_of_inputs(const Operands& operands) {
+  Checksum sum;
+  for (const Tensor& input : operands.inputs()) {
+    sum.add(std::string_view(static_cast<const char*>(input.data()) + input.byte_offset(), input.span()));
+  }
+  return sum.value();
 }
 
 void check_memory(const DeviceManager& devices, const Problem& problem, bool checked) {

@@ -42,6 +42,12 @@ Operands random_operands(const DeviceManager& devices, const Problem& problem, s
 /// Fills the outputs with ones in all bits again.
 void blank_outputs(const DeviceManager& devices, const Operands& operands);
 
+/// The numbers that random_operands put into the inputs, once more: for when a kernel wrote to them.
+void refill_inputs(const DeviceManager& devices, const Problem& problem, std::uint64_t seed, const Operands& operands);
+
+/// Changes with any byte of the inputs, which must be on the CPU.
+std::uint64_t hash_of_inputs(const Operands& operands);
+
 /// Fails with out_of_memory where the problem cannot fit the device, or with its check (in float64) the host.
 void check_memory(const DeviceManager& devices, const Problem& problem, bool checked);
 

@@ -16,12 +16,14 @@
 #include <new>
 #include <thread>
 
+#include "tune/contender.h"
+
 namespace xpuruntime {
 namespace {
 
 /// What the child says, in memory that both see.
 struct Report {
-  enum State : int { running, ran, failed, threw, exited };
+  enum State : int { running, ran, wrote_inputs, failed, threw, exited };
   volatile int state = running;
   int code = 0;  // of a failed status, or of exit()
   char stage[16] = "prepare";
@@ -103,17 +105,23 @@ void become_quiet(pid_t parent) {
   }
 }
 
+Status prepare_and_run(Report& report, const Kernel& kernel, const Problem& problem, const PrepareContext& context,
+                       const RunArguments& arguments) {
+  const auto plan = kernel.prepare(problem, context);
+  if (plan == nullptr) return Status(ErrorCode::device_error, made_no_plan);
+  std::strcpy(report.stage, "run");
+  return plan->run(arguments);
+}
+
 void run_in_child(Report& report, const Kernel& kernel, const Problem& problem, const PrepareContext& context,
-                  const RunArguments& arguments) {
+                  const RunArguments& arguments, const std::function<bool()>& inputs_changed) {
   try {
-    const auto plan = kernel.prepare(problem, context);
-    std::strcpy(report.stage, "run");
-    const Status status = plan->run(arguments);
-    if (status.ok()) {
-      report.say(Report::ran, "");
-    } else {
+    const Status status = prepare_and_run(report, kernel, problem, context, arguments);
+    if (!status.ok()) {
       report.code = static_cast<int>(status.code());
       report.say(Report::failed, status.message().c_str());
+    } else {
+      report.say(inputs_changed() ? Report::wrote_inputs : Report::ran, "");
     }
   } catch (const std::bad_alloc&) {
     report.code = static_cast<int>(ErrorCode::out_of_memory);
@@ -198,6 +206,8 @@ std::string failure_of(const Report& report, Ending ending, int status, const Pr
   switch (report.state) {
     case Report::ran:
       return "";
+    case Report::wrote_inputs:
+      return wrote_to_its_inputs;
     case Report::failed:
       return "it failed: " + message;
     case Report::threw:
@@ -229,7 +239,8 @@ ProbeResult probe_in_child(const Kernel& kernel, const Problem& problem, const P
     become_quiet(parent);
     report_of_exit = report;
     on_exit(report_exit, nullptr);
-    run_in_child(*report, kernel, problem, context, arguments);
+    run_in_child(*report, kernel, problem, context, arguments,
+                 [&] { return settings.inputs_hash && hash_of_inputs(shared) != *settings.inputs_hash; });
     _exit(0);
   }
   ChildGuard guard(child);
@@ -240,6 +251,8 @@ ProbeResult probe_in_child(const Kernel& kernel, const Problem& problem, const P
   ProbeResult result;
   result.cancelled = ending == Ending::cancelled;
   if (result.cancelled) return result;
+  // Not by us: the system does that when memory runs short, a user to whatever he likes.
+  result.killed = ending == Ending::ended && status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   result.failure = failure_of(*report, ending, status, settings);
   result.out_of_memory = report->state == Report::failed && report->code == static_cast<int>(ErrorCode::out_of_memory);
   if (result.failure.empty()) result.outputs = shared.outputs();

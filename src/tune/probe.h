@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "tune/operands.h"
@@ -12,13 +13,15 @@ namespace xpuruntime {
 struct ProbeResult {
   std::string failure = {};    // "it crashed with signal 11 (SIGSEGV)"; empty: it ran
   bool out_of_memory = false;  // the failure says nothing about the kernel
+  bool killed = false;         // by somebody else: nor does this
   bool cancelled = false;
   std::vector<Tensor> outputs = {};  // what it wrote, where it ran
 };
 
 struct ProbeSettings {
   double timeout_s = 10;
-  std::function<bool()> keep_going = {};  // asked while waiting; false ends the child
+  std::optional<std::uint64_t> inputs_hash = {};  // where it differs afterwards, the kernel wrote to its inputs
+  std::function<bool()> keep_going = {};          // asked while waiting; false ends the child
 };
 
 /// Prepares the kernel and runs it once in a child process, on CPU tensors: the

@@ -81,6 +81,13 @@ std::int64_t Database::number(const char* sql) const {
   return statement.step() ? statement.integer(0) : 0;
 }
 
+void Database::checkpoint() const noexcept {
+  sqlite3_busy_timeout(handle(), 0);
+  // Where readers or a writer are in its way it moves what it can, like a passive one.
+  sqlite3_wal_checkpoint_v2(handle(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  sqlite3_busy_timeout(handle(), busy_timeout_ms);
+}
+
 void Database::refuse(ErrorCode code, const std::string& message) const {
   fail(code, "MeasurementStore", "store '" + path_ + "': " + message);
 }

@@ -28,6 +28,9 @@ class Database {
   std::int64_t number(const char* sql) const;
   /// False: the system let us open the file only to read it.
   bool writable() const { return sqlite3_db_readonly(handle(), "main") == 0; }
+  /// Moves what the log holds into the file itself and empties the log, as far as nobody is in the way. Neither waits
+  /// nor fails: what stays in the log is as good there.
+  void checkpoint() const noexcept;
   /// Leaves the file alone from now on: for a process that only inherited the connection.
   void abandon() { [[maybe_unused]] sqlite3* const lost = handle_.release(); }
 

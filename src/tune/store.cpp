@@ -42,8 +42,20 @@ class SqliteStore final : public MeasurementStore {
 
   /// Calls `use(rows)` within one transaction, alone on this connection.
   template <class Use>
-  auto within(Kind kind, Use use) const {
+  auto look(Use use) const {
     const std::lock_guard lock(mutex_);
+    return within(Kind::read, use);
+  }
+  /// A process may keep its store open for weeks: what it wrote must not lie in the log for so long.
+  template <class Use>
+  std::size_t change(Use use) {
+    const std::lock_guard lock(mutex_);
+    const std::size_t count = within(Kind::write, use);
+    database_->checkpoint();
+    return count;
+  }
+  template <class Use>
+  auto within(Kind kind, Use use) const {
     check_process();
     Transaction transaction(*database_, kind);
     StoreRows rows(*database_);
@@ -80,7 +92,7 @@ void SqliteStore::put(const Environment& environment, const TuneRecord& record) 
   check_writable();
   const ProblemEntries entries = by_problem(record, function);
   if (entries.empty()) return;
-  within(Kind::write, [&](StoreRows& rows) {
+  change([&](StoreRows& rows) {
     EnvironmentRow& row = rows.environment(environment.to_json());
     for (const auto& [problem, later] : entries) {
       ProblemEntry entry = rows.entry(row, problem);
@@ -88,6 +100,7 @@ void SqliteStore::put(const Environment& environment, const TuneRecord& record) 
       rows.write(row, problem, entry);
     }
     rows.save();
+    return entries.size();
   });
 }
 
@@ -95,7 +108,7 @@ std::size_t SqliteStore::merge(const StoreContents& contents) {
   check_writable();
   std::vector<ProblemEntries> incoming;
   for (const StoreRow& row : contents) incoming.push_back(by_problem(row.record, function));
-  return within(Kind::write, [&](StoreRows& rows) {
+  return change([&](StoreRows& rows) {
     std::size_t changed = 0;
     for (std::size_t i = 0; i < contents.size(); ++i) {
       if (incoming[i].empty()) continue;
@@ -127,7 +140,7 @@ void visit(StoreRows& rows, const StoreFilter& filter, Use use) {
 }
 
 StoreContents SqliteStore::read(const StoreFilter& filter) const {
-  return within(Kind::read, [&](StoreRows& rows) {
+  return look([&](StoreRows& rows) {
     std::map<std::string, ProblemEntries> found;
     visit(rows, filter, [&](const EnvironmentRow& row, std::string_view problem, std::string_view body) {
       ProblemEntry entry = rows.parse(problem, body);
@@ -149,7 +162,7 @@ std::size_t SqliteStore::prune(const StoreFilter& filter) {
   if (!filter.op && !filter.kernel && !filter.environment_id && !filter.older_than) {
     database_->refuse(ErrorCode::invalid_argument, "prune without a filter would remove all; say what is meant");
   }
-  return within(Kind::write, [&](StoreRows& rows) {
+  return change([&](StoreRows& rows) {
     std::size_t removed = 0;
     std::vector<std::tuple<EnvironmentRow*, std::string, ProblemEntry>> changed;
     visit(rows, filter, [&](EnvironmentRow& row, std::string_view problem, std::string_view body) {
@@ -165,7 +178,7 @@ std::size_t SqliteStore::prune(const StoreFilter& filter) {
 }
 
 std::shared_ptr<const StoreSnapshot> SqliteStore::freeze(const Environment& here) const {
-  return within(Kind::read, [&](StoreRows& rows) {
+  return look([&](StoreRows& rows) {
     std::vector<std::string> stale;
     std::map<const EnvironmentRow*, std::size_t> shown_as;
     for (const EnvironmentRow& row : rows.environments()) {
@@ -184,7 +197,7 @@ std::shared_ptr<const StoreSnapshot> SqliteStore::freeze(const Environment& here
 }
 
 void SqliteStore::check() const {
-  within(Kind::read, [&](StoreRows& rows) {
+  look([&](StoreRows& rows) {
     rows.visit([&](EnvironmentRow&, std::string_view problem, std::int64_t, std::string_view body) {
       rows.parse(problem, body);
     });

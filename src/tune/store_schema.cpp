@@ -167,6 +167,7 @@ void prepare_to_write(Database& database) {
   // sync costs, once for each problem that was tuned for a second.
   database.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA journal_size_limit = 4194304");
   create_or_migrate(database);
+  database.checkpoint();  // what a process left that was killed
   sqlite3_db_config(database.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
 }
 

@@ -110,9 +110,10 @@ void Tuning::run_all() {
   if (!keep_going(usable())) return;
   reference_.emplace(registry_, problem_, operands, most_reference_work);
   if (!whole) pass_over_the_reference();
+  watch_inputs(operands);
   const Track track(registry_, problem_, operands);
   admit_all(operands, track);
-  if (!result_.cancelled) run_slow_ones_again(track);
+  if (!result_.cancelled) run_slow_ones_again(operands, track);
   // A kernel that fails in the race leaves it, and the others start again.
   while (!result_.cancelled && usable() > 0 && !race(operands, track)) {
   }
@@ -153,7 +154,7 @@ void Tuning::admit_all(const Operands& operands, const Track& track) {
 
 /// A first call may compile and start threads: one that took far longer than another's gets a second before the race
 /// gives up on it.
-void Tuning::run_slow_ones_again(const Track& track) {
+void Tuning::run_slow_ones_again(const Operands& operands, const Track& track) {
   double best = INFINITY;
   for (const Contender& contender : contenders_) {
     if (contender.usable() && contender.first_us > 0) best = std::min(best, contender.first_us);
@@ -163,13 +164,43 @@ void Tuning::run_slow_ones_again(const Track& track) {
     if (spent_us_ + contender.first_us > options_.problem_budget_s * 1e6 || !keep_going(usable())) return;
     Status status;
     const auto took = timer_.time([&] { return track.run(contender, 1); }, status);
-    if (!status.ok()) {
-      contender.fail_with(status);
-    } else if (took) {
+    judge_run(contender, status, operands);
+    if (contender.usable() && took) {
       spent_us_ += *took;
       contender.first_us = std::min(contender.first_us, *took);
     }
   }
+}
+
+// ---- kernels that write to their inputs: everybody who runs after them would seem wrong ----
+
+void Tuning::watch_inputs(const Operands& operands) {
+  const bool others = std::any_of(contenders_.begin(), contenders_.end(), [](const Contender& contender) {
+    return contender.usable() && contender.third_party;
+  });
+  if (others && problem_.device.type == DeviceType::cpu) inputs_hash_ = hash_of_inputs(operands);
+}
+
+/// True where somebody wrote to the inputs; they are then as before again.
+bool Tuning::restored_inputs(const Operands& operands) {
+  if (!inputs_hash_ || hash_of_inputs(operands) == *inputs_hash_) return false;
+  refill_inputs(registry_.devices(), problem_, options_.seed, operands);
+  return true;
+}
+
+/// After runs of this one alone.
+void Tuning::judge_run(Contender& contender, const Status& status, const Operands& operands) {
+  if (contender.third_party && restored_inputs(operands)) return contender.quarantine(wrote_to_its_inputs);
+  if (!status.ok()) contender.fail_with(status);
+}
+
+/// After runs of many: nobody knows which of the others' it was, so none is branded for it. False where it was none.
+bool Tuning::refuse_scribblers(const std::vector<std::size_t>& entered, const Operands& operands) {
+  if (!restored_inputs(operands)) return false;
+  for (const std::size_t i : entered) {
+    if (contenders_[i].third_party) contenders_[i].refuse("an input was overwritten while it raced");
+  }
+  return true;
 }
 
 /// Its first run, and whether the numbers are right.
@@ -187,13 +218,13 @@ void Tuning::admit(Contender& contender, const Operands& operands, const Track& 
     contender.first_us = took.value_or(0);
     spent_us_ += contender.first_us;
   }
-  if (!status.ok()) return contender.fail_with(status);
-  check(contender, operands.outputs());
+  judge_run(contender, status, operands);
+  if (contender.usable()) check(contender, operands.outputs());
 }
 
 void Tuning::probe(Contender& contender, const Operands& operands, const Track& track) {
   const std::size_t left = usable();
-  const ProbeSettings settings{options_.probe_timeout_s, [&, left] { return keep_going(left); }};
+  const ProbeSettings settings{options_.probe_timeout_s, inputs_hash_, [&, left] { return keep_going(left); }};
   ProbeResult probed;
   try {
     const auto lease =
@@ -204,6 +235,7 @@ void Tuning::probe(Contender& contender, const Operands& operands, const Track& 
     return contender.refuse(std::string("it could not be tried in a process of its own: ") + error.what());
   }
   if (probed.cancelled) return;
+  if (probed.killed) return contender.refuse("it was killed, perhaps for lack of memory");
   if (probed.out_of_memory) return contender.refuse("there was not enough memory: " + probed.failure);
   if (!probed.failure.empty()) return contender.quarantine(probed.failure);
   check(contender, probed.outputs);
@@ -257,14 +289,15 @@ bool Tuning::race(const Operands& operands, const Track& track) {
   rules.min_gain = options_.min_gain;
   rules.budget_us = std::max(0.0, options_.problem_budget_s * 1e6 - spent_us_);
   Race race(std::move(first_us), champion, rules);
-  const bool ran = run_heats(race, entered, track);
+  const bool ran = run_heats(race, entered, operands, track);
   spent_us_ += race.spent_us();
   result_.measuring_s = spent_us_ / 1e6;
   if (result_.cancelled) return true;
   return ran && finish(race, entered, operands, track);
 }
 
-bool Tuning::run_heats(Race& race, const std::vector<std::size_t>& entered, const Track& track) {
+bool Tuning::run_heats(Race& race, const std::vector<std::size_t>& entered, const Operands& operands,
+                       const Track& track) {
   while (const auto heat = race.next()) {
     if (!keep_going(race.left())) return true;
     Contender& contender = contenders_[entered[heat->candidate]];
@@ -278,7 +311,8 @@ bool Tuning::run_heats(Race& race, const std::vector<std::size_t>& entered, cons
     std::optional<double> took;
     if (status.ok()) took = timer_.time([&] { return track.run(contender, heat->calls); }, status);
     if (!status.ok()) {
-      contender.fail_with(status);
+      // It may have failed for what another had written.
+      if (!refuse_scribblers(entered, operands)) contender.fail_with(status);
       return false;
     }
     if (took) {
@@ -294,6 +328,7 @@ bool Tuning::run_heats(Race& race, const std::vector<std::size_t>& entered, cons
 /// The winner's numbers must still be right after all those calls.
 bool Tuning::finish(const Race& race, const std::vector<std::size_t>& entered, const Operands& operands,
                     const Track& track) {
+  if (refuse_scribblers(entered, operands)) return false;
   const Race::Result result = race.result();
   Contender& winner = contenders_[entered[result.winner]];
   if (race.spent_us() > 0) {

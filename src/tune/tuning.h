@@ -34,12 +34,16 @@ class Tuning {
   void admit_all(const Operands& operands, const Track& track);
   void admit(Contender& contender, const Operands& operands, const Track& track);
   void pass_over_the_reference();
-  void run_slow_ones_again(const Track& track);
+  void run_slow_ones_again(const Operands& operands, const Track& track);
+  void watch_inputs(const Operands& operands);
+  bool restored_inputs(const Operands& operands);
+  void judge_run(Contender& contender, const Status& status, const Operands& operands);
+  bool refuse_scribblers(const std::vector<std::size_t>& entered, const Operands& operands);
   void probe(Contender& contender, const Operands& operands, const Track& track);
   void check(Contender& contender, const std::vector<Tensor>& outputs);
   void check_with_yardstick(Contender& contender, const std::vector<Tensor>& outputs);
   bool race(const Operands& operands, const Track& track);
-  bool run_heats(Race& race, const std::vector<std::size_t>& entered, const Track& track);
+  bool run_heats(Race& race, const std::vector<std::size_t>& entered, const Operands& operands, const Track& track);
   bool finish(const Race& race, const std::vector<std::size_t>& entered, const Operands& operands, const Track& track);
   std::string why(const Race::Result& result, const std::vector<std::size_t>& entered) const;
   const Contender* incumbent() const;
@@ -54,6 +58,7 @@ class Tuning {
   double spent_us_ = 0;  // in first runs and timed batches
   bool cut_short_ = false;
   std::vector<Contender> contenders_;
+  std::optional<std::uint64_t> inputs_hash_;  // unset: nobody takes part who might write to them
   std::optional<Reference> reference_;
   std::optional<Yardstick> yardstick_;
   TuneResult result_;

@@ -171,6 +171,39 @@ TEST_F(JsonFile, LeavesNoTemporaryFileWhenTheTargetCannotBeReplaced) {
   EXPECT_EQ(files(), 1u);
 }
 
+TEST_F(JsonFile, WritesTheFileBehindALink) {
+  fs::create_directory(folder / "behind");
+  std::ofstream(path("behind/a.json")) << "old";
+  fs::create_symlink("behind/a.json", folder / "first");
+  fs::create_symlink(folder / "first", folder / "second");
+  fs::create_symlink("behind/new.json", folder / "dangling");
+  for (const char* link : {"first", "second"}) {
+    write_file_atomically(path(link), link, source);
+    EXPECT_TRUE(fs::is_symlink(folder / link));
+    EXPECT_EQ(content(path("behind/a.json")), link);
+  }
+  write_file_atomically(path("dangling"), "new", source);
+  EXPECT_TRUE(fs::is_symlink(folder / "dangling"));
+  EXPECT_EQ(content(path("behind/new.json")), "new");
+  EXPECT_EQ(files(), 4u);
+  fs::create_symlink("round", folder / "round");
+  expect_error(ErrorCode::io_error, "cannot be written", [&] { write_file_atomically(path("round"), "x", source); });
+  EXPECT_TRUE(fs::is_symlink(folder / "round"));
+}
+
+TEST_F(JsonFile, RefusesWhatIsNoFile) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  fs::create_symlink("pipe", folder / "link");
+  for (const char* name : {"pipe", "link"}) {
+    expect_error(ErrorCode::io_error, "it is a device, a pipe or a socket; name a file",
+                 [&] { write_file_atomically(path(name), "x", source); });
+  }
+  EXPECT_TRUE(fs::is_fifo(folder / "pipe"));
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  expect_error(ErrorCode::io_error, "it is a folder; name a file",
+               [&] { write_file_atomically(folder.string(), "x", source); });
+}
+
 TEST_F(JsonFile, KeepsTheOldContentWhenTheFolderMayNotBeWritten) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
   write_file_atomically(path("a.json"), "old", source);

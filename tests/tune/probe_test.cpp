@@ -114,6 +114,20 @@ TEST_F(ProbeTest, SurvivesAKernelThatNeverReturnsAndBlocksSignals) {
             "it did not return within 0.2 s in run");
 }
 
+// The system ends who asks for too much memory; that another day is a good one must not be forgotten.
+TEST_F(ProbeTest, DoesNotBrandAKernelThatSomebodyElseKilled) {
+  add("bad", 1, [](const RunArguments&) -> Status {
+    raise(SIGKILL);
+    return {};
+  });
+  const TuneResult result = Tuner(registry, [this] { return now_us; }).tune(problem, "bad", options);
+  EXPECT_EQ(result.chosen, "reference");
+  EXPECT_EQ(result.candidates[0].kernel, "bad");
+  EXPECT_EQ(result.candidates[0].outcome, TuneOutcome::refused);
+  EXPECT_EQ(result.candidates[0].reason, "it was killed, perhaps for lack of memory");
+  EXPECT_TRUE(result.record(1).quarantine.empty());
+}
+
 TEST_F(ProbeTest, KeepsTheParentsMemoryAsItIs) {
   int touched = 0;
   EXPECT_EQ(reason_of([&](const RunArguments& arguments) -> Status {

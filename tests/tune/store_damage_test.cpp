@@ -126,5 +126,57 @@ TEST_F(StoreDamage, RowsThatWentMissingAreNoticed) {
   }
 }
 
+// ---- the log beside the file ----
+
+TEST_F(StoreTest, TheFileAloneHoldsWhatWasPutWhileTheStoreIsStillOpen) {
+  const auto store = open_store(path_);
+  const std::string copy = (folder_ / "copy.sqlite").string();
+  const auto copied = [&] {
+    fs::copy_file(path_, copy, fs::copy_options::overwrite_existing);
+    return open_store(copy, StoreMode::read_only)->read();
+  };
+  store->put(xeon(), record_of(problem(1), 1.5));
+  EXPECT_EQ(copied(), store->read());
+  EXPECT_EQ(time_of(copied(), problem(1), "small"), 1.5);
+  store->merge({{h200(), record_of(problem(2), 2.5)}});
+  EXPECT_EQ(copied(), store->read());
+  store->prune({.kernel = "small"});
+  EXPECT_EQ(copied(), store->read());
+}
+
+TEST_F(StoreTest, NothingIsLostWithTheLogOfAProcessThatNeverClosedTheStore) {
+  ASSERT_EQ(run_child([&] {
+              auto* const store = open_store(path_).release();
+              for (int i = 0; i < 20; ++i) store->put(xeon(), record_of(problem(i), i + 0.5));
+              return 0;
+            }),
+            0);
+  const std::string file = bytes();
+  std::string log = bytes_of(path_ + "-wal");
+  for (char& byte : log) byte = static_cast<char>(byte ^ 0x10);
+  for (const std::string& left : {log, log.substr(0, log.size() / 2), std::string(50'000, 'x'), std::string()}) {
+    write_bytes(file);
+    std::ofstream(path_ + "-wal", std::ios::binary) << left;
+    const auto contents = open_store(path_, StoreMode::read_only)->read();
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(time_of(contents, problem(i), "small"), i + 0.5);
+    open_store(path_)->check();
+  }
+}
+
+TEST_F(StoreTest, AReaderInTheWayOfTheLogNeitherHoldsUpNorFailsAPut) {
+  const auto store = open_store(path_);
+  store->put(xeon(), record_of(problem(1), 1.5));
+  sqlite3* reader = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &reader), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(reader, "BEGIN; SELECT * FROM entry", nullptr, nullptr, nullptr), SQLITE_OK);
+  // Were one of them to wait, that would be for half a minute each.
+  for (int i = 2; i < 30; ++i) store->put(xeon(), record_of(problem(i), 2.5));
+  EXPECT_EQ(time_of(store->read(), problem(29), "small"), 2.5);
+  EXPECT_GT(fs::file_size(path_ + "-wal"), 0u);
+  sqlite3_close(reader);
+  store->put(xeon(), record_of(problem(30), 3.5));
+  EXPECT_EQ(fs::file_size(path_ + "-wal"), 0u);
+}
+
 }  // namespace
 }  // namespace xpuruntime
