@@ -37,10 +37,12 @@ class Lock(CliTest):
         self.assertEqual({result["verdict"] for result in report["results"]}, {"same"})
 
     def test_the_bits_do_not_depend_on_the_number_of_threads(self):
+        policy = self.write("packed.json", '{"preferences": {"matmul": "packed"}, "deterministic": true}')
         hashes = set()
         for threads in ("1", "2", "3"):
             lock = json.loads(xrt("lock", "record", "softmax(f32[512,1000])", "matmul(f32[256,256], f32[256,256])",
-                                  "--deterministic", env={"XPURUNTIME_NUM_THREADS": threads}).stdout)
+                                  "--policy", policy, env={"XPURUNTIME_NUM_THREADS": threads}).stdout)
+            self.assertEqual([entry["kernel"] for entry in lock["decisions"]], ["packed", "simd"])
             hashes.add(tuple(entry["outputs"] for entry in lock["decisions"]))
         self.assertEqual(len(hashes), 1, hashes)
 
