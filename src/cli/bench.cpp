@@ -132,12 +132,9 @@ Json as_json(const TuneResult& result) {
 /// The problem as the policy would run it, its limits included, and what it would choose.
 TuneTask task_of(Context& context, const Options& options) {
   const Problem problem = context.problem(options.problem);
-  KernelPolicy policy = options.policy.policy(context, problem.op);
+  const KernelPolicy policy = options.policy.policy(context, problem.op);
   const Limits limits = stricter(problem.limits, policy.limits());
-  policy.workspace_limit_bytes = limits.workspace_bytes;
-  if (limits.deterministic) policy.deterministic = true;
-  policy.threads = limits.threads;
-  const ScopedPolicy scope(context.runtime().dispatcher(), policy);
+  const ScopedPolicy scope(context.runtime().dispatcher(), policy.merge(KernelPolicy::from_limits(limits)));
   const Decision decision = context.runtime().dispatcher().explain(problem);
   TuneTask task{decision.problem, decision.kernel, {}};
   task.problem.limits = limits;

@@ -70,14 +70,6 @@ KernelPolicy PolicyOptions::whole_policy(OpId op) const {
   return policy;
 }
 
-KernelPolicy policy_of_limits(const Limits& limits) {
-  KernelPolicy policy;
-  policy.workspace_limit_bytes = limits.workspace_bytes;
-  if (limits.deterministic) policy.deterministic = true;
-  policy.threads = limits.threads;
-  return policy;
-}
-
 void add_seed_to(CLI::App& command, std::uint64_t& seed) {
   command.add_option("--seed", seed, "Other random inputs (default 1)")->type_name("N")->check(flaw_of_seed);
 }

@@ -61,10 +61,6 @@ struct PolicyOptions {
   KernelPolicy whole_policy(OpId op) const;
 };
 
-/// A policy that says nothing but these limits: those of a problem's text are part of the question, and calls take
-/// theirs from the policy.
-KernelPolicy policy_of_limits(const Limits& limits);
-
 /// --seed, as run and trace take it.
 void add_seed_to(CLI::App& command, std::uint64_t& seed);
 

@@ -39,14 +39,6 @@ struct RunResult {
   Check check = {};
 };
 
-// The limits in the problem's text are part of the question; calls take theirs from the policy.
-KernelPolicy with_limits(KernelPolicy policy, const Limits& limits) {
-  if (limits.workspace_bytes) policy.workspace_limit_bytes = limits.workspace_bytes;
-  if (limits.deterministic) policy.deterministic = true;
-  if (limits.threads) policy.threads = limits.threads;
-  return policy;
-}
-
 Times summary(std::vector<double> times, bool device_time) {
   std::sort(times.begin(), times.end());
   const std::size_t middle = times.size() / 2;
@@ -180,7 +172,8 @@ Answer refusal(Context& context, const Decision& decision) {
 Answer run(Context& context, const Options& options) {
   const Problem problem = context.problem(options.problem);
   options.store.use_in(context.runtime(), StoreMode::read_only);
-  const KernelPolicy policy = with_limits(options.policy.policy(context, problem.op), problem.limits);
+  const KernelPolicy policy =
+      options.policy.policy(context, problem.op).merge(KernelPolicy::from_limits(problem.limits));
   {
     const ScopedPolicy scope(context.runtime().dispatcher(), policy);
     const Decision decision = context.runtime().dispatcher().explain(problem);

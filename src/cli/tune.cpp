@@ -71,7 +71,7 @@ KernelPolicy measured_policy(KernelPolicy policy) {
 std::vector<Decision> decide_all(Dispatcher& dispatcher, const std::vector<Problem>& problems) {
   std::vector<Decision> decisions;
   for (const Problem& problem : problems) {
-    const ScopedPolicy limits(dispatcher, policy_of_limits(problem.limits));
+    const ScopedPolicy limits(dispatcher, KernelPolicy::from_limits(problem.limits));
     decisions.push_back(dispatcher.explain(problem));
   }
   return decisions;

@@ -12,15 +12,6 @@ namespace {
 
 constexpr std::string_view outcome_names[] = {"same", "revalidated", "failed"};
 
-/// Calls take their limits from the policy; those of a problem's text are part of the question.
-KernelPolicy policy_of(const Limits& limits) {
-  KernelPolicy policy;
-  policy.workspace_limit_bytes = limits.workspace_bytes;
-  if (limits.deterministic) policy.deterministic = true;
-  policy.threads = limits.threads;
-  return policy;
-}
-
 void hash_outputs(KernelLock& lock, Runtime& runtime, std::uint64_t seed) {
   const LockUse use = {std::make_shared<const KernelLock>(lock)};
   for (const auto& [text, entry] : use.lock->entries()) {
@@ -43,7 +34,8 @@ void add_decided(KernelLock& lock, Runtime& runtime, const Decision& decision) {
 
 /// Decides under the lock alone: no policy and no autocast of the caller's has a say.
 Decision decide_locked(Runtime& runtime, const LockUse& lock, const Problem& problem) {
-  const ScopeGuard scope(runtime.dispatcher(), runtime.dispatcher().make_scope(policy_of(problem.limits), {}, lock));
+  const ScopeGuard scope(runtime.dispatcher(),
+                         runtime.dispatcher().make_scope(KernelPolicy::from_limits(problem.limits), {}, lock));
   return runtime.dispatcher().explain(problem);
 }
 
@@ -103,7 +95,8 @@ std::string output_hash(Runtime& runtime, const LockUse& lock, const Problem& pr
   check_memory(runtime.devices(), problem, false);
   const Operands operands = random_operands(runtime.devices(), problem, seed);
   {
-    const ScopeGuard scope(runtime.dispatcher(), runtime.dispatcher().make_scope(policy_of(problem.limits), {}, lock));
+    const ScopeGuard scope(runtime.dispatcher(),
+                           runtime.dispatcher().make_scope(KernelPolicy::from_limits(problem.limits), {}, lock));
     runtime.dispatcher().dispatch(
         {problem.op, operands.input_pointers(), operands.output_pointers(), &problem.attributes, problem.direction});
   }
@@ -125,7 +118,7 @@ KernelLock record_lock(Runtime& runtime, std::span<const Problem> problems, std:
   KernelLock lock;
   Dispatcher& dispatcher = runtime.dispatcher();
   for (const Problem& asked : problems) {
-    const ScopedPolicy limits(dispatcher, policy_of(asked.limits));
+    const ScopedPolicy limits(dispatcher, KernelPolicy::from_limits(asked.limits));
     const Decision decision = dispatcher.explain(asked);
     add_decided(lock, runtime, decision);
     Problem limited = checked(asked);

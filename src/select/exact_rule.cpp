@@ -1,42 +1,42 @@
 #include "xpuruntime/select/exact_rule.h"
 
 #include <algorithm>
-#include <limits>
+#include <type_traits>
 
-#include "xpuruntime/core/op.h"
+#include "select/rule_terms.h"
+#include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
 namespace {
 
-RuleTests equals(RuleValue value) { return {{Comparison::equal, {std::move(value)}}}; }
-
-std::vector<std::int64_t> list_of(const Dims& dims) { return {dims.begin(), dims.end()}; }
-
-RuleValue attribute_value(const Attributes& attributes, const AttributeSpec& spec) {
-  switch (spec.kind) {
-    case AttributeKind::boolean:
-      return attributes.boolean(spec.name);
-    case AttributeKind::integer:
-      return attributes.integer(spec.name);
-    case AttributeKind::real:
-      return attributes.real(spec.name);
-    case AttributeKind::integers:
-      return attributes.list(spec.name);
-    case AttributeKind::choice:
-      return std::string(attributes.choice(spec.name));
-    case AttributeKind::dtype:
-      return std::string(to_string(attributes.data_type(spec.name)));
-  }
-  return false;
+/// A fact as a rule's value. Lists of texts are a device's, and no exact rule asks for those.
+RuleValue value_of(const Fact& fact) {
+  return std::visit(
+      [](const auto& value) -> RuleValue {
+        if constexpr (std::is_constructible_v<RuleValue, decltype(value)>) {
+          return value;
+        } else {
+          fail(ErrorCode::invalid_argument, "exact_rule", "a key has no single value; report this");
+        }
+      },
+      fact);
 }
 
-void add_limits(PolicyRule& rule, const Limits& limits) {
-  rule.when["deterministic"] = equals(limits.deterministic);
-  if (limits.threads) rule.when["threads"] = equals(std::int64_t{*limits.threads});
-  if (limits.workspace_bytes) {
-    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    rule.when["workspace_limit_bytes"] = equals(static_cast<std::int64_t>(std::min(*limits.workspace_bytes, most)));
+std::vector<std::string> keys_of(const Problem& problem) {
+  std::vector<std::string> keys = {"direction", "inputs.count", "deterministic"};
+  if (problem.limits.threads) keys.push_back("threads");
+  if (problem.limits.workspace_bytes) keys.push_back("workspace_limit_bytes");
+  for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+    const std::string place = "inputs." + std::to_string(i) + ".";
+    for (const char* key : {"dtype", "shape", "contiguous"}) keys.push_back(place + key);
+    if (!problem.inputs[i].contiguous) keys.push_back(place + "strides");
   }
+  for (std::size_t i = 0; i < problem.outputs.size(); ++i) {
+    for (const char* key : {"dtype", "contiguous"}) keys.push_back("outputs." + std::to_string(i) + "." + key);
+  }
+  for (const AttributeSpec& spec : op_info(problem.op).attributes)
+    keys.push_back("attributes." + std::string(spec.name));
+  return keys;
 }
 
 }  // namespace
@@ -58,26 +58,14 @@ PolicyRule exact_rule(const Problem& problem, const std::string& kernel) {
   rule.op = problem.op;
   rule.use = {kernel};
   rule.name = to_string(problem);
-  rule.when["device.type"] = equals(std::string(to_string(problem.device.type)));
-  rule.when["direction"] = equals(std::string(problem.direction == Direction::forward ? "forward" : "backward"));
-  rule.when["inputs.count"] = equals(static_cast<std::int64_t>(problem.inputs.size()));
-  for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
-    const TensorSpec& spec = problem.inputs[i];
-    const std::string place = "inputs." + std::to_string(i) + ".";
-    rule.when[place + "dtype"] = equals(std::string(to_string(spec.dtype)));
-    rule.when[place + "shape"] = equals(list_of(spec.shape));
-    rule.when[place + "contiguous"] = equals(spec.contiguous);
-    if (!spec.contiguous) rule.when[place + "strides"] = equals(list_of(spec.strides));
-  }
-  for (std::size_t i = 0; i < problem.outputs.size(); ++i) {
-    const std::string place = "outputs." + std::to_string(i) + ".";
-    rule.when[place + "dtype"] = equals(std::string(to_string(problem.outputs[i].dtype)));
-    rule.when[place + "contiguous"] = equals(problem.outputs[i].contiguous);
-  }
-  add_limits(rule, problem.limits);
-  for (const AttributeSpec& spec : op_info(problem.op).attributes) {
-    rule.when["attributes." + std::string(spec.name)] = equals(attribute_value(problem.attributes, spec));
-  }
+  DeviceProfile device;
+  device.type = problem.device.type;
+  const auto ask = [&](const std::string& key) {
+    const Fact fact = parse_term(problem.op, key).read(problem, device);
+    rule.when[key] = {{Comparison::equal, {value_of(fact)}}};
+  };
+  ask("device.type");
+  for (const std::string& key : keys_of(problem)) ask(key);
   return rule;
 }
 

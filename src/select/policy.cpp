@@ -108,6 +108,14 @@ void KernelPolicy::check() const {
   for (const PolicyRule& rule : rules) rule.check();
 }
 
+KernelPolicy KernelPolicy::from_limits(const Limits& limits) {
+  KernelPolicy policy;
+  policy.workspace_limit_bytes = limits.workspace_bytes;
+  if (limits.deterministic) policy.deterministic = true;
+  policy.threads = limits.threads;
+  return policy;
+}
+
 KernelPolicy KernelPolicy::merge(const KernelPolicy& other) const {
   KernelPolicy merged = *this;
   for (const auto& [op, preference] : other.preferences) merged.preferences[op] = preference;

@@ -61,6 +61,8 @@ struct KernelPolicy {
   void check() const;
 
   Limits limits() const { return {workspace_limit_bytes, deterministic.value_or(false), threads}; }
+  /// Says nothing but these limits. Calls take theirs from the policy: so those of a problem's text come into force.
+  static KernelPolicy from_limits(const Limits& limits);
 
   /// The file format; docs/interfaces.md describes it, docs/policies.md how to write one.
   std::string to_json() const;
