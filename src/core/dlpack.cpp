@@ -1,5 +1,6 @@
 #include "xpuruntime/core/dlpack.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -50,19 +51,67 @@ Device device_of(DeviceTag tag) {
 }
 
 /// What an exported tensor needs to live: the structure, its arrays and the owner, freed together.
+template <class Structure>
 struct Exported {
-  Managed managed;
+  Structure managed;
   Tensor tensor;
   std::array<std::int64_t, max_rank> shape;
   std::array<std::int64_t, max_rank> strides;
 };
 
-}  // namespace
+template <class Structure>
+Structure* export_tensor(const Tensor& tensor) {
+  const TypeTag type = type_tag(tensor.dtype());
+  const DeviceTag device = device_tag(tensor.device());
+  auto* out = new Exported<Structure>{{}, tensor, {}, {}};
+  std::copy(tensor.shape().begin(), tensor.shape().end(), out->shape.begin());
+  std::copy(tensor.strides().begin(), tensor.strides().end(), out->strides.begin());
+  out->managed.view = {tensor.data(),
+                       device,
+                       static_cast<std::int32_t>(tensor.shape().size()),
+                       type,
+                       out->shape.data(),
+                       out->strides.data(),
+                       tensor.byte_offset()};
+  out->managed.context = out;
+  out->managed.deleter = [](Structure* managed) { delete static_cast<Exported<Structure>*>(managed->context); };
+  return &out->managed;
+}
 
-Tensor from_dlpack(Managed* managed) {
+template <class Structure>
+Tensor import_tensor(Structure* managed) {
+  from_view(managed->view);  // the deleter is attached last: on any error here, the caller still owns the structure
+  std::shared_ptr<void> owner(managed, [](void* p) {
+    auto* m = static_cast<Structure*>(p);
+    if (m->deleter != nullptr) m->deleter(m);
+  });
+  return from_view(managed->view, std::move(owner));
+}
+
+void need_structure(const void* managed) {
   if (managed == nullptr)
     fail(ErrorCode::invalid_argument, "from_dlpack", "null structure; pass what the producer gave");
-  const View& view = managed->view;
+}
+
+}  // namespace
+
+TypeTag type_tag(DataType dtype) {
+  for (const TypeRow& row : types) {
+    if (row.dtype == dtype) return row.tag;
+  }
+  fail(ErrorCode::not_supported, "to_dlpack",
+       "DLPack has no name for " + std::string(to_string(dtype)) + "; cast the tensor to float32");
+}
+
+DeviceTag device_tag(Device device) {
+  for (const DeviceRow& row : device_rows) {
+    if (row.type == device.type) return {row.tag, device.index};
+  }
+  fail(ErrorCode::not_supported, "to_dlpack",
+       "DLPack has no name for the device " + to_string(device) + "; copy the tensor to the CPU");
+}
+
+Tensor from_view(const View& view, std::shared_ptr<void> owner) {
   if (view.rank < 0 || (view.rank > 0 && view.shape == nullptr)) {
     fail(ErrorCode::invalid_argument, "from_dlpack", "a shape is missing; the producer's structure is damaged");
   }
@@ -72,46 +121,30 @@ Tensor from_dlpack(Managed* managed) {
   const TensorSpec spec = view.strides == nullptr
                               ? make_spec(dtype, shape)
                               : make_spec(dtype, shape, Dims(std::span<const std::int64_t>(view.strides, rank)));
-  const Device device = device_of(view.device);
-  // The deleter is attached last: on any error above, the caller still owns the structure.
-  Tensor checked(view.data, spec, device, view.byte_offset);
-  std::shared_ptr<void> owner(managed, [](void* p) {
-    auto* m = static_cast<Managed*>(p);
-    if (m->deleter != nullptr) m->deleter(m);
-  });
-  return Tensor(view.data, spec, device, view.byte_offset, std::move(owner));
+  return Tensor(view.data, spec, device_of(view.device), view.byte_offset, std::move(owner));
 }
 
-Managed* to_dlpack(const Tensor& tensor) {
-  TypeTag type = {};
-  bool known = false;
-  for (const TypeRow& row : types) {
-    if (row.dtype == tensor.dtype()) type = row.tag, known = true;
+Tensor from_dlpack(Managed* managed) {
+  need_structure(managed);
+  return import_tensor(managed);
+}
+
+Tensor from_dlpack(VersionedManaged* managed) {
+  need_structure(managed);
+  if (managed->version.major > Version{}.major) {
+    fail(ErrorCode::not_supported, "from_dlpack",
+         "the structure is of DLPack version " + std::to_string(managed->version.major) +
+             ", which this library does not know; ask the producer for version 1");
   }
-  DeviceTag device = {0, tensor.device().index};
-  for (const DeviceRow& row : device_rows) {
-    if (row.type == tensor.device().type && device.type == 0) device.type = row.tag;
-  }
-  if (!known || device.type == 0) {
-    fail(ErrorCode::not_supported, "to_dlpack",
-         "DLPack has no name for " + std::string(to_string(tensor.dtype())) + " on " + to_string(tensor.device()) +
-             "; copy the tensor to the CPU as float32");
-  }
-  auto* out = new Exported{{}, tensor, {}, {}};
-  for (std::size_t i = 0; i < tensor.shape().size(); ++i) {
-    out->shape[i] = tensor.shape()[i];
-    out->strides[i] = tensor.strides()[i];
-  }
-  out->managed.view = {tensor.data(),
-                       device,
-                       static_cast<std::int32_t>(tensor.shape().size()),
-                       type,
-                       out->shape.data(),
-                       out->strides.data(),
-                       tensor.byte_offset()};
-  out->managed.context = out;
-  out->managed.deleter = [](Managed* managed) { delete static_cast<Exported*>(managed->context); };
-  return &out->managed;
+  return import_tensor(managed);
+}
+
+Managed* to_dlpack(const Tensor& tensor) { return export_tensor<Managed>(tensor); }
+
+VersionedManaged* to_versioned_dlpack(const Tensor& tensor, bool read_only) {
+  auto* out = export_tensor<VersionedManaged>(tensor);
+  out->flags = read_only ? read_only_flag : 0;
+  return out;
 }
 
 }  // namespace xpuruntime::dlpack

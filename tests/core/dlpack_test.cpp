@@ -19,6 +19,9 @@ static_assert(offsetof(View, data) == 0 && offsetof(View, device) == 8 && offset
 static_assert(offsetof(View, dtype) == 20 && offsetof(View, shape) == 24 && offsetof(View, strides) == 32);
 static_assert(offsetof(View, byte_offset) == 40);
 static_assert(offsetof(Managed, view) == 0 && offsetof(Managed, context) == 48 && offsetof(Managed, deleter) == 56);
+static_assert(sizeof(VersionedManaged) == 80 && offsetof(VersionedManaged, context) == 8);
+static_assert(offsetof(VersionedManaged, deleter) == 16 && offsetof(VersionedManaged, flags) == 24);
+static_assert(offsetof(VersionedManaged, view) == 32 && std::is_standard_layout_v<VersionedManaged>);
 static_assert(std::is_standard_layout_v<Managed> && std::is_trivially_copyable_v<Managed>);
 
 /// A producer's structure that counts how often it is let go.
@@ -163,7 +166,40 @@ TEST(FromDlpack, RefusesNegativeStrides) {
 }
 
 TEST(FromDlpack, RefusesNothingAtAll) {
-  expect_invalid("null structure", [] { from_dlpack(nullptr); });
+  expect_invalid("null structure", [] { from_dlpack(static_cast<Managed*>(nullptr)); });
+  expect_invalid("null structure", [] { from_dlpack(static_cast<VersionedManaged*>(nullptr)); });
+}
+
+TEST(VersionedDlpack, ComesBackAsTheSameTensorAndLetsGoOnce) {
+  std::weak_ptr<void> watched;
+  {
+    Tensor back;
+    {
+      const Tensor tensor = Tensor::empty(DataType::bfloat16, {3, 2});
+      watched = tensor.owner();
+      VersionedManaged* managed = to_versioned_dlpack(tensor);
+      EXPECT_EQ(managed->version.major, 1u);
+      EXPECT_EQ(managed->flags, 0u);
+      back = from_dlpack(managed);
+      EXPECT_EQ(back.spec(), tensor.spec());
+      EXPECT_EQ(back.data(), tensor.data());
+    }
+    EXPECT_FALSE(watched.expired());
+  }
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST(VersionedDlpack, SaysWhatIsReadOnly) {
+  VersionedManaged* managed = to_versioned_dlpack(Tensor::empty(DataType::float32, {2}), true);
+  EXPECT_EQ(managed->flags & 1, 1u);
+  managed->deleter(managed);
+}
+
+TEST(VersionedDlpack, ALaterMajorVersionStaysWithTheCaller) {
+  VersionedManaged* managed = to_versioned_dlpack(Tensor::empty(DataType::float32, {2}));
+  managed->version.major = 2;
+  expect_error(ErrorCode::not_supported, "version 2", [&] { from_dlpack(managed); });
+  managed->deleter(managed);
 }
 
 TEST(ToDlpack, DescribesTheTensor) {

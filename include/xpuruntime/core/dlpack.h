@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "xpuruntime/core/tensor.h"
 
 namespace xpuruntime::dlpack {
 
-// The memory layout of DLPack's unversioned exchange structures, so that arrays cross without copies and without its
-// header. Names are ours, the layout is the standard's.
+// The memory layout of DLPack's exchange structures, so that arrays cross without copies and without its header. Names
+// are ours, the layout is the standard's.
 
 struct DeviceTag {
   std::int32_t type = 1;  // 1 CPU, 2 CUDA, 4 OpenCL
@@ -36,11 +37,35 @@ struct Managed {
   void (*deleter)(Managed*) = nullptr;
 };
 
+struct Version {
+  std::uint32_t major = 1;
+  std::uint32_t minor = 0;
+};
+
+/// The structure since version 1 of the standard. All later minor versions have this layout.
+struct VersionedManaged {
+  Version version = {};
+  void* context = nullptr;
+  void (*deleter)(VersionedManaged*) = nullptr;
+  std::uint64_t flags = 0;  // see read_only_flag
+  View view = {};
+};
+inline constexpr std::uint64_t read_only_flag = 1;
+
+/// A tensor on the memory of a view; `owner` is what keeps that memory.
+Tensor from_view(const View& view, std::shared_ptr<void> owner = nullptr);
+/// The type and device that the standard has for a tensor's; one that it has none for is an error.
+TypeTag type_tag(DataType dtype);
+DeviceTag device_tag(Device device);
+
 /// A view of what `managed` describes. The tensor keeps it and calls its deleter with the last copy.
 /// On an error the caller still owns `managed`.
 Tensor from_dlpack(Managed* managed);
+/// A later major version than ours is an error.
+Tensor from_dlpack(VersionedManaged* managed);
 
 /// Hands out the tensor; its owner lives until the consumer calls the deleter.
 Managed* to_dlpack(const Tensor& tensor);
+VersionedManaged* to_versioned_dlpack(const Tensor& tensor, bool read_only = false);
 
 }  // namespace xpuruntime::dlpack
