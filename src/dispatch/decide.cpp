@@ -231,17 +231,16 @@ Decision Dispatcher::explain(const Problem& problem) {
   return impl_->decide({SharedProblem(std::move(asked))}, *scope, {}, /*every_workspace=*/true).first;
 }
 
-std::vector<TensorSpec> Dispatcher::output_specs(const Call& call) const {
-  const ScopePtr scope = current_scope();
-  const Problem problem = problem_of_inputs(call, scope->policy.limits());
+std::vector<TensorSpec> Dispatcher::infer_output_specs(const Call& call, const Scope& scope) const {
+  const Problem problem = problem_of_inputs(call, scope.policy.limits());
   const Asked asked{SharedProblem(problem), call.precision};
   if (op_info(call.op).category != OpCategory::lookup) {
-    const Decision decision = impl_->decide(asked, *scope).first;
+    const Decision decision = impl_->decide(asked, scope).first;
     return decision.kernel.empty() ? problem.outputs : decision.problem.outputs;
   }
   // What is looked up can be given in the dtype that is wished for at once.
   const auto held_hook = impl_->current_hook();
-  const Precision precision = wished_precision(problem, impl_->wishes_for(asked, *scope, held_hook.get()));
+  const Precision precision = wished_precision(problem, impl_->wishes_for(asked, scope, held_hook.get()));
   std::vector<TensorSpec> outputs = problem.outputs;
   for (TensorSpec& output : outputs) output = make_spec(governing_dtype(precision, problem), output.shape);
   return outputs;

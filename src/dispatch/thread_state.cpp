@@ -65,6 +65,7 @@ void ThreadState::bury() {
 
 void ThreadState::drop_table() {
   kept_casts.clear();
+  known_outputs = {};
   last = &start;
   start.next = &start;
   for (Set& set : sets) set = {};

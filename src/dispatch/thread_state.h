@@ -31,6 +31,12 @@ struct TableEntry {
   std::shared_ptr<Prepared> prepared = {};
 };
 
+/// The outputs that follow from a call's inputs, for callers that allocate them with every call.
+struct KnownOutputs {
+  signature::Words signature = {};  // of the call without outputs
+  std::vector<TensorSpec> specs = {};
+};
+
 /// What one thread keeps for one dispatcher: its decision table, its scope and its log. Only that thread touches the
 /// table.
 struct alignas(128) ThreadState {  // on cache lines of its own: its thread writes to it with every call
@@ -66,6 +72,7 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
   std::uint32_t scope_id = 0;  // of the innermost scope; 0: the dispatcher's base scope
   std::vector<std::pair<std::uint64_t, ScopePtr>> scopes;  // with their tokens, innermost last
   CastCache kept_casts;
+  std::array<KnownOutputs, 256> known_outputs;
   std::shared_ptr<LogRing> ring;
   std::uint64_t thread;
 

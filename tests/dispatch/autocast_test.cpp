@@ -311,6 +311,29 @@ TEST_F(AutocastTest, SaysWhatToAllocate) {
   EXPECT_EQ(dispatcher().output_specs(call).front(), make_spec(bf16, {17, 9}));
 }
 
+TEST_F(AutocastTest, WhatToAllocateIsRememberedForEachSignatureAndScope) {
+  const Tensor wide = Tensor::empty(f32, {17, 40}), taller = Tensor::empty(f32, {40, 5});
+  const Tensor *first[] = {&a, &b}, *second[] = {&wide, &taller}, *missing[] = {&a, nullptr};
+  const Call one{.op = OpId::matmul, .inputs = first}, other{.op = OpId::matmul, .inputs = second};
+  Attributes turned(OpId::matmul);
+  turned.set("transpose_a", 1).set("transpose_b", 1);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(dispatcher().output_specs(one).front(), make_spec(f32, {17, 9}));
+    EXPECT_EQ(dispatcher().output_specs(other).front(), make_spec(f32, {17, 5}));
+    const ScopedAutocast scope(dispatcher(), runtime.amp());
+    EXPECT_EQ(dispatcher().output_specs(one).front(), make_spec(bf16, {17, 9}));
+  }
+  const Tensor* square[] = {&taller, &wide};
+  EXPECT_EQ(dispatcher().output_specs({OpId::matmul, square, {}, &turned}).front(), make_spec(f32, {5, 17}));
+  // Outputs that the call has do not count.
+  const Tensor given = Tensor::empty(bf16, {17, 9});
+  const Tensor* outputs[] = {&given};
+  EXPECT_EQ(dispatcher().output_specs({OpId::matmul, first, outputs}).front(), make_spec(f32, {17, 9}));
+  EXPECT_HAS(error_text(ErrorCode::invalid_argument,
+                        [&] { dispatcher().output_specs({.op = OpId::matmul, .inputs = missing}); }),
+             "null pointer");
+}
+
 TEST_F(AutocastTest, IntegersEmptyTensorsAndInPlaceCallsWork) {
   const ScopedAutocast scope(dispatcher(), runtime.amp());
   const Tensor counts = Tensor::empty(DataType::int32, {3});

@@ -85,8 +85,9 @@ class Dispatcher {
   /// Whether autocast is on in this thread's scope.
   bool autocast_enabled() const { return current_scope()->autocast.on(); }
 
-  /// What to allocate for a call: the outputs that follow from the inputs at the precision that it would run in.
-  std::vector<TensorSpec> output_specs(const Call& call) const;
+  /// What to allocate for a call: the outputs that follow from the inputs at the precision that it would run in; those
+  /// that the call may have do not count. The reference is good until this thread's next call on this dispatcher.
+  const std::vector<TensorSpec>& output_specs(const Call& call);
 
   /// Wishes dtypes for problems; see PrecisionHook. An empty hook removes it.
   void set_precision_hook(PrecisionHook hook);
@@ -130,6 +131,7 @@ class Dispatcher {
   std::uint64_t stamp(const ThreadState& state) const;
   TableEntry& entry_for(const Call& call);
   const Decision& decide_anew(const Call& call);
+  std::vector<TensorSpec> infer_output_specs(const Call& call, const Scope& scope) const;
   Status launch(const TableEntry& entry, const Call& call);
   Status launch_logged(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
   Status launch_logged_on_device(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
