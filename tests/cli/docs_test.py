@@ -63,7 +63,7 @@ class Docs(CliTest):
     def test_every_block_shows_what_the_command_prints(self):
         (self.folder / "tests").symlink_to(ROOT / "tests")
         found = [*blocks("cli.md"), *blocks("selection.md"), *blocks("precision.md"), *blocks("tuning.md"),
-                 *blocks("policies.md"), *blocks("locks.md")]
+                 *blocks("policies.md"), *blocks("locks.md"), *blocks("report.md")]
         self.assertGreaterEqual(len(found), 11)
         for title, notes, text in found:
             with self.subTest(title):
@@ -74,7 +74,7 @@ class Docs(CliTest):
 
     def test_every_command_has_a_block(self):
         text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-        for command in ["devices", "profile", "kernels", "explain", "run", "demo", "trace", "amp", "policy", "store"]:
+        for command in ["devices", "profile", "kernels", "explain", "run", "demo", "trace", "amp", "policy", "store", "report"]:
             self.assertIn(f"\n$ xrt {command}", text)
 
 

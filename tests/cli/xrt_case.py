@@ -18,7 +18,7 @@ os.environ["XPURUNTIME_STORE"] = f"{SCRATCH.name}/store.sqlite"
 os.environ.pop("XPURUNTIME_POLICY", None)
 
 SQUARE = "matmul(f32[64,64], f32[64,64])"
-COMMANDS = ["devices", "profile", "kernels", "explain", "run", "bench", "tune", "policy", "lock", "store", "trace", "amp", "demo", "completion"]
+COMMANDS = ["devices", "profile", "kernels", "explain", "run", "bench", "tune", "policy", "lock", "store", "report", "trace", "amp", "demo", "completion"]
 
 
 def xrt(*arguments, **options):

@@ -66,6 +66,7 @@ LISTED = (
     ("Policy commands", "src/cli/policy.cpp", r'\{"(\w+)", (?!\d, |")'),
     ("Lock file", "src/select/lock_json.cpp", r'(?:field_names|known)\[\] = \{([^}]*)\}'),
     ("Lock file", "src/cli/lock.cpp", r'\{"(\w+)",'),
+    ("Report", "src/runtime/report_json.cpp", r'\{"(\w+)",'),
     ("Tune", "src/cli/tuned.cpp", r'\{"(\w+)",'),
     ("Tune", "src/cli/demo_tune.cpp", r'\{"(\w+)",'),
     ("Store", "src/tune/entry_json.cpp", r'\{"(\w+)", (?!")'),

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xpuruntime/runtime/runtime.h"
+#include "xpuruntime/select/lock.h"
+
+namespace xpuruntime {
+
+/// What a report is about: the decisions of the lock, then `problems` as they would be decided here and now. Where that
+/// is nothing at all, the problems of `against`; and where there is none either, sample_problems().
+struct ReportOptions {
+  std::string title = {};  // empty: made from what is shown
+  std::vector<Problem> problems = {};
+  std::shared_ptr<const KernelLock> lock = {};
+  std::string lock_name = {};  // what the page calls it: its file
+  /// The state before: what changed since then is shown.
+  std::shared_ptr<const KernelLock> against = {};
+  std::string against_name = {};
+  /// Times of the alternatives, by the environment that each decision was made in.
+  std::shared_ptr<const MeasurementStore> store = {};
+  bool list_store = false;  // show all that the store holds, also what nobody else names
+};
+
+/// The problems of a transformer block and of a CNN block: what `xrt demo` runs.
+std::vector<Problem> sample_problems();
+
+/// The user's own store, to read; null where there is none.
+std::shared_ptr<const MeasurementStore> open_default_store();
+
+/// The data of a report as one JSON document; docs/interfaces.md has its keys. Decides what is to be decided under the
+/// policy in force on this thread; runs nothing.
+std::string report_json(Runtime& runtime, const ReportOptions& options);
+
+/// One HTML page that shows such a document. It is whole in itself: nothing is loaded from anywhere.
+std::string report_page(std::string_view json);
+
+/// Writes a page to a temporary name, syncs, renames: the file is the old one or the new one.
+void save_report(const std::string& path, std::string_view page);
+
+}  // namespace xpuruntime

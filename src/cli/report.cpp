@@ -1,0 +1,86 @@
+#include "xpuruntime/runtime/report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/problem_list.h"
+#include "cli/store_option.h"
+
+namespace xpuruntime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  ProblemList list = {};
+  std::string lock = {};
+  std::string against = {};
+  std::string policy = {};
+  std::string out = {};
+  std::string title = {};
+  StoreOption store = {};
+};
+
+std::shared_ptr<const KernelLock> lock_of(const std::string& path) {
+  return path.empty() ? nullptr : std::make_shared<const KernelLock>(KernelLock::load(path));
+}
+
+/// The store that was named, else the user's own where there is one.
+std::shared_ptr<const MeasurementStore> store_of(const Options& options) {
+  if (!options.store.path.empty()) return open_store(options.store.path, StoreMode::read_only);
+  return open_default_store();
+}
+
+ReportOptions report_options(Context& context, const Options& options) {
+  context.runtime();  // a plugin may bring ops of its own
+  ReportOptions made;
+  made.title = options.title;
+  made.lock = lock_of(options.lock);
+  made.lock_name = options.lock;
+  made.against = lock_of(options.against);
+  made.against_name = options.against;
+  made.store = store_of(options);
+  const bool problems = !options.list.texts.empty() || !options.list.log.empty();
+  if (problems) made.problems = options.list.problems(context);
+  made.list_store = !options.store.path.empty() && made.lock == nullptr && !problems;
+  return made;
+}
+
+Answer report(Context& context, const Options& options) {
+  const ReportOptions about = report_options(context, options);
+  Runtime& runtime = context.runtime();
+  options.store.use_in(runtime, StoreMode::read_only);
+  const ScopedPolicy scope(runtime.dispatcher(), context.policy_of(options.policy));
+  const std::string json = report_json(runtime, about);
+  if (options.out.empty()) return {context.json ? json : report_page(json)};
+  save_report(options.out, report_page(json));
+  const std::size_t count = Json::parse(json)["decisions"].size();
+  const Json summary = {{"version", 1}, {"file", options.out}, {"decisions", count}};
+  return {context.json
+              ? summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+              : std::to_string(count) + (count == 1 ? " decision" : " decisions") + " shown in " + options.out + "\n"};
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Context& context) {
+  CLI::App& command = add_command(app, context, "report",
+                                  "Write a page to look at: each choice, its alternatives with times and memory, why, "
+                                  "what was refused, what changed",
+                                  "xrt report --lock kernels.lock --out report.html");
+  const auto options = std::make_shared<Options>();
+  command
+      .add_option("problems", options->list.texts, "Problems to decide and show; without any input, a model's blocks")
+      ->type_name("PROBLEM");
+  options->list.add_log_to(command);
+  command.add_option("--lock", options->lock, "Show the decisions of this lock")->type_name("FILE");
+  command.add_option("--against", options->against, "Show what changed since this lock")->type_name("FILE");
+  options->store.add_to(command);
+  command.add_option("--policy", options->policy, "Decide under the policy in this JSON file")->type_name("FILE");
+  command.add_option("--title", options->title, "What stands at the top of the page")->type_name("TEXT");
+  command.add_option("--out", options->out, "Write to this file instead of stdout")->type_name("FILE");
+  command.callback(
+      [&context, options] { context.command = [&context, options] { return report(context, *options); }; });
+}
+
+}  // namespace xpuruntime::cli

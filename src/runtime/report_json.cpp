@@ -1,0 +1,120 @@
+#include <chrono>
+#include <cmath>
+
+#include "core/json_text.h"
+#include "runtime/report_rows.h"
+
+namespace xpuruntime {
+namespace {
+
+constexpr int report_version = 1;
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json number_or_null(const std::optional<double>& number) {
+  return number && std::isfinite(*number) ? Json(*number) : Json(nullptr);
+}
+
+Json candidate_json(const ReportCandidate& candidate) {
+  const auto& measured = candidate.measured;
+  return {{"kernel", candidate.kernel},
+          {"plan", candidate.plan},
+          {"verdict", candidate.verdict},
+          {"reason", candidate.reason},
+          {"time_us", number_or_null(candidate.time_us)},
+          {"noise_us", measured ? number_or_null(measured->noise_us) : Json(nullptr)},
+          {"runs", measured ? Json(measured->runs) : Json(nullptr)},
+          {"error", measured ? number_or_null(measured->error) : Json(nullptr)},
+          {"measured_at", measured ? Json(measured->measured_at) : Json(nullptr)},
+          {"workspace_bytes", candidate.workspace_bytes ? Json(*candidate.workspace_bytes) : Json(nullptr)}};
+}
+
+/// What is in a problem's text, for those who group and filter; a text of an op that is not known here says less.
+Json parts_json(const std::string& text) {
+  try {
+    const Problem problem = parse_problem(text);
+    return {{"op", to_string(problem.op)},
+            {"category", to_string(op_info(problem.op).category)},
+            {"direction", problem.direction == Direction::forward ? "forward" : "backward"},
+            {"dtype", to_string(promoted_dtype(problem))},
+            {"device", to_string(problem.device)}};
+  } catch (const Error&) {
+    return {{"op", text.substr(0, text.find_first_of("(:"))},
+            {"category", nullptr},
+            {"direction", nullptr},
+            {"dtype", nullptr},
+            {"device", nullptr}};
+  }
+}
+
+Json precision_json(const ReportRow& row) {
+  if (row.source != "here" || !row.decision) return nullptr;
+  const Precision& precision = row.decision->precision;
+  return {{"forward", to_string(precision.forward)},
+          {"backward", to_string(precision.backward)},
+          {"because", precision.because}};
+}
+
+Json row_json(const ReportRow& row) {
+  Json json = {{"problem", row.problem}};
+  json.update(parts_json(row.problem));
+  const ReportCandidate* chosen = row.chosen();
+  const bool hashed = row.entry && !row.entry->outputs.empty();
+  json.update({{"source", row.source},
+               {"kernel", text_or_null(row.kernel)},
+               {"plan", row.plan},
+               {"workspace_bytes", row.workspace_bytes},
+               {"time_us", chosen == nullptr ? Json(nullptr) : number_or_null(chosen->time_us)},
+               {"because", row.because},
+               {"level", row.source == "here" && row.decision ? Json(to_string(row.decision->level)) : Json(nullptr)},
+               {"precision", precision_json(row)},
+               {"default", row.choice ? text_or_null(row.choice->incumbent) : Json(nullptr)},
+               {"outputs", hashed ? Json(row.entry->outputs) : Json(nullptr)},
+               {"environment", row.environment},
+               {"notes", row.notes},
+               {"candidates", Json::array()}});
+  for (const ReportCandidate& candidate : row.candidates) json["candidates"].push_back(candidate_json(candidate));
+  return json;
+}
+
+Json environment_json(const std::string& id, const ReportEnvironment& at) {
+  return {{"id", id},
+          {"device", at.environment.device},
+          {"traits", at.environment.traits},
+          {"versions", at.environment.versions},
+          {"verdict", to_string(at.match.verdict)},
+          {"reason", at.match.reason}};
+}
+
+Json change_json(const LockDifference& change) {
+  return {{"problem", change.problem}, {"field", change.field}, {"before", change.before}, {"after", change.after}};
+}
+
+std::int64_t seconds_since_1970() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+std::string report_json(Runtime& runtime, const ReportOptions& options) {
+  const ReportRows rows = report_rows(runtime, options);
+  Json json = {{"version", report_version},
+               {"xpuruntime", version()},
+               {"title", text_or_null(options.title)},
+               {"made_at", seconds_since_1970()},
+               {"lock", options.lock == nullptr ? Json(nullptr) : Json(options.lock_name)},
+               {"against", options.against == nullptr ? Json(nullptr) : Json(options.against_name)},
+               {"store", options.store == nullptr ? Json(nullptr) : Json(options.store->path())},
+               {"decisions", Json::array()},
+               {"changes", Json::array()},
+               {"environments", Json::array()}};
+  for (const ReportRow& row : rows.rows) json["decisions"].push_back(row_json(row));
+  for (const LockDifference& change : report_changes(rows, options)) json["changes"].push_back(change_json(change));
+  for (const auto& [id, environment] : rows.environments) {
+    json["environments"].push_back(environment_json(id, environment));
+  }
+  // Reasons may quote a driver's text in any encoding.
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,221 @@
+#include "runtime/report_rows.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "runtime/report_candidates.h"
+#include "xpuruntime/runtime/replay.h"
+
+namespace xpuruntime {
+namespace {
+
+/// What a policy says of kernels, without its precision, under the limits of a problem.
+KernelPolicy choices_of(KernelPolicy policy, const Limits& limits) {
+  policy.precision.clear();
+  policy.default_precision.reset();
+  policy.workspace_limit_bytes = limits.workspace_bytes;
+  policy.deterministic = limits.deterministic;
+  policy.threads = limits.threads;
+  return policy;
+}
+
+/// Reads rows out of locks, a store and this machine's own decisions; each problem of an environment once.
+class RowMaker {
+ public:
+  RowMaker(Runtime& runtime, const ReportOptions& options) : runtime_(runtime), options_(options) {}
+
+  ReportRows make() {
+    if (options_.lock != nullptr) {
+      for (const auto& [text, entry] : options_.lock->entries()) add_locked(entry);
+    }
+    for (const Problem& problem : options_.problems) add_decided(problem);
+    if (options_.list_store && options_.store != nullptr) add_store();
+    if (made_.rows.empty() && options_.lock == nullptr && !options_.list_store) add_default();
+    if (options_.against != nullptr) {
+      for (const auto& [text, entry] : options_.against->entries()) {
+        made_.environments[entry.environment].environment = options_.against->environment_of(entry);
+      }
+    }
+    for (auto& [id, environment] : made_.environments) environment.match = match_here(environment.environment);
+    return std::move(made_);
+  }
+
+ private:
+  /// The best that any device here says of it.
+  EnvironmentMatch match_here(const Environment& there) const {
+    EnvironmentMatch best = {EntryVerdict::refuse, "device " + there.device + " is not here"};
+    for (const Device device : runtime_.devices().devices()) {
+      EnvironmentMatch match = compare_environments(there, environment_at(runtime_, device));
+      if (match.verdict < best.verdict) best = std::move(match);
+    }
+    return best;
+  }
+
+  void add_locked(const LockEntry& entry) {
+    const Environment& environment = options_.lock->environment_of(entry);
+    ReportRow row = {entry.problem, "lock", entry.kernel, entry.plan, entry.workspace_bytes};
+    row.entry = entry;
+    row.decision = decided_there(row, environment);
+    const StoreSnapshot::Entry known = known_of(row, environment);
+    const bool raced = row.choice && row.choice->kernel == row.kernel && row.choice->plan == row.plan;
+    const bool decided = row.decision && row.decision->kernel == row.kernel;
+    row.because = raced ? row.choice->because : decided ? row.decision->because : "the lock says so";
+    if (row.decision && !decided) {
+      const std::string& now = row.decision->kernel;
+      row.notes.push_back("here and now " + (now.empty() ? "nothing" : now) + " would run: " + row.decision->because);
+    }
+    add(std::move(row), known, environment);
+  }
+
+  void add_stored(const std::string& problem, const Environment& environment) {
+    ReportRow row = {problem, "store"};
+    row.decision = decided_there(row, environment);
+    const StoreSnapshot::Entry known = known_of(row, environment);
+    if (row.choice) {
+      row.kernel = row.choice->kernel;
+      row.plan = row.choice->plan;
+      row.because = row.choice->because;
+      for (const Measurement& m : known.measurements) {
+        if (m.kernel == row.kernel && m.plan == row.plan) row.workspace_bytes = m.workspace_bytes;
+      }
+    } else {
+      row.because = "measured, but no race was won";
+    }
+    add(std::move(row), known, environment);
+  }
+
+  void add_decided(const Problem& problem) {
+    const ScopedPolicy limits(runtime_.dispatcher(), KernelPolicy::from_limits(problem.limits));
+    Decision decision = runtime_.dispatcher().explain(problem);
+    ReportRow row = {to_string(decision.problem), "here",          decision.kernel, decision.plan,
+                     decision.workspace_bytes,    decision.because};
+    row.decision = std::move(decision);
+    const Environment environment = environment_at(runtime_, problem.device);
+    const StoreSnapshot::Entry known = known_of(row, environment);
+    add(std::move(row), known, environment);
+  }
+
+  void add_store() {
+    for (const StoreRow& stored : options_.store->read()) {
+      std::set<std::string> problems;
+      for (const Measurement& m : stored.record.measurements) problems.insert(m.problem);
+      for (const TunedChoice& c : stored.record.choices) problems.insert(c.problem);
+      for (const QuarantineEntry& q : stored.record.quarantine) problems.insert(q.problem);
+      for (const std::string& problem : problems) add_stored(problem, stored.environment);
+    }
+  }
+
+  void add_default() {
+    if (options_.against == nullptr) {
+      for (const Problem& problem : sample_problems()) add_decided(problem);
+      return;
+    }
+    for (const auto& [text, entry] : options_.against->entries()) {
+      const Problem problem = parse_problem(text);
+      if (runtime_.devices().has(problem.device)) {
+        add_decided(problem);
+      } else {
+        add_absent(problem, options_.against->environment_of(entry));
+      }
+    }
+  }
+
+  void add_absent(const Problem& problem, const Environment& environment) {
+    const std::string why = runtime_.devices().why_absent(problem.device.type);
+    ReportRow row = {to_string(problem), "here"};
+    row.because = to_string(problem.device) + " is not here" + (why.empty() ? "" : ": " + why);
+    const StoreSnapshot::Entry known = known_of(row, environment);
+    add(std::move(row), known, environment);
+  }
+
+  /// What this machine says of a problem whose precision and limits were settled elsewhere; nothing where the device is
+  /// another.
+  std::optional<Decision> decided_there(ReportRow& row, const Environment& there) const {
+    try {
+      const Problem problem = parse_problem(row.problem);
+      if (!runtime_.devices().has(problem.device)) return {};
+      const EnvironmentMatch match = compare_environments(there, environment_at(runtime_, problem.device));
+      if (match.verdict == EntryVerdict::refuse) return {};
+      Dispatcher& dispatcher = runtime_.dispatcher();
+      const ScopeGuard scope(dispatcher, dispatcher.make_scope(choices_of(dispatcher.policy(), problem.limits)));
+      return dispatcher.explain(problem);
+    } catch (const Error& error) {
+      // An op of a plugin that is not loaded: what is on record can still be shown.
+      const std::string why = error.what();
+      row.notes.push_back("it cannot be decided here: " + why.substr(0, why.find("; ")));
+    }
+    return {};
+  }
+
+  /// What the store knows about the row's problem there; takes the choice over.
+  StoreSnapshot::Entry known_of(ReportRow& row, const Environment& environment) {
+    if (options_.store == nullptr) return {};
+    auto& snapshot = snapshots_[environment.id()];
+    if (snapshot == nullptr) snapshot = options_.store->freeze(environment);
+    StoreSnapshot::Entry known = snapshot->find(row.problem).value_or(StoreSnapshot::Entry{});
+    if (!known.stale.empty()) row.notes.push_back("the times were taken elsewhere: " + known.stale);
+    if (known.stale.empty()) row.choice = known.choice;
+    if (row.choice && row.choice->cut_short) row.notes.push_back("the budget ended the race before it was sure");
+    return known;
+  }
+
+  void add(ReportRow row, const StoreSnapshot::Entry& known, const Environment& environment) {
+    row.environment = environment.id();
+    if (!seen_.insert({row.problem, row.environment}).second) return;
+    add_candidates(row, known);
+    made_.environments[row.environment].environment = environment;
+    made_.rows.push_back(std::move(row));
+  }
+
+  Runtime& runtime_;
+  const ReportOptions& options_;
+  ReportRows made_ = {};
+  std::set<std::pair<std::string, std::string>> seen_ = {};
+  std::map<std::string, std::shared_ptr<const StoreSnapshot>> snapshots_ = {};  // by environment
+};
+
+/// The rows as a lock; of a problem that stands there twice, the first.
+KernelLock lock_of(const ReportRows& rows) {
+  KernelLock lock;
+  for (const ReportRow& row : rows.rows) {
+    if (row.kernel.empty() || lock.find(row.problem) != nullptr) continue;
+    lock.add(LockEntry{row.problem, row.kernel, row.plan, row.workspace_bytes},
+             rows.environments.at(row.environment).environment);
+  }
+  return lock;
+}
+
+}  // namespace
+
+const ReportCandidate* ReportRow::chosen() const {
+  const auto found = std::find_if(candidates.begin(), candidates.end(),
+                                  [](const ReportCandidate& candidate) { return candidate.verdict == "chosen"; });
+  return found == candidates.end() ? nullptr : &*found;
+}
+
+std::shared_ptr<const MeasurementStore> open_default_store() {
+  std::string path;
+  try {
+    path = default_store_path();
+  } catch (const Error&) {
+    return nullptr;  // no home, no cache folder
+  }
+  return std::filesystem::exists(path) ? open_store(path, StoreMode::read_only) : nullptr;
+}
+
+ReportRows report_rows(Runtime& runtime, const ReportOptions& options) { return RowMaker(runtime, options).make(); }
+
+std::vector<LockDifference> report_changes(const ReportRows& rows, const ReportOptions& options) {
+  if (options.against == nullptr) return {};
+  if (options.lock != nullptr) return diff(*options.against, *options.lock);
+  std::vector<LockDifference> found = diff(*options.against, lock_of(rows));
+  // Who asks about some problems does not ask about the others.
+  std::erase_if(found, [&](const LockDifference& difference) {
+    return std::none_of(rows.rows.begin(), rows.rows.end(),
+                        [&](const ReportRow& row) { return row.problem == difference.problem; });
+  });
+  return found;
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,211 @@
+#include "xpuruntime/runtime/report.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "xpuruntime/runtime/replay.h"
+
+namespace xpuruntime {
+namespace {
+
+using nlohmann::json;
+
+constexpr char relu[] = "relu(f32[64]) @cpu:0";
+constexpr char strided[] = "softmax(f32[8,8]{1,8}) @cpu:0";
+
+class Report : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder = std::filesystem::temp_directory_path() / ("report_test_" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  json data(const ReportOptions& options) { return json::parse(report_json(runtime, options)); }
+  json only_row(const ReportOptions& options) {
+    const json document = data(options);
+    EXPECT_EQ(document["decisions"].size(), 1u);
+    return document["decisions"][0];
+  }
+  static json candidate(const json& row, const std::string& kernel) {
+    for (const json& each : row["candidates"]) {
+      if (each["kernel"] == kernel) return each;
+    }
+    return nullptr;
+  }
+  std::shared_ptr<const KernelLock> recorded(const std::vector<std::string>& texts) {
+    std::vector<Problem> problems;
+    for (const std::string& text : texts) problems.push_back(parse_problem(text));
+    return std::make_shared<const KernelLock>(record_lock(runtime, problems));
+  }
+  /// What was put into a new store for a CPU with other software.
+  std::shared_ptr<MeasurementStore> store_of(const TuneRecord& record, const std::string& changed_version = {}) {
+    Environment environment = environment_at(runtime, {});
+    if (!changed_version.empty()) environment.versions["xpuruntime"] = changed_version;
+    std::shared_ptr<MeasurementStore> store = open_store((folder / "store.sqlite").string());
+    store->put(environment, record);
+    return store;
+  }
+  static Measurement measured(const std::string& kernel, double time_us, const std::string& plan = {}) {
+    return {relu, kernel, plan, time_us, 0.1, 10, 32, 0, 1000};
+  }
+
+  Runtime runtime{{false, false, {}}};
+  std::filesystem::path folder;
+};
+
+TEST_F(Report, ShowsTheSamplesWhereNothingIsAsked) {
+  std::set<std::string> shown, samples;
+  const json document = data({});
+  for (const json& row : document["decisions"]) shown.insert(row["problem"].get<std::string>());
+  for (const Problem& problem : sample_problems()) samples.insert(to_string(problem));
+  EXPECT_EQ(shown, samples);
+  EXPECT_GT(samples.size(), 10u);
+}
+
+TEST_F(Report, AgreesWithExplainAndNamesWhoDecided) {
+  ReportOptions options;
+  options.problems = {parse_problem(strided)};
+  KernelPolicy policy;
+  policy.set("softmax", "simd");
+  const ScopedPolicy scope(runtime.dispatcher(), policy);
+  const Decision decision = runtime.dispatcher().explain(options.problems.front());
+  const json row = only_row(options);
+  EXPECT_EQ(row["kernel"], decision.kernel);
+  EXPECT_EQ(row["because"], decision.because);
+  EXPECT_EQ(row["level"], to_string(decision.level));
+  EXPECT_EQ(candidate(row, "simd")["verdict"], "refused");
+  EXPECT_EQ(candidate(row, "simd")["reason"], "input 0 is not contiguous");
+}
+
+TEST_F(Report, ALockIsShownAsItIsWhateverThePolicySays) {
+  ReportOptions options;
+  options.lock = recorded({relu});
+  KernelPolicy policy;
+  policy.set("relu", "reference").deterministic = true;
+  policy.default_precision = DataType::bfloat16;
+  const ScopedPolicy scope(runtime.dispatcher(), policy);
+  const json row = only_row(options);
+  EXPECT_EQ(row["problem"], relu);
+  EXPECT_EQ(row["kernel"], "simd");
+  ASSERT_EQ(row["notes"].size(), 1u);
+  EXPECT_NE(row["notes"][0].get<std::string>().find("here and now reference would run"), std::string::npos);
+}
+
+TEST_F(Report, EachMeasuredPlanIsACandidateAndTheLocksPlanIsTheChosenOne) {
+  TuneRecord record;
+  record.measurements = {measured("simd", 2, ""), measured("simd", 1, "tasks=2"), measured("reference", 9)};
+  ReportOptions options;
+  options.lock = recorded({relu});
+  options.store = store_of(record);
+  const json row = only_row(options);
+  EXPECT_EQ(row["time_us"], 2.0);
+  std::map<std::string, std::string> verdicts;
+  for (const json& each : row["candidates"]) {
+    verdicts[each["kernel"].get<std::string>() + "/" + each["plan"].get<std::string>()] = each["verdict"];
+  }
+  EXPECT_EQ(verdicts, (std::map<std::string, std::string>{
+                          {"simd/", "chosen"}, {"simd/tasks=2", "passed"}, {"reference/", "passed"}}));
+}
+
+TEST_F(Report, TimesTakenWithOtherSoftwareAreMarked) {
+  TuneRecord record;
+  record.measurements = {measured("simd", 2)};
+  record.choices = {{relu, "simd", "", "reference", "it won", false, 1000}};
+  ReportOptions options;
+  options.problems = {parse_problem(relu)};
+  options.store = store_of(record, "0.0.1");
+  const json row = only_row(options);
+  EXPECT_EQ(row["time_us"], 2.0);
+  EXPECT_TRUE(row["default"].is_null());  // what a race chose there is no choice here
+  ASSERT_EQ(row["notes"].size(), 1u);
+  EXPECT_NE(row["notes"][0].get<std::string>().find("0.0.1"), std::string::npos) << row["notes"];
+}
+
+TEST_F(Report, QuarantineAndRacesCutShortAreTold) {
+  TuneRecord record;
+  record.measurements = {measured("simd", 2)};
+  record.choices = {{relu, "simd", "", "reference", "it was ahead", true, 1000}};
+  record.quarantine = {{relu, "reference", "wrong numbers", 1000}, {relu, "gone", "it crashed", 1000}};
+  ReportOptions options;
+  options.store = store_of(record);
+  options.list_store = true;
+  const json row = only_row(options);
+  EXPECT_EQ(row["source"], "store");
+  EXPECT_EQ(candidate(row, "reference")["verdict"], "quarantined");
+  EXPECT_EQ(candidate(row, "reference")["reason"], "wrong numbers");
+  EXPECT_EQ(candidate(row, "gone")["verdict"], "quarantined");
+  EXPECT_EQ(row["notes"], json({"the budget ended the race before it was sure"}));
+}
+
+TEST_F(Report, ALockOfAnotherDeviceSaysNothingOfRefusalsHere) {
+  KernelLock lock;
+  Environment there = environment_at(runtime, {});
+  there.device = "cpu another One";
+  lock.add(LockEntry{strided, "reference"}, there);
+  ReportOptions options;
+  options.lock = std::make_shared<const KernelLock>(lock);
+  const json document = data(options);
+  EXPECT_EQ(document["environments"][0]["verdict"], "refuse");
+  ASSERT_EQ(document["decisions"][0]["candidates"].size(), 1u);
+  EXPECT_EQ(document["decisions"][0]["candidates"][0]["verdict"], "chosen");
+}
+
+TEST_F(Report, AProblemOfAnAbsentDeviceIsGoneAgainstTheOldLock) {
+  KernelLock old;
+  Environment gpu = environment_at(runtime, {});
+  gpu.device = "cuda nvidia Old";
+  old.add(LockEntry{"relu(f32[8]) @cuda:0", "elementwise"}, gpu);
+  ReportOptions options;
+  options.against = std::make_shared<const KernelLock>(old);
+  const json document = data(options);
+  EXPECT_TRUE(document["decisions"][0]["kernel"].is_null());
+  EXPECT_NE(document["decisions"][0]["because"].get<std::string>().find("cuda:0 is not here"), std::string::npos);
+  EXPECT_EQ(document["changes"], json::parse(R"([{"problem": "relu(f32[8]) @cuda:0", "field": "entry",
+                                                 "before": "elementwise", "after": ""}])"));
+}
+
+TEST_F(Report, AnEmptyLockIsAnEmptyReport) {
+  ReportOptions options;
+  options.lock = std::make_shared<const KernelLock>();
+  EXPECT_TRUE(data(options)["decisions"].empty());
+}
+
+TEST_F(Report, ThePageHoldsItsDataWhole) {
+  ReportOptions options;
+  options.title = "</script><!-- \xff & \"quoted\"";
+  options.problems = {parse_problem(relu)};
+  const std::string json_text = report_json(runtime, options), page = report_page(json_text);
+  const std::string mark = "id=\"data\">";
+  const std::size_t begin = page.find(mark) + mark.size();
+  const std::string held = page.substr(begin, page.find("</script>", begin) - begin);
+  EXPECT_EQ(held.find_first_of("<>&"), std::string::npos);
+  EXPECT_EQ(json::parse(held), json::parse(json_text));
+  for (const char* left : {"@STYLE@", "@TABLE@", "@DATA@", "@SCRIPT@"}) EXPECT_EQ(page.find(left), std::string::npos);
+}
+
+TEST_F(Report, ATextThatIsNoReportIsRefused) {
+  for (const char* text :
+       {"", "{}", "[]", "{\"decisions\": 3}", "{\"decisions\": [3]}", "{\"decisions\": [{}]}", "no"}) {
+    EXPECT_THROW(report_page(text), Error) << text;
+  }
+}
+
+TEST_F(Report, IsWrittenWholeOrNotAtAll) {
+  const std::string path = (folder / "report.html").string();
+  save_report(path, "old");
+  save_report(path, "new");
+  std::ifstream file(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "new");
+  EXPECT_THROW(save_report((folder / "no" / "report.html").string(), "x"), Error);
+  EXPECT_THROW(save_report(folder.string(), "x"), Error);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+}  // namespace
+}  // namespace xpuruntime
