@@ -136,6 +136,8 @@ void run_in_child(Report& report, const Kernel& kernel, const Problem& problem, 
   }
 }
 
+thread_local bool forking = false;
+
 enum class Ending { ended, hung, cancelled };
 
 /// Waits for the child; one that takes too long is killed. It is gone when this
@@ -221,6 +223,8 @@ std::string failure_of(const Report& report, Ending ending, int status, const Pr
 
 }  // namespace
 
+bool forking_to_probe() { return forking; }
+
 ProbeResult probe_in_child(const Kernel& kernel, const Problem& problem, const PrepareContext& context,
                            const Operands& operands, void* workspace, const ProbeSettings& settings) {
   const auto memory = std::make_shared<SharedMemory>(bytes_for(operands.outputs()));
@@ -229,7 +233,9 @@ ProbeResult probe_in_child(const Kernel& kernel, const Problem& problem, const P
   const RunArguments arguments{shared.input_pointers(), shared.output_pointers(), workspace, {}};
 
   const pid_t parent = getpid();
+  forking = true;
   const pid_t child = fork();
+  forking = false;
   if (child < 0) {
     fail(ErrorCode::device_error, "probe",
          "no child process could be started: " + std::string(std::strerror(errno)) +

@@ -32,4 +32,7 @@ struct ProbeSettings {
 ProbeResult probe_in_child(const Kernel& kernel, const Problem& problem, const PrepareContext& context,
                            const Operands& operands, void* workspace, const ProbeSettings& settings);
 
+/// True while this thread forks such a child: handlers of pthread_atfork may want to know.
+bool forking_to_probe();
+
 }  // namespace xpuruntime

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,6 +64,22 @@ class ProbeTest : public ::testing::Test, protected testing::MadeUpMachine {
   TuneOptions options;
   std::size_t open_before = 0;
 };
+
+std::atomic<int> forks_to_probe{0};
+std::atomic<int> other_forks{0};
+
+TEST_F(ProbeTest, HandlersOfForksCanTellThatAKernelIsTried) {
+  pthread_atfork([] { ++(forking_to_probe() ? forks_to_probe : other_forks); }, nullptr, nullptr);
+  reason_of([](const RunArguments&) { return Status(ErrorCode::device_error, "no"); });
+  EXPECT_EQ(forks_to_probe, 2);  // for each of the two kernels
+  EXPECT_EQ(other_forks, 0);
+  EXPECT_FALSE(forking_to_probe());
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(forks_to_probe, 2);
+  EXPECT_EQ(other_forks, 1);
+}
 
 TEST_F(ProbeTest, SurvivesACrash) {
   EXPECT_EQ(reason_of([](const RunArguments&) -> Status {
