@@ -238,11 +238,13 @@ std::vector<TensorSpec> Dispatcher::infer_output_specs(const Call& call, const S
     const Decision decision = impl_->decide(asked, scope).first;
     return decision.kernel.empty() ? problem.outputs : decision.problem.outputs;
   }
-  // What is looked up can be given in the dtype that is wished for at once.
+  // What is looked up can be given in the dtype that is wished for at once. A table of integers is never cast.
   const auto held_hook = impl_->current_hook();
   const Precision precision = wished_precision(problem, impl_->wishes_for(asked, scope, held_hook.get()));
   std::vector<TensorSpec> outputs = problem.outputs;
-  for (TensorSpec& output : outputs) output = make_spec(governing_dtype(precision, problem), output.shape);
+  for (TensorSpec& output : outputs) {
+    if (is_floating(output.dtype)) output = make_spec(governing_dtype(precision, problem), output.shape);
+  }
   return outputs;
 }
 
