@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # What `cmake --install` copies, and what run_benchmarks.sh runs: building the tests too would take long.
-installed := xrt xpuruntime xpuruntime_cuda xpuruntime_opencl
+installed := xrt xpuruntime xpuruntime_cuda xpuruntime_opencl xrt_python
 benchmarks := $(notdir $(basename $(wildcard bench/*_bench.cpp)))
 .PHONY: help deps build run test bench clean
 
@@ -19,7 +19,8 @@ build: deps ## build what users get and install it into .venv
 run: build ## show decisions being made, explained and run on this machine
 	@tools/demo.sh
 
-test: deps ## build and test: fuzz targets, sanitizers, then everything
+test: ## build and test: fuzz targets, sanitizers, then everything
+	@tools/install_deps.sh test
 	@tools/run_tests.sh
 
 bench: build ## run the benchmarks; the tables come last

@@ -22,7 +22,7 @@ macro(xrt_library)
     target_sources(xpuruntime PRIVATE $<TARGET_OBJECTS:${layer}>)
   endforeach()
   target_sources(xpuruntime PRIVATE $<TARGET_OBJECTS:xrt_backend_cpu>)
-  set_target_properties(xpuruntime PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
+  set_target_properties(xpuruntime PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
                         SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   if(NOT XRT_SANITIZE)  # a missing symbol is our error, not that of whoever links us
     target_link_options(xpuruntime PRIVATE -Wl,--no-undefined)

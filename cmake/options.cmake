@@ -5,6 +5,7 @@ option(XRT_WERROR "Treat warnings as errors" OFF)
 set(XRT_CUDA AUTO CACHE STRING "CUDA backend: ON, OFF, or AUTO (if a toolkit is found)")
 set(XRT_OPENCL AUTO CACHE STRING "OpenCL backend: ON, OFF, or AUTO (if the loader and headers are found)")
 set(XRT_ONEDNN AUTO CACHE STRING "oneDNN in the CPU backend: ON, OFF, or AUTO (if it is found)")
+set(XRT_PYTHON AUTO CACHE STRING "Python package: ON, OFF, or AUTO (if Python's headers and nanobind are found)")
 option(XRT_NATIVE_SIMD "Build the CPU's kernels for this machine's instructions alone, not for several and choose" OFF)
 set(XRT_SANITIZE "" CACHE STRING "Sanitizers: 'address,undefined' or 'thread'")
 

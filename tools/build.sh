@@ -9,6 +9,7 @@ shift
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
 if [[ ! build/$preset/build.ninja -nt CMakePresets.json ]]; then
-  cmake --preset "$preset"
+  python=$(tools/python_env.sh)
+  cmake --preset "$preset" ${python:+-DPython_EXECUTABLE="$python"}
 fi
 cmake --build "build/$preset" --parallel "$(nproc)" ${1:+--target "$@"}

@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# Installs what building and testing need: only what is missing, so that a second run costs next to nothing.
-# XRT_SKIP_DEPS=1 leaves the machine alone.
+# tools/install_deps.sh [test]: installs what building needs, and with `test` what the tests need too: only what is
+# missing, so that a second run costs next to nothing. XRT_SKIP_DEPS=1 leaves the machine alone.
 set -euo pipefail
 
 packages=(
-  g++ cmake ninja-build pkg-config ccache python3 python3-venv          # the build
+  g++ cmake ninja-build pkg-config ccache python3 python3-venv python3-dev # the build
   nlohmann-json3-dev libcli11-dev libopenblas-dev libhwy-dev libdnnl-dev libsqlite3-dev # the library and the command
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd                     # OpenCL, and a device for it on any CPU
-  libgtest-dev libgmock-dev clang clang-format python3-jsonschema # tests, benchmarks, fuzzing
+  libgtest-dev                                                          # configuring looks for it
+)
+test_packages=(
+  libgmock-dev clang clang-format python3-jsonschema                    # tests, fuzzing
+  python3-torch chromium                                                # an oracle; a browser for the report
 )
 
 say() { echo "install_deps: $*" >&2; }
@@ -63,7 +67,8 @@ if ! command -v apt-get >/dev/null; then
   exit
 fi
 
-mapfile -t missing < <(missing_packages "${packages[@]}" "$(clang_runtime)")
+if [[ ${1:-} == test ]]; then packages+=("${test_packages[@]}" "$(clang_runtime)"); fi
+mapfile -t missing < <(missing_packages "${packages[@]}")
 if ((${#missing[@]} == 0)); then exit 0; fi
 become_root "${missing[@]}"
 say "installing ${missing[*]}"

@@ -1,6 +1,41 @@
 #!/usr/bin/env bash
-# Installs the release build into .venv, where a command and a Python package can live side by side.
+# Installs the Python package and the xrt command into .venv. The wheel is made in the folder of the release build, so
+# that nothing is built twice; a second run with nothing changed does nothing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-[[ -x .venv/bin/python3 ]] || python3 -m venv .venv
-cmake --install build/release --prefix .venv >build/release/install.log
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+python=$(tools/python_env.sh)
+stamp=.venv/installed
+log=build/release/install.log
+
+is_installed() {
+  [[ -e $stamp && -x .venv/bin/xrt ]] || return
+  local newer
+  newer=$(find src include schemas cmake pyproject.toml README.md build/release/libxpuruntime* build/release/python \
+    -newer "$stamp" -print -quit)
+  [[ -z $newer ]]
+}
+
+# Without Python's headers or its packages there is still the command.
+if [[ -z $python ]] || ! grep -q '^nanobind_DIR:PATH=/' build/release/CMakeCache.txt; then
+  [[ -x .venv/bin/python3 ]] || python3 -m venv .venv
+  cmake --install build/release --prefix .venv >"$log"
+  exit
+fi
+if is_installed; then exit 0; fi
+
+"${python%/*}/python3" -m venv .venv
+rm -rf build/wheels
+{
+  "$python" -m pip wheel --no-build-isolation --no-deps --wheel-dir build/wheels \
+    --config-settings=build-dir=build/release --config-settings=cmake.define.XRT_BUILD_TESTS=ON \
+    --config-settings=cmake.define.XRT_BUILD_BENCH=ON . &&
+    .venv/bin/python3 -m pip install --disable-pip-version-check --no-deps --force-reinstall build/wheels/*.whl
+} >"$log" 2>&1 || {
+  cat "$log" >&2
+  exit 1
+}
+# Arrays to try it on; the package itself works without.
+.venv/bin/python3 -c 'import numpy' 2>/dev/null || .venv/bin/python3 -m pip install --quiet --disable-pip-version-check numpy ||
+  echo "install_venv: NumPy could not be installed; the examples need it" >&2
+touch "$stamp"

@@ -81,6 +81,9 @@ layers() {
 
 everything() { build dev && run_ctest dev; }
 
+# What the tests of the Python package need is installed once, before anything is configured.
+tools/python_env.sh test >/dev/null
+
 stage fuzz fuzz
 stage asan layers asan 'core|device|cache|registry|tune|select|dispatch|backends' 'opencl(_plugin)?_tests'
 stage tsan layers tsan 'device|cache|registry|tune|select|dispatch|backends'

@@ -1,0 +1,110 @@
+#include "python/arguments.h"
+
+#include <nanobind/stl/string.h>
+
+#include "python/errors.h"
+#include "python/types.h"
+
+namespace xpuruntime::python {
+namespace {
+
+[[noreturn]] void refuse(nb::handle value, const char* function, const char* name, const std::string& wanted) {
+  raise_type_error("[" + std::string(function) + "] " + name + " is a " + python_type(value) + "; pass " + wanted);
+}
+
+}  // namespace
+
+std::string text_from(nb::handle value, const char* function, const char* name) {
+  if (!nb::isinstance<nb::str>(value)) refuse(value, function, name, "a text");
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
+  if (text != nullptr) return std::string(text, static_cast<std::size_t>(size));
+  PyErr_Clear();
+  fail(ErrorCode::invalid_argument, function, std::string(name) + " has half a character in it; pass a whole text");
+}
+
+std::string path_from(nb::handle value, const char* function, const char* name) {
+  const nb::object path = nb::steal(PyOS_FSPath(value.ptr()));
+  if (!path.is_valid()) PyErr_Clear();
+  if (!path.is_valid() || !nb::isinstance<nb::str>(path)) refuse(value, function, name, "a path: a text or a Path");
+  // File names that are no UTF-8 come back as the bytes they are.
+  const nb::object bytes = nb::steal(PyUnicode_EncodeFSDefault(path.ptr()));
+  if (!bytes.is_valid()) throw nb::python_error();
+  const auto encoded = nb::cast<nb::bytes>(bytes);
+  const std::string text(encoded.c_str(), encoded.size());
+  if (text.find('\0') != text.npos) {
+    fail(ErrorCode::invalid_argument, function, std::string(name) + " has a NUL character in it; pass a file's name");
+  }
+  return text;
+}
+
+std::int64_t integer_from(nb::handle value, const char* function, const char* name) {
+  if (nb::isinstance<nb::bool_>(value) || PyIndex_Check(value.ptr()) == 0) refuse(value, function, name, "an integer");
+  const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  int overflow = 0;
+  const long long result = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow != 0) {
+    fail(ErrorCode::invalid_argument, function, std::string(name) + " does not fit 64 bits; pass a smaller number");
+  }
+  return result;
+}
+
+std::uint64_t count_from(nb::handle value, const char* function, const char* name) {
+  const std::int64_t number = integer_from(value, function, name);
+  if (number < 0) {
+    fail(ErrorCode::invalid_argument, function, std::string(name) + " is negative; pass 0 or more");
+  }
+  return static_cast<std::uint64_t>(number);
+}
+
+int priority_from(nb::handle value, const char* function) {
+  const std::int64_t priority = integer_from(value, function, "priority");
+  if (priority < INT32_MIN || priority > INT32_MAX) {
+    fail(ErrorCode::invalid_argument, function, "priority does not fit 32 bits; pass a smaller number");
+  }
+  return static_cast<int>(priority);
+}
+
+double real_from(nb::handle value, const char* function, const char* name) {
+  const bool number = PyFloat_Check(value.ptr()) || PyIndex_Check(value.ptr()) || nb::hasattr(value, "__float__");
+  if (!number || nb::isinstance<nb::bool_>(value)) refuse(value, function, name, "a number");
+  const double result = PyFloat_AsDouble(value.ptr());
+  if (result != -1 || PyErr_Occurred() == nullptr) return result;
+  if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) throw nb::python_error();
+  PyErr_Clear();
+  fail(ErrorCode::invalid_argument, function, std::string(name) + " is too large for a float; pass a smaller number");
+}
+
+bool boolean_from(nb::handle value, const char* function, const char* name) {
+  if (!nb::isinstance<nb::bool_>(value)) refuse(value, function, name, "True or False");
+  return value.ptr() == Py_True;
+}
+
+OpId op_from(nb::handle value, const char* function) { return parse_op(text_from(value, function, "op")); }
+
+Problem problem_from(nb::handle value, const char* function) {
+  if (nb::isinstance<Problem>(value)) return nb::cast<Problem>(value);
+  if (!nb::isinstance<nb::str>(value)) {
+    refuse(value, function, "problem", "a Problem, or a text such as \"matmul(f32[64,64], f32[64,64])\"");
+  }
+  return parse_problem(nb::cast<std::string>(value));
+}
+
+void check_callable(nb::handle value, const char* function, const char* name) {
+  if (PyCallable_Check(value.ptr()) == 0) refuse(value, function, name, "a function");
+}
+
+nb::str to_python(std::string_view text) {
+  PyObject* decoded = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+  if (decoded == nullptr) throw nb::python_error();
+  return nb::steal<nb::str>(decoded);
+}
+
+nb::tuple to_python(const Dims& dims) {
+  nb::list list;
+  for (const std::int64_t value : dims) list.append(value);
+  return nb::tuple(list);
+}
+
+}  // namespace xpuruntime::python

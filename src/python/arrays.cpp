@@ -1,0 +1,28 @@
+#include "python/arrays.h"
+
+#include "python/bound_array.h"
+
+namespace xpuruntime::python {
+
+void Where::fail(ErrorCode code, const std::string& message) const {
+  xpuruntime::fail(code, function, std::string(argument) + ": " + message);
+}
+
+std::shared_ptr<void> owner_of(nb::object object) {
+  return std::shared_ptr<void>(object.release().ptr(), [](void* kept) {
+    if (!Py_IsInitialized()) return;
+    const nb::gil_scoped_acquire gil;
+    Py_DECREF(static_cast<PyObject*>(kept));
+  });
+}
+
+Tensor tensor_from(nb::handle array, Access access, const char* what) {
+  BoundArray bound;
+  bound.bind(array.ptr(), access, {"tensor", what});
+  const Tensor& tensor = bound.tensor();
+  if (tensor.owner() != nullptr) return tensor;
+  return Tensor(tensor.data(), tensor.spec(), tensor.device(), tensor.byte_offset(),
+                owner_of(bound.stand_in().is_valid() ? bound.stand_in() : nb::borrow(array)));
+}
+
+}  // namespace xpuruntime::python

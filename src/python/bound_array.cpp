@@ -1,0 +1,89 @@
+#include "python/bound_array.h"
+
+#include <nanobind/stl/string.h>
+
+#include "python/buffer_arrays.h"
+#include "python/errors.h"
+#include "python/numpy_arrays.h"
+#include "python/tensor_object.h"
+#include "python/types.h"
+
+namespace xpuruntime::python {
+namespace {
+
+[[noreturn]] void refuse(PyObject* object, const Where& where) {
+  const std::string type = python_type(object);
+  const char* advice = type == "MaskedArray"
+                           ? "; its mask would be lost: pass array.filled(...)"
+                           : "; pass an array of NumPy, PyTorch, JAX or CuPy, or anything with DLPack "
+                             "or the buffer protocol";
+  raise_type_error("[" + std::string(where.function) + "] " + where.argument + " is a " + type + advice);
+}
+
+/// Whether it requires a gradient. What we compute is not in the package's graph, so where that one is being recorded a
+/// gradient would be lost in silence: an error.
+bool leaves_a_graph(PyObject* array, const Where& where) {
+  static PyObject* name = PyUnicode_InternFromString("requires_grad");
+  const nb::object wanted = nb::steal(PyObject_GetAttr(array, name));
+  if (!wanted.is_valid()) throw nb::python_error();
+  if (wanted.ptr() != Py_True) return false;
+  if (!nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")())) return true;
+  where.fail(ErrorCode::not_supported,
+             "it requires a gradient, which does not follow through these ops; call under torch.no_grad(), pass "
+             "tensor.detach(), or use xpuruntime.backward");
+}
+
+}  // namespace
+
+void BoundArray::bind(PyObject* array, Access access, const Where& where) {
+  array_ = array;
+  type_ = array_type_of(array);
+  if (type_.immutable && access == Access::write) {
+    where.fail(ErrorCode::invalid_argument, "arrays of JAX are read-only; leave it out and take the result");
+  }
+  const bool detach = type_.tracks_gradients && leaves_a_graph(array, where);
+  switch (type_.kind) {
+    case ArrayKind::numpy:
+      return bind_numpy(access, where);
+    case ArrayKind::exchange:
+      tensor_ = view_through(*type_.api, array);
+      return;
+    case ArrayKind::ours: {
+      const auto& object = *nb::inst_ptr<TensorObject>(array);
+      if (access == Access::write && object.read_only) {
+        where.fail(ErrorCode::invalid_argument, "it is read-only; pass a tensor that can be written");
+      }
+      tensor_ = object.tensor;
+      return;
+    }
+    case ArrayKind::dlpack:
+      tensor_ = from_capsule_of(detach ? nb::handle(array).attr("detach")() : nb::borrow(array), access, where);
+      return;
+    case ArrayKind::buffer:
+      tensor_ = from_buffer_of(array, access, where);
+      return;
+    case ArrayKind::numpy_scalar:
+      if (access == Access::write) refuse(array, where);
+      stand_in_ = Numpy::loaded()->contiguous_copy(array);
+      tensor_ = Numpy::loaded()->view(stand_in_.ptr(), access, where).value();
+      return;
+    case ArrayKind::none:
+      refuse(array, where);
+  }
+}
+
+void BoundArray::bind_numpy(Access access, const Where& where) {
+  const Numpy& numpy = *Numpy::loaded();
+  if (std::optional<Tensor> tensor = numpy.view(array_, access, where)) [[likely]] {
+    tensor_ = *tensor;
+    return;
+  }
+  stand_in_ = numpy.contiguous_copy(array_);
+  tensor_ = numpy.view(stand_in_.ptr(), access, where).value();
+}
+
+void BoundArray::write_back() const {
+  if (stand_in_.is_valid()) Numpy::loaded()->copy_into(array_, stand_in_);
+}
+
+}  // namespace xpuruntime::python

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "python/array_kinds.h"
+
+namespace xpuruntime::python {
+
+/// An array argument for the length of a call: the tensor on its memory, or on that of a stand-in where the array's
+/// own layout is none that a tensor can have. The caller keeps the array.
+class BoundArray {
+ public:
+  /// What is no array is an ArgumentTypeError.
+  void bind(PyObject* array, Access access, const Where& where);
+  /// Not an array of the caller's: a number, or a constant that an op needs.
+  void set(const Tensor& tensor) { tensor_ = tensor; }
+
+  const Tensor& tensor() const { return tensor_; }
+  PyObject* array() const { return array_; }
+  const ArrayType& type() const { return type_; }
+  const nb::object& stand_in() const { return stand_in_; }
+
+  /// Puts what was computed into the array, where a stand-in was written.
+  void write_back() const;
+
+ private:
+  void bind_numpy(Access access, const Where& where);
+
+  Tensor tensor_ = {};
+  PyObject* array_ = nullptr;
+  ArrayType type_ = {};
+  nb::object stand_in_ = {};
+};
+
+}  // namespace xpuruntime::python

@@ -1,0 +1,105 @@
+#include "python/buffer_arrays.h"
+
+#include <nanobind/stl/string.h>
+
+#include <optional>
+#include <string_view>
+
+#include "python/types.h"
+
+namespace xpuruntime::python {
+namespace {
+
+struct Held {
+  Py_buffer buffer = {};
+
+  Held() = default;
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() { PyBuffer_Release(&buffer); }
+};
+
+std::optional<DataType> dtype_of_letter(char letter) {
+  switch (letter) {
+    case 'd':
+      return DataType::float64;
+    case 'f':
+      return DataType::float32;
+    case 'e':
+      return DataType::float16;
+    case 'q':
+    case 'l':
+      return DataType::int64;
+    case 'i':
+      return DataType::int32;
+    case 'h':
+      return DataType::int16;
+    case 'b':
+      return DataType::int8;
+    case 'B':
+    case 'c':
+      return DataType::uint8;
+    case '?':
+      return DataType::boolean;
+    default:
+      return {};
+  }
+}
+
+DataType dtype_of(const Py_buffer& buffer, const Where& where) {
+  std::string_view format = buffer.format == nullptr ? "B" : buffer.format;
+  if (format.starts_with('>') || format.starts_with('!')) {
+    where.fail(ErrorCode::invalid_argument, "it is big-endian; convert it to this machine's byte order");
+  }
+  if (format.starts_with('<') || format.starts_with('=') || format.starts_with('@')) format.remove_prefix(1);
+  const std::optional<DataType> dtype = format.size() == 1 ? dtype_of_letter(format[0]) : std::nullopt;
+  if (dtype && static_cast<std::size_t>(buffer.itemsize) == size_of(*dtype)) return *dtype;
+  where.fail(ErrorCode::not_supported,
+             "its elements have the format '" + std::string(format) + "', which has no counterpart here; convert them");
+}
+
+std::optional<Tensor> described(const Py_buffer& buffer, DataType dtype, std::shared_ptr<void> owner) {
+  const auto rank = static_cast<std::size_t>(buffer.ndim);
+  const Dims shape(std::span(reinterpret_cast<const std::int64_t*>(buffer.shape), rank));
+  Dims strides = Dims::filled(rank, 0);
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (buffer.strides[i] < 0 || buffer.strides[i] % buffer.itemsize != 0) return {};
+    strides[i] = buffer.strides[i] / buffer.itemsize;
+  }
+  if (reinterpret_cast<std::uintptr_t>(buffer.buf) % static_cast<std::uintptr_t>(buffer.itemsize) != 0) return {};
+  return Tensor(buffer.buf, make_spec(dtype, shape, strides), {}, 0, std::move(owner));
+}
+
+Tensor copied(Py_buffer& buffer, DataType dtype) {
+  const auto rank = static_cast<std::size_t>(buffer.ndim);
+  const Tensor copy = Tensor::empty(dtype, Dims(std::span(reinterpret_cast<const std::int64_t*>(buffer.shape), rank)));
+  if (PyBuffer_ToContiguous(copy.data(), &buffer, buffer.len, 'C') != 0) throw nb::python_error();
+  return copy;
+}
+
+}  // namespace
+
+Tensor from_buffer_of(nb::handle object, Access access, const Where& where) {
+  std::shared_ptr<Held> held(new Held, [](Held* buffer) {
+    if (!Py_IsInitialized()) return;
+    const nb::gil_scoped_acquire gil;
+    delete buffer;
+  });
+  const bool write = access == Access::write;
+  if (PyObject_GetBuffer(object.ptr(), &held->buffer, write ? PyBUF_RECORDS : PyBUF_RECORDS_RO) != 0) {
+    if (!write || !PyErr_ExceptionMatches(PyExc_BufferError)) throw nb::python_error();
+    PyErr_Clear();
+    where.fail(ErrorCode::invalid_argument,
+               "this " + python_type(object) + " is read-only; pass one that can be written");
+  }
+  Py_buffer& buffer = held->buffer;
+  const DataType dtype = dtype_of(buffer, where);
+  if (std::optional<Tensor> tensor = described(buffer, dtype, held)) return *tensor;
+  if (write) {
+    where.fail(ErrorCode::invalid_argument,
+               "its strides are negative or no multiple of its elements; pass one in row-major order");
+  }
+  return copied(buffer, dtype);
+}
+
+}  // namespace xpuruntime::python

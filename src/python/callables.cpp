@@ -1,0 +1,131 @@
+#include "python/callables.h"
+
+#include <nanobind/stl/string.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "python/types.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::python {
+namespace {
+
+std::atomic<bool> ended{false};
+
+// Every function that the library holds; the GIL guards it. Apart from the holders, so that all of them can be let go
+// when the interpreter ends: what they refer to may be anything, this module too.
+std::unordered_map<std::uint64_t, PyObject*>& functions() {
+  static auto* const map = new std::unordered_map<std::uint64_t, PyObject*>;
+  return *map;
+}
+
+// Functions that nobody holds any more. The last holder may go under a lock of the library, where waiting for the GIL
+// could wait for ever: the main thread lets go of them when it is back in Python.
+std::mutex unheld_mutex;
+std::vector<std::uint64_t> unheld;
+
+int let_go_of_unheld(void*) {
+  std::vector<std::uint64_t> ids;
+  {
+    const std::lock_guard lock(unheld_mutex);
+    ids.swap(unheld);
+  }
+  for (const std::uint64_t id : ids) {
+    auto node = functions().extract(id);
+    if (!node.empty()) Py_DECREF(node.mapped());  // may run any code: the map is as it should be by now
+  }
+  return 0;
+}
+
+void let_go_of_all() {
+  ended.store(true);
+  const auto all = std::move(functions());
+  functions().clear();
+  for (const auto& [id, function] : all) Py_DECREF(function);
+}
+
+int raise_interrupt(void*) {
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  return -1;
+}
+
+bool matches(const nb::python_error& error, PyObject* type) { return error.matches(nb::handle(type)); }
+
+CallbackFailure failure_of(const nb::python_error& error) {
+  CallbackFailure failure;
+  // Not the caller's values are wrong then, but nothing must be set aside for it either.
+  if (matches(error, PyExc_KeyboardInterrupt)) {
+    failure.code = ErrorCode::invalid_argument;
+    Runtime::global().registry().invalidate();  // what was decided meanwhile is decided again
+    interrupt_later();
+  } else if (matches(error, PyExc_MemoryError)) {
+    failure.code = ErrorCode::out_of_memory;
+  } else if (matches(error, nb::module_::import_("xpuruntime.errors").attr("InvalidArgumentError").ptr())) {
+    failure.code = ErrorCode::invalid_argument;
+  }
+  failure.text = nb::cast<std::string>(error.type().attr("__name__"));
+  try {
+    const std::string message = nb::cast<std::string>(nb::str(error.value()));
+    if (!message.empty()) failure.text += ": " + message;
+  } catch (const std::exception&) {  // a __str__ that fails: the type's name says enough
+  }
+  return failure;
+}
+
+}  // namespace
+
+struct Callable::Entry {
+  explicit Entry(nb::handle function) {
+    let_go_of_unheld(nullptr);
+    static std::uint64_t next = 0;
+    id = ++next;
+    functions().emplace(id, function.inc_ref().ptr());
+  }
+  ~Entry() {
+    if (!interpreter_alive()) return;
+    {
+      const std::lock_guard lock(unheld_mutex);
+      unheld.push_back(id);
+    }
+    Py_AddPendingCall(let_go_of_unheld, nullptr);  // where its queue is full, the next one does it
+  }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+  std::uint64_t id = 0;
+};
+
+Callable::Callable(nb::handle function) : entry_(std::make_shared<const Entry>(function)) {}
+
+nb::object Callable::get() const {
+  const auto found = functions().find(entry_->id);
+  return found == functions().end() ? nb::object() : nb::borrow(found->second);
+}
+
+void interrupt_later() { Py_AddPendingCall(raise_interrupt, nullptr); }
+
+bool interpreter_alive() { return !ended.load() && Py_IsInitialized() != 0; }
+
+std::optional<CallbackFailure> call_back(const Callable& callable, const std::function<void(nb::handle)>& call) {
+  const CallbackFailure no_python{ErrorCode::device_error, "Python has ended, and its function with it"};
+  if (!interpreter_alive()) return no_python;
+  const nb::gil_scoped_acquire gil;
+  const nb::object function = callable.get();
+  if (!function.is_valid()) return no_python;
+  try {
+    call(function);
+    return std::nullopt;
+  } catch (const nb::python_error& error) {
+    return failure_of(error);
+  } catch (const std::exception& error) {
+    return CallbackFailure{ErrorCode::device_error, error.what()};
+  }
+}
+
+void bind_callables(nb::module_&) { nb::module_::import_("atexit").attr("register")(nb::cpp_function(let_go_of_all)); }
+
+}  // namespace xpuruntime::python

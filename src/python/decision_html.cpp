@@ -1,0 +1,75 @@
+#include "python/decision_html.h"
+
+#include <cstdio>
+#include <string_view>
+
+namespace xpuruntime::python {
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string cell(std::string_view text) { return "<td style=\"text-align:left\">" + escaped(text) + "</td>"; }
+
+std::string row(const Candidate& candidate) {
+  char time[32] = "";
+  if (candidate.time_us) std::snprintf(time, sizeof time, "%.2f", *candidate.time_us);
+  const std::string bytes = candidate.workspace_bytes ? std::to_string(*candidate.workspace_bytes) : "";
+  const bool chosen = candidate.outcome == Outcome::chosen;
+  return std::string(chosen ? "<tr style=\"font-weight:bold\">" : "<tr>") + cell(candidate.kernel) +
+         cell(to_string(candidate.outcome)) + cell(time) + cell(bytes) + cell(candidate.reason) + "</tr>\n";
+}
+
+std::string casts_line(const Decision& decision) {
+  std::string text;
+  for (const CastStep& step : decision.casts) {
+    text += (text.empty() ? "" : ", ") + std::string(step.is_output ? "output " : "input ") +
+            std::to_string(step.index) + " " + std::string(to_string(step.from)) + " to " +
+            std::string(to_string(step.to));
+  }
+  return text.empty() ? "" : "<br>casts: " + escaped(text);
+}
+
+std::string caption(const Decision& decision) {
+  const bool backward = decision.problem.direction == Direction::backward;
+  const DataType dtype = backward ? decision.precision.backward : decision.precision.forward;
+  const std::string choice = decision.kernel.empty() ? "nothing can run this" : decision.kernel;
+  return "<code>" + escaped(to_string(decision.problem)) + "</code><br><b>" + escaped(choice) + "</b> [" +
+         std::string(to_string(decision.level)) + "] " + escaped(decision.because) + "<br>precision " +
+         std::string(to_string(dtype)) + ": " + escaped(decision.precision.because) + casts_line(decision);
+}
+
+}  // namespace
+
+std::string to_html(const Decision& decision) {
+  std::string html =
+      "<table>\n<caption style=\"text-align:left;caption-side:top\">" + caption(decision) + "</caption>\n<thead><tr>";
+  for (const char* name : {"kernel", "verdict", "time, us", "workspace, bytes", "reason"}) {
+    html += "<th style=\"text-align:left\">" + std::string(name) + "</th>";
+  }
+  html += "</tr></thead>\n<tbody>\n";
+  for (const Candidate& candidate : decision.candidates) html += row(candidate);
+  return html + "</tbody>\n</table>\n";
+}
+
+}  // namespace xpuruntime::python

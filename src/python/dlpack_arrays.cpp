@@ -1,0 +1,137 @@
+#include "python/dlpack_arrays.h"
+
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+
+#include "python/types.h"
+#include "xpuruntime/device/current.h"
+
+namespace xpuruntime::python {
+namespace {
+
+constexpr const char* versioned_name = "dltensor_versioned";
+constexpr const char* plain_name = "dltensor";
+constexpr std::int32_t cuda = 2;
+constexpr int legacy_default_stream = 1;  // what DLPack calls the stream that a null pointer means to CUDA
+
+void check(int failed) {
+  if (failed == 0) return;
+  if (PyErr_Occurred() == nullptr)
+    PyErr_SetString(PyExc_BufferError, "the array's package gave no tensor and no reason");
+  throw nb::python_error();
+}
+
+bool is_type_error(const nb::python_error& error) { return error.matches(PyExc_TypeError); }
+
+/// The stream that our work on the array's device is queued on: the producer waits there for its own.
+nb::object stream_for(nb::handle array) {
+  const nb::tuple device = nb::cast<nb::tuple>(array.attr("__dlpack_device__")());
+  if (nb::cast<std::int32_t>(nb::int_(device[0])) != cuda) return nb::none();
+  const Device own{DeviceType::nvidia, nb::cast<std::uint8_t>(nb::int_(device[1]))};
+  void* stream = current_stream(own).handle;
+  if (stream == nullptr) return nb::int_(legacy_default_stream);
+  return nb::int_(reinterpret_cast<std::uintptr_t>(stream));
+}
+
+// Packages from before version 1 of the standard take no max_version.
+nb::object capsule_of(nb::handle array) {
+  const nb::object stream = stream_for(array);
+  try {
+    return array.attr("__dlpack__")(nb::arg("stream") = stream, nb::arg("max_version") = nb::make_tuple(1, 0));
+  } catch (nb::python_error& error) {
+    if (!is_type_error(error)) throw;
+  }
+  return stream.is_none() ? array.attr("__dlpack__")() : array.attr("__dlpack__")(nb::arg("stream") = stream);
+}
+
+Tensor take_versioned(nb::handle capsule, Access access, const Where& where) {
+  auto* managed = static_cast<dlpack::VersionedManaged*>(PyCapsule_GetPointer(capsule.ptr(), versioned_name));
+  if (managed == nullptr) throw nb::python_error();
+  if (access == Access::write && (managed->flags & dlpack::read_only_flag) != 0) {
+    where.fail(ErrorCode::invalid_argument, "its package says that it is read-only; pass an array that can be written");
+  }
+  const Tensor tensor = dlpack::from_dlpack(managed);
+  PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
+  return tensor;
+}
+
+Tensor take_plain(nb::handle capsule) {
+  auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule.ptr(), plain_name));
+  if (managed == nullptr) throw nb::python_error();
+  const Tensor tensor = dlpack::from_dlpack(managed);
+  PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+  return tensor;
+}
+
+/// Deleters of Python packages need the GIL, and tensors may die without it.
+Tensor with_careful_owner(const Tensor& tensor) {
+  struct Keeper {
+    std::shared_ptr<void> owner;
+  };
+  std::shared_ptr<void> careful(new Keeper{tensor.owner()}, [](void* keeper) {
+    if (!Py_IsInitialized()) return;
+    const nb::gil_scoped_acquire gil;
+    delete static_cast<Keeper*>(keeper);
+  });
+  return Tensor(tensor.data(), tensor.spec(), tensor.device(), tensor.byte_offset(), std::move(careful));
+}
+
+}  // namespace
+
+const ExchangeApi* exchange_api(PyTypeObject* type) {
+  constexpr const char* name = "__dlpack_c_exchange_api__";
+  PyObject* capsule = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), name);
+  if (capsule == nullptr) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  const nb::object held = nb::steal(capsule);
+  if (!PyCapsule_IsValid(capsule, "dlpack_exchange_api")) return nullptr;
+  const auto* api = static_cast<const ExchangeApi*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
+  while (api != nullptr && api->version.major > dlpack::Version{}.major) api = api->older;
+  const bool whole = api != nullptr && api->allocate != nullptr && api->to_object != nullptr &&
+                     api->view_object != nullptr && api->work_stream != nullptr;
+  return whole ? api : nullptr;
+}
+
+Tensor view_through(const ExchangeApi& api, PyObject* array) {
+  dlpack::View view;
+  check(api.view_object(array, &view));
+  return dlpack::from_view(view);
+}
+
+nb::object new_array_through(const ExchangeApi& api, DataType dtype, const Dims& shape, Device device, Tensor& tensor) {
+  dlpack::View like;
+  like.device = dlpack::device_tag(device);
+  like.dtype = dlpack::type_tag(dtype);
+  like.rank = static_cast<std::int32_t>(shape.size());
+  like.shape = const_cast<std::int64_t*>(shape.data());
+  dlpack::VersionedManaged* made = nullptr;
+  std::string problem;
+  const auto set_error = [](void* context, const char* kind, const char* message) {
+    *static_cast<std::string*>(context) = std::string(kind) + ": " + message;
+  };
+  if (api.allocate(&like, &made, &problem, set_error) != 0) {
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    fail(ErrorCode::out_of_memory, "empty", "the array's package could not make the result: " + problem);
+  }
+  tensor = dlpack::from_view(made->view);
+  void* object = nullptr;
+  check(api.to_object(made, &object));
+  return nb::steal(static_cast<PyObject*>(object));
+}
+
+Tensor from_capsule_of(nb::handle array, Access access, const Where& where) {
+  const nb::object capsule = capsule_of(array);
+  const char* name = PyCapsule_CheckExact(capsule.ptr()) ? PyCapsule_GetName(capsule.ptr()) : nullptr;
+  if (name != nullptr && std::strcmp(name, versioned_name) == 0) {
+    return with_careful_owner(take_versioned(capsule, access, where));
+  }
+  if (name != nullptr && std::strcmp(name, plain_name) == 0) return with_careful_owner(take_plain(capsule));
+  PyErr_Clear();
+  where.fail(ErrorCode::invalid_argument, "the __dlpack__ of this " + python_type(array) +
+                                              " gave no DLPack capsule; pass an array of another package");
+}
+
+}  // namespace xpuruntime::python

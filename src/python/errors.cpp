@@ -1,0 +1,62 @@
+#include "python/errors.h"
+
+#include "python/bindings.h"
+
+namespace xpuruntime::python {
+namespace {
+
+const char* exception_name(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return "InvalidArgumentError";
+    case ErrorCode::unknown_name:
+      return "UnknownNameError";
+    case ErrorCode::not_supported:
+      return "NotSupportedError";
+    case ErrorCode::device_error:
+      return "DeviceError";
+    case ErrorCode::out_of_memory:
+      return "OutOfMemoryError";
+    case ErrorCode::io_error:
+      return "FileError";
+    case ErrorCode::corrupt_data:
+      return "CorruptDataError";
+    case ErrorCode::timeout:
+      return "TimeoutError";
+    case ErrorCode::internal:
+      break;
+  }
+  return "InternalError";
+}
+
+void set_error(const char* name, const char* text) {
+  PyObject* errors = PyImport_ImportModule("xpuruntime.errors");
+  PyObject* type = errors == nullptr ? nullptr : PyObject_GetAttrString(errors, name);
+  if (type != nullptr) PyErr_SetString(type, text);
+  Py_XDECREF(type);
+  Py_XDECREF(errors);
+}
+
+}  // namespace
+
+void set_python_error(ErrorCode code, const char* text) {
+  // After Ctrl-C in a callback the user waits for KeyboardInterrupt, not for what came of it.
+  if (Py_MakePendingCalls() == 0) set_error(exception_name(code), text);
+}
+
+void raise_type_error(const std::string& text) {
+  set_error("ArgumentTypeError", text.c_str());
+  throw nb::python_error();
+}
+
+void bind_errors(nb::module_&) {
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      set_python_error(error.code(), error.what());
+    }
+  });
+}
+
+}  // namespace xpuruntime::python

@@ -1,0 +1,128 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/arguments.h"
+#include "python/policy_values.h"
+#include "python/scope_stack.h"
+#include "python/scopes.h"
+#include "python/types.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::python {
+namespace {
+
+std::vector<std::string> registered_ops(const KernelRegistry& registry) {
+  std::vector<std::string> names;
+  for (const OpId op : registry.registered_ops()) names.emplace_back(to_string(op));
+  return names;
+}
+
+std::vector<std::string> kernel_names(const KernelRegistry& registry, nb::handle op) {
+  return registry.kernel_names(op_from(op, "get_kernel_names"));
+}
+
+std::vector<std::string> available_kernels(nb::handle op, nb::handle device) {
+  const KernelRegistry& registry = Runtime::global().registry();
+  const OpId id = op_from(op, "get_available_kernels");
+  if (device.is_none()) return registry.kernel_names(id);
+  std::vector<std::string> names;
+  for (const auto& kernel : registry.kernels(id, device_from(device).type)) names.emplace_back(kernel->name());
+  return names;
+}
+
+Decision explain(nb::handle what) {
+  const Problem problem = problem_from(what, "explain");
+  sync_scope();
+  const nb::gil_scoped_release released;
+  Runtime& runtime = Runtime::global();
+  if (const std::string why = runtime.devices().why_absent(problem.device.type); !why.empty()) {
+    fail(ErrorCode::not_supported, "explain",
+         to_string(problem.device) + " is not here: " + why + "; ask about a device of devices()");
+  }
+  return runtime.dispatcher().explain(problem);
+}
+
+std::vector<Device> devices() {
+  const nb::gil_scoped_release released;
+  return Runtime::global().devices().devices();
+}
+
+DeviceProfile device_profile(nb::handle device) {
+  const Device where = device_from(device);
+  const nb::gil_scoped_release released;
+  return Runtime::global().devices().profile(where);
+}
+
+/// The policy of threads and tasks that are in no scope.
+KernelPolicy base_policy() {
+  mirror(nullptr);
+  KernelPolicy policy = Runtime::global().dispatcher().policy();
+  sync_scope();
+  return policy;
+}
+
+void bind_singletons(nb::module_& module) {
+  nb::class_<KernelRegistry>(module, "KernelRegistry", "Which kernels exist for which op.")
+      .def_static(
+          "instance", [] { return &Runtime::global().registry(); }, nb::rv_policy::reference)
+      .def("get_registered_ops", &registered_ops, "Ops that have at least one kernel here.")
+      .def("get_kernel_names", &kernel_names, nb::arg("op_name").none(),
+           nb::sig("def get_kernel_names(self, op_name: str) -> list[str]"), "The kernels of an op, over all devices.");
+  nb::class_<Dispatcher>(module, "Dispatcher", "From a call to a kernel that runs.")
+      .def_static(
+          "instance", [] { return &Runtime::global().dispatcher(); }, nb::rv_policy::reference)
+      .def(
+          "get_policy", [](const Dispatcher&) { return base_policy(); }, "Of threads and tasks that are in no scope.")
+      .def(
+          "set_policy",
+          [](Dispatcher& self, nb::handle policy) {
+            const KernelPolicy given = policy_from(policy, "Dispatcher.set_policy");
+            const nb::gil_scoped_release released;
+            given.check();
+            self.set_policy(given);
+          },
+          nb::arg("policy").none(), nb::sig("def set_policy(self, policy: KernelPolicy) -> None"));
+}
+
+void bind_quarantine(nb::module_& module) {
+  nb::class_<QuarantinedPlan>(module, "QuarantinedPlan", "A plan that failed and is not tried again on its problem.")
+      .def_prop_ro(
+          "problem", [](const QuarantinedPlan& self) { return self.problem; }, "What it failed on.")
+      .def_prop_ro(
+          "kernel", [](const QuarantinedPlan& self) { return to_python(std::string_view(self.kernel)); },
+          "Whose plan it was.")
+      .def_prop_ro(
+          "reason", [](const QuarantinedPlan& self) { return to_python(std::string_view(self.reason)); },
+          "What was reported.")
+      .def("__repr__", [](const QuarantinedPlan& self) {
+        return to_python(std::string_view("QuarantinedPlan(" + self.kernel + " for " + to_string(self.problem) + ": " +
+                                          self.reason + ")"));
+      });
+  module.def(
+      "quarantined", [] { return Runtime::global().dispatcher().quarantined(); },
+      "Plans that failed and are not tried again.");
+  module.def(
+      "clear_quarantine", [] { Runtime::global().dispatcher().clear_quarantine(); }, "Tries them again.");
+}
+
+}  // namespace
+
+void bind_inquiry(nb::module_& module) {
+  bind_singletons(module);
+  bind_quarantine(module);
+  module.def(
+      "get_registered_ops", [] { return registered_ops(Runtime::global().registry()); },
+      "Ops that have at least one kernel here.");
+  module.def("get_available_kernels", &available_kernels, nb::arg("op_name").none(),
+             nb::arg("device").none() = nb::none(),
+             nb::sig("def get_available_kernels(op_name: str, device: object = None) -> list[str]"),
+             "The kernels of an op in the order they are preferred: those of a device, or of all.");
+  module.def("explain_problem", &explain, nb::arg("problem").none(),
+             nb::sig("def explain_problem(problem: object) -> Decision"));
+  module.def("devices", &devices, "Every device that can be used, the CPU first.");
+  module.def("device_profile", &device_profile, nb::arg("device").none() = "cpu",
+             nb::sig("def device_profile(device: object = \"cpu\") -> DeviceProfile"),
+             "All that rules and kernels may ask of a device.");
+}
+
+}  // namespace xpuruntime::python

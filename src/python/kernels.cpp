@@ -1,0 +1,125 @@
+#include "python/kernels.h"
+
+#include <nanobind/stl/string.h>
+
+#include <atomic>
+#include <stdexcept>
+
+#include "python/arguments.h"
+#include "python/callables.h"
+#include "python/tensor_object.h"
+#include "python/types.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::python {
+namespace {
+
+std::atomic<bool> in_use{false};
+
+/// True and False are a verdict, and so is a text: the reason for a no.
+Verdict verdict_from(nb::handle answer) {
+  if (nb::isinstance<nb::str>(answer)) return Verdict::no(nb::cast<std::string>(answer));
+  const int yes = PyObject_IsTrue(answer.ptr());
+  if (yes < 0) throw nb::python_error();
+  if (answer.is_none()) return Verdict::no("its supports function returned None; return True, False or a reason");
+  return yes != 0 ? Verdict::yes() : Verdict::no("its supports function said no; return a text to say why");
+}
+
+std::function<Verdict(const Problem&, const DeviceProfile&)> python_supports(nb::handle supports) {
+  if (supports.is_none()) return {};
+  return [callable = Callable(supports)](const Problem& problem, const DeviceProfile& profile) {
+    Verdict verdict;
+    const auto failure =
+        call_back(callable, [&](nb::handle function) { verdict = verdict_from(function(own(problem), own(profile))); });
+    return failure ? Verdict::no("its supports function raised " + failure->text) : verdict;
+  };
+}
+
+nb::list tensors(std::span<const Tensor* const> pointers, bool read_only) {
+  nb::list list;
+  for (const Tensor* tensor : pointers) list.append(make_tensor_object(*tensor, read_only));
+  return list;
+}
+
+nb::object call_run(nb::handle function, const Problem& problem, const RunArguments& arguments,
+                    std::uint64_t workspace_bytes) {
+  const nb::list inputs = tensors(arguments.inputs, true);
+  const nb::list outputs = tensors(arguments.outputs, false);
+  if (workspace_bytes == 0) return function(own(problem), inputs, outputs);
+  const Dims bytes{static_cast<std::int64_t>(workspace_bytes)};
+  const Tensor workspace = Tensor::view(arguments.workspace, DataType::uint8, bytes, problem.device);
+  return function(own(problem), inputs, outputs, make_tensor_object(workspace));
+}
+
+std::function<Status(const Problem&, const RunArguments&)> python_run(nb::handle run, std::uint64_t workspace_bytes) {
+  return [callable = Callable(run), workspace_bytes](const Problem& problem, const RunArguments& arguments) {
+    const auto failure = call_back(
+        callable, [&](nb::handle function) { (void)call_run(function, problem, arguments, workspace_bytes); });
+    return failure ? Status(failure->code, "it raised " + failure->text) : Status();
+  };
+}
+
+void register_kernel(nb::handle name, nb::handle op, nb::handle run, nb::handle supports, nb::handle device,
+                     nb::handle workspace_bytes, nb::handle deterministic) {
+  constexpr const char* function = "register_kernel";
+  check_callable(run, function, "run");
+  if (!supports.is_none()) check_callable(supports, function, "supports");
+  FunctionKernel kernel;
+  kernel.name = text_from(name, function, "name");
+  kernel.op = op_from(op, function);
+  kernel.device_type = device_from(device).type;
+  kernel.workspace_bytes = count_from(workspace_bytes, function, "workspace_bytes");
+  kernel.deterministic = boolean_from(deterministic, function, "deterministic");
+  kernel.supports = python_supports(supports);
+  kernel.run = python_run(run, kernel.workspace_bytes);
+  in_use.store(true);
+  const nb::gil_scoped_release release;
+  Runtime::global().registry().register_kernel(make_kernel(std::move(kernel)));
+}
+
+bool unregister_kernel(nb::handle name, nb::handle op, nb::handle device) {
+  const std::string text = text_from(name, "unregister_kernel", "name");
+  const OpId id = op_from(op, "unregister_kernel");
+  const DeviceType type = device_from(device).type;
+  const nb::gil_scoped_release release;
+  return Runtime::global().registry().unregister_kernel(id, type, text);
+}
+
+std::string load_plugin(nb::handle path) {
+  const std::string file = path_from(path, "load_plugin");
+  const nb::gil_scoped_release release;
+  return Runtime::global().registry().load_plugin(file);
+}
+
+}  // namespace
+
+Condition python_condition(nb::handle condition) {
+  check_callable(condition, "register_rule", "condition");
+  return [callable = Callable(condition)](const Problem& problem, const DeviceProfile& profile) {
+    bool holds = false;
+    const auto failure = call_back(callable, [&](nb::handle function) {
+      const nb::object answer = function(own(problem), own(profile));
+      const int truth = PyObject_IsTrue(answer.ptr());
+      if (truth < 0) throw nb::python_error();
+      holds = truth != 0;
+    });
+    if (failure) throw std::runtime_error(failure->text);  // the selector takes it for a rejection, with this text
+    return holds;
+  };
+}
+
+bool python_kernels_in_use() { return in_use.load(); }
+
+void bind_kernels(nb::module_& module) {
+  module.def("register_kernel", register_kernel, nb::arg("name").none(), nb::arg("op").none(), nb::arg("run").none(),
+             nb::arg("supports").none(), nb::arg("device").none(), nb::arg("workspace_bytes").none(),
+             nb::arg("deterministic").none());
+  module.def("unregister_kernel", unregister_kernel, nb::arg("name").none(), nb::arg("op").none(),
+             nb::arg("device").none());
+  module.def("load_plugin", load_plugin, nb::arg("path").none(),
+             nb::sig("def load_plugin(path: str | os.PathLike[str]) -> str"),
+             "Opens a shared library with a backend in it and returns the backend's name.\n\n"
+             "It is trusted code that runs in this process.");
+}
+
+}  // namespace xpuruntime::python

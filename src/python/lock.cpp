@@ -1,0 +1,181 @@
+#include "xpuruntime/select/lock.h"
+
+#include <nanobind/operators.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/arguments.h"
+#include "python/errors.h"
+#include "python/scopes.h"
+#include "python/types.h"
+#include "xpuruntime/runtime/replay.h"
+
+namespace xpuruntime::python {
+namespace {
+
+nb::object text_or_none(const std::string& text) { return text.empty() ? nb::none() : nb::object(to_python(text)); }
+
+LockMode mode_from(nb::handle value) {
+  if (nb::isinstance<LockMode>(value)) return nb::cast<LockMode>(value);
+  const std::string name = text_from(value, "verify_lock", "mode");
+  if (name == "strict") return LockMode::strict;
+  if (name == "revalidate") return LockMode::revalidate;
+  constexpr std::string_view known[] = {"strict", "revalidate"};
+  fail_unknown("verify_lock", "mode", name, known);
+}
+
+const KernelLock& lock_from(nb::handle value, const char* function) {
+  if (nb::isinstance<KernelLock>(value)) return *nb::inst_ptr<KernelLock>(value);
+  raise_type_error("[" + std::string(function) + "] a " + python_type(value) +
+                   " is no lock; pass a KernelLock, or load one with KernelLock.load(path)");
+}
+
+std::string problem_text(nb::handle problem, const char* function) {
+  return to_string(problem_from(problem, function));
+}
+
+LockEntry add(KernelLock& self, nb::handle decision) {
+  if (!nb::isinstance<Decision>(decision)) {
+    raise_type_error("[KernelLock.add] decision is a " + python_type(decision) +
+                     "; pass a Decision, such as explain(...) gives");
+  }
+  const Decision& made = *nb::inst_ptr<Decision>(decision);
+  return self.add(made, environment_at(Runtime::global(), made.problem.device));
+}
+
+std::optional<LockEntry> find(const KernelLock& self, nb::handle problem) {
+  const LockEntry* entry = self.find(problem_text(problem, "KernelLock.find"));
+  return entry == nullptr ? std::nullopt : std::optional(*entry);
+}
+
+std::vector<LockEntry> entries(const KernelLock& self) {
+  std::vector<LockEntry> list;
+  for (const auto& [text, entry] : self.entries()) list.push_back(entry);
+  return list;
+}
+
+KernelLock load(nb::handle path) {
+  const std::string file = path_from(path, "KernelLock.load");
+  const nb::gil_scoped_release release;
+  return KernelLock::load(file);
+}
+
+void save(const KernelLock& self, nb::handle path) {
+  const std::string file = path_from(path, "KernelLock.save");
+  const KernelLock copy = self;  // another thread may add to it meanwhile
+  const nb::gil_scoped_release release;
+  copy.save(file);
+}
+
+KernelLock record_problems(const std::vector<Problem>& problems, nb::handle seed) {
+  const std::uint64_t number = count_from(seed, "record_lock", "seed");
+  sync_scope();
+  const nb::gil_scoped_release release;
+  return record_lock(Runtime::global(), problems, number);
+}
+
+KernelLock record_log(const std::vector<LogEntry>& log, nb::handle seed) {
+  const std::uint64_t number = count_from(seed, "record_lock", "seed");
+  const nb::gil_scoped_release release;
+  return record_lock(Runtime::global(), log, number);
+}
+
+ReplayReport verify(nb::handle lock, nb::handle mode) {
+  const LockUse use{std::make_shared<const KernelLock>(lock_from(lock, "verify_lock")), mode_from(mode)};
+  const nb::gil_scoped_release release;
+  return verify_lock(Runtime::global(), use);
+}
+
+KernelLock refresh(nb::handle lock, nb::handle report) {
+  const KernelLock before = lock_from(lock, "refreshed");
+  if (!nb::isinstance<ReplayReport>(report)) {
+    raise_type_error("[refreshed] report is a " + python_type(report) + "; pass what verify_lock returned");
+  }
+  const ReplayReport tried = nb::cast<ReplayReport>(report);
+  const nb::gil_scoped_release release;
+  return refreshed(Runtime::global(), before, tried);
+}
+
+void bind_values(nb::module_& module) {
+  nb::enum_<LockMode>(module, "LockMode", "How a lock is obeyed.")
+      .value("strict", LockMode::strict, "An entry that was made in another environment is an error.")
+      .value("revalidate", LockMode::revalidate,
+             "One made on the same device with other software is checked first, and used if it still holds.");
+  nb::class_<LockEntry>(module, "LockEntry", "One decision on record.")
+      .def_ro("problem", &LockEntry::problem, "Its text as the kernel gets it.")
+      .def_ro("kernel", &LockEntry::kernel)
+      .def_ro("plan", &LockEntry::plan)
+      .def_ro("workspace_bytes", &LockEntry::workspace_bytes)
+      .def_ro("environment", &LockEntry::environment)
+      .def_prop_ro(
+          "outputs", [](const LockEntry& self) { return text_or_none(self.outputs); },
+          nb::sig("def outputs(self) -> str | None"), "SHA-256 of what came out, where it was recorded.")
+      .def_ro("seed", &LockEntry::seed)
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](const LockEntry& self) { return nb::hash(to_python(self.problem)); })
+      .def("__repr__", [](const LockEntry& self) { return "LockEntry('" + self.problem + "': " + self.kernel + ")"; });
+  nb::class_<LockDifference>(module, "LockDifference", "One thing that two locks do not have in common.")
+      .def_ro("problem", &LockDifference::problem)
+      .def_ro("field", &LockDifference::field, "\"entry\": one of them lacks it.")
+      .def_prop_ro("before", [](const LockDifference& self) { return to_python(self.before); })
+      .def_prop_ro("after", [](const LockDifference& self) { return to_python(self.after); })
+      .def("__repr__", [](const LockDifference& self) {
+        return "LockDifference('" + self.problem + "', " + self.field + ": '" + self.before + "' -> '" + self.after +
+               "')";
+      });
+  nb::class_<ReplayResult>(module, "ReplayResult", "One entry of a lock, tried here.")
+      .def_ro("problem", &ReplayResult::problem)
+      .def_ro("kernel", &ReplayResult::kernel)
+      .def_prop_ro(
+          "outcome", [](const ReplayResult& self) { return to_python(to_string(self.outcome)); },
+          "\"same\", \"revalidated\" or \"failed\".")
+      .def_prop_ro("reason", [](const ReplayResult& self) { return to_python(self.reason); })
+      .def_ro("outputs_compared", &ReplayResult::outputs_compared);
+  nb::class_<ReplayReport>(module, "ReplayReport", "What verify_lock found.")
+      .def_ro("results", &ReplayReport::results, "In the order of the lock.")
+      .def_ro("ran", &ReplayReport::ran, "False: an entry cannot be replayed here, so nothing ran.")
+      .def_prop_ro("fine", &ReplayReport::fine, "Whether no entry failed.");
+}
+
+}  // namespace
+
+void bind_lock(nb::module_& module) {
+  bind_values(module);
+  nb::class_<KernelLock> lock(module, "KernelLock", "Decisions to be made again exactly; a file such as kernels.lock.");
+  lock.def(nb::init<>())
+      .def_prop_ro("entries", entries, "By problem, in the order of the file.")
+      .def("add", add, nb::arg("decision").none(), nb::sig("def add(self, decision: Decision) -> LockEntry"),
+           "Records a decision; another choice for a problem that is there is an error.")
+      .def("find", find, nb::arg("problem").none(),
+           nb::sig("def find(self, problem: Problem | str) -> LockEntry | None"))
+      .def(
+          "diff", [](const KernelLock& self, nb::handle other) { return diff(self, lock_from(other, "diff")); },
+          nb::arg("after").none(), nb::sig("def diff(self, after: KernelLock) -> list[LockDifference]"),
+          "What differs in the other lock; empty: nothing.")
+      .def("to_json", &KernelLock::to_json)
+      .def_static(
+          "from_json", [](nb::handle json) { return KernelLock::from_json(text_from(json, "from_json", "json")); },
+          nb::arg("json").none(), nb::sig("def from_json(json: str) -> KernelLock"))
+      .def_static("load", load, nb::arg("path").none(), nb::sig("def load(path: str | os.PathLike[str]) -> KernelLock"))
+      .def("save", save, nb::arg("path").none(), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"))
+      .def("__len__", [](const KernelLock& self) { return self.entries().size(); })
+      .def(
+          "__contains__", [](const KernelLock& self, nb::handle problem) { return find(self, problem).has_value(); },
+          nb::arg("problem").none(), nb::sig("def __contains__(self, problem: Problem | str, /) -> bool"))
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__repr__",
+           [](const KernelLock& self) { return "KernelLock(" + std::to_string(self.entries().size()) + " entries)"; });
+  lock.attr("__hash__") = nb::none();  // it can be changed
+  module.def("record_problems", record_problems, nb::arg("problems"), nb::arg("seed").none());
+  module.def("record_log", record_log, nb::arg("log"), nb::arg("seed").none());
+  module.def(
+      "verify_lock", verify, nb::arg("lock").none(), nb::arg("mode").none() = "strict",
+      nb::sig("def verify_lock(lock: KernelLock, mode: LockMode | str = 'strict') -> ReplayReport"),
+      "Tries every entry of a lock here; where all can be had, those with recorded outputs run and are compared.");
+  module.def("refreshed", refresh, nb::arg("lock").none(), nb::arg("report").none(),
+             nb::sig("def refreshed(lock: KernelLock, report: ReplayReport) -> KernelLock"),
+             "The lock with the environment of this machine for those entries that were revalidated.");
+}
+
+}  // namespace xpuruntime::python

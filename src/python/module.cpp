@@ -1,0 +1,30 @@
+#include "python/bindings.h"
+#include "xpuruntime/runtime/runtime.h"
+
+NB_MODULE(_core, module) {
+  using namespace xpuruntime::python;
+  module.doc() = "The library behind xpuruntime. Use the names of the package itself.";
+  module.attr("__version__") = std::string(xpuruntime::version()).c_str();
+  bind_errors(module);
+  bind_types(module);
+  bind_tensor(module);
+  bind_policy(module);
+  bind_decision(module);
+  bind_log(module);
+  bind_ops(module);
+  bind_inquiry(module);
+  bind_execution_policy(module);
+  bind_scopes(module);
+  bind_callables(module);
+  bind_problem(module);
+  bind_profile(module);
+  bind_kernels(module);
+  bind_precision(module);
+  bind_amp_registry(module);
+  bind_grad_scaler(module);
+  bind_selector(module);
+  bind_tune(module);
+  bind_store(module);
+  bind_lock(module);
+  bind_report(module);
+}

@@ -1,0 +1,293 @@
+// The first half of a call from Python: from arguments to arrays and attributes.
+
+#include <nanobind/stl/string.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "python/arguments.h"
+#include "python/errors.h"
+#include "python/op_call.h"
+#include "python/types.h"
+#include "xpuruntime/core/float_formats.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::python {
+namespace {
+
+using Kind = ParameterKind;
+
+[[noreturn]] void refuse(const Signature& signature, const std::string& message) {
+  raise_type_error("[" + std::string(signature.name) + "] " + message + "; call it as " + signature.name + "(" +
+                   parameter_text(signature, false) + ")");
+}
+
+/// Names as Python interns them, so that most keywords are found by their address.
+struct Names {
+  std::vector<std::array<PyObject*, max_parameters>> parameters;
+  PyObject* dtype = PyUnicode_InternFromString("dtype");
+  PyObject* out = PyUnicode_InternFromString("out");
+
+  Names() {
+    for (const Signature& signature : signatures()) {
+      auto& row = parameters.emplace_back();
+      for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
+        row[i] = PyUnicode_InternFromString(signature.parameters[i].name);
+      }
+    }
+  }
+  const std::array<PyObject*, max_parameters>& of(const Signature& signature) const {
+    return parameters[static_cast<std::size_t>(&signature - signatures().data())];
+  }
+};
+
+const Names& names() {
+  static const Names* all = new Names;
+  return *all;
+}
+
+bool same_name(PyObject* a, PyObject* b) { return a == b || PyUnicode_Compare(a, b) == 0; }
+
+bool is_array_kind(Kind kind) {
+  return kind == Kind::input || kind == Kind::optional_input || kind == Kind::input_or_number || kind == Kind::inputs;
+}
+
+bool is_number(PyObject* value) {
+  return PyFloat_Check(value) || PyLong_Check(value);  // bools are integers
+}
+
+[[noreturn]] void does_not_fit(const Where& where, DataType dtype) {
+  where.fail(ErrorCode::invalid_argument, "the number does not fit " + std::string(to_string(dtype)) +
+                                              ", the dtype of the input; pass an array of a wider one");
+}
+
+template <class Integer>
+void store_integer(std::byte* memory, std::int64_t value, const Where& where, DataType dtype) {
+  const auto stored = static_cast<Integer>(value);
+  if (static_cast<std::int64_t>(stored) != value) does_not_fit(where, dtype);
+  std::memcpy(memory, &stored, sizeof stored);
+}
+
+template <class Value>
+void store(std::byte* memory, Value value) {
+  std::memcpy(memory, &value, sizeof value);
+}
+
+void store_number(std::byte* memory, DataType dtype, PyObject* value, const Where& where) {
+  if (is_floating(dtype)) {
+    const double number =
+        real_from(nb::isinstance<nb::bool_>(value) ? nb::object(nb::int_(nb::handle(value))) : nb::borrow(value),
+                  where.function, where.argument);
+    if (dtype == DataType::float64) return store(memory, number);
+    if (dtype == DataType::float32) return store(memory, static_cast<float>(number));
+    if (dtype == DataType::float16) return store(memory, encode_float16(number));
+    if (dtype == DataType::bfloat16) return store(memory, encode_bfloat16(number));
+    where.fail(ErrorCode::not_supported, "a number beside 8-bit floats is not offered; pass an array");
+  }
+  const std::int64_t number =
+      PyBool_Check(value) ? value == Py_True : integer_from(value, where.function, where.argument);
+  switch (dtype) {
+    case DataType::int64:
+      return store(memory, number);
+    case DataType::int32:
+      return store_integer<std::int32_t>(memory, number, where, dtype);
+    case DataType::int16:
+      return store_integer<std::int16_t>(memory, number, where, dtype);
+    case DataType::int8:
+      return store_integer<std::int8_t>(memory, number, where, dtype);
+    default:
+      return store_integer<std::uint8_t>(memory, number, where, dtype);
+  }
+}
+
+std::vector<std::int64_t> integers_from(PyObject* value, const char* function, const char* name) {
+  if (PyIndex_Check(value) != 0) return {integer_from(value, function, name)};
+  if (PySequence_Check(value) == 0 || PyUnicode_Check(value)) {
+    raise_type_error("[" + std::string(function) + "] " + name + " is a " + python_type(value) +
+                     "; pass an integer or a sequence of them");
+  }
+  std::vector<std::int64_t> out;
+  for (const nb::handle element : nb::iter(nb::handle(value))) out.push_back(integer_from(element, function, name));
+  return out;
+}
+
+}  // namespace
+
+void OpCall::place(std::size_t parameter, PyObject* value) {
+  if (values_[parameter] != nullptr) {
+    refuse(signature_, "'" + std::string(signature_.parameters[parameter].name) + "' was given twice");
+  }
+  values_[parameter] = value;
+}
+
+void OpCall::place_keyword(PyObject* name, PyObject* value) {
+  const auto& known = names().of(signature_);
+  for (std::size_t i = 0; i < signature_.parameters.size(); ++i) {
+    if (known[i] == name) return place(i, value);
+  }
+  if (names().out == name) return static_cast<void>(out_ = value);
+  for (std::size_t i = 0; i < signature_.parameters.size(); ++i) {
+    if (same_name(known[i], name)) return place(i, value);
+  }
+  if (same_name(names().out, name)) return static_cast<void>(out_ = value);
+  if (same_name(names().dtype, name)) return static_cast<void>(dtype_ = value);
+  refuse(signature_, "there is no parameter '" + nb::cast<std::string>(nb::handle(name)) + "'");
+}
+
+void OpCall::check_required() const {
+  for (std::size_t i = 0; i < signature_.parameters.size(); ++i) {
+    if (values_[i] == nullptr && signature_.parameters[i].fallback == nullptr) {
+      refuse(signature_, "'" + std::string(signature_.parameters[i].name) + "' is missing");
+    }
+  }
+}
+
+void OpCall::parse(PyObject* const* values, std::size_t count, PyObject* keywords) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i >= signature_.parameters.size() || signature_.parameters[i].keyword_only) {
+      refuse(signature_, std::to_string(count) + " arguments are too many without a name");
+    }
+    values_[i] = values[i];
+  }
+  const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_Size(keywords);
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    place_keyword(PyTuple_GetItem(keywords, i), values[count + static_cast<std::size_t>(i)]);
+  }
+  check_required();
+}
+
+void OpCall::parse(const nb::tuple& positional, const nb::dict& keywords) {
+  std::vector<PyObject*> values;
+  for (const nb::handle value : positional) values.push_back(value.ptr());
+  nb::list named;
+  for (const auto [name, value] : keywords) {
+    named.append(name);
+    values.push_back(value.ptr());
+  }
+  const nb::tuple keyword_names(named);
+  parse(values.data(), positional.size(), keyword_names.ptr());
+}
+
+PyObject* OpCall::value(std::string_view parameter) const {
+  PyObject* found = values_[index_of(parameter)];
+  return found == Py_None ? nullptr : found;
+}
+
+std::size_t OpCall::index_of(std::string_view parameter) const {
+  for (std::size_t i = 0; i < signature_.parameters.size(); ++i) {
+    if (signature_.parameters[i].name == parameter) return i;
+  }
+  fail(ErrorCode::internal, signature_.name, "no parameter " + std::string(parameter) + "; report this");
+}
+
+void OpCall::replace(std::string_view parameter, nb::object object) {
+  values_[index_of(parameter)] = object.ptr();
+  kept_.push_back(std::move(object));
+}
+
+Attributes& OpCall::attributes() {
+  if (!attributes_) attributes_.emplace(op_);
+  return *attributes_;
+}
+
+BoundArray& OpCall::new_array() {
+  if (array_count_ < few) return arrays_[array_count_++].emplace();
+  return *more_arrays_.emplace_back(std::make_unique<BoundArray>());
+}
+
+void OpCall::bind_array(std::size_t parameter) {
+  BoundArray& array = new_array();
+  array.bind(values_[parameter], Access::read, where(signature_.parameters[parameter].name));
+  by_parameter_[parameter] = &array;
+  if (first_ == nullptr) first_ = &array;
+  inputs_.push_back(&array.tensor());
+}
+
+// In the dtype of the array beside it; a fraction beside integers is f32.
+void OpCall::bind_number(std::size_t parameter) {
+  PyObject* value = values_[parameter];
+  DataType dtype = input(0).dtype();
+  if (op_ == OpId::unscale) dtype = DataType::float32;
+  if (!is_floating(dtype) && PyFloat_Check(value)) dtype = DataType::float32;
+  store_number(number_.data(), dtype, value, where(signature_.parameters[parameter].name));
+  Tensor number(number_.data(), make_spec(dtype, {}));
+  if (input(0).device().type != DeviceType::cpu) {
+    number = Runtime::global().devices().copy_to(number, input(0).device());
+  }
+  add_input(number);
+}
+
+void OpCall::bind_sequence(std::size_t parameter) {
+  PyObject* value = values_[parameter];
+  const char* name = signature_.parameters[parameter].name;
+  const nb::object elements = nb::steal(PySequence_Tuple(value));
+  if (!elements.is_valid() || array_type_of(value).kind != ArrayKind::none) {
+    PyErr_Clear();
+    raise_type_error("[" + std::string(function()) + "] " + name + " is a " + python_type(value) +
+                     "; pass a sequence of arrays");
+  }
+  kept_.push_back(elements);
+  for (const nb::handle element : nb::iter(elements)) {
+    BoundArray& array = new_array();
+    array.bind(element.ptr(), Access::read, where(name));
+    if (first_ == nullptr) first_ = &array;
+    inputs_.push_back(&array.tensor());
+  }
+  if (inputs_.size() == 0) where(name).fail(ErrorCode::invalid_argument, "it is empty; pass at least one array");
+}
+
+void OpCall::set_attribute(const Parameter& parameter, PyObject* value) {
+  const char* name = parameter.attribute == nullptr ? parameter.name : parameter.attribute;
+  switch (parameter.kind) {
+    case Kind::boolean:
+      attributes().set(name, boolean_from(value, function(), parameter.name));
+      return;
+    case Kind::integer:
+      attributes().set(name, integer_from(value, function(), parameter.name));
+      return;
+    case Kind::real:
+      attributes().set_real(name, real_from(value, function(), parameter.name));
+      return;
+    case Kind::integers:
+      attributes().set_list(name, integers_from(value, function(), parameter.name));
+      return;
+    case Kind::choice:
+      attributes().set_choice(name, text_from(value, function(), parameter.name));
+      return;
+    case Kind::dtype:
+      attributes().set(name, static_cast<std::int64_t>(data_type_from(value)));
+      return;
+    default:
+      return;
+  }
+}
+
+void OpCall::read_precision() {
+  if (dtype_ == nullptr || dtype_ == Py_None) return;
+  precision_ = data_type_from(dtype_);
+  if (!is_floating(input(0).dtype()) && op_info(op_).category != OpCategory::lookup) {
+    where("dtype").fail(ErrorCode::not_supported, "integers are not computed in another dtype; use ops.cast first");
+  }
+}
+
+void OpCall::bind() {
+  if (signature_.before != nullptr) signature_.before(*this);
+  for (std::size_t i = 0; i < signature_.parameters.size(); ++i) {
+    const Parameter& parameter = signature_.parameters[i];
+    PyObject* value = values_[i];
+    if (value == nullptr || (value == Py_None && parameter.fallback != nullptr)) continue;
+    if (!is_array_kind(parameter.kind)) {
+      set_attribute(parameter, value);
+    } else if (parameter.kind == Kind::inputs) {
+      bind_sequence(i);
+    } else if (parameter.kind == Kind::input_or_number && is_number(value)) {
+      bind_number(i);
+    } else {
+      bind_array(i);
+    }
+  }
+  if (signature_.after != nullptr) signature_.after(*this);
+  read_precision();
+}
+
+}  // namespace xpuruntime::python

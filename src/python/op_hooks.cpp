@@ -1,0 +1,262 @@
+#include "python/op_hooks.h"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <random>
+
+#include "python/arguments.h"
+#include "python/errors.h"
+#include "python/op_call.h"
+#include "python/types.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::python {
+namespace {
+
+/// An integer, or a sequence of them.
+std::vector<std::int64_t> integers(PyObject* value, const OpCall& call, const char* name) {
+  if (PyIndex_Check(value) != 0) return {integer_from(value, call.function(), name)};
+  if (PySequence_Check(value) == 0 || PyUnicode_Check(value)) {
+    raise_type_error("[" + std::string(call.function()) + "] " + name + " is a " + python_type(value) +
+                     "; pass an integer or a sequence of them");
+  }
+  std::vector<std::int64_t> out;
+  for (const nb::handle element : nb::iter(nb::handle(value)))
+    out.push_back(integer_from(element, call.function(), name));
+  return out;
+}
+
+Tensor constant(DataType dtype, const Dims& shape, double value, Device device) {
+  const Tensor wide = Tensor::empty(DataType::float32, shape);
+  std::fill_n(wide.as<float>(), element_count(wide.spec()), static_cast<float>(value));
+  Tensor out = wide;
+  if (dtype != DataType::float32) {
+    out = Tensor::empty(dtype, shape);
+    Attributes attributes(OpId::cast);
+    attributes.set("dtype", static_cast<std::int64_t>(dtype));
+    const Tensor *inputs[] = {&wide}, *outputs[] = {&out};
+    Runtime::global().dispatcher().dispatch({OpId::cast, inputs, outputs, &attributes});
+  }
+  return device.type == DeviceType::cpu ? out : Runtime::global().devices().copy_to(out, device);
+}
+
+struct Optional {
+  const char* name;
+  double value;  // of every element, where only later ones were given
+};
+
+/// Ops know their optional inputs by their place: those that are missing before one that is there become constants.
+/// Returns which are constants.
+std::vector<bool> fill_gaps(OpCall& call, std::span<const Optional> optional, const Dims& shape, std::size_t needed) {
+  std::vector<Tensor> all;
+  std::vector<bool> made;
+  std::size_t last = needed;
+  for (std::size_t i = 0; i < optional.size(); ++i) {
+    if (call.optional_input(optional[i].name) != nullptr) last = std::max(last, i + 1);
+  }
+  for (std::size_t i = 0; i < last; ++i) {
+    const Tensor* given = call.optional_input(optional[i].name);
+    made.push_back(given == nullptr);
+    const Tensor& input = call.input(0);
+    all.push_back(given != nullptr ? *given : constant(input.dtype(), shape, optional[i].value, input.device()));
+  }
+  const std::size_t there = call.input_count() - 1;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i < there) {
+      call.set_input(i + 1, all[i]);
+    } else {
+      call.add_input(all[i]);
+    }
+  }
+  return made;
+}
+
+std::size_t normalized_dims(OpCall& call) {
+  const std::vector<std::int64_t> shape = integers(call.value("normalized_shape"), call, "normalized_shape");
+  const Dims& own = call.input(0).shape();
+  const bool fits = !shape.empty() && shape.size() <= own.size() &&
+                    std::equal(shape.rbegin(), shape.rend(), std::make_reverse_iterator(own.end()));
+  if (!fits) {
+    call.where("normalized_shape")
+        .fail(ErrorCode::invalid_argument, to_string(Dims(shape)) + " is not the end of the input's shape " +
+                                               to_string(own) + "; pass its last extents");
+  }
+  return shape.size();
+}
+
+std::int64_t axis(OpCall& call, const char* name) {
+  const std::int64_t dim = integer_from(call.value(name), call.function(), name);
+  const auto rank = static_cast<std::int64_t>(call.input(0).shape().size());
+  if (dim < -rank || dim >= rank) {
+    call.where(name).fail(ErrorCode::invalid_argument, std::to_string(dim) + " is no dim of " +
+                                                           to_string(call.input(0).shape()) + "; pass one from " +
+                                                           std::to_string(-rank) + " to " + std::to_string(rank - 1));
+  }
+  return dim < 0 ? dim + rank : dim;
+}
+
+Tensor with_dim(const Tensor& tensor, std::size_t at) {
+  std::vector<std::int64_t> extents(tensor.shape().begin(), tensor.shape().end());
+  std::vector<std::int64_t> strides(tensor.strides().begin(), tensor.strides().end());
+  extents.insert(extents.begin() + static_cast<std::ptrdiff_t>(at), 1);
+  strides.insert(strides.begin() + static_cast<std::ptrdiff_t>(at), 1);
+  return Tensor(tensor.data(), make_spec(tensor.dtype(), Dims(extents), Dims(strides)), tensor.device(),
+                tensor.byte_offset(), tensor.owner());
+}
+
+/// Padding that keeps the extent, which is what "same" means: only with stride 1 and where it is even on both sides.
+std::vector<std::int64_t> same_padding(OpCall& call) {
+  const std::size_t dims = call.op() == OpId::conv2d ? 2 : 3;
+  const auto dilation = call.attributes().list("dilation");
+  const auto stride = call.attributes().list("stride");
+  if (std::any_of(stride.begin(), stride.end(), [](std::int64_t s) { return s != 1; })) {
+    call.where("padding").fail(ErrorCode::invalid_argument,
+                               "'same' goes with a stride of 1 only; give the padding in numbers");
+  }
+  std::vector<std::int64_t> padding;
+  for (std::size_t i = 0; i < dims; ++i) {
+    const Dims& kernel = call.input(1).shape();
+    const std::int64_t all = kernel.size() == dims + 2 ? dilation[i] * (kernel[i + 2] - 1) : 0;
+    if (all % 2 != 0) {
+      call.where("padding").fail(
+          ErrorCode::not_supported,
+          "'same' would need more padding on one side than on the other, which is not offered; pad the input first");
+    }
+    padding.push_back(all / 2);
+  }
+  return padding;
+}
+
+std::int64_t fresh_seed() {
+  static std::mt19937_64 generator{std::random_device{}()};
+  return static_cast<std::int64_t>(generator());
+}
+
+}  // namespace
+
+// A sum with a factor is a product and a sum: both are on the record.
+void alpha_before(OpCall& call) {
+  PyObject* alpha = call.value("alpha");
+  if (alpha == nullptr || (PyLong_Check(alpha) && PyLong_AsLong(alpha) == 1)) return;
+  PyErr_Clear();
+  real_from(alpha, call.function(), "alpha");
+  const nb::object ops = nb::module_::import_("xpuruntime._core").attr("ops");
+  PyObject* other = call.value("other");
+  if (other == nullptr) return;
+  if (PyFloat_Check(other) || PyLong_Check(other)) {
+    call.replace("other", nb::steal(PyNumber_Multiply(other, alpha)));
+  } else {
+    call.replace("other", ops.attr("mul")(nb::handle(other), nb::handle(alpha)));
+  }
+}
+
+void attention_before(OpCall& call) {
+  PyObject* probability = call.value("dropout_p");
+  if (probability != nullptr && real_from(probability, call.function(), "dropout_p") != 0) {
+    call.where("dropout_p").fail(ErrorCode::not_supported, "dropout inside attention is not offered; pass 0");
+  }
+}
+
+void batch_norm_before(OpCall& call) {
+  BoundArray input;
+  input.bind(call.value("input"), Access::read, call.where("input"));
+  const std::size_t rank = input.tensor().shape().size();
+  call.set_op(rank < 4 ? OpId::batch_norm1d : rank == 4 ? OpId::batch_norm2d : OpId::batch_norm3d);
+}
+
+// As in PyTorch, training brings the running statistics up to date in place.
+void batch_norm_after(OpCall& call) {
+  constexpr Optional optional[] = {{"running_mean", 0}, {"running_var", 1}, {"weight", 1}, {"bias", 0}};
+  if (call.input(0).shape().size() < 2) return;  // the op says what is wrong
+  const bool training = call.attributes().boolean("training");
+  const bool statistics =
+      call.optional_input("running_mean") != nullptr || call.optional_input("running_var") != nullptr;
+  if (!training && !statistics) {
+    call.where("running_mean")
+        .fail(ErrorCode::invalid_argument,
+              "there are no statistics to use; give running_mean and running_var, or set training");
+  }
+  const std::vector<bool> made = fill_gaps(call, optional, Dims{call.input(0).shape()[1]}, 0);
+  if (!training || made.size() < 2) return;
+  for (const std::size_t i : {0, 1}) {
+    call.add_hidden_output(made[i] ? call.input(i + 1) : call.written_input(optional[i].name));
+  }
+}
+
+void conv_after(OpCall& call) {
+  PyObject* padding = call.value("padding");
+  if (padding == nullptr) return;
+  if (!PyUnicode_Check(padding)) {
+    call.attributes().set_list("padding", integers(padding, call, "padding"));
+    return;
+  }
+  const std::string word = text_from(padding, call.function(), "padding");
+  if (word == "same") {
+    call.attributes().set_list("padding", same_padding(call));
+  } else if (word != "valid") {
+    call.where("padding").fail(ErrorCode::invalid_argument,
+                               "'" + word + "' is no padding; pass numbers, 'same' or 'valid'");
+  }
+}
+
+// The seed is an input, so that a new one needs no new decision.
+void dropout_after(OpCall& call) {
+  PyObject* given = call.value("seed");
+  const std::int64_t seed = given == nullptr ? fresh_seed() : integer_from(given, call.function(), "seed");
+  Tensor seed_and_offset = Tensor::empty(DataType::int64, {2});
+  seed_and_offset.as<std::int64_t>()[0] = seed;
+  seed_and_offset.as<std::int64_t>()[1] = 0;
+  const Device device = call.input(0).device();
+  if (device.type != DeviceType::cpu) seed_and_offset = Runtime::global().devices().copy_to(seed_and_offset, device);
+  call.add_input(seed_and_offset);
+}
+
+void layer_norm_after(OpCall& call) {
+  constexpr Optional optional[] = {{"weight", 1}, {"bias", 0}};
+  const std::size_t count = normalized_dims(call);
+  call.attributes().set("normalized_rank", static_cast<std::int64_t>(count));
+  const Dims& shape = call.input(0).shape();
+  fill_gaps(call, optional, Dims(std::span(shape.end() - count, count)), 0);
+}
+
+void rms_norm_after(OpCall& call) {
+  if (normalized_dims(call) != 1) {
+    call.where("normalized_shape")
+        .fail(ErrorCode::not_supported, "only the last dim is normalized; reshape the input so that it is one");
+  }
+}
+
+// A vector stands for a row on the left and a column on the right, and the result lacks that dim.
+void matmul_after(OpCall& call) {
+  const bool left = call.input(0).shape().size() == 1, right = call.input(1).shape().size() == 1;
+  if (!left && !right) return;
+  if (right) {
+    call.set_input(1, with_dim(call.input(1), 1));
+    call.drop_dim_from_end(1);
+  }
+  if (left) {
+    call.set_input(0, with_dim(call.input(0), 0));
+    call.drop_dim_from_end(right ? 1 : 2);
+  }
+}
+
+void permute_after(OpCall& call) {
+  PyObject* dims = call.value("dims");
+  if (dims != nullptr) call.attributes().set_list("dims", integers(dims, call, "dims"));
+}
+
+void transpose_after(OpCall& call) {
+  const std::int64_t first = axis(call, "dim0"), second = axis(call, "dim1");
+  std::vector<std::int64_t> dims(call.input(0).shape().size());
+  for (std::size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<std::int64_t>(i);
+  std::swap(dims[static_cast<std::size_t>(first)], dims[static_cast<std::size_t>(second)]);
+  call.attributes().set_list("dims", dims);
+}
+
+void reduce_after(OpCall& call) {
+  PyObject* dim = call.value("dim");
+  if (dim != nullptr) call.attributes().set_list("dim", integers(dim, call, "dim"));
+}
+
+}  // namespace xpuruntime::python

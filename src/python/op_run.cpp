@@ -1,0 +1,198 @@
+// The second half of a call from Python: results are made, the op runs without the GIL, results are handed out.
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+
+#include "python/errors.h"
+#include "python/op_call.h"
+#include "python/scopes.h"
+#include "python/types.h"
+#include "xpuruntime/device/current.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::python {
+namespace {
+
+/// The stream that an array's package has queued its own work on; nothing for the CPU.
+std::optional<Stream> stream_of(const BoundArray& array) {
+  const Device device = array.tensor().device();
+  if (device.type != DeviceType::nvidia || array.type().api == nullptr) return {};
+  const dlpack::DeviceTag tag = dlpack::device_tag(device);
+  void* stream = nullptr;
+  if (array.type().api->work_stream(tag.type, tag.index, &stream) != 0) throw nb::python_error();
+  return Stream{stream};
+}
+
+/// Packages that we reach through capsules do not know our stream: what is queued there is waited for.
+void wait_for(const BoundArray& array) {
+  const Device device = array.tensor().device();
+  if (device.type == DeviceType::cpu || array.type().kind != ArrayKind::dlpack) return;
+  const Status waited = Runtime::global().devices().driver(device).synchronize(device.index, current_stream(device));
+  if (!waited.ok()) fail(waited.code(), "ops", waited.message());
+}
+
+std::vector<nb::object> sequence_of(PyObject* out, std::size_t count, const char* function) {
+  const nb::object elements = nb::steal(PySequence_Tuple(out));
+  PyErr_Clear();
+  if (!elements.is_valid() || PyTuple_Size(elements.ptr()) != static_cast<Py_ssize_t>(count)) {
+    raise_type_error("[" + std::string(function) + "] out is a " + python_type(out) + "; pass a tuple of " +
+                     std::to_string(count) + " arrays");
+  }
+  std::vector<nb::object> out_arrays;
+  for (const nb::handle element : nb::iter(elements)) out_arrays.push_back(nb::borrow(element));
+  return out_arrays;
+}
+
+/// Fractions would be cut off without a word: who wants that calls cast.
+void check_integer_out(OpId op, std::span<const Tensor* const> inputs, const Where& where) {
+  const auto floating = [](const Tensor* tensor) { return is_floating(tensor->dtype()); };
+  if (op == OpId::cast || std::none_of(inputs.begin(), inputs.end(), floating)) return;
+  where.fail(ErrorCode::invalid_argument,
+             "the result is floating and this output is not; pass a floating one, or call cast on the result");
+}
+
+}  // namespace
+
+void OpCall::Pointers::push_back(const Tensor* tensor) {
+  if (size_ < few_.size() && more_.empty()) {
+    few_[size_++] = tensor;
+    return;
+  }
+  if (more_.empty()) more_.assign(few_.begin(), few_.end());
+  more_.push_back(tensor);
+  ++size_;
+}
+
+void OpCall::set_input(std::size_t i, const Tensor& tensor) {
+  inputs_[i] = own_tensors_.emplace_back(std::make_unique<Tensor>(tensor)).get();
+}
+
+void OpCall::add_input(const Tensor& tensor) {
+  inputs_.push_back(own_tensors_.emplace_back(std::make_unique<Tensor>(tensor)).get());
+}
+
+const Tensor* OpCall::optional_input(std::string_view parameter) const {
+  const BoundArray* array = by_parameter_[index_of(parameter)];
+  return array == nullptr ? nullptr : &array->tensor();
+}
+
+void OpCall::add_hidden_output(const Tensor& tensor) {
+  outputs_.push_back(own_tensors_.emplace_back(std::make_unique<Tensor>(tensor)).get());
+}
+
+const Tensor& OpCall::written_input(std::string_view parameter) {
+  const std::size_t index = index_of(parameter);
+  BoundArray writable;
+  writable.bind(values_[index], Access::write, where(signature_.parameters[index].name));
+  if (writable.stand_in().is_valid()) {
+    where(signature_.parameters[index].name)
+        .fail(ErrorCode::invalid_argument, "it is written in place and its strides are negative; pass a copy");
+  }
+  return by_parameter_[index]->tensor();
+}
+
+Call OpCall::call() const {
+  return {op_, inputs_.span(), {}, attributes_ ? &*attributes_ : nullptr, Direction::forward, precision_};
+}
+
+Problem OpCall::problem() const {
+  std::vector<TensorSpec> specs;
+  for (const Tensor* tensor : inputs_.span()) specs.push_back(tensor->spec());
+  const Device device = input(0).device();
+  return make_problem(op_, std::move(specs), attributes_ ? *attributes_ : Attributes(op_), device);
+}
+
+void OpCall::make_results(const std::vector<TensorSpec>& specs) {
+  const std::size_t visible = specs.size() - outputs_.size();
+  Pointers hidden = outputs_;
+  outputs_ = {};
+  const bool given = out_ != nullptr && out_ != Py_None;
+  std::vector<nb::object> outs;
+  if (given && visible != 1) outs = sequence_of(out_, visible, function());
+  more_results_.resize(visible > 1 ? visible - 1 : 0);
+  for (std::size_t i = 0; i < visible; ++i) {
+    Result& result = i == 0 ? result_.emplace() : more_results_[i - 1];
+    if (given) {
+      result.use(visible == 1 ? out_ : outs[i].ptr(), where("out"));
+    } else if (dropped_.empty()) {
+      result.make(*first_, specs[i], input(0).device());
+    } else {
+      std::vector<std::int64_t> extents(specs[i].shape.begin(), specs[i].shape.end());
+      for (const std::size_t dim : dropped_) extents.erase(extents.end() - static_cast<std::ptrdiff_t>(dim));
+      result.make(*first_, make_spec(specs[i].dtype, Dims(extents)), input(0).device());
+    }
+    if (dropped_.empty()) {
+      outputs_.push_back(&result.tensor());
+    } else {
+      add_hidden_output(kernel_view(i));
+    }
+  }
+  for (const Tensor* tensor : hidden.span()) outputs_.push_back(tensor);
+}
+
+// The result as the kernel has it: with the dims of extent 1 that the caller does not see. Put in from the last removed
+// to the first, each stands again where it was.
+Tensor OpCall::kernel_view(std::size_t result) const {
+  const Tensor& seen = result == 0 ? result_->tensor() : more_results_[result - 1].tensor();
+  std::vector<std::int64_t> extents(seen.shape().begin(), seen.shape().end());
+  std::vector<std::int64_t> strides(seen.strides().begin(), seen.strides().end());
+  for (auto dim = dropped_.rbegin(); dim != dropped_.rend(); ++dim) {
+    const auto before = static_cast<std::ptrdiff_t>(*dim) - 1;
+    extents.insert(extents.end() - before, 1);
+    strides.insert(strides.end() - before, 1);
+  }
+  return Tensor(seen.data(), make_spec(seen.dtype(), Dims(extents), Dims(strides)), seen.device(), seen.byte_offset());
+}
+
+void OpCall::dispatch(Call& call) {
+  call.outputs = outputs_.span();
+  const std::optional<Stream> stream = stream_of(*first_);
+  const nb::gil_scoped_release released;
+  std::optional<StreamGuard> guard;
+  if (stream) guard.emplace(input(0).device(), *stream);
+  Runtime::global().dispatcher().dispatch(call);
+  wait_for(*first_);
+}
+
+nb::object OpCall::hand_out() {
+  if (more_results_.empty()) return result_->finish();
+  nb::list results;
+  results.append(result_->finish());
+  for (Result& result : more_results_) results.append(result.finish());
+  return nb::tuple(results);
+}
+
+nb::object OpCall::run() {
+  sync_scope();
+  Call call = this->call();
+  if (out_ != nullptr && out_ != Py_None && outputs_.size() == 0 && op_ != OpId::unscale && dropped_.empty())
+      [[likely]] {
+    result_.emplace().use(out_, where("out"));
+    if (!is_floating(result_->tensor().dtype())) check_integer_out(op_, inputs_.span(), where("out"));
+    outputs_.push_back(&result_->tensor());
+  } else {
+    make_results(Runtime::global().dispatcher().output_specs(call));
+  }
+  dispatch(call);
+  return hand_out();
+}
+
+nb::object OpCall::run_backward(PyObject* grad_output) {
+  if (outputs_.size() != 0 || !dropped_.empty()) {
+    fail(ErrorCode::not_supported, "backward",
+         std::string(function()) + " with these arguments has no backward; see the op's page for what has");
+  }
+  sync_scope();
+  BoundArray& gradient = new_array();
+  gradient.bind(grad_output, Access::read, where("grad_output"));
+  inputs_.push_back(&gradient.tensor());
+  Call call = this->call();
+  call.direction = Direction::backward;
+  make_results(Runtime::global().dispatcher().output_specs(call));
+  dispatch(call);
+  nb::object results = hand_out();
+  return more_results_.empty() ? nb::object(nb::make_tuple(results)) : results;
+}
+
+}  // namespace xpuruntime::python

@@ -1,0 +1,136 @@
+#include <nanobind/stl/string.h>
+
+#include <deque>
+#include <utility>
+
+#include "python/arguments.h"
+#include "python/errors.h"
+#include "python/op_call.h"
+#include "python/scopes.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::python {
+namespace {
+
+// Plain functions of Python's own kind: nothing stands between the interpreter and the call.
+PyObject* contained(auto&& body) noexcept {
+  try {
+    return body().release().ptr();
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const Error& error) {
+    set_python_error(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    set_python_error(ErrorCode::out_of_memory, "[ops] the host has not enough memory; use smaller arrays");
+  } catch (const std::exception& error) {
+    set_python_error(ErrorCode::internal, error.what());
+  }
+  return nullptr;
+}
+
+template <std::size_t index>
+PyObject* call_op(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
+  return contained([&] {
+    OpCall call(signatures()[index]);
+    call.parse(arguments, static_cast<std::size_t>(count), keywords);
+    call.bind();
+    return call.run();
+  });
+}
+
+using Entry = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+constexpr std::size_t most_functions = 64;
+
+template <std::size_t... index>
+constexpr std::array<Entry, sizeof...(index)> make_entries(std::index_sequence<index...>) {
+  return {call_op<index>...};
+}
+constexpr std::array<Entry, most_functions> entries = make_entries(std::make_index_sequence<most_functions>());
+
+/// Texts and definitions that functions point to, for as long as the process lives.
+struct Definitions {
+  std::deque<std::string> texts;
+  std::deque<PyMethodDef> methods;
+};
+
+std::string document(const Signature& signature) {
+  const OpInfo& info = op_info(signature.op);
+  return std::string(signature.name) + "(" + parameter_text(signature, false) + ")\n--\n\nThe op `" +
+         std::string(info.name) + "`, by the kernel that is decided for these arguments.";
+}
+
+void add_functions(nb::module_& ops) {
+  static auto* definitions = new Definitions;
+  nb::list all;
+  for (std::size_t i = 0; i < signatures().size(); ++i) {
+    const Signature& signature = signatures()[i];
+    const std::string& text = definitions->texts.emplace_back(document(signature));
+    PyMethodDef& method = definitions->methods.emplace_back();
+    method = {signature.name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(entries[i])),
+              METH_FASTCALL | METH_KEYWORDS, text.c_str()};
+    const nb::object name = nb::str("xpuruntime.ops");
+    PyObject* function = PyCFunction_NewEx(&method, nullptr, name.ptr());
+    if (function == nullptr) throw nb::python_error();
+    ops.attr(signature.name) = nb::steal(function);
+    all.append(signature.name);
+  }
+  ops.attr("__all__") = all;
+}
+
+OpCall& bound(OpCall& call, const nb::tuple& arguments, const nb::dict& keywords) {
+  call.parse(arguments, keywords);
+  call.bind();
+  return call;
+}
+
+nb::object backward(const std::string& op, const nb::tuple& arguments, nb::handle grad_output,
+                    const nb::dict& keywords) {
+  OpCall call(find_signature(op));
+  return bound(call, arguments, keywords).run_backward(grad_output.ptr());
+}
+
+nb::list typed_signatures() {
+  nb::list out;
+  for (const Signature& signature : signatures()) {
+    out.append(
+        nb::make_tuple(signature.name, parameter_text(signature, true), std::string(op_info(signature.op).name)));
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_ops(nb::module_& module) {
+  if (signatures().size() > entries.size()) fail(ErrorCode::internal, "ops", "too many functions; report this");
+  nb::module_ ops =
+      module.def_submodule("ops", "One function for each op, with the names of PyTorch's functional API.");
+  add_functions(ops);
+  module.def(
+      "backward",
+      [](nb::handle op, const nb::tuple& arguments, nb::handle grad_output, const nb::dict& keywords) {
+        return backward(text_from(op, "backward", "op"), arguments, grad_output, keywords);
+      },
+      nb::arg("op"), nb::arg("arguments"), nb::arg("grad_output").none(), nb::arg("keywords"),
+      nb::sig("def backward(op: object, arguments: tuple[Any, ...], grad_output: object, keywords: dict[str, Any]) -> "
+              "tuple[Any, ...]"));
+  module.def(
+      "explain_call",
+      [](nb::handle op, const nb::tuple& arguments, const nb::dict& keywords) {
+        OpCall call(find_signature(text_from(op, "explain", "op")));
+        sync_scope();
+        const Problem problem = bound(call, arguments, keywords).problem();
+        const nb::gil_scoped_release released;
+        return Runtime::global().dispatcher().explain(problem);
+      },
+      nb::arg("op"), nb::arg("arguments"), nb::arg("keywords"));
+  module.def(
+      "problem_of_call",
+      [](nb::handle op, const nb::tuple& arguments, const nb::dict& keywords) {
+        OpCall call(find_signature(text_from(op, "problem", "op")));
+        return bound(call, arguments, keywords).problem();
+      },
+      nb::arg("op"), nb::arg("arguments"), nb::arg("keywords"), "The problem that a call with these arguments poses.");
+  module.def("op_signatures", &typed_signatures, "Name, typed parameters and op of every function of `ops`.");
+}
+
+}  // namespace xpuruntime::python

@@ -1,0 +1,63 @@
+#include "xpuruntime/runtime/report.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/arguments.h"
+#include "python/errors.h"
+#include "python/scopes.h"
+#include "python/types.h"
+
+namespace xpuruntime::python {
+namespace {
+
+/// A lock, or the path of one, and what the page calls it.
+std::shared_ptr<const KernelLock> lock_from(nb::handle value, const char* what, std::string& name) {
+  if (value.is_none()) return nullptr;
+  if (nb::isinstance<KernelLock>(value)) {
+    name = std::string("a ") + (std::string_view(what) == "lock" ? "lock" : "lock before") + " in memory";
+    return std::make_shared<const KernelLock>(*nb::inst_ptr<KernelLock>(value));
+  }
+  name = path_from(value, "report", what);
+  const nb::gil_scoped_release release;
+  return std::make_shared<const KernelLock>(KernelLock::load(name));
+}
+
+/// By its path; without, the one in use or the user's own.
+std::shared_ptr<const MeasurementStore> store_from(nb::handle value) {
+  const std::string path = value.is_none() ? "" : path_from(value, "report", "store");
+  const nb::gil_scoped_release release;
+  if (!value.is_none()) return open_store(path, StoreMode::read_only);
+  if (const auto used = Runtime::global().store()) return used;
+  return open_default_store();
+}
+
+std::string data(const std::vector<Problem>& problems, nb::handle lock, nb::handle against, nb::handle store,
+                 nb::handle title) {
+  ReportOptions options;
+  options.problems = problems;
+  options.lock = lock_from(lock, "lock", options.lock_name);
+  options.against = lock_from(against, "against", options.against_name);
+  options.store = store_from(store);
+  options.list_store = !store.is_none() && options.lock == nullptr && problems.empty();
+  if (!title.is_none()) options.title = text_from(title, "report", "title");
+  sync_scope();
+  const nb::gil_scoped_release release;
+  return report_json(Runtime::global(), options);
+}
+
+void save(nb::handle path, const std::string& json) {
+  const std::string file = path_from(path, "report", "out");
+  const nb::gil_scoped_release release;
+  save_report(file, report_page(json));
+}
+
+}  // namespace
+
+void bind_report(nb::module_& module) {
+  module.def("report_json", data, nb::arg("problems"), nb::arg("lock").none(), nb::arg("against").none(),
+             nb::arg("store").none(), nb::arg("title").none());
+  module.def("save_report", save, nb::arg("path").none(), nb::arg("json"));
+}
+
+}  // namespace xpuruntime::python

@@ -1,0 +1,61 @@
+#include "python/results.h"
+
+#include <nanobind/stl/string.h>
+
+#include "python/numpy_arrays.h"
+#include "python/tensor_object.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::python {
+namespace {
+
+/// The function of an array's package that takes memory in; nothing where it has none.
+nb::object taker_of(nb::handle array) {
+  if (nb::hasattr(array, "__array_namespace__")) {
+    const nb::object space = array.attr("__array_namespace__")();
+    if (nb::hasattr(space, "from_dlpack")) return space.attr("from_dlpack");
+  }
+  const std::string module = nb::cast<std::string>(array.type().attr("__module__"));
+  const nb::object package = nb::module_::import_(module.substr(0, module.find('.')).c_str());
+  return nb::getattr(package, "from_dlpack", nb::object());
+}
+
+}  // namespace
+
+void Result::make(const BoundArray& like, const TensorSpec& spec, Device device) {
+  switch (like.type().kind) {
+    case ArrayKind::numpy:
+    case ArrayKind::numpy_scalar: {
+      const Numpy& numpy = *Numpy::loaded();
+      array_ = numpy.empty(spec.dtype, spec.shape);
+      bound_.set(numpy.view(array_.ptr(), Access::write, {}).value());
+      return;
+    }
+    case ArrayKind::exchange: {
+      Tensor tensor;
+      array_ = new_array_through(*like.type().api, spec.dtype, spec.shape, device, tensor);
+      bound_.set(tensor);
+      return;
+    }
+    case ArrayKind::dlpack:
+      from_dlpack_ = taker_of(like.array());
+      break;
+    default:
+      break;
+  }
+  bound_.set(Runtime::global().devices().allocate(spec.dtype, spec.shape, device));
+}
+
+void Result::use(PyObject* out, const Where& where) {
+  bound_.bind(out, Access::write, where);
+  array_ = nb::borrow(out);
+}
+
+nb::object Result::finish() {
+  bound_.write_back();
+  if (array_.is_valid()) return std::move(array_);
+  nb::object ours = make_tensor_object(bound_.tensor());
+  return from_dlpack_.is_valid() ? from_dlpack_(ours) : ours;
+}
+
+}  // namespace xpuruntime::python

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "xpuruntime/dispatch/dispatcher.h"
+
+namespace xpuruntime::python {
+
+/// Never gives the same number twice.
+std::uint64_t new_scope_number();
+
+/// What `autocast` asks for. The rules are taken when the scope is entered.
+struct AutocastWish {
+  bool enabled = true;
+  std::optional<DataType> dtype = {};
+  const AmpRegistry* registry = nullptr;  // null: the runtime's
+};
+
+/// One thing that a scope changes, or with a ScopePtr all of it.
+using Layer = std::variant<KernelPolicy, Autocast, LockUse, ScopePtr>;
+
+/// What a context manager stands for: it can be entered any number of times, on many threads at once.
+class ScopeLayer {
+ public:
+  explicit ScopeLayer(Layer layer) : layer_(std::make_shared<const Layer>(std::move(layer))) {}
+  explicit ScopeLayer(const AutocastWish& wish) : wish_(wish) {}
+
+  std::uint64_t number() const { return number_; }
+  /// The layer as it is now.
+  std::shared_ptr<const Layer> layer() const;
+  /// The layer over a scope.
+  ScopePtr over(const std::shared_ptr<const Layer>& layer, const ScopePtr& below);
+
+ private:
+  const std::uint64_t number_ = new_scope_number();
+  std::shared_ptr<const Layer> layer_ = {};
+  std::optional<AutocastWish> wish_ = {};
+  // The last answer: making a scope costs microseconds, and loops enter the same one over the same one.
+  std::mutex mutex_;
+  ScopePtr last_below_ = {};
+  ScopePtr last_ = {};
+};
+
+/// One layer in force in a context.
+struct ScopeEntry {
+  std::uint64_t id = 0;
+  std::uint64_t owner = 0;  // number of the ScopeLayer that it came from
+  std::shared_ptr<const Layer> layer = {};
+  ScopePtr below = {};
+  ScopePtr scope = {};  // the layer over what is below
+};
+
+/// The layers of one context, innermost last. Never changed once a context variable holds it.
+struct ScopeStack {
+  std::uint64_t serial = 0;  // no two stacks have the same
+  std::vector<ScopeEntry> entries = {};
+};
+
+ScopeStack with_layer(const ScopeStack* stack, ScopeLayer& layer);
+/// Without the innermost layer of that owner; what was above it now stands over what was below. Nothing where the owner
+/// has no layer here.
+std::optional<ScopeStack> without_layer(const ScopeStack& stack, const ScopeLayer& owner);
+
+/// Makes the scopes that this thread's dispatcher has from Python those of the stack; null: none.
+void mirror(const ScopeStack* stack);
+/// The serial of the stack that this thread mirrors; 0: none.
+std::uint64_t mirrored_serial();
+
+}  // namespace xpuruntime::python

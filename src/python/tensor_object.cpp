@@ -1,0 +1,247 @@
+#include "python/tensor_object.h"
+
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <vector>
+
+#include "python/errors.h"
+#include "python/numpy_arrays.h"
+#include "python/types.h"
+#include "xpuruntime/core/dlpack.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::python {
+
+nb::object make_tensor_object(const Tensor& tensor, bool read_only) {
+  return nb::cast(TensorObject{tensor, read_only});
+}
+
+namespace {
+
+nb::tuple to_tuple(const Dims& dims) {
+  nb::list out;
+  for (const std::int64_t extent : dims) out.append(extent);
+  return nb::tuple(out);
+}
+
+Dims dims_from(nb::handle value) {
+  std::vector<std::int64_t> extents;
+  if (nb::isinstance<nb::int_>(value)) {
+    extents.push_back(nb::cast<std::int64_t>(value));
+  } else {
+    for (const nb::handle extent : nb::iter(value)) extents.push_back(nb::cast<std::int64_t>(extent));
+  }
+  return Dims(extents);
+}
+
+// Python's buffers name no 16-bit brain floats and no 8-bit floats.
+const char* buffer_format(DataType dtype) {
+  switch (dtype) {
+    case DataType::float64:
+      return "d";
+    case DataType::float32:
+      return "f";
+    case DataType::float16:
+      return "e";
+    case DataType::int64:
+      return "q";
+    case DataType::int32:
+      return "i";
+    case DataType::int16:
+      return "h";
+    case DataType::int8:
+      return "b";
+    case DataType::uint8:
+      return "B";
+    case DataType::boolean:
+      return "?";
+    default:
+      return nullptr;
+  }
+}
+
+/// The arrays that a Py_buffer points to.
+struct BufferLayout {
+  std::array<Py_ssize_t, max_rank> shape = {};
+  std::array<Py_ssize_t, max_rank> strides = {};
+};
+
+int refuse_buffer(const std::string& text) {
+  PyErr_SetString(PyExc_BufferError, text.c_str());
+  return -1;
+}
+
+int get_buffer(PyObject* object, Py_buffer* out, int flags) {
+  const TensorObject& self = *nb::inst_ptr<TensorObject>(object);
+  const Tensor& tensor = self.tensor;
+  const char* format = buffer_format(tensor.dtype());
+  if (tensor.device().type != DeviceType::cpu)
+    return refuse_buffer("the tensor is not in the CPU's memory; call .to(\"cpu\") first");
+  if (format == nullptr)
+    return refuse_buffer("Python's buffers have no " + std::string(to_string(tensor.dtype())) + "; call .numpy()");
+  if (self.read_only && (flags & PyBUF_WRITABLE) != 0) return refuse_buffer("the tensor is read-only");
+  if (!tensor.contiguous() && (flags & PyBUF_STRIDES) != PyBUF_STRIDES)
+    return refuse_buffer("the tensor is not contiguous");
+  auto* layout = new BufferLayout;
+  const auto size = static_cast<Py_ssize_t>(size_of(tensor.dtype()));
+  for (std::size_t i = 0; i < tensor.shape().size(); ++i) {
+    layout->shape[i] = tensor.shape()[i];
+    layout->strides[i] = tensor.strides()[i] * size;
+  }
+  *out = {};
+  out->buf = tensor.as<void>();
+  out->obj = Py_NewRef(object);
+  out->itemsize = size;
+  out->len = static_cast<Py_ssize_t>(element_count(tensor.spec())) * size;
+  out->readonly = self.read_only;
+  out->ndim = static_cast<int>(tensor.shape().size());
+  out->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format) : nullptr;
+  out->shape = (flags & PyBUF_ND) != 0 ? layout->shape.data() : nullptr;
+  out->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? layout->strides.data() : nullptr;
+  out->internal = layout;
+  return 0;
+}
+
+void release_buffer(PyObject*, Py_buffer* buffer) { delete static_cast<BufferLayout*>(buffer->internal); }
+
+PyType_Slot buffer_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                              {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
+                              {0, nullptr}};
+
+/// A capsule that nobody took frees what it holds.
+template <class Structure>
+nb::object capsule(Structure* managed, const char* name) {
+  const auto destroy = [](PyObject* object) {
+    const char* current = PyCapsule_GetName(object);
+    if (current == nullptr || std::string_view(current).starts_with("used")) return;
+    auto* held = static_cast<Structure*>(PyCapsule_GetPointer(object, current));
+    if (held != nullptr) held->deleter(held);
+  };
+  return nb::steal(PyCapsule_New(managed, name, destroy));
+}
+
+nb::object to_capsule(const TensorObject& self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
+                      nb::handle copy) {
+  static_cast<void>(stream);
+  const dlpack::DeviceTag own = dlpack::device_tag(self.tensor.device());
+  if (!dl_device.is_none() && nb::cast<std::int32_t>(nb::int_(dl_device[0])) != own.type) {
+    fail(ErrorCode::not_supported, "__dlpack__",
+         "the tensor is on " + to_string(self.tensor.device()) + "; move it with .to(device)");
+  }
+  if (!copy.is_none() && nb::cast<bool>(copy)) {
+    fail(ErrorCode::not_supported, "__dlpack__", "copy=True is not offered; copy with xpuruntime.ops.copy first");
+  }
+  if (self.tensor.device().type != DeviceType::cpu) {
+    // Whoever takes it may use any stream: what was queued is waited for.
+    const nb::gil_scoped_release released;
+    const Status waited =
+        Runtime::global().devices().driver(self.tensor.device()).synchronize(self.tensor.device().index, {});
+    if (!waited.ok()) fail(waited.code(), "__dlpack__", waited.message());
+  }
+  const bool versioned = !max_version.is_none() && nb::cast<int>(nb::int_(max_version[0])) >= 1;
+  if (versioned) return capsule(dlpack::to_versioned_dlpack(self.tensor, self.read_only), "dltensor_versioned");
+  if (self.read_only)
+    fail(ErrorCode::invalid_argument, "__dlpack__",
+         "the tensor is read-only, which only DLPack 1.0 can say; ask with max_version=(1, 0)");
+  return capsule(dlpack::to_dlpack(self.tensor), "dltensor");
+}
+
+nb::object to_numpy(nb::handle self) {
+  const TensorObject& object = *nb::inst_ptr<TensorObject>(self);
+  if (object.tensor.device().type != DeviceType::cpu) {
+    fail(ErrorCode::not_supported, "numpy",
+         "the tensor is on " + to_string(object.tensor.device()) + "; call .to(\"cpu\") first");
+  }
+  const Numpy& numpy = Numpy::needed("numpy");
+  const nb::object asarray = nb::module_::import_("numpy").attr("asarray");
+  if (buffer_format(object.tensor.dtype()) != nullptr) return asarray(self);
+  const TensorSpec& spec = object.tensor.spec();
+  const DataType bits = size_of(spec.dtype) == 2 ? DataType::int16 : DataType::uint8;
+  const Tensor same_bits(object.tensor.data(), make_spec(bits, spec.shape, spec.strides), {},
+                         object.tensor.byte_offset(), owner_of(nb::borrow(self)));
+  return asarray(make_tensor_object(same_bits, object.read_only)).attr("view")(numpy.dtype_object(spec.dtype));
+}
+
+nb::object move_to(const TensorObject& self, nb::handle device) {
+  const Device there = device_from(device);
+  Tensor moved;
+  {
+    const nb::gil_scoped_release released;
+    moved = Runtime::global().devices().copy_to(self.tensor, there);
+  }
+  return make_tensor_object(moved);
+}
+
+std::string describe(const TensorObject& self) {
+  return "Tensor(" + to_string(self.tensor.spec()) + " @" + to_string(self.tensor.device()) + ")";
+}
+
+nb::object empty(nb::handle shape, nb::handle dtype, nb::handle device) {
+  return make_tensor_object(
+      Runtime::global().devices().allocate(data_type_from(dtype), dims_from(shape), device_from(device)));
+}
+
+/// The memory may be written through the tensor only if it can be written through the array.
+nb::object view_of(nb::handle array) {
+  try {
+    return make_tensor_object(tensor_from(array, Access::write));
+  } catch (const Error&) {
+    return make_tensor_object(tensor_from(array), true);
+  }
+}
+
+}  // namespace
+
+void bind_tensor(nb::module_& module) {
+  const char* about =
+      "Memory on a device with a dtype, a shape and strides. Speaks DLPack and, on the CPU, Python's buffers.";
+  nb::class_<TensorObject>(module, "Tensor", about, nb::type_slots(buffer_slots))
+      .def_prop_ro(
+          "shape", [](const TensorObject& self) { return to_tuple(self.tensor.shape()); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_prop_ro(
+          "strides", [](const TensorObject& self) { return to_tuple(self.tensor.strides()); },
+          nb::sig("def strides(self) -> tuple[int, ...]"), "In elements.")
+      .def_prop_ro(
+          "dtype", [](const TensorObject& self) { return to_python(self.tensor.dtype()); },
+          nb::sig("def dtype(self) -> str"))
+      .def_prop_ro("device", [](const TensorObject& self) { return self.tensor.device(); })
+      .def_prop_ro("ndim", [](const TensorObject& self) { return self.tensor.shape().size(); })
+      .def_prop_ro(
+          "size", [](const TensorObject& self) { return element_count(self.tensor.spec()); },
+          "How many elements it has.")
+      .def_prop_ro("read_only", [](const TensorObject& self) { return self.read_only; })
+      .def(
+          "numpy", [](nb::handle self) { return to_numpy(self); }, "A NumPy array on the same memory; only on the CPU.",
+          nb::sig("def numpy(self) -> typing.Any"))
+      .def("to", &move_to, nb::arg("device"), "A contiguous copy on another device; waits until it is there.",
+           nb::sig("def to(self, device: object) -> Tensor"))
+      .def(
+          "__dlpack_device__",
+          [](const TensorObject& self) {
+            const dlpack::DeviceTag tag = dlpack::device_tag(self.tensor.device());
+            return nb::make_tuple(tag.type, tag.index);
+          },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def("__dlpack__", &to_capsule, nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
+           nb::sig("def __dlpack__(self, *, stream: object = None, max_version: object = None, dl_device: object = "
+                   "None, copy: object = None) -> typing.Any"))
+      .def("__len__",
+           [](const TensorObject& self) {
+             if (self.tensor.shape().empty()) raise_type_error("[len] a tensor without dims has no length; use .size");
+             return self.tensor.shape()[0];
+           })
+      .def("__repr__", &describe);
+  module.def(
+      "empty", &empty, nb::arg("shape"), nb::arg("dtype") = "f32", nb::kw_only(), nb::arg("device") = "cpu",
+      "A new tensor on a device, not filled.",
+      nb::sig(
+          "def empty(shape: int | typing.Sequence[int], dtype: object = 'f32', *, device: object = 'cpu') -> Tensor"));
+  module.def("asarray", &view_of, nb::arg("array"),
+             "A tensor on the memory of an array of any package, without a copy.",
+             nb::sig("def asarray(array: object) -> Tensor"));
+}
+
+}  // namespace xpuruntime::python

@@ -1,0 +1,171 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/arguments.h"
+#include "python/callables.h"
+#include "python/errors.h"
+#include "python/forking.h"
+#include "python/scopes.h"
+#include "python/types.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::python {
+namespace {
+
+/// Stops a tuning run for what Python raises, and raises it when the run is over.
+class Stop {
+ public:
+  /// Runs Python code with the GIL; false where it raised, now or before.
+  template <class Function>
+  bool unless_raised(Function&& function) {
+    if (raised_) return false;
+    const nb::gil_scoped_acquire gil;
+    try {
+      if (Py_MakePendingCalls() != 0) throw nb::python_error();
+      return function();
+    } catch (const nb::python_error&) {
+      raised_ = std::current_exception();
+      return false;
+    }
+  }
+  void raise() const {
+    if (raised_) std::rethrow_exception(raised_);
+  }
+
+ private:
+  std::exception_ptr raised_ = {};
+};
+
+std::optional<double> optional_real(nb::handle value, const char* name) {
+  return value.is_none() ? std::nullopt : std::optional(real_from(value, "tune", name));
+}
+
+TuneOptions options_from(nb::handle budget, nb::handle total, nb::handle min_gain, nb::handle timeout,
+                         nb::handle isolate, nb::handle seed) {
+  TuneOptions options;
+  options.problem_budget_s = real_from(budget, "tune", "budget_s");
+  options.total_budget_s = optional_real(total, "total_budget_s");
+  options.min_gain = real_from(min_gain, "tune", "min_gain");
+  options.probe_timeout_s = real_from(timeout, "tune", "probe_timeout_s");
+  options.isolate = boolean_from(isolate, "tune", "isolate");
+  options.seed = count_from(seed, "tune", "seed");
+  return options;
+}
+
+/// Whether every problem had its turn.
+bool tune(const std::vector<Problem>& problems, TuneOptions options, nb::handle progress, nb::handle finished) {
+  Stop stop;
+  options.progress = [&](const TuneProgress& now) {
+    return stop.unless_raised([&] {
+      if (progress.is_none()) return true;
+      const nb::object answer = progress(own(now));
+      return !answer.is(nb::handle(Py_False));
+    });
+  };
+  const auto hear = [&](const TuneResult& result) {
+    (void)stop.unless_raised([&] {
+      finished(own(result));
+      return true;
+    });
+  };
+  sync_scope();
+  bool complete = false;
+  {
+    const nb::gil_scoped_release release;
+    complete = Runtime::global().tune(problems, options, hear);
+  }
+  stop.raise();
+  return complete;
+}
+
+/// A call that is tuned on the way must not raise for Ctrl-C in the middle: it runs untuned, and Python raises after
+/// it.
+bool keep_going(const TuneProgress&) {
+  const nb::gil_scoped_acquire gil;
+  if (Py_MakePendingCalls() == 0) return true;
+  PyErr_Clear();
+  interrupt_later();
+  return false;
+}
+
+nb::object text_or_none(const std::string& text) { return text.empty() ? nb::none() : nb::object(to_python(text)); }
+
+void bind_results(nb::module_& module) {
+  nb::class_<TuneProgress>(module, "TuneProgress", "How far a tuning run is.")
+      .def_ro("problem", &TuneProgress::problem)
+      .def_ro("problem_index", &TuneProgress::problem_index)
+      .def_ro("problem_count", &TuneProgress::problem_count)
+      .def_ro("candidates_left", &TuneProgress::candidates_left, "Still in the race.")
+      .def_ro("spent_s", &TuneProgress::spent_s)
+      .def_ro("remaining_s", &TuneProgress::remaining_s, "At most, by the budgets.");
+  nb::class_<TunedCandidate>(module, "TunedCandidate", "One kernel in the race.")
+      .def_ro("kernel", &TunedCandidate::kernel)
+      .def_ro("plan", &TunedCandidate::plan)
+      .def_prop_ro(
+          "outcome", [](const TunedCandidate& self) { return to_python(to_string(self.outcome)); },
+          "\"won\", \"lost\", \"refused\" or \"quarantined\".")
+      .def_prop_ro("reason", [](const TunedCandidate& self) { return to_python(self.reason); })
+      .def_ro("time_us", &TunedCandidate::time_us)
+      .def_ro("noise_us", &TunedCandidate::noise_us)
+      .def_ro("runs", &TunedCandidate::runs)
+      .def_ro("workspace_bytes", &TunedCandidate::workspace_bytes)
+      .def_ro("error", &TunedCandidate::error, "Relative, against the reference.")
+      .def_ro("tolerance", &TunedCandidate::tolerance)
+      .def("__repr__", [](const TunedCandidate& self) {
+        return "TunedCandidate('" + self.kernel + "', '" + std::string(to_string(self.outcome)) + "')";
+      });
+  nb::class_<TuneResult>(module, "TuneResult", "What a race on one problem ended with.")
+      .def_ro("problem", &TuneResult::problem)
+      .def_prop_ro(
+          "incumbent", [](const TuneResult& self) { return text_or_none(self.incumbent); },
+          nb::sig("def incumbent(self) -> str | None"), "What would be chosen without measuring.")
+      .def_prop_ro(
+          "chosen", [](const TuneResult& self) { return text_or_none(self.chosen); },
+          nb::sig("def chosen(self) -> str | None"), "None: it was cancelled, or nothing could run.")
+      .def_prop_ro("because", [](const TuneResult& self) { return to_python(self.because); })
+      .def_ro("gain", &TuneResult::gain, "How many times as fast as the incumbent.")
+      .def_ro("cut_short", &TuneResult::cut_short, "The budget ended the race before it was sure.")
+      .def_ro("cancelled", &TuneResult::cancelled)
+      .def_ro("spent_s", &TuneResult::spent_s)
+      .def_ro("measuring_s", &TuneResult::measuring_s)
+      .def_ro("discarded", &TuneResult::discarded, "Readings of the clock that could not be right.")
+      .def_ro("candidates", &TuneResult::candidates)
+      .def_prop_ro(
+          "not_stored", [](const TuneResult& self) { return text_or_none(self.not_stored); },
+          nb::sig("def not_stored(self) -> str | None"), "Why what was found could not be kept.")
+      .def("__repr__", [](const TuneResult& self) {
+        return "TuneResult('" + to_string(self.problem) + "': " + (self.chosen.empty() ? "nothing" : self.chosen) + ")";
+      });
+}
+
+}  // namespace
+
+void bind_tune(nb::module_& module) {
+  bind_results(module);
+  nb::class_<TuneOptions>(module, "TuneOptions")
+      .def(
+          "__init__",
+          [](TuneOptions* self, nb::handle budget, nb::handle total, nb::handle min_gain, nb::handle timeout,
+             nb::handle isolate, nb::handle seed) {
+            new (self) TuneOptions(options_from(budget, total, min_gain, timeout, isolate, seed));
+          },
+          nb::arg("budget_s").none(), nb::arg("total_budget_s").none(), nb::arg("min_gain").none(),
+          nb::arg("probe_timeout_s").none(), nb::arg("isolate").none(), nb::arg("seed").none());
+  module.def("tune", tune, nb::arg("problems"), nb::arg("options"), nb::arg("progress").none(), nb::arg("finished"));
+  module.def("enable_tuning", [](TuneOptions options) {
+    options.progress = keep_going;
+    const nb::gil_scoped_release release;
+    Runtime::global().enable_tuning(options);
+  });
+  module.def(
+      "disable_tuning",
+      [] {
+        const nb::gil_scoped_release release;
+        Runtime::global().disable_tuning();
+      },
+      "Measures nothing more on the way; what was found stays.");
+  mind_forks();
+}
+
+}  // namespace xpuruntime::python

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "python/bindings.h"
+#include "xpuruntime/core/data_type.h"
+#include "xpuruntime/core/device.h"
+
+namespace xpuruntime::python {
+
+/// A dtype as Python spells it: a text in any of our spellings, a NumPy dtype or scalar type, a PyTorch dtype.
+DataType data_type_from(nb::handle value);
+
+/// A device: our Device, a text ("cuda:0"), or an object that prints as one, such as PyTorch's.
+Device device_from(nb::handle value);
+
+/// The short name: "f32".
+nb::str to_python(DataType dtype);
+
+/// The name of its type, for error texts: "list".
+std::string python_type(nb::handle value);
+
+}  // namespace xpuruntime::python

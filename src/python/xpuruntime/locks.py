@@ -1,0 +1,22 @@
+"""Locks: decisions on record, to be made again exactly."""
+
+from __future__ import annotations
+
+from . import _core
+from ._core import KernelLock
+from ._problems import problems_from
+
+
+def record_lock(problems: object, seed: int = 1) -> KernelLock:
+    """Decides each problem under the policy in force and records the decisions, those of its casts too.
+
+    `problems`: texts or `Problem` objects; entries of the log are recorded as they ran. Problems that ask for
+    deterministic kernels also run once, on inputs that the seed gives, for the hash of their outputs.
+    """
+    if isinstance(problems, _core.DispatchLog):
+        problems = [problems]
+    if not isinstance(problems, (str, _core.Problem)) and hasattr(problems, "__iter__"):
+        problems = list(problems)
+        if problems and all(isinstance(entry, _core.DispatchLog) for entry in problems):
+            return _core.record_log(problems, seed)
+    return _core.record_problems(problems_from(problems, "record_lock"), seed)

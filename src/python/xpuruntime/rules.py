@@ -1,0 +1,104 @@
+"""Rules and kernels of the user's own, as plain Python functions."""
+
+from __future__ import annotations
+
+from . import _core
+from .errors import ArgumentTypeError
+
+TYPE_CHECKING = False  # typing itself takes longer to import than this module
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar, overload
+
+    Function = TypeVar("Function", bound=Callable[..., object])
+
+# Which function each rule was made of, by device and rule, so that it can be taken away by it. The rule holds the
+# function; its number is enough here.
+_conditions: dict[tuple[str, int], int] = {}
+
+
+def _register(op: str, condition: Callable[..., object], kernel: str, priority: int, name: str, device: object) -> int:
+    where = str(_core.Device(device))
+    rule = _core.KernelSelector(where).register_rule(op, condition, kernel, priority, name)
+    _conditions[where, rule] = id(condition)
+    return rule
+
+
+if TYPE_CHECKING:
+    @overload
+    def register_rule(op: str, condition: Callable[..., object], kernel: str, priority: int = 0, name: str = "",
+                      device: object = "cpu") -> int: ...
+
+    @overload
+    def register_rule(op: str, *, kernel: str, priority: int = 0, name: str = "",
+                      device: object = "cpu") -> Callable[[Function], Function]: ...
+
+
+def register_rule(op: str, condition: Callable[..., object] | None = None, kernel: str | None = None,
+                  priority: int = 0, name: str = "", device: object = "cpu") -> int | Callable[[Function], Function]:
+    """For this op, where `condition(problem, profile)` holds, use that kernel. Returns the rule's id.
+
+    Rules of higher priority come first, then in the order of registration. A condition that raises is a rejection
+    with its text. Without a condition this is a decorator: `@register_rule("matmul", kernel="openblas")`.
+    """
+    if kernel is None:
+        raise ArgumentTypeError("[register_rule] kernel is missing; pass its name, such as kernel=\"openblas\"")
+    if condition is not None:
+        return _register(op, condition, kernel, priority, name, device)
+
+    def decorate(function: Function) -> Function:
+        _register(op, function, kernel, priority, name or getattr(function, "__name__", ""), device)
+        return function
+
+    return decorate
+
+
+def unregister_rule(rule: int | Callable[..., object], device: object = "cpu") -> bool:
+    """Removes a rule by its id, or every rule of a condition; False if there is none."""
+    where = str(_core.Device(device))
+    if not callable(rule):
+        _conditions.pop((where, rule), None)
+        return _core.KernelSelector(where).unregister_rule(rule)
+    own = [key for key, function in _conditions.items() if key[0] == where and function == id(rule)]
+    for key in own:
+        del _conditions[key]
+    return any([_core.KernelSelector(where).unregister_rule(key[1]) for key in own])
+
+
+if TYPE_CHECKING:
+    @overload
+    def register_kernel(name: str, op: str, run: Callable[..., object],
+                        supports: Callable[..., object] | None = None, device: object = "cpu", *,
+                        workspace_bytes: int = 0, deterministic: bool = True) -> None: ...
+
+    @overload
+    def register_kernel(name: str, op: str, *, supports: Callable[..., object] | None = None, device: object = "cpu",
+                        workspace_bytes: int = 0, deterministic: bool = True) -> Callable[[Function], Function]: ...
+
+
+def register_kernel(name: str, op: str, run: Callable[..., object] | None = None,
+                    supports: Callable[..., object] | None = None, device: object = "cpu", *,
+                    workspace_bytes: int = 0, deterministic: bool = True) -> Callable[[Function], Function] | None:
+    """Adds a kernel that is a Python function: `run(problem, inputs, outputs)` writes the outputs.
+
+    Inputs and outputs are `Tensor` objects, good until `run` returns; with `workspace_bytes` it gets one more, for
+    scratch. `supports(problem, profile)` returns True, or False or a text that says why not. What `run` raises sets
+    the kernel aside for that problem, and the next one runs. Without `run` this is a decorator.
+    """
+    def register(function: Callable[..., object]) -> None:
+        _core.register_kernel(name, op, function, supports, device, workspace_bytes, deterministic)
+
+    if run is not None:
+        register(run)
+        return None
+
+    def decorate(function: Function) -> Function:
+        register(function)
+        return function
+
+    return decorate
+
+
+def unregister_kernel(name: str, op: str, device: object = "cpu") -> bool:
+    """Removes a kernel that `register_kernel` added; False if there is none of that name."""
+    return _core.unregister_kernel(name, op, device)
