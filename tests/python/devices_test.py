@@ -1,0 +1,96 @@
+"""Arrays on other devices than the CPU: moved there, computed there, brought back."""
+
+import unittest
+import warnings
+
+import numpy as np
+
+import xpuruntime as xrt
+from xpuruntime import ops
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    try:
+        import torch
+    except ImportError:
+        torch = None
+
+
+class EveryDeviceTest(unittest.TestCase):
+    def test_what_is_computed_there_comes_back(self):
+        rng = np.random.default_rng(1)
+        a, b = rng.normal(size=(17, 33)).astype(np.float32), rng.normal(size=(33, 9)).astype(np.float32)
+        for device in xrt.devices():
+            with self.subTest(str(device)):
+                there = [xrt.asarray(x).to(device) for x in (a, b)]
+                self.assertEqual(there[0].device, device)
+                product = ops.matmul(*there)
+                self.assertIsInstance(product, xrt.Tensor)
+                self.assertEqual(product.device, device)
+                np.testing.assert_allclose(product.to("cpu").numpy(), a.astype(float) @ b, rtol=1e-4, atol=1e-4)
+                self.assertEqual(str(xrt.explain("matmul", *there).problem.device), str(device))
+                out = xrt.empty((17, 33), "f32", device=device)
+                self.assertIs(ops.add(there[0], there[0], out=out), out)
+                np.testing.assert_array_equal(out.to("cpu").numpy(), a + a)
+                np.testing.assert_array_equal(ops.add(there[0], 2.0).to("cpu").numpy(), a + np.float32(2))
+
+    def test_arrays_of_two_devices_are_refused(self):
+        others = [device for device in xrt.devices() if str(device) != "cpu:0"]
+        if not others:
+            self.skipTest("there is no device but the CPU")
+        here = xrt.asarray(np.ones(4, np.float32))
+        with self.assertRaisesRegex(ValueError, "copy them to one device"):
+            ops.add(here, here.to(others[0]))
+        with self.assertRaisesRegex(BufferError, "CPU"):
+            memoryview(here.to(others[0]))
+        with self.assertRaisesRegex(xrt.NotSupportedError, "cpu"):
+            here.to(others[0]).numpy()
+
+    def test_a_device_that_is_not_here_says_why(self):
+        with self.assertRaisesRegex(xrt.XpuRuntimeError, "opencl:77|OpenCL"):
+            xrt.asarray(np.ones(4, np.float32)).to("opencl:77")
+        with self.assertRaises(xrt.UnknownNameError):
+            xrt.empty(4, device="cuxa")
+
+
+@unittest.skipUnless(torch is not None and torch.cuda.is_available(), "no PyTorch with a GPU here")
+class CudaTest(unittest.TestCase):
+    def setUp(self):
+        if "cuda:0" not in [str(device) for device in xrt.devices()]:
+            self.skipTest("the CUDA backend has no device")
+        torch.manual_seed(0)
+
+    def test_tensors_of_pytorch_are_used_where_they_are(self):
+        a, b = torch.randn(64, 128, device="cuda", dtype=torch.bfloat16), torch.randn(128, 32, device="cuda", dtype=torch.bfloat16)
+        result = ops.matmul(a, b)
+        self.assertEqual((result.device.type, result.dtype), ("cuda", torch.bfloat16))
+        self.assertTrue(torch.allclose(result.double(), a.double() @ b.double(), rtol=2e-2, atol=2e-1))
+        out = torch.empty(64, 128, device="cuda", dtype=torch.bfloat16)
+        address = out.data_ptr()
+        self.assertIs(ops.add(a, a, out=out), out)
+        self.assertEqual(out.data_ptr(), address)
+        self.assertTrue(torch.equal(out, a + a))
+
+    def test_work_goes_onto_pytorchs_current_stream(self):
+        side = torch.cuda.Stream()
+        a = torch.ones(1 << 24, device="cuda")
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(50_000_000)  # what comes next on this stream must wait
+            a.mul_(3)
+            result = ops.add(a, a)
+            doubled = result * 2
+        side.synchronize()
+        self.assertTrue(torch.equal(doubled, torch.full_like(doubled, 12)))
+
+    def test_a_tensor_of_ours_goes_to_pytorch_and_back(self):
+        tensor = xrt.asarray(np.arange(6, dtype=np.float32)).to("cuda:0")
+        view = torch.from_dlpack(tensor)
+        self.assertEqual(view.device.type, "cuda")
+        view.mul_(2)
+        torch.cuda.synchronize()
+        np.testing.assert_array_equal(tensor.to("cpu").numpy(), np.arange(6) * 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,248 @@
+"""Kernels in Python: asked, run, set aside and removed like any other."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import unittest
+
+import numpy
+import xpuruntime as xrt
+
+
+def add(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+    numpy.add(inputs[0].numpy(), inputs[1].numpy(), out=outputs[0].numpy())
+
+
+class KernelTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.x = numpy.arange(24, dtype=numpy.float32).reshape(4, 6)
+        self.addCleanup(xrt.clear_quarantine)
+
+    def kernel(self, run: object = add, op: str = "add", **options: object) -> None:
+        xrt.register_kernel("mine", op, run, **options)
+        self.addCleanup(xrt.unregister_kernel, "mine", op)
+
+    def kernel_of_add(self) -> object:
+        return xrt.explain("add", self.x, self.x).kernel
+
+    def test_it_runs_first_and_computes_the_result(self) -> None:
+        calls = []
+
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            calls.append(problem)
+            self.assertEqual([tensor.shape for tensor in inputs], [(4, 6), (4, 6)])
+            numpy.multiply(inputs[0].numpy(), 3, out=outputs[0].numpy())  # no other kernel would
+
+        self.kernel(run)
+        numpy.testing.assert_array_equal(xrt.ops.add(self.x, self.x), 3 * self.x)
+        self.assertEqual(calls, [xrt.Problem("add(f32[4,6], f32[4,6])")])
+        self.assertEqual(self.kernel_of_add(), "mine")
+        self.assertIn("mine", xrt.get_available_kernels("add"))
+
+    def test_it_works_on_the_callers_own_memory(self) -> None:
+        places = []
+
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            places.extend(array.numpy().__array_interface__["data"][0] for array in (inputs[0], outputs[0]))
+            add(problem, inputs, outputs)
+
+        self.kernel(run)
+        out = numpy.empty_like(self.x)
+        xrt.ops.add(self.x, self.x, out=out)
+        self.assertEqual(places, [array.__array_interface__["data"][0] for array in (self.x, out)])
+
+    def test_strided_inputs_come_with_their_strides(self) -> None:
+        self.kernel()
+        wide = numpy.arange(48, dtype=numpy.float32).reshape(4, 12)[:, ::2]
+        numpy.testing.assert_array_equal(xrt.ops.add(wide, self.x), wide + self.x)
+
+    def test_inputs_cannot_be_written(self) -> None:
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            inputs[0].numpy()[...] = 0
+
+        self.kernel(run)
+        before = self.x.copy()
+        numpy.testing.assert_array_equal(xrt.ops.add(self.x, self.x), 2 * before)
+        self.assertIn("read-only", xrt.quarantined()[0].reason)
+
+    def test_supports_answers_with_true_false_or_a_reason(self) -> None:
+        def reason_of(answer: object) -> str:
+            xrt.register_kernel("mine", "add", add, supports=lambda problem, profile: answer)
+            try:
+                candidate, = (c for c in xrt.explain("add", self.x, self.x).candidates if c.kernel == "mine")
+                return candidate.reason if candidate.outcome == "refused" else candidate.outcome
+            finally:
+                xrt.unregister_kernel("mine", "add")
+
+        self.assertEqual(reason_of(True), "chosen")
+        self.assertEqual(reason_of("only on Sundays"), "only on Sundays")
+        self.assertIn("said no", reason_of(False))
+        self.assertIn("returned None", reason_of(None))
+
+    def test_what_supports_raises_is_a_refusal_with_its_text(self) -> None:
+        def supports(problem: xrt.Problem, profile: xrt.DeviceProfile) -> bool:
+            raise LookupError("no table for it")
+
+        self.kernel(supports=supports)
+        candidate = xrt.explain("add", self.x, self.x).candidates[0]
+        self.assertEqual((candidate.kernel, candidate.outcome), ("mine", "refused"))
+        self.assertIn("LookupError: no table for it", candidate.reason)
+
+    def test_what_run_raises_sets_it_aside_and_the_next_kernel_runs(self) -> None:
+        calls = []
+
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            calls.append(1)
+            raise RuntimeError("out of ideas")
+
+        self.kernel(run)
+        for _ in range(3):
+            numpy.testing.assert_array_equal(xrt.ops.add(self.x, self.x), 2 * self.x)
+        self.assertEqual(len(calls), 1)
+        self.assertIn("RuntimeError: out of ideas", xrt.quarantined()[0].reason)
+
+    def test_forced_it_fails_with_what_it_raised(self) -> None:
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            raise RuntimeError("out of ideas")
+
+        self.kernel(run)
+        with xrt.with_policy(add={"kernel": "mine", "mode": "force"}):
+            with self.assertRaisesRegex(xrt.DeviceError, "RuntimeError: out of ideas"):
+                xrt.ops.add(self.x, self.x)
+
+    def test_wrong_values_of_the_callers_fail_the_call_and_not_the_kernel(self) -> None:
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            if inputs[0].numpy()[0, 0] < 0:
+                raise xrt.InvalidArgumentError("negative")
+            add(problem, inputs, outputs)
+
+        self.kernel(run)
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, "negative"):
+            xrt.ops.add(self.x - 1, self.x)
+        self.assertEqual(xrt.quarantined(), [])
+        self.assertEqual(self.kernel_of_add(), "mine")
+
+    def test_a_keyboard_interrupt_in_it_reaches_the_user_and_sets_nothing_aside(self) -> None:
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            raise KeyboardInterrupt
+
+        self.kernel(run)
+        with self.assertRaises(KeyboardInterrupt):
+            xrt.ops.add(self.x, self.x)
+        self.assertEqual(xrt.quarantined(), [])
+
+    def test_workspace_is_one_more_argument_of_that_size(self) -> None:
+        sizes = []
+
+        def run(problem: xrt.Problem, inputs: list, outputs: list, workspace: xrt.Tensor) -> None:
+            workspace.numpy()[...] = 255
+            sizes.append(workspace.shape)
+            add(problem, inputs, outputs)
+
+        self.kernel(run, workspace_bytes=1000)
+        numpy.testing.assert_array_equal(xrt.ops.add(self.x, self.x), 2 * self.x)
+        self.assertEqual(sizes, [(1000,)])
+        self.assertEqual(xrt.explain("add", self.x, self.x).workspace_bytes, 1000)
+        with xrt.with_policy(workspace_limit_bytes=999):
+            self.assertNotEqual(self.kernel_of_add(), "mine")
+
+    def test_one_that_is_not_deterministic_does_not_run_where_that_is_asked(self) -> None:
+        self.kernel(deterministic=False)
+        with xrt.with_policy(deterministic=True):
+            self.assertNotEqual(self.kernel_of_add(), "mine")
+        self.assertEqual(self.kernel_of_add(), "mine")
+
+    def test_as_a_decorator_it_gives_the_function_back(self) -> None:
+        @xrt.register_kernel("decorated", "add")
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            add(problem, inputs, outputs)
+
+        self.assertTrue(callable(run))
+        self.assertEqual(self.kernel_of_add(), "decorated")
+        self.assertTrue(xrt.unregister_kernel("decorated", "add"))
+        self.assertFalse(xrt.unregister_kernel("decorated", "add"))
+        self.assertNotEqual(self.kernel_of_add(), "decorated")
+
+    def test_it_runs_on_many_threads_at_once(self) -> None:
+        self.kernel()
+        wrong = []
+
+        def work() -> None:
+            for _ in range(50):
+                if not numpy.array_equal(xrt.ops.add(self.x, self.x), 2 * self.x):
+                    wrong.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_it_may_call_ops_itself(self) -> None:
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            xrt.ops.sub(inputs[0], xrt.ops.mul(inputs[1].numpy(), numpy.float32(-1)), out=outputs[0])
+
+        self.kernel(run)
+        numpy.testing.assert_array_equal(xrt.ops.add(self.x, self.x), 2 * self.x)
+        self.assertEqual(xrt.quarantined(), [])
+
+    def test_a_program_may_end_with_kernels_and_rules_in_place(self) -> None:
+        program = """
+import numpy, xpuruntime as xrt
+class Run:
+    def __call__(self, problem, inputs, outputs): outputs[0].numpy()[...] = xrt.Problem("relu(f32[2])").dtype == "f32"
+    def __del__(self): print("gone", flush=True)
+keep = [xrt.Problem("relu(f32[2])")]
+xrt.register_kernel("last", "relu", Run())
+xrt.register_rule("relu", lambda problem, profile: bool(keep), "last")
+print(xrt.ops.relu(numpy.zeros(3, numpy.float32)))
+"""
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[1. 1. 1.]\ngone\n", ""))
+
+    def test_wrong_arguments_say_what_to_pass(self) -> None:
+        self.kernel()
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, "already has a kernel"):
+            xrt.register_kernel("mine", "add", add)
+        with self.assertRaises(xrt.UnknownNameError):
+            xrt.register_kernel("other", "addd", add)
+        for arguments, options in ((("other", "add", 3), {}), ((3, "add", add), {}), (("other", 3, add), {}),
+                                   (("other", "add", add, 3), {}), (("other", "add", add), {"workspace_bytes": "1"}),
+                                   (("other", "add", add), {"deterministic": 1}),
+                                   (("other", "add", add), {"device": 3})):
+            with self.assertRaises(xrt.ArgumentTypeError):
+                xrt.register_kernel(*arguments, **options)
+        with self.assertRaises(xrt.InvalidArgumentError):
+            xrt.register_kernel("other", "add", add, workspace_bytes=-1)
+        with self.assertRaises(xrt.FileError):
+            xrt.load_plugin("/nowhere/plugin.so")
+        with self.assertRaises(xrt.ArgumentTypeError):
+            xrt.load_plugin(3)
+
+
+PLUGINS = pathlib.Path(os.environ.get("XRT_BUILD", "/nowhere")) / "tests" / "plugins"
+
+
+@unittest.skipUnless((PLUGINS / "good.so").exists(), "the C++ tests' plugins are not built; set XRT_BUILD")
+class PluginTest(unittest.TestCase):
+    def said(self, program: str) -> str:
+        """In a process of its own: a plugin stays for good."""
+        program = "import pathlib, xpuruntime as xrt\n" + program
+        return subprocess.check_output([sys.executable, "-c", program, str(PLUGINS)], text=True, timeout=60)
+
+    def test_a_plugin_brings_its_kernels(self) -> None:
+        said = self.said("import sys\n"
+                         "print(xrt.load_plugin(pathlib.Path(sys.argv[1]) / 'good.so'))\n"
+                         "print(xrt.explain('relu(f32[8])').kernel)")
+        self.assertEqual(said, "good\nplugin_relu\n")
+
+    def test_a_library_that_is_no_plugin_is_refused(self) -> None:
+        with self.assertRaisesRegex(xrt.XpuRuntimeError, "no_symbol.so"):
+            xrt.load_plugin(PLUGINS / "no_symbol.so")
+
+
+if __name__ == "__main__":
+    unittest.main()

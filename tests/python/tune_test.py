@@ -1,0 +1,266 @@
+"""Tuning: what is measured, kept and shown, how it stops, and kernels in Python that are tried in a child process."""
+
+import contextlib
+import io
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import unittest
+
+import numpy
+import xpuruntime as xrt
+
+SMALL = "matmul(f32[32,32], f32[32,32])"
+ADD = "add(f32[64], f32[64])"
+
+
+def add(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+    numpy.add(inputs[0].numpy(), inputs[1].numpy(), out=outputs[0].numpy())
+
+
+class TuneCase(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.store = xrt.open_store(self.folder / "store.sqlite")
+        self.addCleanup(xrt.use_store, None)
+
+    def tune(self, problems: object = ADD, **options: object) -> list:
+        return xrt.tune(problems, **{"budget_s": 0.02, "store": self.store, **options})
+
+    def stored(self) -> list:
+        """The problems that the store has choices for."""
+        return [entry["problem"] for environment in self.store.read()["environments"]
+                for entry in environment["entries"] if entry["choice"] is not None]
+
+
+class TuneTest(TuneCase):
+    def test_it_says_what_won_and_what_became_of_the_others(self) -> None:
+        result, = self.tune(SMALL)
+        self.assertEqual(str(result.problem), SMALL + " @cpu:0")
+        outcomes = {candidate.kernel: candidate.outcome for candidate in result.candidates}
+        self.assertEqual(outcomes[result.chosen], "won")
+        self.assertEqual(list(outcomes.values()).count("won"), 1)
+        winner, = (candidate for candidate in result.candidates if candidate.outcome == "won")
+        self.assertGreater(winner.time_us, 0)
+        self.assertLessEqual(winner.error, winner.tolerance)
+        self.assertIsNone(result.not_stored)
+        self.assertIn(result.incumbent, outcomes)
+
+    def test_what_was_found_is_stored_and_counts_afterwards(self) -> None:
+        result, = self.tune(SMALL)
+        self.assertEqual(self.stored(), [SMALL + " @cpu:0"])
+        with xrt.with_policy(strategy="best_performance"):
+            decision = xrt.explain(SMALL)
+        self.assertEqual(decision.kernel, result.chosen)
+        self.assertIsNotNone([c for c in decision.candidates if c.kernel == result.chosen][0].time_us)
+
+    def test_problems_come_as_texts_objects_decisions_or_log_entries_each_once(self) -> None:
+        xrt.enable_dispatch_logging()
+        self.addCleanup(xrt.clear_dispatch_logs)
+        self.addCleanup(xrt.disable_dispatch_logging)
+        for _ in range(2):
+            xrt.ops.relu(numpy.ones(16, numpy.float32))
+        problems = [ADD, xrt.Problem(ADD), xrt.explain("tanh(f32[8])"), *xrt.get_dispatch_logs()]
+        self.assertEqual([result.problem.op for result in self.tune(problems)], ["add", "tanh", "relu"])
+
+    def test_a_function_hears_of_the_progress_and_false_from_it_stops(self) -> None:
+        heard = []
+        self.tune([ADD, SMALL], progress=heard.append)
+        self.assertEqual({now.problem_count for now in heard}, {2})
+        self.assertEqual({now.problem_index for now in heard}, {0, 1})
+        self.assertTrue(all(now.remaining_s >= 0 for now in heard))
+        results = self.tune([SMALL, ADD], progress=lambda now: now.problem_index == 0)
+        self.assertEqual([result.problem.op for result in results], ["matmul"])
+        self.assertEqual(self.tune(SMALL, progress=lambda now: False), [])
+
+    def test_what_the_progress_function_raises_comes_out_and_what_was_finished_is_kept(self) -> None:
+        def progress(now: xrt.TuneProgress) -> None:
+            if now.problem_index == 1:
+                raise LookupError("enough")
+
+        with self.assertRaisesRegex(LookupError, "enough"):
+            self.tune([ADD, SMALL], progress=progress)
+        self.assertEqual(self.stored(), [ADD + " @cpu:0"])
+
+    def test_a_bar_in_the_manner_of_tqdm_gets_a_step_for_each_problem(self) -> None:
+        class Bar:
+            made: list = []
+
+            def __init__(self, total: int, desc: str, unit: str) -> None:
+                self.total, self.steps, self.closed = total, 0, False
+                self.made.append(self)
+
+            def update(self, steps: int) -> None:
+                self.steps += steps
+
+            def close(self) -> None:
+                self.closed = True
+
+        self.tune([ADD, SMALL], progress=Bar)
+        bar, = Bar.made
+        self.assertEqual((bar.total, bar.steps, bar.closed), (2, 2, True))
+        own = Bar(5, "mine", "x")
+        self.tune(ADD, progress=own)
+        self.assertEqual((own.steps, own.closed), (1, False))
+
+    def test_true_says_on_stderr_what_each_problem_ended_with(self) -> None:
+        text = io.StringIO()
+        with contextlib.redirect_stderr(text):
+            first, second = self.tune([ADD, SMALL], progress=True)
+        self.assertEqual(text.getvalue(), f"1/2 {ADD} @cpu:0: {first.chosen}\n2/2 {SMALL} @cpu:0: {second.chosen}\n")
+
+    def test_the_total_budget_ends_the_run(self) -> None:
+        self.assertEqual(self.tune([ADD, SMALL], total_budget_s=0), [])
+
+    def test_wrong_arguments_say_what_to_pass(self) -> None:
+        for problems, options in ((3, {}), ([3], {}), (ADD, {"budget_s": "1"}), (ADD, {"isolate": 1}),
+                                  (ADD, {"progress": 3}), (ADD, {"store": 3}), (ADD, {"seed": 1.5})):
+            with self.assertRaises(xrt.ArgumentTypeError):
+                self.tune(problems, **options)
+        with self.assertRaises(xrt.UnknownNameError):
+            self.tune("matmull(f32[2,2], f32[2,2])")
+        for options in ({"budget_s": -1}, {"min_gain": 2}, {"budget_s": float("nan")}, {"seed": -1}):
+            with self.assertRaises(xrt.InvalidArgumentError):
+                self.tune(ADD, **options)
+        with self.assertRaises(xrt.InvalidArgumentError):
+            self.tune([])
+        with self.assertRaises(TypeError):
+            self.tune(ADD, budget=3)
+
+    def test_tuning_from_a_callback_of_tuning_is_refused(self) -> None:
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, "while this thread tunes"):
+            self.tune(progress=lambda now: self.tune(SMALL))
+
+    def test_enabled_tuning_measures_what_best_performance_meets(self) -> None:
+        xrt.use_store(self.store)
+        xrt.enable_tuning(budget_s=0.02)
+        self.addCleanup(xrt.disable_tuning)
+        x = numpy.ones(48, numpy.float32)
+        xrt.ops.relu(x)
+        self.assertEqual(self.stored(), [])
+        with xrt.with_policy(strategy="best_performance"):
+            xrt.ops.relu(x)
+        self.assertEqual(self.stored(), ["relu(f32[48]) @cpu:0"])
+        xrt.disable_tuning()
+        with xrt.with_policy(strategy="best_performance"):
+            xrt.ops.tanh(x)
+        self.assertEqual(self.stored(), ["relu(f32[48]) @cpu:0"])
+
+
+class PythonKernelTuneTest(TuneCase):
+    def candidate(self, run: object, **options: object) -> xrt.TunedCandidate:
+        xrt.register_kernel("mine", "add", run)
+        try:
+            result, = self.tune(ADD, **options)
+        finally:
+            xrt.unregister_kernel("mine", "add")
+        found, = (candidate for candidate in result.candidates if candidate.kernel == "mine")
+        return found
+
+    def test_a_right_one_takes_part(self) -> None:
+        self.assertIn(self.candidate(add).outcome, ("won", "lost"))
+
+    def test_it_is_tried_in_another_process_first(self) -> None:
+        here = os.getpid()
+        places = self.folder / "places"
+
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            with open(places, "a", encoding="ascii") as file:
+                file.write("here\n" if os.getpid() == here else "elsewhere\n")
+            add(problem, inputs, outputs)
+
+        self.candidate(run)
+        self.assertEqual(places.read_text().splitlines()[:2], ["elsewhere", "here"])
+        places.unlink()
+        self.candidate(run, isolate=False)
+        self.assertNotIn("elsewhere", places.read_text())
+
+    def test_one_that_raises_or_is_wrong_or_ends_the_process_is_quarantined(self) -> None:
+        def wrong(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            outputs[0].numpy()[...] = 7
+
+        def raises(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            raise RuntimeError("out of ideas")
+
+        def ends(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            os.kill(os.getpid(), signal.SIGSEGV)
+
+        for run, reason in ((wrong, "wrong numbers"), (raises, "RuntimeError: out of ideas"), (ends, "SIGSEGV")):
+            candidate = self.candidate(run)
+            self.assertEqual(candidate.outcome, "quarantined")
+            self.assertIn(reason, candidate.reason)
+            self.store.prune(op="add")
+            xrt.refresh_measurements()
+
+    def test_threads_that_are_busy_in_python_do_not_hang_the_trial(self) -> None:
+        over = threading.Event()
+
+        def busy() -> None:
+            while not over.is_set():
+                sum(range(100))
+
+        threads = [threading.Thread(target=busy) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(10):  # a child that waits for the GIL of a thread it has not got never ends
+                self.assertIn(self.candidate(add, probe_timeout_s=20).outcome, ("won", "lost"))
+                self.store.prune(op="add")
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+
+
+class InterruptTest(TuneCase):
+    def interrupted(self, body: str) -> subprocess.CompletedProcess:
+        """Runs a program that gets SIGINT a moment after it has said so."""
+        program = textwrap.dedent("""
+            import os, signal, sys, threading, numpy, xpuruntime as xrt
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            def press(): os.kill(os.getpid(), signal.SIGINT)
+        """) + textwrap.dedent(body)
+        environment = {**os.environ, "XPURUNTIME_STORE": str(self.folder / "store.sqlite")}
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100,
+                              env=environment)
+
+    def test_ctrl_c_stops_the_run_and_what_was_finished_is_kept(self) -> None:
+        done = self.interrupted(f"""
+            problems = ["{ADD}"] + [f"matmul(f32[{{n}},{{n}}], f32[{{n}},{{n}}])" for n in range(100, 160)]
+            def progress(now):
+                if now.problem_index == 1: press()
+            try:
+                xrt.tune(problems, budget_s=0.5, progress=progress)
+            except KeyboardInterrupt:
+                print("stopped")
+        """)
+        self.assertEqual((done.stdout, done.stderr), ("stopped\n", ""))
+        self.assertEqual(self.stored(), [ADD + " @cpu:0"])
+
+    def test_ctrl_c_in_a_python_kernel_stops_it_too_and_does_not_speak_against_the_kernel(self) -> None:
+        done = self.interrupted(f"""
+            def run(problem, inputs, outputs):
+                if threading.main_thread().native_id == os.getpid() and calls: press()
+                calls.append(1)
+                numpy.add(inputs[0].numpy(), inputs[1].numpy(), out=outputs[0].numpy())
+            calls = []
+            xrt.register_kernel("mine", "add", run)
+            try:
+                xrt.tune("{ADD}", budget_s=5)
+            except KeyboardInterrupt:
+                print("stopped")
+        """)
+        self.assertEqual((done.stdout, done.stderr), ("stopped\n", ""))
+        for environment in self.store.read()["environments"]:
+            self.assertEqual([entry["quarantine"] for entry in environment["entries"] if entry["quarantine"]], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
