@@ -1,0 +1,202 @@
+"""What is wrong gives a Python exception of the right type that says what to do, and never a crash."""
+
+from __future__ import annotations
+
+import ctypes
+import unittest
+from typing import Any, Callable
+
+from packages import need, optional
+
+need("numpy")
+
+import numpy as np
+
+import xpuruntime as xrt
+from xpuruntime import ops
+
+torch = optional("torch")
+needs_torch = unittest.skipUnless(torch, "PyTorch is not installed")
+X = np.ones((2, 3), np.float32)
+
+
+def on_device(array: np.ndarray, kind: int) -> Any:
+    """A DLPack capsule that says that the array lies on another type of device."""
+    capsule = array.__dlpack__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    # After the data's pointer stand the type and the index of the device.
+    ctypes.cast(pointer(capsule, b"dltensor"), ctypes.POINTER(ctypes.c_int32))[2] = kind
+    return capsule
+
+
+class Speaks:
+    """An object with the DLPack methods that a test gives it."""
+
+    def __init__(self, export: Callable[[], Any], device: Any = (1, 0)) -> None:
+        self.export, self.device = export, device
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.export()
+
+    def __dlpack_device__(self) -> Any:
+        return self.device
+
+
+class BadInput(unittest.TestCase):
+    def refused(self, kind: type[Exception], words: str, call: Callable[[], Any]) -> None:
+        """`call` raises `kind`, which is one of ours, and its text holds `words`."""
+        with self.assertRaises(kind) as raised:
+            call()
+        self.assertIsInstance(raised.exception, xrt.XpuRuntimeError)
+        self.assertRegex(str(raised.exception), words)
+        self.assertNotIn("incompatible function arguments", str(raised.exception))
+
+
+class WrongTypes(BadInput):
+    def test_what_is_no_array_is_a_type_error(self) -> None:
+        for thing in ("text", None, [1.0, 2.0], (1.0,), {}, object(), np.float32, len):
+            with self.subTest(thing=thing):
+                self.refused(TypeError, r"\[relu\] input is a .*; pass an array", lambda: ops.relu(thing))
+                self.refused(TypeError, r"\[matmul\] other is a .*; pass an array", lambda: ops.matmul(X, thing))
+
+    def test_too_few_too_many_and_unknown_arguments_are_type_errors(self) -> None:
+        self.refused(TypeError, "'other' is missing", lambda: ops.matmul(X))
+        self.refused(TypeError, "'input' is missing", lambda: ops.relu())
+        self.refused(TypeError, "too many", lambda: ops.relu(X, X))
+        self.refused(TypeError, "dmi", lambda: ops.softmax(X, dmi=1))
+        self.refused(TypeError, "'input' was given twice", lambda: ops.relu(X, input=X))
+
+    def test_attributes_of_a_wrong_type_are_type_errors(self) -> None:
+        self.refused(TypeError, "dim", lambda: ops.softmax(X, dim="last"))
+        self.refused(TypeError, "dim", lambda: ops.softmax(X, dim=1.5))
+        self.refused(TypeError, "eps", lambda: ops.rms_norm(X, (3,), eps="small"))
+        self.refused(TypeError, "tensors", lambda: ops.cat(5))
+        self.refused(TypeError, "is a str; pass an array", lambda: ops.cat([X, "x"]))
+
+    def test_an_unknown_op_is_an_attribute_error(self) -> None:
+        with self.assertRaisesRegex(AttributeError, "matmull"):
+            ops.matmull  # noqa: B018
+
+    def test_an_unknown_dtype_lists_the_near_ones(self) -> None:
+        self.refused(ValueError, "f33.*f32", lambda: ops.cast(X, "f33"))
+        self.refused(TypeError, "dtype", lambda: ops.cast(X, 32.5))
+
+
+class WrongValues(BadInput):
+    def test_attributes_out_of_range_are_value_errors(self) -> None:
+        self.refused(ValueError, "dim 7", lambda: ops.softmax(X, dim=7))
+        self.refused(ValueError, "p is no probability", lambda: ops.dropout(X, p=1.5))
+        self.refused(ValueError, "p is not finite", lambda: ops.dropout(X, p=float("nan")))
+        self.refused(ValueError, "reduction 'most'; use one of: mean", lambda: ops.kl_div(X, X, reduction="most"))
+        self.refused(ValueError, "approximate has half a character", lambda: ops.gelu(X, approximate="\ud800"))
+        self.refused(ValueError, "dim does not fit 64 bits", lambda: ops.softmax(X, dim=2**70))
+        self.refused(ValueError, "outside; use -2 to 1", lambda: ops.softmax(X, dim=-(2**63)))
+
+    def test_shapes_that_do_not_fit_are_value_errors(self) -> None:
+        self.refused(ValueError, "inner extents 3 and 2", lambda: ops.matmul(X, X))
+        self.refused(ValueError, "broadcast", lambda: ops.add(X, np.ones((4,), np.float32)))
+        self.refused(ValueError, "dims", lambda: ops.conv2d(X, X))
+        self.refused(ValueError, "not the end of the input's shape", lambda: ops.layer_norm(X, (4,)))
+        self.refused(ValueError, "empty", lambda: ops.cat([]))
+        self.refused(ValueError, "rank 9", lambda: ops.relu(np.ones((1,) * 9, np.float32)))
+
+    def test_an_index_out_of_range_names_place_value_and_range(self) -> None:
+        self.refused(ValueError, "index 9 at position 1 .* give 0 to 1", lambda: ops.embedding(np.array([0, 9]), X))
+        self.refused(ValueError, r"target \[1\] is -1", lambda: ops.nll_loss(X, np.array([0, -1])))
+
+    def test_dtypes_that_an_op_does_not_take_are_value_errors(self) -> None:
+        self.refused(ValueError, "floating", lambda: ops.softmax(np.ones((2,), np.int32)))
+        self.refused(ValueError, "integer", lambda: ops.div(np.ones((2,), np.int32), np.ones((2,), np.int32)))
+
+
+class WrongArrays(BadInput):
+    def test_arrays_that_cannot_be_described_say_what_to_do(self) -> None:
+        self.refused(ValueError, "big-endian.*newbyteorder", lambda: ops.relu(X.astype(">f4")))
+        self.refused(ValueError, "objects.*astype", lambda: ops.relu(X.astype(object)))
+        for dtype in ("complex64", "uint32", "U3", "S3", "datetime64[s]", "f4,i4", "V4"):
+            with self.subTest(dtype=dtype):
+                self.refused(xrt.NotSupportedError, "astype", lambda: ops.relu(np.zeros((2,), dtype)))
+
+    def test_a_read_only_output_is_refused(self) -> None:
+        out = np.empty_like(X)
+        out.flags.writeable = False
+        self.refused(ValueError, "read-only", lambda: ops.relu(X, out=out))
+
+    def test_an_output_of_another_shape_or_dtype_is_refused_and_left_alone(self) -> None:
+        for out in (np.zeros((3, 2), np.float32), np.zeros((2, 3, 1), np.float32), np.zeros((2, 3), np.int32)):
+            with self.subTest(shape=out.shape, dtype=out.dtype):
+                self.refused(ValueError, "output", lambda: ops.relu(X, out=out))
+                self.assertFalse(out.any())
+        self.refused(TypeError, "out is a list", lambda: ops.relu(X, out=[1.0]))
+        self.refused(TypeError, "out is a str", lambda: ops.relu(X, out="x"))
+
+    def test_an_output_that_overlaps_an_input_is_refused_where_it_matters(self) -> None:
+        square = np.ones((4, 4), np.float32)
+        self.refused(ValueError, "output 0 lies over input 0", lambda: ops.matmul(square, square, out=square))
+        self.refused(ValueError, "output 0 lies over input 0", lambda: ops.relu(square[:3], out=square[1:]))
+        self.assertIs(ops.relu(square, out=square), square)  # exactly on it is fine for an elementwise op
+
+    def test_an_output_with_elements_in_one_place_is_refused(self) -> None:
+        shared = np.lib.stride_tricks.as_strided(np.zeros(3, np.float32), (2, 3), (0, 4))
+        self.refused(ValueError, "elements of the output .* overlap", lambda: ops.relu(X, out=shared))
+
+    def test_misaligned_arrays_are_taken(self) -> None:
+        place = np.zeros(25, np.uint8)[1:].view(np.float32).reshape(2, 3)
+        place[...] = -1
+        self.assertFalse(place.flags.aligned)
+        np.testing.assert_array_equal(ops.relu(place), np.zeros((2, 3)))
+
+    @needs_torch
+    def test_tensors_that_need_gradients_say_so(self) -> None:
+        with self.assertRaisesRegex(xrt.NotSupportedError, "requires a gradient.*detach"):
+            ops.relu(torch.ones(3, requires_grad=True))
+
+    @needs_torch
+    def test_what_pytorch_does_not_hand_out_is_refused_in_its_words(self) -> None:
+        with self.assertRaisesRegex(RuntimeError, "layout|storage"):
+            ops.relu(torch.eye(3).to_sparse())
+
+    def test_numbers_that_an_array_cannot_take_are_refused(self) -> None:
+        self.refused(TypeError, "other is a complex", lambda: ops.add(X, 1 + 2j))
+        self.refused(ValueError, "does not fit u8", lambda: ops.add(np.ones(2, np.uint8), 300))
+        self.refused(ValueError, "does not fit i32", lambda: ops.add(np.ones(2, np.int32), 2**40))
+        self.refused(ValueError, "other", lambda: ops.add(X, 10**400))
+
+
+class WrongDlpack(BadInput):
+    def test_an_object_that_speaks_dlpack_is_taken(self) -> None:
+        np.testing.assert_array_equal(np.asarray(ops.relu(Speaks(X.__dlpack__))), X)
+
+    def test_a_device_without_a_backend_is_named(self) -> None:
+        for kind in (8, 10, 14):  # Metal, ROCm, oneAPI
+            with self.subTest(kind=kind):
+                foreign = Speaks(lambda: on_device(X.copy(), kind), (kind, 0))
+                self.refused(xrt.NotSupportedError, "device", lambda: ops.relu(foreign))
+
+    def test_a_device_that_is_not_here_is_refused(self) -> None:
+        foreign = Speaks(lambda: on_device(X.copy(), 2), (2, 999))
+        with self.assertRaises(xrt.XpuRuntimeError):
+            ops.relu(foreign)
+
+    def test_what_an_export_raises_comes_through(self) -> None:
+        def interrupted() -> None:
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            ops.relu(Speaks(interrupted))
+
+    def test_an_export_that_gives_no_capsule_is_refused(self) -> None:
+        for thing in (None, 5, "capsule", X):
+            with self.subTest(thing=thing):
+                self.refused(ValueError, "no DLPack capsule", lambda: ops.relu(Speaks(lambda: thing)))
+
+    def test_a_capsule_that_was_used_up_is_refused(self) -> None:
+        capsule = X.copy().__dlpack__()
+        first = Speaks(lambda: capsule)
+        ops.relu(first)
+        self.refused(ValueError, "no DLPack capsule", lambda: ops.relu(first))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,40 @@
+"""The Python blocks of docs/python.md run, in order, and the reference is what the stubs say."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import xpuruntime as xrt
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Docs(unittest.TestCase):
+    def test_the_blocks_of_the_python_page_run(self) -> None:
+        self.addCleanup(xrt.set_kernel_policy, xrt.get_kernel_policy())
+        self.addCleanup(xrt.disable_dispatch_logging)
+        blocks = BLOCK.findall((ROOT / "docs" / "python.md").read_text(encoding="utf-8"))
+        self.assertGreaterEqual(len(blocks), 3)
+        names: dict[str, object] = {}
+        output = io.StringIO()
+        for number, block in enumerate(blocks):
+            with self.subTest(block=number), contextlib.redirect_stdout(output):
+                exec(compile(block, f"docs/python.md, block {number}", "exec"), names)
+        self.addCleanup(xrt.unregister_rule, names["few_rows"])
+        self.assertIn("softmax", output.getvalue())
+
+    def test_the_reference_is_up_to_date(self) -> None:
+        command = [sys.executable, str(ROOT / "tools" / "api_reference.py"), "--check", str(ROOT)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
