@@ -94,6 +94,18 @@ else
   note sanitizer "compute-sanitizer is not installed"
 fi
 
+# The Python package, with the PyTorch that is installed here.
+if [[ -d $build/python ]]; then
+  export PYTHONPATH=$PWD/$build/python
+  for test in arrays devices scopes; do
+    step "python_$test" 90 python3 -B -m unittest discover -s tests/python -p "${test}_test.py"
+    note "" "$(tail -n 1 "$logs/python_$test.log")"
+  done
+  step python_bench 90 python3 -B bench/python_bench.py && cat "$logs/python_bench.log"
+else
+  note python "Python's headers or nanobind are not installed: the package was not built"
+fi
+
 if [[ -x $build/bench/dispatch_bench ]]; then
   step dispatch_bench 90 "$build/bench/dispatch_bench" && cat "$logs/dispatch_bench.log"
 fi
