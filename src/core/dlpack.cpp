@@ -121,7 +121,7 @@ Tensor from_view(const View& view, std::shared_ptr<void> owner) {
   const TensorSpec spec = view.strides == nullptr
                               ? make_spec(dtype, shape)
                               : make_spec(dtype, shape, Dims(std::span<const std::int64_t>(view.strides, rank)));
-  return Tensor(view.data, spec, device_of(view.device), view.byte_offset, std::move(owner));
+  return Tensor::on(view.data, spec, device_of(view.device), view.byte_offset, std::move(owner));
 }
 
 Tensor from_dlpack(Managed* managed) {

@@ -107,11 +107,11 @@ std::uint64_t meta_word(const TensorSpec& spec, Device device) {
 }
 
 Tensor::Tensor(void* data, const TensorSpec& spec, Device device, std::size_t byte_offset, std::shared_ptr<void> owner)
-    : data_(data),
-      byte_offset_(byte_offset),
-      device_(device),
-      spec_(make_spec(spec.dtype, spec.shape, spec.strides)),
-      owner_(std::move(owner)) {
+    : Tensor(Made{}, data, make_spec(spec.dtype, spec.shape, spec.strides), device, byte_offset, std::move(owner)) {}
+
+Tensor::Tensor(Made, void* data, const TensorSpec& spec, Device device, std::size_t byte_offset,
+               std::shared_ptr<void> owner)
+    : data_(data), byte_offset_(byte_offset), device_(device), spec_(spec), owner_(std::move(owner)) {
   if (data == nullptr && element_count(spec) != 0) {
     fail(ErrorCode::invalid_argument, "Tensor",
          "null data for shape " + to_string(spec.shape) + "; pass memory of " + std::to_string(span_bytes(spec)) +
@@ -125,8 +125,13 @@ Tensor::Tensor(void* data, const TensorSpec& spec, Device device, std::size_t by
   span_ = span_bytes(spec_);
 }
 
+Tensor Tensor::on(void* data, const TensorSpec& spec, Device device, std::size_t byte_offset,
+                  std::shared_ptr<void> owner) {
+  return Tensor(Made{}, data, spec, device, byte_offset, std::move(owner));
+}
+
 Tensor Tensor::view(void* data, DataType dtype, const Dims& shape, Device device) {
-  return Tensor(data, make_spec(dtype, shape), device);
+  return on(data, make_spec(dtype, shape), device);
 }
 
 std::uint64_t Tensor::new_version() {
@@ -145,7 +150,7 @@ Tensor Tensor::empty(DataType dtype, const Dims& shape) {
          "no " + std::to_string(bytes) + " bytes of host memory for shape " + to_string(shape) +
              "; use a smaller shape");
   }
-  return Tensor(memory, spec, {}, 0, std::shared_ptr<void>(memory, std::free));
+  return on(memory, spec, {}, 0, std::shared_ptr<void>(memory, std::free));
 }
 
 }  // namespace xpuruntime

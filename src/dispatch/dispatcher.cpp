@@ -62,17 +62,38 @@ const Decision& Dispatcher::decide(const Call& call) {
 
 const Decision& Dispatcher::decide_anew(const Call& call) { return entry_for(call).record->decision; }
 
-const std::vector<TensorSpec>& Dispatcher::output_specs(const Call& call) {
+namespace {
+
+Call without_outputs(const Call& call) {
   Call asked = call;
   asked.outputs = {};
+  return asked;
+}
+
+KnownOutputs& place_of(ThreadState& state, const Call& asked, std::uint64_t stamp) {
+  return state.known_outputs[signature::hash(asked, stamp) % state.known_outputs.size()];
+}
+
+}  // namespace
+
+const std::vector<TensorSpec>* Dispatcher::known_output_specs(const Call& call) const {
+  const Call asked = without_outputs(call);
+  if (!signature::has_tensors(asked)) return nullptr;
   ThreadState& state = thread_state();
   const std::uint64_t now = stamp(state);
-  if (!signature::has_tensors(asked)) infer_output_specs(asked, *current_scope());  // says what is wrong
-  KnownOutputs& known = state.known_outputs[signature::hash(asked, now) % state.known_outputs.size()];
-  if (!known.signature.match(asked, now)) {
-    std::vector<TensorSpec> specs = infer_output_specs(asked, *current_scope());
-    known = {signature::Words(asked, now), std::move(specs)};
-  }
+  const KnownOutputs& known = place_of(state, asked, now);
+  return known.signature.match(asked, now) ? &known.specs : nullptr;
+}
+
+const std::vector<TensorSpec>& Dispatcher::output_specs(const Call& call) {
+  if (const std::vector<TensorSpec>* known = known_output_specs(call)) return *known;
+  const Call asked = without_outputs(call);
+  // Before its place is looked for: what decides may ask for outputs itself.
+  std::vector<TensorSpec> specs = infer_output_specs(asked, *current_scope());
+  ThreadState& state = thread_state();
+  const std::uint64_t now = stamp(state);
+  KnownOutputs& known = place_of(state, asked, now);
+  known = {signature::Words(asked, now), std::move(specs)};
   return known.specs;
 }
 

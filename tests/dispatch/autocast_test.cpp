@@ -317,9 +317,12 @@ TEST_F(AutocastTest, WhatToAllocateIsRememberedForEachSignatureAndScope) {
   const Call one{.op = OpId::matmul, .inputs = first}, other{.op = OpId::matmul, .inputs = second};
   Attributes turned(OpId::matmul);
   turned.set("transpose_a", 1).set("transpose_b", 1);
+  EXPECT_EQ(dispatcher().known_output_specs(one), nullptr) << "nobody asked yet";
   for (int round = 0; round < 3; ++round) {
     EXPECT_EQ(dispatcher().output_specs(one).front(), make_spec(f32, {17, 9}));
     EXPECT_EQ(dispatcher().output_specs(other).front(), make_spec(f32, {17, 5}));
+    ASSERT_NE(dispatcher().known_output_specs(one), nullptr);
+    EXPECT_EQ(dispatcher().known_output_specs(one)->front(), make_spec(f32, {17, 9}));
     const ScopedAutocast scope(dispatcher(), runtime.amp());
     EXPECT_EQ(dispatcher().output_specs(one).front(), make_spec(bf16, {17, 9}));
   }
@@ -332,6 +335,16 @@ TEST_F(AutocastTest, WhatToAllocateIsRememberedForEachSignatureAndScope) {
   EXPECT_HAS(error_text(ErrorCode::invalid_argument,
                         [&] { dispatcher().output_specs({.op = OpId::matmul, .inputs = missing}); }),
              "null pointer");
+  EXPECT_EQ(dispatcher().known_output_specs({.op = OpId::matmul, .inputs = missing}), nullptr);
+}
+
+TEST_F(AutocastTest, ATableOfIntegersIsAllocatedInItsOwnDtype) {
+  const Tensor indices = Tensor::empty(DataType::int64, {3}), table = Tensor::empty(DataType::int32, {5, 2});
+  const Tensor* lookup[] = {&indices, &table};
+  const Call call{.op = OpId::embedding, .inputs = lookup};
+  EXPECT_EQ(dispatcher().output_specs(call).front(), make_spec(DataType::int32, {3, 2}));
+  const ScopedAutocast scope(dispatcher(), runtime.amp());
+  EXPECT_EQ(dispatcher().output_specs(call).front(), make_spec(DataType::int32, {3, 2}));
 }
 
 TEST_F(AutocastTest, IntegersEmptyTensorsAndInPlaceCallsWork) {

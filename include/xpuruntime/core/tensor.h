@@ -40,6 +40,10 @@ class Tensor {
   Tensor(void* data, const TensorSpec& spec, Device device = {}, std::size_t byte_offset = 0,
          std::shared_ptr<void> owner = nullptr);
 
+  /// The same for a spec that make_spec gave: it is not looked at again.
+  static Tensor on(void* data, const TensorSpec& spec, Device device = {}, std::size_t byte_offset = 0,
+                   std::shared_ptr<void> owner = nullptr);
+
   /// Contiguous view of memory on the CPU or a pointer-based device.
   static Tensor view(void* data, DataType dtype, const Dims& shape, Device device = {});
   /// Newly allocated, 64-byte aligned, uninitialised CPU memory.
@@ -77,6 +81,9 @@ class Tensor {
   std::uint64_t hash() const { return hash_; }
 
  private:
+  struct Made {};
+  Tensor(Made, void* data, const TensorSpec& spec, Device device, std::size_t byte_offset, std::shared_ptr<void> owner);
+
   void* data_ = nullptr;
   std::size_t byte_offset_ = 0;
   std::uint64_t meta_ = 0;

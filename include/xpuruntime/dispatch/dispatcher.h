@@ -88,6 +88,8 @@ class Dispatcher {
   /// What to allocate for a call: the outputs that follow from the inputs at the precision that it would run in; those
   /// that the call may have do not count. The reference is good until this thread's next call on this dispatcher.
   const std::vector<TensorSpec>& output_specs(const Call& call);
+  /// The same if this thread has asked for it before, else null: it never decides anything, and takes no lock.
+  const std::vector<TensorSpec>* known_output_specs(const Call& call) const;
 
   /// Wishes dtypes for problems; see PrecisionHook. An empty hook removes it.
   void set_precision_hook(PrecisionHook hook);
