@@ -66,7 +66,7 @@ step configure 120 cmake --preset cuda || finish
 step build 400 cmake --build "$build" --parallel || finish
 
 step tests 180 ctest --test-dir "$build" --output-on-failure --timeout 120 --parallel 8 --no-tests=error \
-  -L '^(core|device|registry|tune|precision|select|dispatch|runtime|backends|conformance|cuda|opencl)$'
+  -L '^(core|device|registry|tune|precision|select|dispatch|graph|runtime|backends|conformance|cuda|opencl)$'
 note "" "$(grep -E 'tests passed|tests failed' "$logs/tests.log" | tail -n 1)"
 
 # A skipped test proves nothing: with a GPU here, these must have run.
@@ -96,7 +96,7 @@ fi
 
 # The Python package, with the PyTorch that is installed here.
 if [[ -d $build/python ]]; then
-  export PYTHONPATH=$PWD/$build/python
+  export PYTHONPATH=$PWD/$build/python:$PWD/.deps/python
   for test in arrays devices scopes; do
     step "python_$test" 90 python3 -B -m unittest discover -s tests/python -p "${test}_test.py"
     note "" "$(tail -n 1 "$logs/python_$test.log")"

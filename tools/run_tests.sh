@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All tests: the fuzz targets, the sanitizers, then everything. A stage that fails does not stop the ones after it.
+# All tests: the fuzz targets, the sanitizers (the Python package too), then everything. A stage that fails does not stop the ones after it.
 # The last line sums up: "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
@@ -79,14 +79,21 @@ layers() {
   build "$1" "${found[@]}" && run_ctest "$1" -L "^($2)\$"
 }
 
+# python PRESET TESTS: the Python package under a sanitizer, in those of its tests that go through its own C++ code.
+python() { build "$1" xrt_python && run_ctest "$1" -R "^python\\.($2)\$"; }
+
 everything() { build dev && run_ctest dev; }
 
 # What the tests of the Python package need is installed once, before anything is configured.
-tools/python_env.sh test >/dev/null
+interpreter=$(tools/python_env.sh test)
 
 stage fuzz fuzz
 stage asan layers asan 'core|device|cache|registry|tune|select|dispatch|backends' 'opencl(_plugin)?_tests'
 stage tsan layers tsan 'device|cache|registry|tune|select|dispatch|backends'
+if [[ -n $interpreter ]]; then
+  stage "asan, Python" python asan 'arrays|bad_input|kernels|lock|log|policy|rules|scopes|store|threads|tune'
+  stage "tsan, Python" python tsan 'kernels|rules|scopes|threads'
+fi
 stage dev everything
 
 # Once more where nobody must look for it: above, a failure may stand thousands of lines up.

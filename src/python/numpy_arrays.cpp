@@ -178,7 +178,7 @@ std::optional<Tensor> Numpy::view(PyObject* array, Access access, const Where& w
     return Tensor::view(read.data, dtype, shape);
   const std::optional<Dims> strides = element_strides(read, element_size);
   if (!strides) return {};
-  return Tensor(read.data, make_spec(dtype, shape, *strides));
+  return Tensor::on(read.data, make_spec(dtype, shape, *strides));
 }
 
 int Numpy::type_number(DataType dtype) const {

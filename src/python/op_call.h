@@ -68,6 +68,7 @@ class OpCall {
   void read_precision();
   BoundArray& new_array();
   Call call() const;
+  static std::vector<TensorSpec> output_specs(const Call& call);
   void make_results(const std::vector<TensorSpec>& specs);
   Tensor kernel_view(std::size_t result) const;
   void dispatch(Call& call);

@@ -45,11 +45,15 @@ std::vector<nb::object> sequence_of(PyObject* out, std::size_t count, const char
 }
 
 /// Fractions would be cut off without a word: who wants that calls cast.
+[[noreturn]] void refuse_integer_out(const Where& where) {
+  where.fail(ErrorCode::invalid_argument,
+             "the result is floating and this output is not; pass a floating one, or call cast on the result");
+}
+
 void check_integer_out(OpId op, std::span<const Tensor* const> inputs, const Where& where) {
   const auto floating = [](const Tensor* tensor) { return is_floating(tensor->dtype()); };
   if (op == OpId::cast || std::none_of(inputs.begin(), inputs.end(), floating)) return;
-  where.fail(ErrorCode::invalid_argument,
-             "the result is floating and this output is not; pass a floating one, or call cast on the result");
+  refuse_integer_out(where);
 }
 
 }  // namespace
@@ -103,6 +107,16 @@ Problem OpCall::problem() const {
   return make_problem(op_, std::move(specs), attributes_ ? *attributes_ : Attributes(op_), device);
 }
 
+// A copy: making an array may run any code of Python's, another call of an op among it. To decide, the GIL is let go:
+// another thread may be deciding the same, with a rule in Python.
+std::vector<TensorSpec> OpCall::output_specs(const Call& call) {
+  Dispatcher& dispatcher = Runtime::global().dispatcher();
+  if (const std::vector<TensorSpec>* known = dispatcher.known_output_specs(call)) [[likely]]
+    return *known;
+  const nb::gil_scoped_release released;
+  return dispatcher.output_specs(call);
+}
+
 void OpCall::make_results(const std::vector<TensorSpec>& specs) {
   const std::size_t visible = specs.size() - outputs_.size();
   Pointers hidden = outputs_;
@@ -115,6 +129,7 @@ void OpCall::make_results(const std::vector<TensorSpec>& specs) {
     Result& result = i == 0 ? result_.emplace() : more_results_[i - 1];
     if (given) {
       result.use(visible == 1 ? out_ : outs[i].ptr(), where("out"));
+      if (is_floating(specs[i].dtype) && !is_floating(result.tensor().dtype())) refuse_integer_out(where("out"));
     } else if (dropped_.empty()) {
       result.make(*first_, specs[i], input(0).device());
     } else {
@@ -172,7 +187,7 @@ nb::object OpCall::run() {
     if (!is_floating(result_->tensor().dtype())) check_integer_out(op_, inputs_.span(), where("out"));
     outputs_.push_back(&result_->tensor());
   } else {
-    make_results(Runtime::global().dispatcher().output_specs(call));
+    make_results(output_specs(call));
   }
   dispatch(call);
   return hand_out();
@@ -189,7 +204,7 @@ nb::object OpCall::run_backward(PyObject* grad_output) {
   inputs_.push_back(&gradient.tensor());
   Call call = this->call();
   call.direction = Direction::backward;
-  make_results(Runtime::global().dispatcher().output_specs(call));
+  make_results(output_specs(call));
   dispatch(call);
   nb::object results = hand_out();
   return more_results_.empty() ? nb::object(nb::make_tuple(results)) : results;

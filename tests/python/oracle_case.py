@@ -48,8 +48,8 @@ def mapped(change: Callable[[np.ndarray], Any], value: Any) -> Any:
 class OracleCase(unittest.TestCase):
     """Compares `xrt.ops` with values that PyTorch or NumPy computed in float64."""
 
-    def close(self, got: Any, want: Any, dtype: np.dtype, what: str) -> None:
-        """One result: its dtype, its shape, and its numbers."""
+    def close(self, got: Any, want: Any, dtype: np.dtype, what: str, absolute: float = 0) -> None:
+        """One result: its dtype, its shape, and its numbers; `absolute` allows for more than rounding the result."""
         numbers = to_numpy(got)
         expected = to_numpy(want) if isinstance(want, torch.Tensor) else np.asarray(want)
         self.assertEqual(numbers.dtype, dtype, what)
@@ -59,10 +59,11 @@ class OracleCase(unittest.TestCase):
             return
         np.testing.assert_allclose(
             numbers.astype(np.float64), expected.astype(np.float64), RELATIVE.get(dtype.name, 0),
-            ABSOLUTE.get(dtype.name, 0), err_msg=what,
+            max(ABSOLUTE.get(dtype.name, 0), absolute), err_msg=what,
         )
 
-    def check(self, draw: Any, op: str, *arguments: Any, want: Any, dtype: Any = None, **attributes: Any) -> None:
+    def check(self, draw: Any, op: str, *arguments: Any, want: Any, dtype: Any = None, absolute: float = 0,
+              **attributes: Any) -> None:
         """`xrt.ops.<op>(*arguments, **attributes)` is `want`, in NumPy or PyTorch, alone or into `out`."""
         wanted = want if isinstance(want, (tuple, list)) else [want]
         first = arguments[0][0] if isinstance(arguments[0], list) else arguments[0]
@@ -81,7 +82,7 @@ class OracleCase(unittest.TestCase):
         self.assertEqual(len(results), len(wanted), what)
         for result, expected, kind in zip(results, wanted, dtypes):
             self.assertIsInstance(result, framework, what)
-            self.close(result, expected, kind, what)
+            self.close(result, expected, kind, what, absolute)
 
         outs = tuple(mapped(change, np.empty(to_numpy(result).shape, kind)) for result, kind in zip(results, dtypes))
         given = function(*inputs, **named, out=outs if len(outs) > 1 else outs[0])

@@ -6,7 +6,7 @@ import unittest
 from typing import Any
 
 # First: it skips the file where a package is missing.
-from arrays_for_tests import FLOATS, INTEGERS, arrays, broadcast_pairs, shapes, values, wide
+from arrays_for_tests import BF16, FLOATS, INTEGERS, arrays, broadcast_pairs, shapes, values, wide
 
 import numpy as np
 import torch
@@ -110,7 +110,9 @@ class MatrixOps(OracleCase):
         causal, scale = draw(st.booleans()), draw(st.sampled_from([None, 0.3]))
         want = attend([q, k, v], mask, causal, scale or size**-0.5)
         more = {"attn_mask": mask, "is_causal": causal, "scale": scale}
-        self.check(draw, "scaled_dot_product_attention", q, k, v, want=want, **more)
+        # One kernel rounds the weights to bf16 before they meet the values, which are at most 2.
+        absolute = 2.0**-7 if dtype == BF16 else 0
+        self.check(draw, "scaled_dot_product_attention", q, k, v, want=want, absolute=absolute, **more)
 
 
 class PoolingOps(OracleCase):
