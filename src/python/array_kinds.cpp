@@ -36,7 +36,8 @@ bool is_jax(PyTypeObject* type) {
 
 ArrayType classify(PyTypeObject* type) {
   ArrayType made{type};
-  made.tracks_gradients = has_attribute(type, "requires_grad");
+  made.requires_grad = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "requires_grad");
+  PyErr_Clear();  // the property, once found, is kept with its type
   made.immutable = is_jax(type);
   const Numpy* numpy = Numpy::loaded();
   if (type == reinterpret_cast<PyTypeObject*>(nb::type<TensorObject>().ptr())) {

@@ -10,9 +10,9 @@ enum class ArrayKind { none, ours, numpy, numpy_scalar, exchange, dlpack, buffer
 struct ArrayType {
   PyTypeObject* type = nullptr;
   ArrayKind kind = ArrayKind::none;
-  const ExchangeApi* api = nullptr;  // of `exchange`
-  bool tracks_gradients = false;     // has requires_grad: what we compute would not be in its graph
-  bool immutable = false;            // its package takes for granted that nobody writes to it
+  const ExchangeApi* api = nullptr;   // of `exchange`
+  PyObject* requires_grad = nullptr;  // the property; null where it has none: what we compute is not in its graph
+  bool immutable = false;             // its package takes for granted that nobody writes to it
 };
 
 /// Looked up once for each type; the reference is good until the next look-up of a type that was not seen before.

@@ -22,9 +22,12 @@ namespace {
 
 /// Whether it requires a gradient. What we compute is not in the package's graph, so where that one is being recorded a
 /// gradient would be lost in silence: an error.
-bool leaves_a_graph(PyObject* array, const Where& where) {
-  static PyObject* name = PyUnicode_InternFromString("requires_grad");
-  const nb::object wanted = nb::steal(PyObject_GetAttr(array, name));
+bool leaves_a_graph(PyObject* array, const ArrayType& type, const Where& where) {
+  // Straight to the property: looking it up by name takes as long as all else that is asked of an array.
+  void* get = PyType_GetSlot(Py_TYPE(type.requires_grad), Py_tp_descr_get);
+  const nb::object wanted = get != nullptr ? nb::steal(reinterpret_cast<descrgetfunc>(get)(
+                                                 type.requires_grad, array, reinterpret_cast<PyObject*>(type.type)))
+                                           : nb::getattr(array, "requires_grad");
   if (!wanted.is_valid()) throw nb::python_error();
   if (wanted.ptr() != Py_True) return false;
   if (!nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")())) return true;
@@ -41,7 +44,7 @@ void BoundArray::bind(PyObject* array, Access access, const Where& where) {
   if (type_.immutable && access == Access::write) {
     where.fail(ErrorCode::invalid_argument, "arrays of JAX are read-only; leave it out and take the result");
   }
-  const bool detach = type_.tracks_gradients && leaves_a_graph(array, where);
+  const bool detach = type_.requires_grad != nullptr && leaves_a_graph(array, type_, where);
   switch (type_.kind) {
     case ArrayKind::numpy:
       return bind_numpy(access, where);

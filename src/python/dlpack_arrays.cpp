@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "python/types.h"
@@ -101,12 +102,12 @@ Tensor view_through(const ExchangeApi& api, PyObject* array) {
   return dlpack::from_view(view);
 }
 
-nb::object new_array_through(const ExchangeApi& api, DataType dtype, const Dims& shape, Device device, Tensor& tensor) {
+nb::object new_array_through(const ExchangeApi& api, const TensorSpec& spec, Device device, Tensor& tensor) {
   dlpack::View like;
   like.device = dlpack::device_tag(device);
-  like.dtype = dlpack::type_tag(dtype);
-  like.rank = static_cast<std::int32_t>(shape.size());
-  like.shape = const_cast<std::int64_t*>(shape.data());
+  like.dtype = dlpack::type_tag(spec.dtype);
+  like.rank = static_cast<std::int32_t>(spec.shape.size());
+  like.shape = const_cast<std::int64_t*>(spec.shape.data());
   dlpack::VersionedManaged* made = nullptr;
   std::string problem;
   const auto set_error = [](void* context, const char* kind, const char* message) {
@@ -116,7 +117,9 @@ nb::object new_array_through(const ExchangeApi& api, DataType dtype, const Dims&
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
     fail(ErrorCode::out_of_memory, "empty", "the array's package could not make the result: " + problem);
   }
-  tensor = dlpack::from_view(made->view);
+  const dlpack::View& view = made->view;
+  const bool as_asked = view.strides == nullptr || std::equal(spec.strides.begin(), spec.strides.end(), view.strides);
+  tensor = as_asked ? Tensor::on(view.data, spec, device, view.byte_offset) : dlpack::from_view(view);
   void* object = nullptr;
   check(api.to_object(made, &object));
   return nb::steal(static_cast<PyObject*>(object));

@@ -24,8 +24,8 @@ const ExchangeApi* exchange_api(PyTypeObject* type);
 /// A tensor on an array's memory, without an owner: the array must outlive it.
 Tensor view_through(const ExchangeApi& api, PyObject* array);
 
-/// A new array of the package that the table belongs to, not filled, and the tensor on its memory.
-nb::object new_array_through(const ExchangeApi& api, DataType dtype, const Dims& shape, Device device, Tensor& tensor);
+/// A new row-major array of the package that the table belongs to, not filled, and the tensor on its memory.
+nb::object new_array_through(const ExchangeApi& api, const TensorSpec& spec, Device device, Tensor& tensor);
 
 /// Takes an array's capsule; the tensor owns it. An array that its package gives out as read-only is an error to write.
 Tensor from_capsule_of(nb::handle array, Access access, const Where& where);

@@ -68,8 +68,8 @@ class OpCall {
   void read_precision();
   BoundArray& new_array();
   Call call() const;
-  static std::vector<TensorSpec> output_specs(const Call& call);
-  void make_results(const std::vector<TensorSpec>& specs);
+  void make_results(const Call& call);
+  void make_results(std::span<const TensorSpec> specs);
   Tensor kernel_view(std::size_t result) const;
   void dispatch(Call& call);
   nb::object hand_out();

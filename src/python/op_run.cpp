@@ -107,17 +107,24 @@ Problem OpCall::problem() const {
   return make_problem(op_, std::move(specs), attributes_ ? *attributes_ : Attributes(op_), device);
 }
 
-// A copy: making an array may run any code of Python's, another call of an op among it. To decide, the GIL is let go:
-// another thread may be deciding the same, with a rule in Python.
-std::vector<TensorSpec> OpCall::output_specs(const Call& call) {
+// Copies of the specs: making an array may run any code of Python's, another call of an op among it. To decide, the GIL
+// is let go: another thread may be deciding the same, with a rule in Python.
+void OpCall::make_results(const Call& call) {
   Dispatcher& dispatcher = Runtime::global().dispatcher();
-  if (const std::vector<TensorSpec>* known = dispatcher.known_output_specs(call)) [[likely]]
-    return *known;
-  const nb::gil_scoped_release released;
-  return dispatcher.output_specs(call);
+  const std::vector<TensorSpec>* known = dispatcher.known_output_specs(call);
+  if (known != nullptr && known->size() == 1) [[likely]] {
+    const TensorSpec only = known->front();
+    return make_results({&only, 1});
+  }
+  std::vector<TensorSpec> specs;
+  {
+    const nb::gil_scoped_release released;
+    specs = dispatcher.output_specs(call);
+  }
+  make_results(specs);
 }
 
-void OpCall::make_results(const std::vector<TensorSpec>& specs) {
+void OpCall::make_results(std::span<const TensorSpec> specs) {
   const std::size_t visible = specs.size() - outputs_.size();
   Pointers hidden = outputs_;
   outputs_ = {};
@@ -187,7 +194,7 @@ nb::object OpCall::run() {
     if (!is_floating(result_->tensor().dtype())) check_integer_out(op_, inputs_.span(), where("out"));
     outputs_.push_back(&result_->tensor());
   } else {
-    make_results(output_specs(call));
+    make_results(call);
   }
   dispatch(call);
   return hand_out();
@@ -204,7 +211,7 @@ nb::object OpCall::run_backward(PyObject* grad_output) {
   inputs_.push_back(&gradient.tensor());
   Call call = this->call();
   call.direction = Direction::backward;
-  make_results(output_specs(call));
+  make_results(call);
   dispatch(call);
   nb::object results = hand_out();
   return more_results_.empty() ? nb::object(nb::make_tuple(results)) : results;

@@ -33,7 +33,7 @@ void Result::make(const BoundArray& like, const TensorSpec& spec, Device device)
     }
     case ArrayKind::exchange: {
       Tensor tensor;
-      array_ = new_array_through(*like.type().api, spec.dtype, spec.shape, device, tensor);
+      array_ = new_array_through(*like.type().api, spec, device, tensor);
       bound_.set(tensor);
       return;
     }
