@@ -35,7 +35,8 @@ rm -rf build/wheels
   cat "$log" >&2
   exit 1
 }
-# Arrays to try it on; the package itself works without.
-.venv/bin/python3 -c 'import numpy' 2>/dev/null || .venv/bin/python3 -m pip install --quiet --disable-pip-version-check numpy ||
-  echo "install_venv: NumPy could not be installed; the examples need it" >&2
+# Arrays to try it on, bfloat16 among them; the package itself works without.
+.venv/bin/python3 -c 'import ml_dtypes, numpy' 2>/dev/null ||
+  .venv/bin/python3 -m pip install --quiet --disable-pip-version-check ml_dtypes numpy ||
+  echo "install_venv: NumPy and ml_dtypes could not be installed; the examples need them" >&2
 touch "$stamp"

@@ -224,11 +224,12 @@ std::shared_ptr<const PrecisionHook> Dispatcher::Impl::current_hook() const {
   return hook;
 }
 
-Decision Dispatcher::explain(const Problem& problem) {
+Decision Dispatcher::explain(const Problem& problem, std::optional<DataType> precision) {
+  check_precision(problem.op, precision);
   const ScopePtr scope = current_scope();
   Problem asked = checked(problem);
   asked.limits = stricter(asked.limits, scope->policy.limits());
-  return impl_->decide({SharedProblem(std::move(asked))}, *scope, {}, /*every_workspace=*/true).first;
+  return impl_->decide({SharedProblem(std::move(asked)), precision}, *scope, {}, /*every_workspace=*/true).first;
 }
 
 std::vector<TensorSpec> Dispatcher::infer_output_specs(const Call& call, const Scope& scope) const {

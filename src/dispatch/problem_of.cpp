@@ -48,6 +48,13 @@ void check_writable(const Call& call, const Tensor& tensor) {
 
 }  // namespace
 
+void check_precision(OpId op, std::optional<DataType> precision) {
+  if (!precision || is_float_storage(*precision)) return;
+  fail(ErrorCode::invalid_argument, "dispatch",
+       std::string(to_string(op)) + ": the precision " + std::string(to_string(*precision)) +
+           " is no float type that tensors are stored in; give f32, f16, bf16 or f64");
+}
+
 Problem problem_of_inputs(const Call& call, const Limits& limits) {
   if (call.inputs.empty()) refuse(call, "no input; pass at least one tensor");
   std::vector<TensorSpec> inputs;
@@ -60,10 +67,7 @@ Problem problem_of_inputs(const Call& call, const Limits& limits) {
     refuse(call, "the attributes are those of " + std::string(to_string(call.attributes->op())) +
                      "; make them with Attributes(op)");
   }
-  if (call.precision && !is_float_storage(*call.precision)) {
-    refuse(call, "the precision " + std::string(to_string(*call.precision)) +
-                     " is no float type that tensors are stored in; give f32, f16, bf16 or f64");
-  }
+  check_precision(call.op, call.precision);
   const Attributes attributes = call.attributes == nullptr ? Attributes(call.op) : *call.attributes;
   Problem problem = make_problem(call.op, std::move(inputs), attributes, call.inputs.front()->device(), call.direction);
   problem.limits = limits;

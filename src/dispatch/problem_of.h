@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "xpuruntime/core/problem.h"
@@ -13,6 +14,9 @@ namespace xpuruntime {
 Problem problem_of(const Call& call, const Limits& limits);
 /// The same whatever the call's outputs: with those that follow from its inputs.
 Problem problem_of_inputs(const Call& call, const Limits& limits);
+
+/// Fails on a precision that nothing can be computed in.
+void check_precision(OpId op, std::optional<DataType> precision);
 
 /// Whether an output shares its memory with an input, so that a run that failed half way may have spoiled the input.
 /// One that is cast afterwards was not written yet.

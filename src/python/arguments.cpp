@@ -88,7 +88,7 @@ Problem problem_from(nb::handle value, const char* function) {
   if (!nb::isinstance<nb::str>(value)) {
     refuse(value, function, "problem", "a Problem, or a text such as \"matmul(f32[64,64], f32[64,64])\"");
   }
-  return parse_problem(nb::cast<std::string>(value));
+  return parse_problem(text_from(value, function, "problem"));
 }
 
 void check_callable(nb::handle value, const char* function, const char* name) {

@@ -37,7 +37,8 @@ bool is_jax(PyTypeObject* type) {
 ArrayType classify(PyTypeObject* type) {
   ArrayType made{type};
   made.requires_grad = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "requires_grad");
-  PyErr_Clear();  // the property, once found, is kept with its type
+  PyErr_Clear();
+  Py_XDECREF(made.requires_grad);  // its type keeps it
   made.immutable = is_jax(type);
   const Numpy* numpy = Numpy::loaded();
   if (type == reinterpret_cast<PyTypeObject*>(nb::type<TensorObject>().ptr())) {
@@ -67,8 +68,10 @@ const ArrayType& array_type_of(PyObject* object) {
   }
   static ArrayType last;
   last = classify(type);
-  // A type that is no array may become one, once its package is wholly imported.
-  if (last.kind == ArrayKind::none || known->size() >= remembered_at_most) return last;
+  // Remembered for good are those that are read quickly. A type that is no array may become one, once its package is
+  // wholly imported.
+  const bool quick = last.kind == ArrayKind::ours || last.kind == ArrayKind::numpy || last.kind == ArrayKind::exchange;
+  if (!quick || known->size() >= remembered_at_most) return last;
   Py_INCREF(reinterpret_cast<PyObject*>(type));
   known->push_back(last);
   return known->back();

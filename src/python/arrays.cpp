@@ -16,9 +16,14 @@ std::shared_ptr<void> owner_of(nb::object object) {
   });
 }
 
-Tensor tensor_from(nb::handle array, Access access, const char* what) {
+Tensor tensor_from(nb::handle array, Access access, const char* what, bool may_copy) {
+  const Where where{"tensor", what};
   BoundArray bound;
-  bound.bind(array.ptr(), access, {"tensor", what});
+  bound.bind(array.ptr(), access, where);
+  if (bound.is_copy() && (access == Access::write || !may_copy)) {
+    where.fail(ErrorCode::invalid_argument,
+               "its strides are negative or its elements misaligned, which no tensor can be; pass a copy of it");
+  }
   const Tensor& tensor = bound.tensor();
   if (tensor.owner() != nullptr) return tensor;
   return Tensor(tensor.data(), tensor.spec(), tensor.device(), tensor.byte_offset(),

@@ -26,8 +26,8 @@ struct Where {
 /// DLPack or the buffer protocol. The tensor keeps the Python object alive; copies of it may die without the GIL.
 /// `what` names the argument in error texts. What is no array is an ArgumentTypeError; what cannot be described (big
 /// endian, objects, a read-only output) is one of the others, and says what to do. Only a layout that no tensor can
-/// have (negative strides) is copied, and only to be read.
-Tensor tensor_from(nb::handle array, Access access = Access::read, const char* what = "array");
+/// have (negative strides) is copied, and only to be read, and only if that may be.
+Tensor tensor_from(nb::handle array, Access access = Access::read, const char* what = "array", bool may_copy = true);
 
 /// Lets a tensor share in a Python object; whoever lets go of it last may do so without the GIL.
 std::shared_ptr<void> owner_of(nb::object object);

@@ -36,6 +36,15 @@ bool leaves_a_graph(PyObject* array, const ArrayType& type, const Where& where) 
              "tensor.detach(), or use xpuruntime.backward");
 }
 
+// PyTorch keeps a minus sign as a bit beside some views of complex tensors, and its DLPack leaves that away. Such a
+// view steps over the other half of each number, so that only what is not contiguous need be asked.
+void check_negative(PyObject* array, const Tensor& tensor, const ArrayType& type, const Where& where) {
+  if (type.requires_grad == nullptr || (tensor.contiguous() && element_count(tensor.spec()) > 1)) return;
+  const nb::handle object(array);
+  if (!nb::hasattr(object, "is_neg") || !nb::cast<bool>(object.attr("is_neg")())) return;
+  where.fail(ErrorCode::invalid_argument, "its negative bit is set; pass tensor.resolve_neg()");
+}
+
 }  // namespace
 
 void BoundArray::bind(PyObject* array, Access access, const Where& where) {
@@ -49,8 +58,8 @@ void BoundArray::bind(PyObject* array, Access access, const Where& where) {
     case ArrayKind::numpy:
       return bind_numpy(access, where);
     case ArrayKind::exchange:
-      tensor_ = view_through(*type_.api, array);
-      return;
+      tensor_ = view_through(*type_.api, array, where);
+      return check_negative(array, tensor_, type_, where);
     case ArrayKind::ours: {
       const auto& object = *nb::inst_ptr<TensorObject>(array);
       if (access == Access::write && object.read_only) {
@@ -61,9 +70,9 @@ void BoundArray::bind(PyObject* array, Access access, const Where& where) {
     }
     case ArrayKind::dlpack:
       tensor_ = from_capsule_of(detach ? nb::handle(array).attr("detach")() : nb::borrow(array), access, where);
-      return;
+      return check_negative(array, tensor_, type_, where);
     case ArrayKind::buffer:
-      tensor_ = from_buffer_of(array, access, where);
+      tensor_ = from_buffer_of(array, access, where, buffer_copied_);
       return;
     case ArrayKind::numpy_scalar:
       if (access == Access::write) refuse(array, where);

@@ -17,6 +17,8 @@ class BoundArray {
   PyObject* array() const { return array_; }
   const ArrayType& type() const { return type_; }
   const nb::object& stand_in() const { return stand_in_; }
+  /// The tensor is not on the array's own memory.
+  bool is_copy() const { return stand_in_.is_valid() || buffer_copied_; }
 
   /// Puts what was computed into the array, where a stand-in was written.
   void write_back() const;
@@ -28,6 +30,7 @@ class BoundArray {
   PyObject* array_ = nullptr;
   ArrayType type_ = {};
   nb::object stand_in_ = {};
+  bool buffer_copied_ = false;
 };
 
 }  // namespace xpuruntime::python

@@ -79,7 +79,7 @@ Tensor copied(Py_buffer& buffer, DataType dtype) {
 
 }  // namespace
 
-Tensor from_buffer_of(nb::handle object, Access access, const Where& where) {
+Tensor from_buffer_of(nb::handle object, Access access, const Where& where, bool& is_copy) {
   std::shared_ptr<Held> held(new Held, [](Held* buffer) {
     if (!Py_IsInitialized()) return;
     const nb::gil_scoped_acquire gil;
@@ -99,6 +99,7 @@ Tensor from_buffer_of(nb::handle object, Access access, const Where& where) {
     where.fail(ErrorCode::invalid_argument,
                "its strides are negative or no multiple of its elements; pass one in row-major order");
   }
+  is_copy = true;
   return copied(buffer, dtype);
 }
 

@@ -6,6 +6,6 @@ namespace xpuruntime::python {
 
 /// A tensor on the memory of an object that speaks the buffer protocol: array.array, memoryview, bytes. The tensor
 /// holds the buffer. A layout that no tensor has is copied to be read, and an error to write.
-Tensor from_buffer_of(nb::handle object, Access access, const Where& where);
+Tensor from_buffer_of(nb::handle object, Access access, const Where& where, bool& is_copy);
 
 }  // namespace xpuruntime::python

@@ -111,6 +111,15 @@ void interrupt_later() { Py_AddPendingCall(raise_interrupt, nullptr); }
 bool interpreter_alive() { return !ended.load() && Py_IsInitialized() != 0; }
 
 std::optional<CallbackFailure> call_back(const Callable& callable, const std::function<void(nb::handle)>& call) {
+  // Rules that ask what they answer would use up the stack before Python's own limit.
+  constexpr int deepest = 32;
+  thread_local int depth = 0;
+  if (depth >= deepest)
+    return CallbackFailure{ErrorCode::device_error, "callbacks that lead to each other without end"};
+  const struct Deeper {
+    Deeper() { ++depth; }
+    ~Deeper() { --depth; }
+  } deeper;
   const CallbackFailure no_python{ErrorCode::device_error, "Python has ended, and its function with it"};
   if (!interpreter_alive()) return no_python;
   const nb::gil_scoped_acquire gil;

@@ -23,6 +23,22 @@ void check(int failed) {
   throw nb::python_error();
 }
 
+/// The error that a package raised, in its words, as one of ours: its array is of a kind that has no DLPack.
+[[noreturn]] void refuse_as_its_package_does(const Where& where, const nb::python_error& error) {
+  if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw error;
+  std::string text = nb::cast<std::string>(nb::str(error.value()));
+  text = text.substr(0, std::min(text.find('\n'), text.find(" Exception raised from")));
+  where.fail(ErrorCode::not_supported,
+             "its package does not hand it out (" + text + "); pass a dense array on a device");
+}
+
+[[noreturn]] void refuse_as_its_package_does(const Where& where) {
+  if (PyErr_Occurred() == nullptr) {
+    where.fail(ErrorCode::not_supported, "its package does not hand it out, and gives no reason; pass another array");
+  }
+  refuse_as_its_package_does(where, nb::python_error());
+}
+
 bool is_type_error(const nb::python_error& error) { return error.matches(PyExc_TypeError); }
 
 /// The stream that our work on the array's device is queued on: the producer waits there for its own.
@@ -96,9 +112,10 @@ const ExchangeApi* exchange_api(PyTypeObject* type) {
   return whole ? api : nullptr;
 }
 
-Tensor view_through(const ExchangeApi& api, PyObject* array) {
+Tensor view_through(const ExchangeApi& api, PyObject* array, const Where& where) {
   dlpack::View view;
-  check(api.view_object(array, &view));
+  if (api.view_object(array, &view) != 0) [[unlikely]]
+    refuse_as_its_package_does(where);
   return dlpack::from_view(view);
 }
 
@@ -126,7 +143,12 @@ nb::object new_array_through(const ExchangeApi& api, const TensorSpec& spec, Dev
 }
 
 Tensor from_capsule_of(nb::handle array, Access access, const Where& where) {
-  const nb::object capsule = capsule_of(array);
+  nb::object capsule;
+  try {
+    capsule = capsule_of(array);
+  } catch (const nb::python_error& error) {
+    refuse_as_its_package_does(where, error);
+  }
   const char* name = PyCapsule_CheckExact(capsule.ptr()) ? PyCapsule_GetName(capsule.ptr()) : nullptr;
   if (name != nullptr && std::strcmp(name, versioned_name) == 0) {
     return with_careful_owner(take_versioned(capsule, access, where));

@@ -22,7 +22,7 @@ struct ExchangeApi {
 const ExchangeApi* exchange_api(PyTypeObject* type);
 
 /// A tensor on an array's memory, without an owner: the array must outlive it.
-Tensor view_through(const ExchangeApi& api, PyObject* array);
+Tensor view_through(const ExchangeApi& api, PyObject* array, const Where& where);
 
 /// A new row-major array of the package that the table belongs to, not filled, and the tensor on its memory.
 nb::object new_array_through(const ExchangeApi& api, const TensorSpec& spec, Device device, Tensor& tensor);

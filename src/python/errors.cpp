@@ -1,5 +1,7 @@
 #include "python/errors.h"
 
+#include <typeinfo>
+
 #include "python/bindings.h"
 
 namespace xpuruntime::python {
@@ -55,6 +57,9 @@ void bind_errors(nb::module_&) {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
       set_python_error(error.code(), error.what());
+    } catch (const std::bad_cast&) {
+      set_error("ArgumentTypeError",
+                "[xpuruntime] an argument is not of a type or value that this takes; see its help");
     }
   });
 }

@@ -18,7 +18,8 @@ constexpr const char* where = "ExecutionPolicy";
 using Bound = nb::class_<ExecutionPolicy>;
 
 std::string precision_from(nb::handle value) {
-  return nb::isinstance<nb::str>(value) ? nb::cast<std::string>(value) : std::string(to_string(data_type_from(value)));
+  if (nb::isinstance<nb::str>(value)) return text_from(value, where, "precision");
+  return std::string(to_string(data_type_from(value)));
 }
 
 DeviceType target_from(nb::handle value, const char* name) {
@@ -49,8 +50,9 @@ std::vector<std::vector<std::int64_t>> shapes_from(nb::handle value) {
 
 int level_from(nb::handle value) {
   const std::int64_t level = integer_from(value, where, "optimize_level");
-  // What no int holds is out of range as well; check() says so.
-  return level < 0 || level > 3 ? -1 : static_cast<int>(level);
+  if (level >= 0 && level <= 3) return static_cast<int>(level);
+  // Not left to check(): what no int holds would be another number there.
+  fail(ErrorCode::invalid_argument, where, "optimize_level is " + std::to_string(level) + "; give 0, 1, 2 or 3");
 }
 
 /// In the order of the constructor.
@@ -127,7 +129,7 @@ void construct(ExecutionPolicy* self, const nb::args& positional, const nb::kwar
     }
     fields[i].set(made, positional[i]);
   }
-  for (const auto& [name, value] : named) field_named(nb::cast<std::string>(name)).set(made, value);
+  for (const auto& [name, value] : named) field_named(text_from(name, where, "a field")).set(made, value);
   made.check();
   new (self) ExecutionPolicy(std::move(made));
 }

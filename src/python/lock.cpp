@@ -164,6 +164,9 @@ void bind_lock(nb::module_& module) {
           "__contains__", [](const KernelLock& self, nb::handle problem) { return find(self, problem).has_value(); },
           nb::arg("problem").none(), nb::sig("def __contains__(self, problem: Problem | str, /) -> bool"))
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__getstate__", &KernelLock::to_json)
+      .def("__setstate__",
+           [](KernelLock& self, const std::string& json) { new (&self) KernelLock(KernelLock::from_json(json)); })
       .def("__repr__",
            [](const KernelLock& self) { return "KernelLock(" + std::to_string(self.entries().size()) + " entries)"; });
   lock.attr("__hash__") = nb::none();  // it can be changed

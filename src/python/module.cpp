@@ -3,6 +3,10 @@
 
 NB_MODULE(_core, module) {
   using namespace xpuruntime::python;
+  static bool imported = false;
+  if (imported) throw nanobind::import_error("xpuruntime can be imported once in a process");
+  imported = true;
+  nanobind::set_leak_warnings(false);  // a program's own cycles at its end are none of ours to report
   module.doc() = "The library behind xpuruntime. Use the names of the package itself.";
   module.attr("__version__") = std::string(xpuruntime::version()).c_str();
   bind_errors(module);

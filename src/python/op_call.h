@@ -29,6 +29,7 @@ class OpCall {
   /// The gradients of the inputs that have one.
   nb::object run_backward(PyObject* grad_output);
   Problem problem() const;
+  std::optional<DataType> precision() const { return precision_; }
 
   // For the signature's own functions.
 
@@ -53,6 +54,8 @@ class OpCall {
   void add_hidden_output(const Tensor& tensor);
   /// The tensor of an input that is written: an error where that cannot be.
   const Tensor& written_input(std::string_view parameter);
+  /// An input that the caller did not give: it has no gradient to hand out.
+  void mark_constant(std::size_t input) { constants_.push_back(input); }
   /// The op's first result has this dim (from the end, 1 is the last), of extent 1, and the caller's has not.
   void drop_dim_from_end(std::size_t dim) { dropped_.push_back(dim); }
 
@@ -73,6 +76,7 @@ class OpCall {
   Tensor kernel_view(std::size_t result) const;
   void dispatch(Call& call);
   nb::object hand_out();
+  nb::tuple without_constants(const nb::tuple& gradients) const;
 
   const Signature& signature_;
   OpId op_;
@@ -114,6 +118,7 @@ class OpCall {
   std::vector<std::unique_ptr<Tensor>> own_tensors_ = {};
   std::vector<nb::object> kept_ = {};
   std::vector<std::size_t> dropped_ = {};
+  std::vector<std::size_t> constants_ = {};
   alignas(8) std::array<std::byte, 8> number_ = {};
 };
 

@@ -1,6 +1,7 @@
 #include "python/op_hooks.h"
 
 #include <nanobind/stl/string.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <random>
@@ -58,6 +59,7 @@ std::vector<bool> fill_gaps(OpCall& call, std::span<const Optional> optional, co
   for (std::size_t i = 0; i < last; ++i) {
     const Tensor* given = call.optional_input(optional[i].name);
     made.push_back(given == nullptr);
+    if (given == nullptr) call.mark_constant(i + 1);
     const Tensor& input = call.input(0);
     all.push_back(given != nullptr ? *given : constant(input.dtype(), shape, optional[i].value, input.device()));
   }
@@ -128,8 +130,14 @@ std::vector<std::int64_t> same_padding(OpCall& call) {
   return padding;
 }
 
+// A forked child draws numbers of its own.
 std::int64_t fresh_seed() {
-  static std::mt19937_64 generator{std::random_device{}()};
+  static pid_t process = 0;
+  static std::mt19937_64 generator;
+  if (process != getpid()) {
+    generator.seed(std::random_device{}());
+    process = getpid();
+  }
   return static_cast<std::int64_t>(generator());
 }
 

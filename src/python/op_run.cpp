@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "python/errors.h"
+#include "python/gil.h"
 #include "python/op_call.h"
 #include "python/scopes.h"
 #include "python/types.h"
@@ -118,7 +119,7 @@ void OpCall::make_results(const Call& call) {
   }
   std::vector<TensorSpec> specs;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     specs = dispatcher.output_specs(call);
   }
   make_results(specs);
@@ -170,7 +171,7 @@ Tensor OpCall::kernel_view(std::size_t result) const {
 void OpCall::dispatch(Call& call) {
   call.outputs = outputs_.span();
   const std::optional<Stream> stream = stream_of(*first_);
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   std::optional<StreamGuard> guard;
   if (stream) guard.emplace(input(0).device(), *stream);
   Runtime::global().dispatcher().dispatch(call);
@@ -213,8 +214,20 @@ nb::object OpCall::run_backward(PyObject* grad_output) {
   call.direction = Direction::backward;
   make_results(call);
   dispatch(call);
-  nb::object results = hand_out();
-  return more_results_.empty() ? nb::object(nb::make_tuple(results)) : results;
+  const nb::object results = hand_out();
+  const nb::tuple gradients = more_results_.empty() ? nb::make_tuple(results) : nb::cast<nb::tuple>(results);
+  return constants_.empty() ? gradients : without_constants(gradients);
+}
+
+nb::tuple OpCall::without_constants(const nb::tuple& gradients) const {
+  nb::list kept;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i + 1 < inputs_.size(); ++i) {  // the last is the gradient of the output
+    if (!has_gradient(op_info(op_), i, input(i).dtype())) continue;
+    const nb::object gradient = gradients[next++];
+    if (std::find(constants_.begin(), constants_.end(), i) == constants_.end()) kept.append(gradient);
+  }
+  return nb::tuple(kept);
 }
 
 }  // namespace xpuruntime::python

@@ -5,6 +5,7 @@
 
 #include "python/arguments.h"
 #include "python/errors.h"
+#include "python/gil.h"
 #include "python/op_call.h"
 #include "python/scopes.h"
 #include "xpuruntime/runtime/runtime.h"
@@ -119,8 +120,8 @@ void bind_ops(nb::module_& module) {
         OpCall call(find_signature(text_from(op, "explain", "op")));
         sync_scope();
         const Problem problem = bound(call, arguments, keywords).problem();
-        const nb::gil_scoped_release released;
-        return Runtime::global().dispatcher().explain(problem);
+        const WithoutGil released;
+        return Runtime::global().dispatcher().explain(problem, call.precision());
       },
       nb::arg("op"), nb::arg("arguments"), nb::arg("keywords"));
   module.def(

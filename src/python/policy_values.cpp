@@ -40,7 +40,7 @@ std::vector<std::string> kernels_from(nb::handle list, const char* name) {
 
 Strategy strategy_from(nb::handle value) {
   if (nb::isinstance<Strategy>(value)) return nb::cast<Strategy>(value);
-  if (nb::isinstance<nb::str>(value)) return parse_strategy(nb::cast<std::string>(value));
+  if (nb::isinstance<nb::str>(value)) return parse_strategy(text_from(value, where, "strategy"));
   if (PyBool_Check(value.ptr()) || !PyLong_Check(value.ptr())) {
     raise_type_error("[KernelPolicy] a " + python_type(value) +
                      " is no strategy; pass an AutoSelectStrategy, its name, or 0, 1 or 2");
@@ -50,7 +50,7 @@ Strategy strategy_from(nb::handle value) {
 
 std::string wish_from(nb::handle value) {
   if (value.is_none()) return {};
-  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  if (nb::isinstance<nb::str>(value)) return text_from(value, where, "precision");
   return std::string(to_string(data_type_from(value)));
 }
 
@@ -143,7 +143,7 @@ KernelPreference preference_from(nb::handle value, OpId op) {
   const std::string name(to_string(op));
   KernelPolicy made;  // it checks the names
   if (nb::isinstance<nb::str>(value)) {
-    made.set(name, nb::cast<std::string>(value));
+    made.set(name, text_from(value, where, "a kernel"));
   } else if (nb::isinstance<nb::list>(value) || nb::isinstance<nb::tuple>(value)) {
     made.set_order(name, kernels_from(value, "a kernel"));
   } else if (is_mapping(value)) {

@@ -76,6 +76,12 @@ void bind_config(nb::module_& module) {
       .def_static("create_bf16", &AmpConfig::create_bf16)
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const AmpConfig& self) { return nb::hash(to_python(to_string(self.target_precision))); })
+      .def("__reduce__",
+           [](const AmpConfig& self) {
+             const auto fields =
+                 nb::make_tuple(self.enabled, to_python(self.target_precision), to_python(self.higher_precision));
+             return nb::make_tuple(nb::type<AmpConfig>(), fields);
+           })
       .def("__repr__", [](const AmpConfig& self) {
         return std::string("AmpConfig(enabled=") + (self.enabled ? "True" : "False") + ", target_precision='" +
                std::string(to_string(self.target_precision)) + "', higher_precision='" +

@@ -95,6 +95,9 @@ void bind_profile(nb::module_& module) {
       .def("save", save, nb::arg("path").none(), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"))
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const DeviceProfile& self) { return nb::hash(to_python(self.name)); })
+      .def("__getstate__", &DeviceProfile::to_json)
+      .def("__setstate__", [](DeviceProfile& self,
+                              const std::string& json) { new (&self) DeviceProfile(DeviceProfile::from_json(json)); })
       .def("__repr__", [](const DeviceProfile& self) {
         return "DeviceProfile(type='" + std::string(to_string(self.type)) + "', name='" + self.name + "')";
       });

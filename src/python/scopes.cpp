@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include "python/arguments.h"
 #include "python/bindings.h"
 #include "python/scope_stack.h"
 #include "python/types.h"
@@ -75,8 +76,9 @@ std::unique_ptr<ScopeLayer> autocast_layer(nb::handle dtype, bool enabled, const
   return layer;
 }
 
-std::unique_ptr<ScopeLayer> lock_layer(const KernelLock* lock, const std::string& mode) {
-  const LockUse use{lock == nullptr ? nullptr : std::make_shared<const KernelLock>(*lock), lock_mode(mode)};
+std::unique_ptr<ScopeLayer> lock_layer(const KernelLock* lock, nb::handle mode) {
+  const LockUse use{lock == nullptr ? nullptr : std::make_shared<const KernelLock>(*lock),
+                    lock_mode(text_from(mode, "use_lock", "mode"))};
   return std::make_unique<ScopeLayer>(Layer(use));
 }
 
@@ -112,7 +114,8 @@ void bind_scopes(nb::module_& module) {
   module.def("policy_layer", &policy_layer, nb::arg("policy"));
   module.def("autocast_layer", &autocast_layer, nb::arg("dtype").none(), nb::arg("enabled"), nb::arg("registry").none(),
              nb::keep_alive<0, 3>());
-  module.def("lock_layer", &lock_layer, nb::arg("lock").none(), nb::arg("mode"));
+  module.def("lock_layer", &lock_layer, nb::arg("lock").none(), nb::arg("mode"),
+             nb::sig("def lock_layer(lock: KernelLock | None, mode: str) -> ScopeLayer"));
   module.def("captured_layer", &captured_layer);
 }
 

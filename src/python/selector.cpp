@@ -18,7 +18,7 @@ namespace {
 
 KernelDtype kernel_dtype_from(nb::handle value) {
   if (nb::isinstance<KernelDtype>(value)) return nb::cast<KernelDtype>(value);
-  if (nb::isinstance<nb::str>(value)) return parse_kernel_dtype(nb::cast<std::string>(value));
+  if (nb::isinstance<nb::str>(value)) return parse_kernel_dtype(text_from(value, "KernelDtype", "the name"));
   return to_kernel_dtype(data_type_from(value));
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "python/arguments.h"
 #include "python/errors.h"
 #include "python/numpy_arrays.h"
 #include "python/types.h"
@@ -27,10 +28,13 @@ nb::tuple to_tuple(const Dims& dims) {
 
 Dims dims_from(nb::handle value) {
   std::vector<std::int64_t> extents;
-  if (nb::isinstance<nb::int_>(value)) {
-    extents.push_back(nb::cast<std::int64_t>(value));
+  if (PyIndex_Check(value.ptr()) != 0) {
+    extents.push_back(integer_from(value, "empty", "shape"));
   } else {
-    for (const nb::handle extent : nb::iter(value)) extents.push_back(nb::cast<std::int64_t>(extent));
+    if (PySequence_Check(value.ptr()) == 0 || PyUnicode_Check(value.ptr())) {
+      raise_type_error("[empty] shape is a " + python_type(value) + "; pass an integer or a sequence of them");
+    }
+    for (const nb::handle extent : nb::iter(value)) extents.push_back(integer_from(extent, "empty", "shape"));
   }
   return Dims(extents);
 }
@@ -187,7 +191,7 @@ nb::object view_of(nb::handle array) {
   try {
     return make_tensor_object(tensor_from(array, Access::write));
   } catch (const Error&) {
-    return make_tensor_object(tensor_from(array), true);
+    return make_tensor_object(tensor_from(array, Access::read, "array", /*may_copy=*/false), true);
   }
 }
 
@@ -215,7 +219,7 @@ void bind_tensor(nb::module_& module) {
       .def(
           "numpy", [](nb::handle self) { return to_numpy(self); }, "A NumPy array on the same memory; only on the CPU.",
           nb::sig("def numpy(self) -> typing.Any"))
-      .def("to", &move_to, nb::arg("device"), "A contiguous copy on another device; waits until it is there.",
+      .def("to", &move_to, nb::arg("device").none(), "A contiguous copy on another device; waits until it is there.",
            nb::sig("def to(self, device: object) -> Tensor"))
       .def(
           "__dlpack_device__",
@@ -235,11 +239,11 @@ void bind_tensor(nb::module_& module) {
            })
       .def("__repr__", &describe);
   module.def(
-      "empty", &empty, nb::arg("shape"), nb::arg("dtype") = "f32", nb::kw_only(), nb::arg("device") = "cpu",
-      "A new tensor on a device, not filled.",
+      "empty", &empty, nb::arg("shape").none(), nb::arg("dtype").none() = "f32", nb::kw_only(),
+      nb::arg("device").none() = "cpu", "A new tensor on a device, not filled.",
       nb::sig(
           "def empty(shape: int | typing.Sequence[int], dtype: object = 'f32', *, device: object = 'cpu') -> Tensor"));
-  module.def("asarray", &view_of, nb::arg("array"),
+  module.def("asarray", &view_of, nb::arg("array").none(),
              "A tensor on the memory of an array of any package, without a copy.",
              nb::sig("def asarray(array: object) -> Tensor"));
 }

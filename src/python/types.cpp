@@ -5,24 +5,26 @@
 
 #include <string_view>
 
+#include "python/arguments.h"
 #include "python/errors.h"
 
 namespace xpuruntime::python {
 namespace {
 
 /// The name under which a dtype object of another package says what it is; empty where it is none.
-std::string dpython_type(nb::handle value) {
-  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+std::string name_of_dtype(nb::handle value) {
+  const auto text_of = [](nb::handle text) { return text_from(text, "dtype", "the name"); };
+  if (nb::isinstance<nb::str>(value)) return text_of(value);
   if (PyType_Check(value.ptr())) {
     // Python's own float means 64 bits to NumPy and 32 to PyTorch: better to ask.
     const bool ambiguous =
         value.is(nb::handle((PyObject*)&PyFloat_Type)) || value.is(nb::handle((PyObject*)&PyLong_Type));
-    return ambiguous ? std::string() : nb::cast<std::string>(value.attr("__name__"));
+    return ambiguous ? std::string() : text_of(value.attr("__name__"));
   }
   if (nb::hasattr(value, "name") && nb::isinstance<nb::str>(value.attr("name"))) {
-    return nb::cast<std::string>(value.attr("name"));
+    return text_of(value.attr("name"));
   }
-  const std::string text = nb::cast<std::string>(nb::str(value));
+  const std::string text = text_of(nb::str(value));
   constexpr std::string_view torch = "torch.";
   return text.starts_with(torch) ? text.substr(torch.size()) : std::string();
 }
@@ -32,9 +34,9 @@ std::string dpython_type(nb::handle value) {
 std::string python_type(nb::handle value) { return nb::cast<std::string>(value.type().attr("__name__")); }
 
 DataType data_type_from(nb::handle value) {
-  const std::string name = dpython_type(value);
+  const std::string name = name_of_dtype(value);
   if (name.empty()) {
-    raise_type_error("[dtype] " + nb::cast<std::string>(nb::repr(value)) +
+    raise_type_error("[dtype] " + text_from(nb::repr(value), "dtype", "the object's repr") +
                      " is no dtype; pass a name such as \"bf16\", a NumPy dtype or a PyTorch dtype");
   }
   return parse_data_type(name == "float8_e4m3fn" ? "f8e4m3" : std::string_view(name));
@@ -43,7 +45,7 @@ DataType data_type_from(nb::handle value) {
 Device device_from(nb::handle value) {
   if (nb::isinstance<Device>(value)) return nb::cast<Device>(value);
   if (nb::isinstance<nb::str>(value) || python_type(value) == "device") {
-    return parse_device(nb::cast<std::string>(nb::str(value)));
+    return parse_device(text_from(nb::str(value), "device", "the name"));
   }
   raise_type_error("[device] a " + python_type(value) + " is no device; pass a name such as \"cpu\" or \"cuda:0\"");
 }
@@ -56,8 +58,8 @@ nb::str to_python(DataType dtype) {
 void bind_types(nb::module_& module) {
   nb::class_<Device>(module, "Device", "One device of this machine: cuda:0.")
       .def(
-          "__init__", [](Device* self, nb::handle name) { new (self) Device(device_from(name)); }, nb::arg("name"),
-          nb::sig("def __init__(self, name: object) -> None"))
+          "__init__", [](Device* self, nb::handle name) { new (self) Device(device_from(name)); },
+          nb::arg("name").none(), nb::sig("def __init__(self, name: object) -> None"))
       .def_prop_ro(
           "type", [](Device self) { return std::string(to_string(self.type)); }, "Its kind: cpu, cuda, opencl.")
       .def_prop_ro("index", [](Device self) { return static_cast<int>(self.index); })
@@ -67,7 +69,7 @@ void bind_types(nb::module_& module) {
           "__eq__",
           [](Device self, nb::handle other) {
             if (nb::isinstance<Device>(other)) return self == nb::cast<Device>(other);
-            return nb::isinstance<nb::str>(other) && to_string(self) == nb::cast<std::string>(other);
+            return nb::isinstance<nb::str>(other) && nb::str(to_string(self).c_str()).equal(other);
           },
           nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       // Equal to its text, so hashed like it.

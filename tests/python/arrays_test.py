@@ -246,6 +246,17 @@ class OtherPackagesTest(unittest.TestCase):
         with torch.no_grad():
             self.assertTrue(torch.equal(ops.relu(weight), torch.ones(3)))
 
+    def test_pytorch_notices_that_an_out_was_written(self):
+        torch = optional("torch")
+        if torch is None or not hasattr(getattr(torch.autograd, "graph", None), "increment_version"):
+            self.skipTest("PyTorch is not installed, or from before 2.1")
+        weight = torch.ones(3, requires_grad=True)
+        kept = torch.full((3,), 2.0)
+        loss = (weight * kept).sum()
+        ops.add(kept, 1.0, out=kept)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            loss.backward()
+
     def test_jax_arrays(self):
         jax = optional("jax")
         if jax is None:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 import unittest
 from typing import Any, Callable
 
@@ -18,6 +23,11 @@ from xpuruntime import ops
 torch = optional("torch")
 needs_torch = unittest.skipUnless(torch, "PyTorch is not installed")
 X = np.ones((2, 3), np.float32)
+
+
+def misaligned(count: int) -> np.ndarray:
+    """Zeros in f32 that start at an odd address."""
+    return np.zeros(4 * count + 1, np.uint8)[1:].view(np.float32)
 
 
 def on_device(array: np.ndarray, kind: int) -> Any:
@@ -110,6 +120,47 @@ class WrongValues(BadInput):
         self.refused(ValueError, "integer", lambda: ops.div(np.ones((2,), np.int32), np.ones((2,), np.int32)))
 
 
+class WrongTexts(BadInput):
+    def test_half_a_character_is_a_value_error(self) -> None:
+        half = "\udc80"
+        for number, use in enumerate(
+            (
+                lambda: xrt.KernelPolicy(matmul=half),
+                lambda: xrt.KernelPolicy(matmul=[half]),
+                lambda: xrt.KernelPolicy(matmul={"kernel": half}),
+                lambda: xrt.KernelPolicy(**{half: "packed"}),
+                lambda: xrt.KernelPolicy(strategy=half),
+                lambda: xrt.KernelPolicy(precision={"softmax": half}),
+                lambda: xrt.KernelPolicy(default_precision=half),
+                lambda: xrt.KernelPolicy.from_json(half),
+                lambda: xrt.ExecutionPolicy(precision=half),
+                lambda: xrt.ExecutionPolicy(target=half),
+                lambda: xrt.ExecutionPolicy(**{half: 1}),
+                lambda: xrt.explain(half),
+                lambda: xrt.Problem(half),
+                lambda: xrt.autocast(half),
+                lambda: xrt.use_lock(None, half),
+                lambda: xrt.Device(half),
+                lambda: xrt.get_available_kernels("matmul", half),
+                lambda: xrt.device_profile(half),
+                lambda: xrt.AmpConfig(target_precision=half),
+                lambda: ops.cast(X, half),
+            )
+        ):
+            with self.subTest(number), self.assertRaises(ValueError) as caught:
+                use()
+            self.assertIsInstance(caught.exception, xrt.XpuRuntimeError, number)
+
+    def test_such_a_text_is_no_devices_name(self) -> None:
+        self.assertNotEqual(xrt.Device("cpu"), "\udc80")
+        self.assertEqual(xrt.Device("cpu"), "cpu:0")
+
+    def test_what_is_no_devices_name_says_what_to_pass(self) -> None:
+        for value in (None, 0, b"cpu"):
+            with self.subTest(value), self.assertRaisesRegex(xrt.ArgumentTypeError, "is no device; pass a name such as"):
+                xrt.Device(value)
+
+
 class WrongArrays(BadInput):
     def test_arrays_that_cannot_be_described_say_what_to_do(self) -> None:
         self.refused(ValueError, "big-endian.*newbyteorder", lambda: ops.relu(X.astype(">f4")))
@@ -142,10 +193,36 @@ class WrongArrays(BadInput):
         self.refused(ValueError, "elements of the output .* overlap", lambda: ops.relu(X, out=shared))
 
     def test_misaligned_arrays_are_taken(self) -> None:
-        place = np.zeros(25, np.uint8)[1:].view(np.float32).reshape(2, 3)
+        place = misaligned(6).reshape(2, 3)
         place[...] = -1
         self.assertFalse(place.flags.aligned)
         np.testing.assert_array_equal(ops.relu(place), np.zeros((2, 3)))
+
+    def test_an_output_that_would_be_filled_in_a_copy_is_refused(self) -> None:
+        for output in (np.zeros(3, np.float32)[::-1], misaligned(3)):
+            with self.subTest(strides=output.strides, aligned=output.flags.aligned):
+                scaler, gradient = xrt.GradScaler(), np.ones(3, np.float32)
+                self.refused(xrt.InvalidArgumentError, ".", lambda: scaler.unscale([gradient], [output]))
+                self.assertFalse(output.any())
+
+    def test_a_tensor_on_memory_that_no_tensor_can_describe_is_refused(self) -> None:
+        self.refused(xrt.InvalidArgumentError, ".", lambda: xrt.asarray(np.ones(3, np.float32)[::-1]))
+
+    @needs_torch
+    def test_tensors_that_are_negated_later_say_how_to_do_it_now(self) -> None:
+        negated = torch.complex(torch.ones(3), torch.ones(3)).conj().imag
+        self.assertTrue(negated.is_neg())
+        self.refused(xrt.InvalidArgumentError, "resolve_neg", lambda: ops.relu(negated))
+
+    @needs_torch
+    def test_tensors_without_memory_are_not_supported(self) -> None:
+        self.refused(xrt.NotSupportedError, ".", lambda: ops.relu(torch.empty(3, device="meta")))
+
+    def test_shapes_and_arrays_that_are_none_are_refused(self) -> None:
+        for shape in ("a", 2**70, 1.5):
+            with self.subTest(shape=shape):
+                self.refused(xrt.XpuRuntimeError, ".", lambda: xrt.empty(shape))
+        self.refused(xrt.XpuRuntimeError, ".", lambda: xrt.asarray(None))
 
     @needs_torch
     def test_tensors_that_need_gradients_say_so(self) -> None:
@@ -154,7 +231,7 @@ class WrongArrays(BadInput):
 
     @needs_torch
     def test_what_pytorch_does_not_hand_out_is_refused_in_its_words(self) -> None:
-        with self.assertRaisesRegex(RuntimeError, "layout|storage"):
+        with self.assertRaisesRegex(xrt.NotSupportedError, "layout|storage"):
             ops.relu(torch.eye(3).to_sparse())
 
     def test_numbers_that_an_array_cannot_take_are_refused(self) -> None:
@@ -196,6 +273,102 @@ class WrongDlpack(BadInput):
         first = Speaks(lambda: capsule)
         ops.relu(first)
         self.refused(ValueError, "no DLPack capsule", lambda: ops.relu(first))
+
+
+class Calls(BadInput):
+    def test_an_explained_call_is_decided_in_its_dtype(self) -> None:
+        a = np.ones((4, 4), np.float32)
+        self.assertEqual(xrt.explain("matmul", a, a, dtype="bf16").precision.forward, "bf16")
+        self.refused(ValueError, ".", lambda: xrt.explain("matmul", a, a, dtype="i8"))
+
+    def test_gradients_of_a_bias_without_a_weight_are_those_with_ones(self) -> None:
+        generator = np.random.default_rng(5)
+        x, g = (generator.standard_normal((3, 4)).astype(np.float32) for _ in range(2))
+        bias, ones = np.ones(4, np.float32), np.ones(4, np.float32)
+        got = xrt.backward("layer_norm", x, 4, None, bias, grad_output=g)
+        of_x, _, of_bias = xrt.backward("layer_norm", x, 4, ones, bias, grad_output=g)
+        self.assertEqual(len(got), 2)
+        for one, want in zip(got, (of_x, of_bias), strict=True):
+            np.testing.assert_allclose(one, want, rtol=1e-6, atol=1e-6)
+
+
+class Processes(unittest.TestCase):
+    def run_alone(self, script: str) -> str:
+        """What the script prints in a Python of its own; it has to end well."""
+        command = [sys.executable, "-c", textwrap.dedent(script)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.strip()
+
+    def test_a_rule_that_runs_its_own_op_without_end_is_rejected(self) -> None:
+        printed = self.run_alone("""
+            import numpy as np
+            import xpuruntime as xrt
+
+            x = np.ones((4, 4), np.float32)
+
+            @xrt.register_rule("matmul", kernel="reference", name="endless")
+            def endless(problem, profile):
+                xrt.ops.matmul(x, x)
+                return True
+
+            assert (xrt.ops.matmul(x, x) == 4).all()
+            print("done")
+        """)
+        self.assertEqual(printed, "done")
+
+    def test_the_decision_of_an_endless_rule_tells_of_the_rejection(self) -> None:
+        printed = self.run_alone("""
+            import xpuruntime as xrt
+
+            seen = []
+
+            @xrt.register_rule("matmul", kernel="reference", name="endless")
+            def endless(problem, profile):
+                seen.append(xrt.explain(problem).because)
+                return True
+
+            xrt.explain("matmul(f32[4,4], f32[4,4])")
+            print(seen[0])  # the innermost
+        """)
+        self.assertIn("endless threw", printed)
+
+    def test_a_second_import_is_an_import_error(self) -> None:
+        printed = self.run_alone("""
+            import sys
+            import xpuruntime
+
+            for name in [name for name in sys.modules if name.partition(".")[0] == "xpuruntime"]:
+                del sys.modules[name]
+            try:
+                import xpuruntime
+            except ImportError:
+                print("refused")
+        """)
+        self.assertEqual(printed, "refused")
+
+    def mask_of_child(self) -> bytes:
+        """Which elements dropout keeps in a forked child; it is stopped where it hangs."""
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            try:
+                os.write(writer, (ops.dropout(np.ones(256, np.float32)) != 0).tobytes())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            mask = pipe.read()
+        os.waitpid(child, 0)
+        return mask
+
+    @unittest.skipIf("tsan" in os.environ.get("LD_PRELOAD", ""), "the thread sanitizer does not follow forks")
+    def test_forked_children_draw_masks_of_their_own(self) -> None:
+        ops.dropout(np.ones(256, np.float32))  # the parent's generator has started
+        masks = [self.mask_of_child(), self.mask_of_child(), (ops.dropout(np.ones(256, np.float32)) != 0).tobytes()]
+        self.assertEqual([len(mask) for mask in masks], [256, 256, 256])
+        self.assertEqual(len(set(masks)), 3)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """Locks: recorded, saved, compared and verified."""
 
+import copy
 import json
 import pathlib
+import pickle
 import tempfile
 import unittest
 
@@ -65,6 +67,13 @@ class LockTest(unittest.TestCase):
         self.assertEqual(xrt.KernelLock.load(str(self.path)), lock)
         self.assertEqual(xrt.KernelLock.from_json(lock.to_json()), lock)
         self.assertEqual(json.loads(self.path.read_text()), json.loads(lock.to_json()))
+
+    def test_a_copy_is_its_own(self) -> None:
+        lock = xrt.record_lock(MATMUL)
+        for made in (copy.copy(lock), copy.deepcopy(lock), pickle.loads(pickle.dumps(lock))):
+            self.assertEqual(made, lock)
+            made.add(xrt.explain(ADD))
+            self.assertEqual((len(made), len(lock)), (2, 1))
 
     def test_a_changed_file_is_refused(self) -> None:
         xrt.record_lock([MATMUL]).save(self.path)

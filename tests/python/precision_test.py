@@ -1,5 +1,7 @@
 """AmpRegistry and its rules, the loss scaler and the gradient scaler."""
 
+import copy
+import pickle
 import threading
 import unittest
 
@@ -17,6 +19,11 @@ class AmpConfigTest(unittest.TestCase):
     def test_dtypes_are_taken_in_any_spelling(self) -> None:
         self.assertEqual(xrt.AmpConfig(target_precision=numpy.float16).target_precision, "f16")
         self.assertEqual(xrt.AmpConfig(higher_precision=numpy.dtype("float64")).higher_precision, "f64")
+
+    def test_copies_and_pickles_have_every_field(self) -> None:
+        config = xrt.AmpConfig(False, "f16", "f64")
+        for made in (copy.copy(config), copy.deepcopy(config), pickle.loads(pickle.dumps(config))):
+            self.assertEqual((made.enabled, made.target_precision, made.higher_precision), (False, "f16", "f64"))
 
     def test_what_is_no_low_precision_is_refused(self) -> None:
         with self.assertRaises(xrt.InvalidArgumentError):

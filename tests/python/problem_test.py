@@ -86,6 +86,11 @@ class DeviceProfileTest(unittest.TestCase):
         self.assertNotEqual(profile, xrt.DeviceProfile())
         self.assertEqual(len({profile, xrt.DeviceProfile.load(self.path)}), 1)
 
+    def test_copies_and_pickles_have_every_field(self) -> None:
+        for profile in (xrt.DeviceProfile(vendor="arm", cpu_features=["neon"]), xrt.device_profile()):
+            for made in (copy.copy(profile), copy.deepcopy(profile), pickle.loads(pickle.dumps(profile))):
+                self.assertEqual(made, profile)
+
     def test_unknown_fields_wrong_values_and_missing_files_are_errors(self) -> None:
         with self.assertRaisesRegex(xrt.XpuRuntimeError, "vendr"):
             xrt.DeviceProfile(vendr="arm")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -28,11 +29,15 @@ class Gil(unittest.TestCase):
         sys.setswitchinterval(1000)
         self.addCleanup(sys.setswitchinterval, usual)
         state = {"running": False}
+        out = np.empty_like(LARGE)
 
         def work() -> None:
+            # A thread's first call decides, and a result without `out` may have to be described: both let go of the GIL
+            # for reasons of their own.
+            ops.matmul(LARGE, LARGE, out=out)
             for _ in range(20):
                 state["running"] = True
-                ops.matmul(LARGE, LARGE)
+                ops.matmul(LARGE, LARGE, out=out)
                 state["running"] = False
 
         worker = threading.Thread(target=work)
@@ -103,6 +108,20 @@ class Fork(unittest.TestCase):
         finally:
             stop.set()
             worker.join()
+
+
+class DaemonThreads(unittest.TestCase):
+    def test_one_that_is_inside_an_op_at_the_end_does_not_crash_the_process(self) -> None:
+        program = (
+            "import threading, time, numpy as np, xpuruntime as xrt\n"
+            "a = np.ones((200, 200))\n"
+            "def work():\n"
+            "    while True: xrt.ops.matmul(a, a)\n"
+            "for _ in range(3): threading.Thread(target=work, daemon=True).start()\n"
+            "time.sleep(0.2)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,7 +61,8 @@ class Dispatcher {
 
   /// What would be decided for a problem, and why; the plan is prepared, nothing runs. Where nothing can run it, the
   /// decision's kernel is empty and `because` says why. Never throws for a problem that is right.
-  Decision explain(const Problem& problem);
+  /// A precision is what the call would ask for, whatever rules say.
+  Decision explain(const Problem& problem, std::optional<DataType> precision = {});
 
   /// The policy for all threads that are in no scope of their own.
   void set_policy(const KernelPolicy& policy);
