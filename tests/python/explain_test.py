@@ -121,7 +121,7 @@ class ExplainTest(unittest.TestCase):
 class ListingTest(unittest.TestCase):
     def test_kernels_of_an_op_by_any_name_and_device(self) -> None:
         names = xrt.get_available_kernels("MatMul")
-        self.assertEqual(names[-1], "reference")
+        self.assertIn("reference", names)
         self.assertEqual(names, [candidate.kernel for candidate in xrt.explain(PROBLEM).candidates])
         self.assertEqual(xrt.get_available_kernels("matmul", device="cpu"), names)
         self.assertEqual(xrt.get_available_kernels("matmul", device="npu"), [])
