@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What `make run` shows, with no input needed: what is here; two blocks of models, run op by op on this machine, with each
-# decision, its time and what the worst choice would cost; the same blocks tuned, locked and replayed.
+# decision, its time and what the worst choice would cost; the same blocks tuned, locked and replayed; a Python script.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 xrt=.venv/bin/xrt
@@ -24,4 +24,9 @@ if grep -q 'opencl:0' <<<"$("$xrt" devices)"; then show run "matmul(f32[256,256]
 show demo
 # The store, the policy and the lock that tuning writes stay in build/demo for a look.
 show demo --tune --store build/demo/store.sqlite --out build/demo
+# The same from Python, where the package could be built.
+if .venv/bin/python3 -c 'import numpy, xpuruntime' 2>/dev/null; then
+  printf '\n$ python examples/choose_and_explain.py\n'
+  .venv/bin/python3 examples/choose_and_explain.py
+fi
 printf '\nTry your own: %s explain "softmax(f32[8,1000])", or %s --help\n' "$xrt" "$xrt"
