@@ -26,9 +26,11 @@ target_compile_options(xrt_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>  # our functions may be inlined into each other
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>  # g++ 12 sees ghosts in std::string::operator+
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${XRT_WERROR}>>:-Werror>)
-# Where a compiler links its C++ library statically, a process may have several: each must use its own alone.
-target_link_options(xrt_flags INTERFACE -Wl,--exclude-libs,ALL)
-if(XRT_SANITIZE)
+# Where a compiler links its C++ library statically, a process may have several: each must use its own alone. Runtimes of
+# sanitizers and fuzzers must be found by all.
+if(NOT XRT_SANITIZE)
+  target_link_options(xrt_flags INTERFACE -Wl,--exclude-libs,ALL)
+else()
   target_compile_options(xrt_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${XRT_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>)
   target_link_options(xrt_flags INTERFACE -fsanitize=${XRT_SANITIZE})
