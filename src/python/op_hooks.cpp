@@ -10,6 +10,7 @@
 #include "python/errors.h"
 #include "python/op_call.h"
 #include "python/types.h"
+#include "xpuruntime/core/float_formats.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::python {
@@ -28,16 +29,30 @@ std::vector<std::int64_t> integers(PyObject* value, const OpCall& call, const ch
   return out;
 }
 
+template <class Element>
+void fill(const Tensor& tensor, Element value) {
+  std::fill_n(tensor.as<Element>(), element_count(tensor.spec()), value);
+}
+
+// By hand, not by the op `cast`: a lock or a policy in force has no say in what the caller did not ask for.
 Tensor constant(DataType dtype, const Dims& shape, double value, Device device) {
-  const Tensor wide = Tensor::empty(DataType::float32, shape);
-  std::fill_n(wide.as<float>(), element_count(wide.spec()), static_cast<float>(value));
-  Tensor out = wide;
-  if (dtype != DataType::float32) {
-    out = Tensor::empty(dtype, shape);
-    Attributes attributes(OpId::cast);
-    attributes.set("dtype", static_cast<std::int64_t>(dtype));
-    const Tensor *inputs[] = {&wide}, *outputs[] = {&out};
-    Runtime::global().dispatcher().dispatch({OpId::cast, inputs, outputs, &attributes});
+  const Tensor out = Tensor::empty(
+      dtype == DataType::float8_e4m3 || dtype == DataType::float8_e5m2 ? DataType::float32 : dtype, shape);
+  switch (out.dtype()) {
+    case DataType::float64:
+      fill(out, value);
+      break;
+    case DataType::float16:
+      fill(out, encode_float16(value));
+      break;
+    case DataType::bfloat16:
+      fill(out, encode_bfloat16(value));
+      break;
+    case DataType::float32:
+      fill(out, static_cast<float>(value));
+      break;
+    default:
+      fail(ErrorCode::invalid_argument, "ops", "the input is not floating; cast it to f32");
   }
   return device.type == DeviceType::cpu ? out : Runtime::global().devices().copy_to(out, device);
 }
@@ -180,6 +195,11 @@ void batch_norm_after(OpCall& call) {
   const bool training = call.attributes().boolean("training");
   const bool statistics =
       call.optional_input("running_mean") != nullptr || call.optional_input("running_var") != nullptr;
+  // A statistic that is missing beside the other would be made up in silence.
+  if ((call.optional_input("running_mean") == nullptr) != (call.optional_input("running_var") == nullptr)) {
+    call.where("running_mean")
+        .fail(ErrorCode::invalid_argument, "it and running_var go together; give both, or neither with training");
+  }
   if (!training && !statistics) {
     call.where("running_mean")
         .fail(ErrorCode::invalid_argument,

@@ -1,26 +1,15 @@
 """Arrays of every package go in and come out without copies."""
 
 import array
-import importlib
 import unittest
-import warnings
 
 import ml_dtypes
 import numpy as np
 from exchange import Exchanged
+from packages import optional
 
 import xpuruntime as xrt
 from xpuruntime import ops
-
-
-def optional(name):
-    """A package that may be missing."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return importlib.import_module(name)
-    except ImportError:
-        return None
 
 
 def kernel_sees(array_like):
@@ -130,6 +119,11 @@ class NumpyTest(unittest.TestCase):
         np.testing.assert_allclose(var, 0.75 + 0.25 * wide.var((0, 2), ddof=1), rtol=1e-5)
         bias = np.full(4, 7, np.float32)
         np.testing.assert_allclose(ops.batch_norm(x, bias=bias, training=True).mean((0, 2)), bias, atol=1e-5)
+        for training in (False, True):
+            with self.assertRaisesRegex(ValueError, "go together"):
+                ops.batch_norm(x, mean, None, weight=np.ones(4, np.float32), training=training)
+        half = ops.batch_norm(x.astype(np.float16), bias=bias.astype(np.float16), training=True)
+        np.testing.assert_allclose(half.astype(float).mean((0, 2)), bias, atol=1e-2)
         mean.flags.writeable = False
         with self.assertRaisesRegex(ValueError, "running_mean: it is read-only"):
             ops.batch_norm(x, mean, var, training=True)
