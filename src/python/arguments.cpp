@@ -58,6 +58,16 @@ std::uint64_t count_from(nb::handle value, const char* function, const char* nam
   return static_cast<std::uint64_t>(number);
 }
 
+std::vector<std::int64_t> integers_from(nb::handle value, const char* function, const char* name) {
+  if (PyIndex_Check(value.ptr()) != 0) return {integer_from(value, function, name)};
+  if (PySequence_Check(value.ptr()) == 0 || PyUnicode_Check(value.ptr())) {
+    refuse(value, function, name, "an integer or a sequence of them");
+  }
+  std::vector<std::int64_t> out;
+  for (const nb::handle element : nb::iter(value)) out.push_back(integer_from(element, function, name));
+  return out;
+}
+
 int priority_from(nb::handle value, const char* function) {
   const std::int64_t priority = integer_from(value, function, "priority");
   if (priority < INT32_MIN || priority > INT32_MAX) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "python/bindings.h"
 #include "xpuruntime/core/dims.h"
@@ -18,6 +19,8 @@ std::string text_from(nb::handle value, const char* function, const char* name);
 std::string path_from(nb::handle value, const char* function, const char* name = "path");
 std::int64_t integer_from(nb::handle value, const char* function, const char* name);
 std::uint64_t count_from(nb::handle value, const char* function, const char* name);
+/// One integer, or a sequence of them.
+std::vector<std::int64_t> integers_from(nb::handle value, const char* function, const char* name);
 /// A rule's priority: 32 bits.
 int priority_from(nb::handle value, const char* function);
 double real_from(nb::handle value, const char* function, const char* name);

@@ -100,17 +100,6 @@ void store_number(std::byte* memory, DataType dtype, PyObject* value, const Wher
   }
 }
 
-std::vector<std::int64_t> integers_from(PyObject* value, const char* function, const char* name) {
-  if (PyIndex_Check(value) != 0) return {integer_from(value, function, name)};
-  if (PySequence_Check(value) == 0 || PyUnicode_Check(value)) {
-    raise_type_error("[" + std::string(function) + "] " + name + " is a " + python_type(value) +
-                     "; pass an integer or a sequence of them");
-  }
-  std::vector<std::int64_t> out;
-  for (const nb::handle element : nb::iter(nb::handle(value))) out.push_back(integer_from(element, function, name));
-  return out;
-}
-
 }  // namespace
 
 void OpCall::place(std::size_t parameter, PyObject* value) {

@@ -16,17 +16,8 @@
 namespace xpuruntime::python {
 namespace {
 
-/// An integer, or a sequence of them.
 std::vector<std::int64_t> integers(PyObject* value, const OpCall& call, const char* name) {
-  if (PyIndex_Check(value) != 0) return {integer_from(value, call.function(), name)};
-  if (PySequence_Check(value) == 0 || PyUnicode_Check(value)) {
-    raise_type_error("[" + std::string(call.function()) + "] " + name + " is a " + python_type(value) +
-                     "; pass an integer or a sequence of them");
-  }
-  std::vector<std::int64_t> out;
-  for (const nb::handle element : nb::iter(nb::handle(value)))
-    out.push_back(integer_from(element, call.function(), name));
-  return out;
+  return integers_from(value, call.function(), name);
 }
 
 template <class Element>

@@ -26,18 +26,7 @@ nb::tuple to_tuple(const Dims& dims) {
   return nb::tuple(out);
 }
 
-Dims dims_from(nb::handle value) {
-  std::vector<std::int64_t> extents;
-  if (PyIndex_Check(value.ptr()) != 0) {
-    extents.push_back(integer_from(value, "empty", "shape"));
-  } else {
-    if (PySequence_Check(value.ptr()) == 0 || PyUnicode_Check(value.ptr())) {
-      raise_type_error("[empty] shape is a " + python_type(value) + "; pass an integer or a sequence of them");
-    }
-    for (const nb::handle extent : nb::iter(value)) extents.push_back(integer_from(extent, "empty", "shape"));
-  }
-  return Dims(extents);
-}
+Dims dims_from(nb::handle value) { return Dims(integers_from(value, "empty", "shape")); }
 
 // Python's buffers name no 16-bit brain floats and no 8-bit floats.
 const char* buffer_format(DataType dtype) {
