@@ -3,15 +3,16 @@
 #include <atomic>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
+
+#include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime {
 namespace {
 
 struct Reporter {
-  std::mutex mutex;
+  Mutex mutex;
   std::shared_ptr<const CacheErrorHandler> handler;
   std::atomic<std::uint64_t> count = 0;
 };

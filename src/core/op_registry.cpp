@@ -5,10 +5,10 @@
 #include <cmath>
 #include <deque>
 #include <memory>
-#include <mutex>
 
 #include "core/op_table.h"
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime {
 namespace {
@@ -21,7 +21,7 @@ constexpr std::size_t max_inputs = 64;
 // Readers take no lock: a slot is written once, before the count that makes it visible.
 std::array<std::atomic<const OpInfo*>, max_registered> registered = {};
 std::atomic<std::size_t> registered_count = 0;
-std::mutex registration;
+Mutex registration;
 
 char lowered(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 

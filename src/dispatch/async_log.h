@@ -6,10 +6,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "dispatch/decision_record.h"
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/device/driver.h"
 
 namespace xpuruntime {
@@ -43,7 +43,7 @@ class AsyncLog {
   void read_time(Item& item, const std::function<void(const DecisionRecord&, double)>& visit_time);
   void put_back(const Item& item);
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::deque<Item> items_;
   std::map<std::pair<DeviceDriver*, int>, std::vector<Event>> free_;
   std::uint64_t dropped_ = 0;

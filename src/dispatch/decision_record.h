@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <utility>
 
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/select/decision.h"
 #include "xpuruntime/tune/statistics.h"
 
@@ -50,7 +50,7 @@ class DecisionRecord : public std::enable_shared_from_this<DecisionRecord> {
   mutable std::atomic<std::uint64_t> packed_{0};
   mutable std::atomic<std::uint64_t> shortest_{std::numeric_limits<std::uint64_t>::max()};
   mutable std::atomic<std::uint64_t> longest_{0};
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::uint64_t calls_ = 0;  // guarded, as is the sum
   mutable double ticks_ = 0;
 };

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "dispatch/thread_registry.h"
 #include "tune/tick_clock.h"
 #include "xpuruntime/cache/op_cache.h"
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/dispatch/dispatcher.h"
 #include "xpuruntime/select/select.h"
 
@@ -76,7 +76,7 @@ struct Dispatcher::Impl {
   LRUCache<DecisionKey, Prepared> decisions;
   std::atomic<std::uint32_t> decisions_generation{0};
 
-  mutable std::mutex mutex;
+  mutable Mutex mutex;
   std::shared_ptr<const PrecisionHook> hook;
   std::shared_ptr<const MeasuredSource> source;  // null: the statistics of this dispatcher
   std::shared_ptr<const TuneHook> tuner;

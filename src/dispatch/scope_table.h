@@ -3,10 +3,10 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <tuple>
 
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/dispatch/scope.h"
 
 namespace xpuruntime {
@@ -27,7 +27,7 @@ class ScopeTable {
   void prune();
 
   const std::uint64_t dispatcher_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::uint32_t next_id_ = 1;
   std::map<Key, ScopePtr> by_content_;
   std::map<std::uint32_t, ScopePtr> by_id_;

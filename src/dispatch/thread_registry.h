@@ -2,10 +2,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "dispatch/thread_state.h"
+#include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime {
 
@@ -19,7 +19,7 @@ class ThreadRegistry {
   void clear();
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<std::shared_ptr<ThreadState>> states_;
 };
 

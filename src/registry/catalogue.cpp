@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <deque>
 #include <iterator>
-#include <mutex>
+
+#include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime {
 namespace {
@@ -167,7 +168,7 @@ constexpr CatalogueEntry built_in[] = {
 
 /// Names from plugins and from register_kernel. Entries are never removed, so views of their names stay good.
 struct Remembered {
-  std::mutex mutex;
+  Mutex mutex;
   std::deque<std::string> names;
   std::vector<CatalogueEntry> entries;
 };

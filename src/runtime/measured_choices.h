@@ -2,10 +2,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/dispatch/dispatcher.h"
 #include "xpuruntime/tune/store.h"
 #include "xpuruntime/tune/tuner.h"
@@ -39,8 +39,8 @@ class MeasuredChoices {
   std::string keep(const TuneResult& result);
 
   Dispatcher& dispatcher_;
-  mutable std::mutex mutex_;
-  std::mutex tuning_;  // two races at once would disturb each other
+  mutable Mutex mutex_;
+  LongMutex tuning_;  // two races at once would disturb each other
   std::string default_path_;
   std::shared_ptr<MeasurementStore> store_;
   std::shared_ptr<const Measurements> frozen_;

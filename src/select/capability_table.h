@@ -1,13 +1,13 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "select/op_key.h"
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/core/op.h"
 #include "xpuruntime/registry/kernel_capability.h"
 #include "xpuruntime/select/kernel_selector.h"
@@ -45,7 +45,7 @@ class CapabilityTable {
   std::optional<NamedOp> find_named(std::string_view name) const;
   [[noreturn]] void fail_unknown_op(const char* function, std::string_view name) const;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::set<std::string, NameLess> own_ops_;  // never shrinks: keys point into it
   std::map<OpKey, Row, OpKeyLess> rows_;
 };

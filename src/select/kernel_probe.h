@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/registry/kernel_dtype.h"
 #include "xpuruntime/registry/kernel_registry.h"
 
@@ -36,7 +36,7 @@ class KernelProbe {
 
   const KernelRegistry& registry_;
   const Device device_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::map<std::pair<OpId, KernelDtype>, Answer> answers_;
 };
 

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 
 #include "select/op_key.h"
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/tune/statistics.h"
 
 namespace xpuruntime {
@@ -17,7 +17,7 @@ class PerformanceTable {
   RunningStats find(OpKey key) const;
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::map<OpKey, RunningStats, OpKeyLess> times_;
 };
 

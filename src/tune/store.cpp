@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "tune/store_rows.h"
 #include "tune/store_schema.h"
 #include "tune/store_snapshot.h"
+#include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime {
 namespace {
@@ -73,7 +73,7 @@ class SqliteStore final : public MeasurementStore {
 
   std::unique_ptr<Database> database_;
   StoreMode mode_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   pid_t owner_ = getpid();
 };
 

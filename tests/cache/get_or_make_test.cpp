@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/in_child.h"
 #include "xpuruntime/cache/lru_cache.h"
 #include "xpuruntime/core/error.h"
 
@@ -195,6 +196,43 @@ struct Counted {
   ~Counted() { --living; }
   int key;
 };
+
+#if !defined(__SANITIZE_THREAD__)  // it does not follow forks of processes with threads
+TEST(GetOrMake, AForkedChildMakesWhatAThreadOfItsParentWasMaking) {
+  Cache cache(4);
+  std::latch making(1), done(1);
+  std::thread maker([&] {
+    cache.get_or_make(1, [&] {
+      making.count_down();
+      done.wait();
+      return std::string("parent");
+    });
+  });
+  making.wait();
+  EXPECT_EQ(
+      in_child([&] {
+        bool right = *cache.get_or_make(1, [] { return std::string("child"); }) == "child";
+        std::thread([&] { right &= *cache.get_or_make(1, [] { return std::string("again"); }) == "child"; }).join();
+        return right && cache.stats().made == 1;
+      }),
+      0);
+  done.count_down();
+  maker.join();
+  EXPECT_EQ(*cache.get(1), "parent");
+}
+
+TEST(GetOrMake, AMakerThatForksFinishesInBothProcesses) {
+  Cache cache(4);
+  int status = -1;
+  const auto value = cache.get_or_make(1, [&] {
+    status = in_child([&] { return *cache.get_or_make(2, [] { return std::string("two"); }) == "two"; });
+    return std::string("one");
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(*value, "one");
+  EXPECT_EQ(cache.get(2), nullptr);
+}
+#endif
 
 TEST(GetOrMake, ManyThreadsDoingEverythingNeverMixUpOrLoseValues) {
   std::atomic<int> destroyed = 0;

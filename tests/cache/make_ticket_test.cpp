@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <thread>
 
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime::detail {
 namespace {
@@ -35,9 +35,9 @@ class MakeTicketTest : public testing::Test {
 
   MakeTicket ours_;
   std::optional<MakeTicket> theirs_;
-  std::mutex our_mutex_;
-  std::mutex their_mutex_;
-  std::unique_lock<std::mutex> our_lock_;
+  Mutex our_mutex_;
+  Mutex their_mutex_;
+  std::unique_lock<Mutex> our_lock_;
   std::atomic<bool> started_ = false;
   std::thread other_;
 };

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "xpuruntime/cache/make_ticket.h"
 #include "xpuruntime/cache/value_owner.h"
 #include "xpuruntime/core/device.h"
+#include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime {
 
@@ -91,6 +91,7 @@ class LRUCache {
     {
       std::unique_lock lock(mutex_);
       if (auto value = touch_or_wait(key, lock)) return value;
+      std::erase_if(makes_, [](const auto& make) { return make->ticket.is_orphan(); });
       own = std::make_shared<Make>(key);
       makes_.push_back(own);
       ++stats_.misses;
@@ -176,7 +177,7 @@ class LRUCache {
   }
 
   /// Null when the caller is to make the value.
-  std::shared_ptr<Value> touch_or_wait(const Key& key, std::unique_lock<std::mutex>& lock) {
+  std::shared_ptr<Value> touch_or_wait(const Key& key, std::unique_lock<Mutex>& lock) {
     for (;;) {
       auto value = touch(key);
       const auto other = value ? nullptr : make_to_join(key);
@@ -194,7 +195,7 @@ class LRUCache {
     for (const auto& make : makes_) {
       if (!Equal{}(make->key, key)) continue;
       if (make->ticket.is_mine()) detail::fail_circular_make();
-      if (make->keep && capacity_ > 0) joined = make;
+      if (make->keep && capacity_ > 0 && !make->ticket.is_orphan()) joined = make;
     }
     return joined;
   }
@@ -275,7 +276,7 @@ class LRUCache {
     std::swap(stats_, other.stats_);
   }
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::shared_ptr<Owner> owner_;
   std::size_t capacity_ = 0;
   Entries entries_;  // used last first

@@ -6,13 +6,13 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "xpuruntime/cache/lru_cache.h"
 #include "xpuruntime/core/device.h"
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime {
 
@@ -98,7 +98,7 @@ class OpCache {
     return [shared = destructor_](Value& value) { (*shared)(value); };
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::size_t capacity_ = 0;
   std::shared_ptr<const Destructor> destructor_;
   std::map<Device, BaseCache> caches_;  // a map, as its nodes never move

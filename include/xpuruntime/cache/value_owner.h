@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <type_traits>
 #include <unordered_map>
@@ -10,6 +9,7 @@
 
 #include "xpuruntime/cache/cache_errors.h"
 #include "xpuruntime/core/device.h"
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/device/current.h"
 
 namespace xpuruntime {
@@ -41,7 +41,7 @@ class HandleCounts {
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::unordered_map<Value, std::size_t> counts_;
 };
 

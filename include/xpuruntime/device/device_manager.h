@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/device/driver.h"
 
 namespace xpuruntime {
@@ -43,7 +43,7 @@ class DeviceManager {
   const Slot* find_slot(DeviceType type) const;
   const Slot& slot(Device device, const char* function) const;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 

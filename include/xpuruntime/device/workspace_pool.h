@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/device/driver.h"
 
 namespace xpuruntime {
@@ -65,7 +65,7 @@ class WorkspacePool {
 
   DeviceDriver& driver_;
   int index_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<Block> cached_;  // sorted by size
   WorkspaceStats stats_;
 };

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/precision/op_precision_rule.h"
 
 namespace xpuruntime {
@@ -131,7 +131,7 @@ class AmpRegistry {
 
   const AmpConfig config_;
   std::array<std::atomic<Chunk*>, 65536 / chunk_size> chunks_ = {};
-  mutable std::mutex mutex_;  // of writers
+  mutable Mutex mutex_;  // of writers
   mutable std::shared_ptr<const AmpRules> snapshot_;
 };
 

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
 
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/device/device_manager.h"
 #include "xpuruntime/registry/backend.h"
 
@@ -75,7 +75,7 @@ class KernelRegistry {
 
   DeviceManager& devices_;
   std::atomic<std::uint32_t> generation_{1};
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<std::shared_ptr<Backend>> backends_;
   std::shared_ptr<const Table> table_;
   KernelList registered_;  // those that unregister_kernel may remove

@@ -5,13 +5,13 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/registry/kernel_capability.h"
 #include "xpuruntime/registry/kernel_registry.h"
 #include "xpuruntime/select/kernel_performance_stats.h"
@@ -115,7 +115,7 @@ class KernelSelector {
   KernelRegistry& registry_;
   Device device_;
   std::atomic<std::uint64_t> next_id_{1};
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::shared_ptr<const RuleMap> rules_;
   const std::unique_ptr<CapabilityTable> capabilities_;
   const std::unique_ptr<KernelProbe> probe_;

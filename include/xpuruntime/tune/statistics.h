@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/core/problem.h"
 #include "xpuruntime/tune/store.h"
 
@@ -88,7 +88,7 @@ class Statistics {
   void clear();
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   Measurements::Times times_;
   mutable std::shared_ptr<const Measurements> frozen_;
 };

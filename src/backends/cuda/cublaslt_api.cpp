@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string_view>
 
@@ -58,6 +57,7 @@ struct Name {
   const char* text;
 };
 #include "cublaslt_names.inc"
+#include "xpuruntime/core/mutex.h"
 
 template <std::size_t count>
 std::string name_of(const Name (&names)[count], unsigned value) {
@@ -96,7 +96,7 @@ std::string cublaslt_version() {
 cublasLtHandle_t cublaslt_handle(int device) {
   // Kept until the process ends: destroying one then would reach into a runtime that is already gone.
   static auto* const handles = new std::map<int, cublasLtHandle_t>();
-  static std::mutex mutex;
+  static Mutex mutex;
   const std::lock_guard lock(mutex);
   const auto found = handles->find(device);
   if (found != handles->end()) return found->second;

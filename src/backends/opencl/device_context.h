@@ -1,13 +1,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "backends/opencl/cl_api.h"
 #include "xpuruntime/cache/lru_cache.h"
+#include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime::opencl {
 
@@ -40,7 +40,7 @@ class DeviceContext {
   std::once_flag opened_;
   Context context_;
   Queue queue_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<cl_command_queue> noted_;
   LRUCache<std::string, Program> programs_{256};  // by options and source, both whole
 };

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "backends/opencl/driver.h"
 #include "backends/opencl/index.h"
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/registry/kernel.h"
 
 namespace xpuruntime::opencl {
@@ -52,7 +52,7 @@ class LaunchPlan final : public Plan {
   std::size_t items_ = 0;
   std::size_t local_ = 0;
   cl_uint next_argument_ = 0;
-  mutable std::mutex mutex_;  // a cl_kernel holds its arguments: setting them and queueing it is one step
+  mutable Mutex mutex_;  // a cl_kernel holds its arguments: setting them and queueing it is one step
 };
 
 }  // namespace xpuruntime::opencl

@@ -4,9 +4,9 @@
 #include <array>
 #include <atomic>
 #include <list>
-#include <mutex>
 
 #include "backends/cpu/base/thread_pool.h"
+#include "xpuruntime/core/mutex.h"
 
 extern "C" {
 int omp_get_max_threads(void);
@@ -147,7 +147,7 @@ class Recent {
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::list<std::pair<Problem, std::shared_ptr<const Program>>> entries_;
 };
 

@@ -1,0 +1,102 @@
+#include "xpuruntime/core/mutex.h"
+
+#include <pthread.h>
+
+#include <array>
+#include <chrono>
+#include <thread>
+
+namespace xpuruntime {
+namespace {
+
+/// How many threads hold a Mutex, counted in several places so that they do not disturb each other.
+struct alignas(64) Shard {
+  std::atomic<std::int32_t> inside = 0;
+};
+
+constinit std::array<Shard, 64> shards;
+constinit std::atomic<std::int32_t> forking = 0;  // threads that fork at this moment
+constinit std::atomic<std::int32_t> generation = 1;
+
+Shard& shard_of_this_thread() {
+  static constinit std::atomic<unsigned> next = 0;
+  thread_local Shard& own = shards[next.fetch_add(1, std::memory_order_relaxed) % shards.size()];
+  return own;
+}
+
+constinit thread_local int held = 0;  // by this thread
+
+void enter() {
+  Shard& shard = shard_of_this_thread();
+  for (;;) {
+    shard.inside.fetch_add(1, std::memory_order_seq_cst);
+    const std::int32_t forks = forking.load(std::memory_order_seq_cst);
+    if (forks == 0) return;
+    shard.inside.fetch_sub(1, std::memory_order_seq_cst);
+    forking.wait(forks, std::memory_order_seq_cst);
+  }
+}
+
+void leave() { shard_of_this_thread().inside.fetch_sub(1, std::memory_order_seq_cst); }
+
+std::int32_t own_share(const Shard& shard) { return held > 0 && &shard == &shard_of_this_thread() ? 1 : 0; }
+
+// Whoever comes in from now on sees that a fork is under way and turns back, so a place seen empty once stays so.
+void before_fork() {
+  constexpr auto patience = std::chrono::seconds(5);
+  forking.fetch_add(1, std::memory_order_seq_cst);
+  const auto end = std::chrono::steady_clock::now() + patience;
+  for (const Shard& shard : shards) {
+    while (shard.inside.load(std::memory_order_seq_cst) > own_share(shard)) {
+      if (std::chrono::steady_clock::now() > end) return;
+      std::this_thread::yield();
+    }
+  }
+}
+
+void after_fork_in_parent() {
+  forking.fetch_sub(1, std::memory_order_seq_cst);
+  forking.notify_all();
+}
+
+void after_fork_in_child() {
+  for (Shard& shard : shards) shard.inside.store(own_share(shard), std::memory_order_relaxed);
+  forking.store(0, std::memory_order_relaxed);
+  generation.fetch_add(1, std::memory_order_relaxed);
+}
+
+[[maybe_unused]] const int handlers = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+
+}  // namespace
+
+void Mutex::lock() {
+  if (held == 0) enter();
+  ++held;
+  mutex_.lock();
+}
+
+void Mutex::unlock() {
+  mutex_.unlock();
+  if (--held == 0) leave();
+}
+
+void LongMutex::lock() {
+  const std::int32_t mine = process_generation();
+  for (;;) {
+    std::int32_t holder = holder_.load(std::memory_order_relaxed);
+    if (holder == mine) {
+      holder_.wait(holder, std::memory_order_relaxed);
+    } else if (holder_.compare_exchange_weak(holder, mine, std::memory_order_acquire, std::memory_order_relaxed)) {
+      return;
+    }
+  }
+}
+
+void LongMutex::unlock() {
+  holder_.store(0, std::memory_order_release);
+  holder_.notify_one();
+}
+
+std::int32_t process_generation() { return generation.load(std::memory_order_relaxed); }
+
+}  // namespace xpuruntime
