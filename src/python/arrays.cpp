@@ -1,6 +1,7 @@
 #include "python/arrays.h"
 
 #include "python/bound_array.h"
+#include "python/gil.h"
 
 namespace xpuruntime::python {
 
@@ -11,7 +12,7 @@ void Where::fail(ErrorCode code, const std::string& message) const {
 std::shared_ptr<void> owner_of(nb::object object) {
   return std::shared_ptr<void>(object.release().ptr(), [](void* kept) {
     if (!Py_IsInitialized()) return;
-    const nb::gil_scoped_acquire gil;
+    const WithGil gil;
     Py_DECREF(static_cast<PyObject*>(kept));
   });
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "python/gil.h"
 #include "python/types.h"
 
 namespace xpuruntime::python {
@@ -82,7 +83,7 @@ Tensor copied(Py_buffer& buffer, DataType dtype) {
 Tensor from_buffer_of(nb::handle object, Access access, const Where& where, bool& is_copy) {
   std::shared_ptr<Held> held(new Held, [](Held* buffer) {
     if (!Py_IsInitialized()) return;
-    const nb::gil_scoped_acquire gil;
+    const WithGil gil;
     delete buffer;
   });
   const bool write = access == Access::write;

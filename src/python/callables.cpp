@@ -1,14 +1,16 @@
 #include "python/callables.h"
 
+#include <cxxabi.h>
 #include <nanobind/stl/string.h>
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "python/gil.h"
 #include "python/types.h"
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::python {
@@ -25,7 +27,7 @@ std::unordered_map<std::uint64_t, PyObject*>& functions() {
 
 // Functions that nobody holds any more. The last holder may go under a lock of the library, where waiting for the GIL
 // could wait for ever: the main thread lets go of them when it is back in Python.
-std::mutex unheld_mutex;
+Mutex unheld_mutex;
 std::vector<std::uint64_t> unheld;
 
 int let_go_of_unheld(void*) {
@@ -122,7 +124,7 @@ std::optional<CallbackFailure> call_back(const Callable& callable, const std::fu
   } deeper;
   const CallbackFailure no_python{ErrorCode::device_error, "Python has ended, and its function with it"};
   if (!interpreter_alive()) return no_python;
-  const nb::gil_scoped_acquire gil;
+  const WithGil gil;
   const nb::object function = callable.get();
   if (!function.is_valid()) return no_python;
   try {
@@ -132,6 +134,8 @@ std::optional<CallbackFailure> call_back(const Callable& callable, const std::fu
     return failure_of(error);
   } catch (const std::exception& error) {
     return CallbackFailure{ErrorCode::device_error, error.what()};
+  } catch (const abi::__forced_unwind&) {
+    stop_for_good();
   }
 }
 

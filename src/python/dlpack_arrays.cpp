@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "python/gil.h"
 #include "python/types.h"
 #include "xpuruntime/device/current.h"
 
@@ -88,7 +89,7 @@ Tensor with_careful_owner(const Tensor& tensor) {
   };
   std::shared_ptr<void> careful(new Keeper{tensor.owner()}, [](void* keeper) {
     if (!Py_IsInitialized()) return;
-    const nb::gil_scoped_acquire gil;
+    const WithGil gil;
     delete static_cast<Keeper*>(keeper);
   });
   return Tensor(tensor.data(), tensor.spec(), tensor.device(), tensor.byte_offset(), std::move(careful));

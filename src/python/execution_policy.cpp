@@ -7,6 +7,7 @@
 
 #include "python/arguments.h"
 #include "python/errors.h"
+#include "python/gil.h"
 #include "python/policy_values.h"
 #include "python/types.h"
 #include "xpuruntime/runtime/runtime.h"
@@ -147,14 +148,14 @@ std::string repr(const ExecutionPolicy& self) {
 
 ExecutionPolicy load(nb::handle path) {
   const std::string name = path_from(path, "ExecutionPolicy.load");
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   return ExecutionPolicy::load(name);
 }
 
 void save(const ExecutionPolicy& self, nb::handle path) {
   const std::string name = path_from(path, "ExecutionPolicy.save");
   const ExecutionPolicy policy = self;  // another thread may change it meanwhile
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   policy.save(name);
 }
 

@@ -1,29 +1,31 @@
 #include "python/gil.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 namespace xpuruntime::python {
 namespace {
 
-/// Public since Python 3.13, and there before under another name.
-bool is_finalizing() {
-  using Asked = int (*)();
-  static const auto asked = [] {
-    void* found = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
-    return reinterpret_cast<Asked>(found != nullptr ? found : dlsym(RTLD_DEFAULT, "_Py_IsFinalizing"));
-  }();
-  return asked != nullptr && asked() != 0;
+// A daemon thread that asks for the GIL of an interpreter that is ending is ended by Python with pthread_exit, at once
+// or after it has waited. That unwinds the stack like an exception that nobody may keep.
+template <class Take>
+auto taken(Take take) noexcept {
+  try {
+    return take();
+  } catch (...) {
+    stop_for_good();
+  }
 }
-
-/// It is the one that ends the interpreter, and may come back.
-bool on_main_thread() { return gettid() == getpid(); }
 
 }  // namespace
 
-WithoutGil::~WithoutGil() {
-  while (is_finalizing() && !on_main_thread()) pause();
-  PyEval_RestoreThread(state_);
+void stop_for_good() {
+  for (;;) pause();
 }
+
+WithoutGil::~WithoutGil() {
+  taken([&] { PyEval_RestoreThread(state_); });
+}
+
+WithGil::WithGil() : state_(taken([] { return PyGILState_Ensure(); })) {}
 
 }  // namespace xpuruntime::python

@@ -4,8 +4,11 @@
 
 namespace xpuruntime::python {
 
-/// Lets go of the GIL for a block. A thread that comes back when the interpreter is ending stops there for good: Python
-/// would end it in a way that no C++ code survives.
+/// Ends nothing and never returns: for a thread that Python would end, now that the interpreter does, in a way that no
+/// C++ code survives. The process ends soon.
+[[noreturn]] void stop_for_good();
+
+/// Lets go of the GIL for a block. A thread that comes back when the interpreter is ending stops there.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -15,6 +18,18 @@ class WithoutGil {
 
  private:
   PyThreadState* state_;
+};
+
+/// Takes the GIL for a block, on any thread. One that comes when the interpreter is ending stops there.
+class WithGil {
+ public:
+  WithGil();
+  ~WithGil() { PyGILState_Release(state_); }
+  WithGil(const WithGil&) = delete;
+  WithGil& operator=(const WithGil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
 };
 
 }  // namespace xpuruntime::python

@@ -9,6 +9,7 @@
 #include "python/arguments.h"
 #include "python/arrays.h"
 #include "python/errors.h"
+#include "python/gil.h"
 #include "python/policy_values.h"
 #include "python/results.h"
 #include "python/scopes.h"
@@ -115,7 +116,7 @@ nb::object scale(OwnScaler& self, nb::handle loss, nb::handle out) {
   }
   sync_scope();
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     self.in_turn([&](GradScaler& scaler) { scaler.scale(from, scaled.tensor()); });
   }
   return scaled.finish();
@@ -126,7 +127,7 @@ bool unscale(OwnScaler& self, nb::handle gradients, nb::handle outputs) {
   const std::vector<Tensor> from = tensors_from(gradients, in_place ? Access::write : Access::read, "gradients");
   const std::vector<Tensor> to = in_place ? from : tensors_from(outputs, Access::write, "outputs");
   sync_scope();
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return self.in_turn([&](GradScaler& scaler) { return scaler.unscale(from, to); });
 }
 

@@ -2,6 +2,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/arguments.h"
+#include "python/gil.h"
 #include "python/policy_values.h"
 #include "python/scope_stack.h"
 #include "python/scopes.h"
@@ -33,7 +34,7 @@ std::vector<std::string> available_kernels(nb::handle op, nb::handle device) {
 Decision explain(nb::handle what) {
   const Problem problem = problem_from(what, "explain");
   sync_scope();
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   Runtime& runtime = Runtime::global();
   if (const std::string why = runtime.devices().why_absent(problem.device.type); !why.empty()) {
     fail(ErrorCode::not_supported, "explain",
@@ -43,13 +44,13 @@ Decision explain(nb::handle what) {
 }
 
 std::vector<Device> devices() {
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   return Runtime::global().devices().devices();
 }
 
 DeviceProfile device_profile(nb::handle device) {
   const Device where = device_from(device);
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   return Runtime::global().devices().profile(where);
 }
 
@@ -77,7 +78,7 @@ void bind_singletons(nb::module_& module) {
           "set_policy",
           [](Dispatcher& self, nb::handle policy) {
             const KernelPolicy given = policy_from(policy, "Dispatcher.set_policy");
-            const nb::gil_scoped_release released;
+            const WithoutGil released;
             given.check();
             self.set_policy(given);
           },

@@ -7,6 +7,7 @@
 
 #include "python/arguments.h"
 #include "python/callables.h"
+#include "python/gil.h"
 #include "python/tensor_object.h"
 #include "python/types.h"
 #include "xpuruntime/runtime/runtime.h"
@@ -73,7 +74,7 @@ void register_kernel(nb::handle name, nb::handle op, nb::handle run, nb::handle 
   kernel.supports = python_supports(supports);
   kernel.run = python_run(run, kernel.workspace_bytes);
   in_use.store(true);
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   Runtime::global().registry().register_kernel(make_kernel(std::move(kernel)));
 }
 
@@ -81,13 +82,13 @@ bool unregister_kernel(nb::handle name, nb::handle op, nb::handle device) {
   const std::string text = text_from(name, "unregister_kernel", "name");
   const OpId id = op_from(op, "unregister_kernel");
   const DeviceType type = device_from(device).type;
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return Runtime::global().registry().unregister_kernel(id, type, text);
 }
 
 std::string load_plugin(nb::handle path) {
   const std::string file = path_from(path, "load_plugin");
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return Runtime::global().registry().load_plugin(file);
 }
 

@@ -7,6 +7,7 @@
 
 #include "python/arguments.h"
 #include "python/errors.h"
+#include "python/gil.h"
 #include "python/scopes.h"
 #include "python/types.h"
 #include "xpuruntime/runtime/replay.h"
@@ -57,33 +58,33 @@ std::vector<LockEntry> entries(const KernelLock& self) {
 
 KernelLock load(nb::handle path) {
   const std::string file = path_from(path, "KernelLock.load");
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return KernelLock::load(file);
 }
 
 void save(const KernelLock& self, nb::handle path) {
   const std::string file = path_from(path, "KernelLock.save");
   const KernelLock copy = self;  // another thread may add to it meanwhile
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   copy.save(file);
 }
 
 KernelLock record_problems(const std::vector<Problem>& problems, nb::handle seed) {
   const std::uint64_t number = count_from(seed, "record_lock", "seed");
   sync_scope();
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return record_lock(Runtime::global(), problems, number);
 }
 
 KernelLock record_log(const std::vector<LogEntry>& log, nb::handle seed) {
   const std::uint64_t number = count_from(seed, "record_lock", "seed");
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return record_lock(Runtime::global(), log, number);
 }
 
 ReplayReport verify(nb::handle lock, nb::handle mode) {
   const LockUse use{std::make_shared<const KernelLock>(lock_from(lock, "verify_lock")), mode_from(mode)};
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return verify_lock(Runtime::global(), use);
 }
 
@@ -93,7 +94,7 @@ KernelLock refresh(nb::handle lock, nb::handle report) {
     raise_type_error("[refreshed] report is a " + python_type(report) + "; pass what verify_lock returned");
   }
   const ReplayReport tried = nb::cast<ReplayReport>(report);
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return refreshed(Runtime::global(), before, tried);
 }
 

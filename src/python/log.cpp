@@ -6,6 +6,7 @@
 
 #include "core/json_text.h"
 #include "python/arguments.h"
+#include "python/gil.h"
 #include "python/types.h"
 #include "xpuruntime/runtime/runtime.h"
 
@@ -31,13 +32,13 @@ void enable(nb::handle capacity) {
 
 /// Waits for device times that are not there yet, so without the GIL.
 std::vector<LogEntry> logs() {
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   return dispatcher().logs();
 }
 
 void save_trace(nb::handle path) {
   const std::string name = path_from(path, "save_trace");
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   write_file_atomically(name, to_trace_json(dispatcher().logs()),
                         {"save_trace", "trace file '" + name + "': ", "trace"});
 }
@@ -83,7 +84,7 @@ void bind_log(nb::module_& module) {
       "dropped_logs", [] { return dispatcher().dropped_logs(); },
       "How many calls the log has dropped for want of room since the last clear.");
   module.def(
-      "clear_dispatch_logs", [] { dispatcher().clear_logs(); }, nb::call_guard<nb::gil_scoped_release>(),
+      "clear_dispatch_logs", [] { dispatcher().clear_logs(); }, nb::call_guard<WithoutGil>(),
       "Forgets what was logged.");
   module.def("save_trace", &save_trace, nb::arg("path").none(),
              nb::sig("def save_trace(path: str | os.PathLike[str]) -> None"),

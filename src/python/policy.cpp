@@ -7,6 +7,7 @@
 
 #include "python/arguments.h"
 #include "python/errors.h"
+#include "python/gil.h"
 #include "python/policy_values.h"
 #include "python/scopes.h"
 #include "python/types.h"
@@ -36,14 +37,14 @@ KernelPolicy from_json(nb::handle json) {
 
 KernelPolicy load(nb::handle path) {
   const std::string name = path_from(path, "KernelPolicy.load");
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   return KernelPolicy::load(name);
 }
 
 void save(const KernelPolicy& self, nb::handle path) {
   const std::string name = path_from(path, "KernelPolicy.save");
   const KernelPolicy policy = self;  // another thread may change it meanwhile
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   policy.save(name);
 }
 
@@ -215,7 +216,7 @@ KernelPolicy as_policy(nb::handle value) { return policy_from(value, "KernelPoli
 
 void set_policy(const KernelPolicy& given) {
   const KernelPolicy policy = given;
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   policy.check();
   Runtime::global().dispatcher().set_policy(policy);
 }
@@ -242,7 +243,7 @@ nb::list findings_of_file(nb::handle path, nb::handle device) {
   const Device where = device_from(device);
   std::vector<PolicyFinding> findings;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     findings = validate_policy_file(name, Runtime::global().registry(), where);
   }
   return texts_of(findings);
@@ -253,7 +254,7 @@ nb::list findings_of_policy(const KernelPolicy& given, nb::handle device) {
   const KernelPolicy policy = given;
   std::vector<PolicyFinding> findings;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     findings = validate_policy(policy, Runtime::global().registry(), where);
   }
   return texts_of(findings);

@@ -5,6 +5,7 @@
 
 #include "python/arguments.h"
 #include "python/errors.h"
+#include "python/gil.h"
 #include "python/types.h"
 
 namespace xpuruntime::python {
@@ -223,7 +224,7 @@ KernelPolicy policy_from(nb::handle value, const char* function) {
   }
   if (nb::isinstance<nb::str>(value) || nb::hasattr(value, "__fspath__")) {
     const std::string path = path_from(value, function);
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     return KernelPolicy::load(path);
   }
   raise_type_error("[" + std::string(function) + "] a " + python_type(value) +

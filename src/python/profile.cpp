@@ -7,6 +7,7 @@
 
 #include "core/json_text.h"
 #include "python/arguments.h"
+#include "python/gil.h"
 #include "python/policy_values.h"
 
 namespace xpuruntime::python {
@@ -19,13 +20,13 @@ DeviceProfile from_fields(const nb::kwargs& fields) {
 void save(const DeviceProfile& profile, nb::handle path) {
   const std::string file = path_from(path, "DeviceProfile.save");
   const JsonSource source{"DeviceProfile::save", "profile file '" + file + "': ", "profile"};
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   write_file_atomically(file, profile.to_json(), source);
 }
 
 DeviceProfile load(nb::handle path) {
   const std::string file = path_from(path, "DeviceProfile.load");
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return DeviceProfile::load(file);
 }
 

@@ -5,6 +5,7 @@
 
 #include "python/arguments.h"
 #include "python/errors.h"
+#include "python/gil.h"
 #include "python/scopes.h"
 #include "python/types.h"
 
@@ -19,14 +20,14 @@ std::shared_ptr<const KernelLock> lock_from(nb::handle value, const char* what, 
     return std::make_shared<const KernelLock>(*nb::inst_ptr<KernelLock>(value));
   }
   name = path_from(value, "report", what);
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return std::make_shared<const KernelLock>(KernelLock::load(name));
 }
 
 /// By its path; without, the one in use or the user's own.
 std::shared_ptr<const MeasurementStore> store_from(nb::handle value) {
   const std::string path = value.is_none() ? "" : path_from(value, "report", "store");
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   if (!value.is_none()) return open_store(path, StoreMode::read_only);
   if (const auto used = Runtime::global().store()) return used;
   return open_default_store();
@@ -42,13 +43,13 @@ std::string data(const std::vector<Problem>& problems, nb::handle lock, nb::hand
   options.list_store = !store.is_none() && options.lock == nullptr && problems.empty();
   if (!title.is_none()) options.title = text_from(title, "report", "title");
   sync_scope();
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return report_json(Runtime::global(), options);
 }
 
 void save(nb::handle path, const std::string& json) {
   const std::string file = path_from(path, "report", "out");
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   save_report(file, report_page(json));
 }
 

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <variant>
 #include <vector>
 
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/dispatch/dispatcher.h"
 
 namespace xpuruntime::python {
@@ -41,7 +41,7 @@ class ScopeLayer {
   std::shared_ptr<const Layer> layer_ = {};
   std::optional<AutocastWish> wish_ = {};
   // The last answer: making a scope costs microseconds, and loops enter the same one over the same one.
-  std::mutex mutex_;
+  Mutex mutex_;
   ScopePtr last_below_ = {};
   ScopePtr last_ = {};
 };

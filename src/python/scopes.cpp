@@ -5,6 +5,7 @@
 
 #include "python/arguments.h"
 #include "python/bindings.h"
+#include "python/gil.h"
 #include "python/scope_stack.h"
 #include "python/types.h"
 #include "xpuruntime/runtime/runtime.h"
@@ -41,7 +42,7 @@ void enter(ScopeLayer& layer) {
   const nb::object stack = stack_in_force();
   ScopeStack made;
   {
-    const nb::gil_scoped_release released;  // a scope may open the store
+    const WithoutGil released;  // a scope may open the store
     made = with_layer(as_stack(stack), layer);
   }
   put_in_force(nb::cast(std::move(made)));
@@ -54,7 +55,7 @@ void leave(ScopeLayer& layer) {
   if (as_stack(stack) == nullptr) return;
   std::optional<ScopeStack> made;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     made = without_layer(*as_stack(stack), layer);
   }
   if (!made) return;

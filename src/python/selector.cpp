@@ -7,6 +7,7 @@
 #include "python/arguments.h"
 #include "python/arrays.h"
 #include "python/errors.h"
+#include "python/gil.h"
 #include "python/kernels.h"
 #include "python/policy_values.h"
 #include "python/scopes.h"
@@ -56,7 +57,7 @@ KernelDtype get_kernel_dtype(const KernelSelector& self, nb::handle what, nb::ha
 bool is_kernel_available(const KernelSelector& self, nb::handle op, nb::handle dtype) {
   const std::string name = text_from(op, "is_kernel_available", "op");
   const KernelDtype wished = kernel_dtype_from(dtype);
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return self.is_kernel_available(name, wished);
 }
 
@@ -74,7 +75,7 @@ KernelDtype select_best_kernel(const KernelSelector& self, nb::handle op, nb::ha
   const std::string name = text_from(op, "select_best_kernel", "op");
   const std::vector<DataType> dtypes = dtypes_from(input_dtypes, "select_best_kernel");
   const auto wish = preferred.is_none() ? std::nullopt : std::optional(kernel_dtype_from(preferred));
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return self.select_best_kernel(name, dtypes, wish);
 }
 
@@ -83,7 +84,7 @@ std::optional<KernelPerformanceStats> get_performance_stats(const KernelSelector
   const std::string name = text_from(op, "get_performance_stats", "op");
   const KernelDtype wished = kernel_dtype_from(dtype);
   const bool with_measured = boolean_from(measured, "get_performance_stats", "measured");
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   const Dispatcher& dispatcher = Runtime::global().dispatcher();
   if (with_measured) dispatcher.collect_statistics();
   return self.get_performance_stats(name, wished, with_measured ? &dispatcher.statistics() : nullptr);
@@ -94,7 +95,7 @@ Decision select_kernel(const KernelSelector& self, nb::handle problem, nb::handl
   sync_scope();
   std::optional<KernelPolicy> own;
   if (!policy.is_none()) own = policy_from(policy, "KernelSelector.select");
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return self.select(asked, own ? *own : Runtime::global().dispatcher().policy()).decision;
 }
 
@@ -106,13 +107,13 @@ std::uint64_t register_rule(KernelSelector& self, nb::handle op, nb::handle cond
   const std::string kernel_name = text_from(kernel, function, "kernel");
   const int rank = priority_from(priority, function);
   const std::string own_name = text_from(name, function, "name");
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return self.register_rule(id, std::move(asks), kernel_name, rank, own_name);
 }
 
 bool unregister_rule(KernelSelector& self, nb::handle rule) {
   const std::uint64_t id = count_from(rule, "unregister_rule", "rule");
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return self.unregister_rule(id);
 }
 
@@ -120,7 +121,7 @@ nb::list rules(const KernelSelector& self, nb::handle op) {
   std::vector<Rule> found;
   const OpId id = op_from(op, "rules");
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     found = self.rules(id);
   }
   nb::list list;
@@ -138,7 +139,7 @@ nb::list rules(const KernelSelector& self, nb::handle op) {
 
 std::shared_ptr<KernelSelector> selector_of(nb::handle device) {
   const Device where = device_from(device);
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return Runtime::global().registry().get_or_create_selector(where);
 }
 

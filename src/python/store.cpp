@@ -6,6 +6,7 @@
 #include "core/json_text.h"
 #include "python/arguments.h"
 #include "python/errors.h"
+#include "python/gil.h"
 #include "python/policy_values.h"
 #include "python/types.h"
 #include "xpuruntime/runtime/runtime.h"
@@ -38,12 +39,12 @@ StoreObject open(nb::handle path, nb::handle read_only) {
   const StoreMode mode =
       boolean_from(read_only, "open_store", "read_only") ? StoreMode::read_only : StoreMode::read_write;
   const std::string file = path.is_none() ? default_store_path() : path_from(path, "open_store");
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return {open_store(file, mode)};
 }
 
 std::string exported(const StoreObject& self, const StoreFilter& filter) {
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return to_json(self.store->read(filter));
 }
 
@@ -57,7 +58,7 @@ std::string export_json(const StoreObject& self, nb::handle path, nb::handle op,
   const std::string file = path.is_none() ? "" : path_from(path, "MeasurementStore.export_json");
   std::string text = exported(self, filter);
   if (file.empty()) return text;
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   write_file_atomically(file, text, {"MeasurementStore::export_json", "'" + file + "': ", "store"});
   return text;
 }
@@ -66,7 +67,7 @@ std::string export_json(const StoreObject& self, nb::handle path, nb::handle op,
 StoreContents contents_from(nb::handle source) {
   if (nb::isinstance<StoreObject>(source)) {
     const StorePtr other = nb::inst_ptr<StoreObject>(source)->store;
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     return other->read();
   }
   if (nb::isinstance<nb::dict>(source)) return store_contents_from_json(to_json_text(source, "MeasurementStore.merge"));
@@ -76,20 +77,20 @@ StoreContents contents_from(nb::handle source) {
 
 std::size_t merge(const StoreObject& self, nb::handle source) {
   const StoreContents contents = contents_from(source);
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return self.store->merge(contents);
 }
 
 std::size_t import_json(const StoreObject& self, nb::handle path) {
   const std::string file = path_from(path, "MeasurementStore.import_json");
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   const JsonSource source{"MeasurementStore::import_json", "'" + file + "': ", "store"};
   return self.store->merge(store_contents_from_json(read_text_file(file, source, std::size_t{1} << 30)));
 }
 
 std::size_t prune(const StoreObject& self, nb::handle op, nb::handle kernel, nb::handle environment, nb::handle older) {
   const StoreFilter filter = filter_from(op, kernel, environment, older, "MeasurementStore.prune");
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return self.store->prune(filter);
 }
 
@@ -101,13 +102,13 @@ StorePtr store_from(nb::handle store) {
 
 void use_store(nb::handle store) {
   const StorePtr chosen = store_from(store);
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   Runtime::global().use_store(chosen);
 }
 
 /// The store in use if it can be written, else the user's own, put in use.
 void use_writable_store() {
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   Runtime& runtime = Runtime::global();
   const StorePtr current = runtime.store();
   if (current == nullptr || current->read_only()) runtime.use_store(open_store(default_store_path()));
@@ -146,7 +147,7 @@ void bind_store(nb::module_& module) {
       .def(
           "check",
           [](const StoreObject& self) {
-            const nb::gil_scoped_release release;
+            const WithoutGil release;
             self.store->check();
           },
           "Reads all there is; damage is a CorruptDataError that says where.")
@@ -171,7 +172,7 @@ void bind_store(nb::module_& module) {
   module.def(
       "refresh_measurements",
       [] {
-        const nb::gil_scoped_release release;
+        const WithoutGil release;
         Runtime::global().refresh_measurements();
       },
       "Policies set and scopes entered from now on see what is in the store now.");

@@ -7,6 +7,7 @@
 
 #include "python/arguments.h"
 #include "python/errors.h"
+#include "python/gil.h"
 #include "python/numpy_arrays.h"
 #include "python/types.h"
 #include "xpuruntime/core/dlpack.h"
@@ -127,7 +128,7 @@ nb::object to_capsule(const TensorObject& self, nb::handle stream, nb::handle ma
   }
   if (self.tensor.device().type != DeviceType::cpu) {
     // Whoever takes it may use any stream: what was queued is waited for.
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     const Status waited =
         Runtime::global().devices().driver(self.tensor.device()).synchronize(self.tensor.device().index, {});
     if (!waited.ok()) fail(waited.code(), "__dlpack__", waited.message());
@@ -160,7 +161,7 @@ nb::object move_to(const TensorObject& self, nb::handle device) {
   const Device there = device_from(device);
   Tensor moved;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     moved = Runtime::global().devices().copy_to(self.tensor, there);
   }
   return make_tensor_object(moved);

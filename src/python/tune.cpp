@@ -6,6 +6,7 @@
 #include "python/callables.h"
 #include "python/errors.h"
 #include "python/forking.h"
+#include "python/gil.h"
 #include "python/scopes.h"
 #include "python/types.h"
 #include "xpuruntime/runtime/runtime.h"
@@ -20,7 +21,7 @@ class Stop {
   template <class Function>
   bool unless_raised(Function&& function) {
     if (raised_) return false;
-    const nb::gil_scoped_acquire gil;
+    const WithGil gil;
     try {
       if (Py_MakePendingCalls() != 0) throw nb::python_error();
       return function();
@@ -72,7 +73,7 @@ bool tune(const std::vector<Problem>& problems, TuneOptions options, nb::handle 
   sync_scope();
   bool complete = false;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     complete = Runtime::global().tune(problems, options, hear);
   }
   stop.raise();
@@ -82,7 +83,7 @@ bool tune(const std::vector<Problem>& problems, TuneOptions options, nb::handle 
 /// A call that is tuned on the way must not raise for Ctrl-C in the middle: it runs untuned, and Python raises after
 /// it.
 bool keep_going(const TuneProgress&) {
-  const nb::gil_scoped_acquire gil;
+  const WithGil gil;
   if (Py_MakePendingCalls() == 0) return true;
   PyErr_Clear();
   interrupt_later();
@@ -155,13 +156,13 @@ void bind_tune(nb::module_& module) {
   module.def("tune", tune, nb::arg("problems"), nb::arg("options"), nb::arg("progress").none(), nb::arg("finished"));
   module.def("enable_tuning", [](TuneOptions options) {
     options.progress = keep_going;
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     Runtime::global().enable_tuning(options);
   });
   module.def(
       "disable_tuning",
       [] {
-        const nb::gil_scoped_release release;
+        const WithoutGil release;
         Runtime::global().disable_tuning();
       },
       "Measures nothing more on the way; what was found stays.");
