@@ -45,6 +45,21 @@ void check_negative(PyObject* array, const Tensor& tensor, const ArrayType& type
   where.fail(ErrorCode::invalid_argument, "its negative bit is set; pass tensor.resolve_neg()");
 }
 
+// PyTorch finds out by a counter that what it kept for backward was written to since.
+void increment_version(nb::handle tensor) {
+  static PyObject* increment = [] {
+    try {
+      nb::object found = nb::module_::import_("torch.autograd.graph").attr("increment_version");
+      return found.release().ptr();
+    } catch (const nb::python_error&) {
+      return static_cast<PyObject*>(nullptr);  // before 2.1
+    }
+  }();
+  if (increment == nullptr) return;
+  const nb::handle function(increment);
+  function(tensor);
+}
+
 }  // namespace
 
 void BoundArray::bind(PyObject* array, Access access, const Where& where) {
@@ -96,6 +111,10 @@ void BoundArray::bind_numpy(Access access, const Where& where) {
 
 void BoundArray::write_back() const {
   if (stand_in_.is_valid()) Numpy::loaded()->copy_into(array_, stand_in_);
+}
+
+void BoundArray::note_write() const {
+  if (array_ != nullptr && type_.requires_grad != nullptr) increment_version(array_);
 }
 
 }  // namespace xpuruntime::python

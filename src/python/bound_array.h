@@ -22,6 +22,8 @@ class BoundArray {
 
   /// Puts what was computed into the array, where a stand-in was written.
   void write_back() const;
+  /// Tells the array's package that it was written, where that wants to know.
+  void note_write() const;
 
  private:
   void bind_numpy(Access access, const Where& where);

@@ -90,6 +90,7 @@ class OpCall {
   std::array<std::optional<BoundArray>, few> arrays_ = {};
   std::vector<std::unique_ptr<BoundArray>> more_arrays_ = {};
   std::array<BoundArray*, max_parameters> by_parameter_ = {};
+  std::vector<const BoundArray*> written_ = {};
   const BoundArray* first_ = nullptr;  // of the caller's arrays: results are like it
 
   /// A list of pointers that lies in place while it is short.

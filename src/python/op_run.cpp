@@ -94,7 +94,7 @@ const Tensor& OpCall::written_input(std::string_view parameter) {
     where(signature_.parameters[index].name)
         .fail(ErrorCode::invalid_argument, "it is written in place and its strides are negative; pass a copy");
   }
-  return by_parameter_[index]->tensor();
+  return written_.emplace_back(by_parameter_[index])->tensor();
 }
 
 Call OpCall::call() const {
@@ -179,6 +179,7 @@ void OpCall::dispatch(Call& call) {
 }
 
 nb::object OpCall::hand_out() {
+  for (const BoundArray* array : written_) array->note_write();
   if (more_results_.empty()) return result_->finish();
   nb::list results;
   results.append(result_->finish());

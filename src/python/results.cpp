@@ -20,21 +20,6 @@ nb::object taker_of(nb::handle array) {
   return nb::getattr(package, "from_dlpack", nb::object());
 }
 
-// PyTorch finds out by a counter that what it kept for backward was written to since.
-void note_write(nb::handle tensor) {
-  static PyObject* increment = [] {
-    try {
-      nb::object found = nb::module_::import_("torch.autograd.graph").attr("increment_version");
-      return found.release().ptr();
-    } catch (const nb::python_error&) {
-      return static_cast<PyObject*>(nullptr);  // before 2.1
-    }
-  }();
-  if (increment == nullptr) return;
-  const nb::handle function(increment);
-  function(tensor);
-}
-
 }  // namespace
 
 void Result::make(const BoundArray& like, const TensorSpec& spec, Device device) {
@@ -68,7 +53,7 @@ void Result::use(PyObject* out, const Where& where) {
 
 nb::object Result::finish() {
   bound_.write_back();
-  if (array_.is_valid() && bound_.array() != nullptr && bound_.type().requires_grad != nullptr) note_write(array_);
+  bound_.note_write();
   if (array_.is_valid()) return std::move(array_);
   nb::object ours = make_tensor_object(bound_.tensor());
   return from_dlpack_.is_valid() ? from_dlpack_(ours) : ours;

@@ -251,6 +251,17 @@ class OtherPackagesTest(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             loss.backward()
 
+    def test_pytorch_notices_that_statistics_were_written(self):
+        torch = optional("torch")
+        if torch is None or not hasattr(getattr(torch.autograd, "graph", None), "increment_version"):
+            self.skipTest("PyTorch is not installed, or from before 2.1")
+        mean, var = torch.zeros(2), torch.ones(2)
+        before = (mean._version, var._version)
+        ops.batch_norm(torch.rand(4, 2, 3, 3), mean, var, training=False)
+        self.assertEqual((mean._version, var._version), before)
+        ops.batch_norm(torch.rand(4, 2, 3, 3), mean, var, training=True)
+        self.assertEqual((mean._version, var._version), (before[0] + 1, before[1] + 1))
+
     def test_jax_arrays(self):
         jax = optional("jax")
         if jax is None:
