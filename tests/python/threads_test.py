@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ need("numpy")
 
 import numpy as np
 
+import xpuruntime as xrt
 from xpuruntime import ops
 
 LARGE = np.ones((700, 700), np.float64)
@@ -93,35 +95,84 @@ class Fork(unittest.TestCase):
         self.assertEqual(self.in_child(body), 0)
         np.testing.assert_array_equal(ops.matmul(LARGE, LARGE), expected)  # and the parent as well
 
-    def test_a_child_works_while_a_thread_of_the_parent_is_in_a_kernel(self) -> None:
+    def children_work_beside(self, work: Any) -> None:
         stop = threading.Event()
 
-        def work() -> None:
+        def repeat() -> None:
             while not stop.is_set():
-                ops.matmul(LARGE, LARGE)
+                work()
 
-        worker = threading.Thread(target=work)
+        worker = threading.Thread(target=repeat)
         worker.start()
         try:
-            for _ in range(5):
+            for _ in range(10):
                 self.assertEqual(self.in_child(lambda: ops.matmul(LARGE[:64, :64], LARGE[:64, :64])), 0)
         finally:
             stop.set()
             worker.join()
 
+    def test_a_child_works_while_a_thread_of_the_parent_is_in_a_kernel(self) -> None:
+        self.children_work_beside(lambda: ops.matmul(LARGE, LARGE))
+
+    def test_a_child_works_while_a_thread_of_the_parent_decides(self) -> None:
+        sizes = itertools.count(1)  # each a problem of its own
+
+        def work() -> None:
+            x = np.ones((next(sizes), 2), np.float32)
+            ops.add(x, x)
+            ops.matmul(x, x.T)
+
+        self.children_work_beside(work)
+
+    def test_a_child_decides_what_a_thread_of_the_parent_was_deciding(self) -> None:
+        asked, go_on = threading.Event(), threading.Event()
+        parent = os.getpid()
+
+        def rule(problem: Any, profile: Any) -> bool:
+            if os.getpid() == parent:
+                asked.set()
+                go_on.wait(60)
+            return False
+
+        number = xrt.register_rule("add", rule, "reference")
+        self.addCleanup(xrt.unregister_rule, number)
+        x = np.ones((3, 1000), np.float32)
+        worker = threading.Thread(target=lambda: ops.add(x, x))
+        worker.start()
+        try:
+            self.assertTrue(asked.wait(60))
+            self.assertEqual(self.in_child(lambda: ops.add(x, x)), 0)
+        finally:
+            go_on.set()
+            worker.join()
+
 
 class DaemonThreads(unittest.TestCase):
-    def test_one_that_is_inside_an_op_at_the_end_does_not_crash_the_process(self) -> None:
+    def ends_well(self, work: str) -> None:
+        """Threads that do `work` for ever do not crash a process that ends."""
         program = (
-            "import threading, time, numpy as np, xpuruntime as xrt\n"
-            "a = np.ones((200, 200))\n"
-            "def work():\n"
-            "    while True: xrt.ops.matmul(a, a)\n"
-            "for _ in range(3): threading.Thread(target=work, daemon=True).start()\n"
+            "import itertools, threading, time, numpy as np, xpuruntime as xrt\n"
+            "a, numbers = np.ones((200, 200)), itertools.count(1)\n"
+            "def forever():\n"
+            f"    while True: {work}\n"
+            "for _ in range(3): threading.Thread(target=forever, daemon=True).start()\n"
             "time.sleep(0.2)\n"
         )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for _ in range(3):
+            done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_inside_kernels(self) -> None:
+        self.ends_well("xrt.ops.matmul(a, a)")
+
+    def test_inside_decisions(self) -> None:
+        self.ends_well("xrt.explain(f'add(f32[{next(numbers)}], f32[1])')")
+
+    def test_inside_rules(self) -> None:
+        self.ends_well(
+            "xrt.unregister_rule(xrt.register_rule('relu', lambda *_: sum(range(2000)) < 0, 'reference')), "
+            "xrt.ops.relu(np.ones(next(numbers)))"
+        )
 
 
 if __name__ == "__main__":
