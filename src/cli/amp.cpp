@@ -1,13 +1,11 @@
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "core/json_text.h"
 #include "xpuruntime/precision/amp_registry.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr DataType input_dtypes[] = {DataType::float64, DataType::float32, DataType::float16, DataType::bfloat16};
 
@@ -83,7 +81,7 @@ std::string as_json(const std::vector<Row>& rows, const AmpConfig& config) {
                    {"higher", to_string(config.higher_precision)},
                    {"ops", Json::array()}};
   for (const Row& row : rows) document["ops"].push_back(to_json(row, config));
-  return document.dump(2) + "\n";
+  return dump_json(document, 2) + "\n";
 }
 
 Answer amp(Context& context, const Options& options) {

@@ -1,17 +1,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/duration.h"
 #include "cli/table.h"
+#include "core/json_text.h"
 #include "xpuruntime/tune/tuner.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string problem = {};
@@ -151,8 +149,7 @@ Answer bench(Context& context, const Options& options) {
     if (candidate.outcome != TuneOutcome::quarantined) continue;
     context.note(candidate.kernel + " must not run this: " + candidate.reason);
   }
-  const std::string text = context.json ? as_json(result).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
-                                        : as_text(result, context.paint);
+  const std::string text = context.json ? dump_json(as_json(result), 2) + "\n" : as_text(result, context.paint);
   return {text, result.chosen.empty() ? exit_no : exit_fine};
 }
 

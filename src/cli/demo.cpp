@@ -1,17 +1,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/blocks.h"
 #include "cli/commands.h"
 #include "cli/demo_tune.h"
 #include "cli/table.h"
+#include "core/json_text.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string block = {};
@@ -177,7 +175,8 @@ Json as_json(const BlockResult& result) {
   for (const StepResult& step : result.steps) {
     Json others = Json::array();
     for (const Timing& other : step.others) others.push_back({{"kernel", other.kernel}, {"time_us", other.us}});
-    steps.push_back({{"decision", Json::parse(step.decision.to_json())}, {"time_us", step.us}, {"others", others}});
+    steps.push_back(
+        {{"decision", parse_known_json(step.decision.to_json())}, {"time_us", step.us}, {"others", others}});
   }
   return {{"block", result.block.name},
           {"total_us", total_us(result)},
@@ -206,7 +205,7 @@ Answer demo(Context& context, const Options& options) {
       text += (text.empty() ? "" : "\n") + as_text(result, context.paint);
     }
   }
-  return {context.json ? Json{{"version", 1}, {"blocks", blocks}}.dump(2) + "\n" : text};
+  return {context.json ? dump_json(Json{{"version", 1}, {"blocks", blocks}}, 2) + "\n" : text};
 }
 
 }  // namespace

@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cli/progress.h"
 #include "cli/tuned.h"
+#include "core/json_text.h"
 #include "xpuruntime/runtime/replay.h"
 #include "xpuruntime/select/exact_rule.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct TunedBlock {
   std::string name = {};
@@ -135,7 +133,7 @@ std::string as_text(const std::vector<TunedBlock>& blocks, const std::vector<Tun
 
 std::string as_json(const std::vector<TunedBlock>& blocks, const std::vector<TuneResult>& results,
                     const TunedFiles& files, const Replayed& replayed) {
-  Json document = Json::parse(tuned_json(each_once(blocks), results, {}, files));
+  Json document = parse_known_json(tuned_json(each_once(blocks), results, {}, files));
   Json list = Json::array();
   for (const TunedBlock& block : blocks) {
     const auto [before, after] = totals(block, results);
@@ -143,7 +141,7 @@ std::string as_json(const std::vector<TunedBlock>& blocks, const std::vector<Tun
   }
   document["blocks"] = list;
   document["replayed"] = {{"decisions", replayed.decisions}, {"outputs_equal", replayed.equal}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(document, 2) + "\n";
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "core/json_text.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct AbsentType {
   DeviceType type = DeviceType::cpu;
@@ -64,12 +62,12 @@ std::string as_json(const DeviceManager& devices) {
   Json document = {{"version", 1}, {"devices", Json::array()}, {"absent", Json::array()}};
   for (const Device device : devices.devices()) {
     document["devices"].push_back(
-        {{"device", to_string(device)}, {"profile", Json::parse(devices.profile(device).to_json())}});
+        {{"device", to_string(device)}, {"profile", parse_known_json(devices.profile(device).to_json())}});
   }
   for (const AbsentType& absent : absent_types(devices)) {
     document["absent"].push_back({{"type", to_string(absent.type)}, {"why", absent.why}});
   }
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(document, 2) + "\n";
 }
 
 std::string with_newline(std::string text) {

@@ -1,16 +1,14 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "core/json_text.h"
 #include "xpuruntime/registry/catalogue.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// One kernel name of one op on one device type.
 struct Row {
@@ -91,7 +89,7 @@ std::string as_json(const std::vector<Row>& rows) {
                                    {"registered", row.registered},
                                    {"summary", row.summary}});
   }
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(document, 2) + "\n";
 }
 
 }  // namespace

@@ -1,15 +1,13 @@
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/problem_list.h"
 #include "cli/store_option.h"
 #include "cli/table.h"
+#include "core/json_text.h"
 #include "xpuruntime/runtime/replay.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string action = {};
@@ -23,7 +21,7 @@ struct Options {
   bool revalidate = false;
 };
 
-std::string dumped(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string dumped(const Json& json) { return dump_json(json, 2) + "\n"; }
 
 KernelPolicy policy_of(Context& context, const Options& options) {
   KernelPolicy policy = context.policy_of(options.policy);

@@ -1,15 +1,13 @@
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "core/json_text.h"
 #include "xpuruntime/device/current.h"
 #include "xpuruntime/select/policy_fields.h"
 #include "xpuruntime/select/validate_policy.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string action = {};
@@ -18,11 +16,11 @@ struct Options {
 };
 
 /// A value of a policy, or null where there is none.
-Json value_of(const std::string& text) { return text.empty() ? Json() : Json::parse(text); }
+Json value_of(const std::string& text) { return text.empty() ? Json() : parse_known_json(text); }
 
 Json number_or_null(std::size_t number) { return number == 0 ? Json() : Json(number); }
 
-std::string document(const Json& json) { return json.dump(2) + "\n"; }
+std::string document(const Json& json) { return dump_json(json, 2) + "\n"; }
 
 // ---- validate ----
 

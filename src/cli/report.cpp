@@ -1,15 +1,12 @@
 #include "xpuruntime/runtime/report.h"
 
-#include <nlohmann/json.hpp>
-
 #include "cli/commands.h"
 #include "cli/problem_list.h"
 #include "cli/store_option.h"
+#include "core/json_text.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   ProblemList list = {};
@@ -54,10 +51,10 @@ Answer report(Context& context, const Options& options) {
   const std::string json = report_json(runtime, about);
   if (options.out.empty()) return {context.json ? json : report_page(json)};
   save_report(options.out, report_page(json));
-  const std::size_t count = Json::parse(json)["decisions"].size();
+  const std::size_t count = parse_known_json(json)["decisions"].size();
   const Json summary = {{"version", 1}, {"file", options.out}, {"decisions", count}};
   return {context.json
-              ? summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+              ? dump_json(summary, 2) + "\n"
               : std::to_string(count) + (count == 1 ? " decision" : " decisions") + " shown in " + options.out + "\n"};
 }
 

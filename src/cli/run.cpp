@@ -2,18 +2,16 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/call_on.h"
 #include "cli/commands.h"
 #include "cli/store_option.h"
+#include "core/json_text.h"
 #include "tune/check.h"
 #include "xpuruntime/device/current.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // The reference takes some nanoseconds a product: past this it is worth a word.
 constexpr double long_wait = 2e9;
@@ -152,8 +150,9 @@ Json check_json(const Check& check) {
 }
 
 std::string document(const Decision& decision, const Json& time, const Json& check) {
-  const Json all = {{"version", 1}, {"decision", Json::parse(decision.to_json())}, {"time", time}, {"check", check}};
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const Json all = {
+      {"version", 1}, {"decision", parse_known_json(decision.to_json())}, {"time", time}, {"check", check}};
+  return dump_json(all, 2) + "\n";
 }
 
 std::string as_json(const RunResult& result, const Options& options) {

@@ -1,7 +1,6 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/store_list.h"
@@ -72,9 +71,7 @@ std::string counted(std::size_t count, const std::string& what) {
 }
 
 /// A path need not be UTF-8.
-std::string text_of(const Json& document) {
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string text_of(const Json& document) { return dump_json(document, 2) + "\n"; }
 
 /// What a change came to, in words or as a document.
 Answer told(const Context& context, const std::string& path, const char* key, std::size_t count,

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "cli/table.h"
+#include "core/json_text.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// One line: a measurement, a choice or a kernel in quarantine.
 struct Line {
@@ -113,7 +111,7 @@ std::string as_json(const std::string& path, const StoreContents& contents,
   for (const Line& line : lines_of(contents)) {
     document["entries"].push_back(to_json(line, contents[line.environment].environment.id()));
   }
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(document, 2) + "\n";
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
-#include <nlohmann/json.hpp>
 
 #include "cli/call_on.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "core/json_text.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::vector<std::string> problems = {};
@@ -41,7 +39,7 @@ Answer trace(Context& context, const Options& options) {
   if (options.out.empty()) return {events};
   write_file(options.out.c_str(), events);
   const Json summary = {{"version", 1}, {"file", options.out}, {"calls", log.size()}};
-  return {context.json ? summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+  return {context.json ? dump_json(summary, 2) + "\n"
                        : std::to_string(log.size()) + " calls written to " + options.out + "\n"};
 }
 

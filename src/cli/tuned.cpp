@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/table.h"
+#include "core/json_text.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string figure(const char* format, double value) {
   char text[48];
@@ -110,7 +108,7 @@ std::string tuned_json(const std::vector<Problem>& problems, const std::vector<T
   }
   const Json document = {{"version", 1},         {"problems", problems.size()},  {"results", list},
                          {"store", files.store}, {"policy", name(files.policy)}, {"lock", name(files.lock)}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(document, 2) + "\n";
 }
 
 }  // namespace xpuruntime::cli

@@ -195,6 +195,12 @@ Json parse_json(std::string_view text, const JsonSource& source) {
   }
 }
 
+Json parse_known_json(std::string_view text) { return Json::parse(text.begin(), text.end()); }
+
+std::string dump_json(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string read_text_file(const std::string& path, const JsonSource& source, std::size_t most_bytes) {
   std::ifstream file(path, std::ios::binary);
   std::string text;

@@ -44,6 +44,12 @@ std::string shown(std::string_view text);
 /// Strict JSON: comments, trailing text, a name that stands twice and deep nesting are errors with line and column.
 Json parse_json(std::string_view text, const JsonSource& source);
 
+/// What is known to be JSON: this library has printed it, or read it before.
+Json parse_known_json(std::string_view text);
+
+/// So many spaces a level, -1: all in one line. Bytes that are no UTF-8 become replacement characters.
+std::string dump_json(const Json& json, int indent = -1);
+
 /// A whole file of at most so many bytes: a file that is larger is not what it should be.
 std::string read_text_file(const std::string& path, const JsonSource& source,
                            std::size_t most_bytes = std::size_t{1} << 20);

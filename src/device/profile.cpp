@@ -138,7 +138,7 @@ constexpr Field fields[] = {
 
 void check_version(const Json& value, const JsonSource& source) {
   if (value != format_version) {
-    source.refuse_field("version", "is " + shown(value.dump()) +
+    source.refuse_field("version", "is " + shown(dump_json(value)) +
                                        ", and only 1 can be read here; write the profile anew with this version");
   }
 }
@@ -180,7 +180,7 @@ std::string DeviceProfile::to_json() const {
   Json json = {{"version", format_version}};
   for (const Field& f : fields) json[std::string(f.name)] = f.write(*this);
   // A driver may print anything as its name; bytes that are not UTF-8 are replaced, never an error.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(json, 2) + "\n";
 }
 
 DeviceProfile DeviceProfile::from_json(std::string_view json) {

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "core/json_text.h"
 #include "xpuruntime/dispatch/dispatch_log.h"
 
 namespace xpuruntime {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Where a slice is drawn: its thread, or for a time of the device's own the device.
 std::uint64_t track_of(const LogEntry& entry) {
@@ -59,7 +57,7 @@ std::string to_trace_json(std::span<const LogEntry> entries) {
     events.push_back(to_event(entry, process, start_us));
   }
   const Json document = {{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}};
-  return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(document, 1) + "\n";
 }
 
 }  // namespace xpuruntime

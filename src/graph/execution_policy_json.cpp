@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "core/json_text.h"
 #include "select/policy_rule_json.h"
 #include "xpuruntime/graph/execution_policy.h"
 
@@ -119,7 +120,7 @@ std::string ExecutionPolicy::to_json() const {
                      {"compile_timeout_ms", compile_timeout_ms},
                      {"execution_timeout_ms", execution_timeout_ms}};
   // A folder's name may be any bytes; what is not UTF-8 is replaced, never an error.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(json, 2) + "\n";
 }
 
 ExecutionPolicy ExecutionPolicy::from_json(std::string_view json) {

@@ -103,7 +103,7 @@ const Json& needed(const Json& json, std::string_view name, const JsonSource& so
 std::string LossScalerState::to_json() const {
   Json json = {{"version", format_version}};
   for (const Field& f : fields) json[std::string(f.name)] = f.write(*this);
-  return json.dump(2) + "\n";
+  return dump_json(json, 2) + "\n";
 }
 
 LossScalerState LossScalerState::from_json(std::string_view json) {
@@ -114,7 +114,7 @@ LossScalerState LossScalerState::from_json(std::string_view json) {
   }
   refuse_unknown_fields(object, source);
   if (const Json& version = needed(object, "version", source); version != format_version) {
-    source.refuse_field("version", "is " + shown(version.dump()) +
+    source.refuse_field("version", "is " + shown(dump_json(version)) +
                                        ", and only 1 can be read here; save the state anew with this version");
   }
   LossScalerState state;

@@ -3,33 +3,12 @@
 #include <cstdio>
 #include <string_view>
 
+#include "runtime/html.h"
+
 namespace xpuruntime::python {
 namespace {
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
-std::string cell(std::string_view text) { return "<td style=\"text-align:left\">" + escaped(text) + "</td>"; }
+std::string cell(std::string_view text) { return "<td style=\"text-align:left\">" + escape_html(text) + "</td>"; }
 
 std::string row(const Candidate& candidate) {
   char time[32] = "";
@@ -47,16 +26,16 @@ std::string casts_line(const Decision& decision) {
             std::to_string(step.index) + " " + std::string(to_string(step.from)) + " to " +
             std::string(to_string(step.to));
   }
-  return text.empty() ? "" : "<br>casts: " + escaped(text);
+  return text.empty() ? "" : "<br>casts: " + escape_html(text);
 }
 
 std::string caption(const Decision& decision) {
   const bool backward = decision.problem.direction == Direction::backward;
   const DataType dtype = backward ? decision.precision.backward : decision.precision.forward;
   const std::string choice = decision.kernel.empty() ? "nothing can run this" : decision.kernel;
-  return "<code>" + escaped(to_string(decision.problem)) + "</code><br><b>" + escaped(choice) + "</b> [" +
-         std::string(to_string(decision.level)) + "] " + escaped(decision.because) + "<br>precision " +
-         std::string(to_string(dtype)) + ": " + escaped(decision.precision.because) + casts_line(decision);
+  return "<code>" + escape_html(to_string(decision.problem)) + "</code><br><b>" + escape_html(choice) + "</b> [" +
+         std::string(to_string(decision.level)) + "] " + escape_html(decision.because) + "<br>precision " +
+         std::string(to_string(dtype)) + ": " + escape_html(decision.precision.because) + casts_line(decision);
 }
 
 }  // namespace

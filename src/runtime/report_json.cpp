@@ -114,7 +114,7 @@ std::string report_json(Runtime& runtime, const ReportOptions& options) {
     json["environments"].push_back(environment_json(id, environment));
   }
   // Reasons may quote a driver's text in any encoding.
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(json, 1) + "\n";
 }
 
 }  // namespace xpuruntime

@@ -2,6 +2,7 @@
 #include <ctime>
 
 #include "core/json_text.h"
+#include "runtime/html.h"
 #include "runtime/report_files.h"
 #include "xpuruntime/runtime/report.h"
 
@@ -24,29 +25,6 @@ std::string inside_script(std::string_view json) {
   return out;
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
 
 std::string time_of(const Json& value) {
@@ -56,7 +34,7 @@ std::string time_of(const Json& value) {
   return text;
 }
 
-std::string bytes_of(const Json& value) { return value.is_number() ? value.dump() + " B" : ""; }
+std::string bytes_of(const Json& value) { return value.is_number() ? dump_json(value) + " B" : ""; }
 
 /// For readers without JavaScript: every decision and every kernel that was looked at, as a table.
 std::string plain_table(const Json& document) {
@@ -69,7 +47,7 @@ std::string plain_table(const Json& document) {
       for (const std::string& cell : {text_of(decision.at("problem")), text_of(candidate.at("kernel")),
                                       text_of(candidate.at("verdict")), time_of(candidate.at("time_us")),
                                       bytes_of(candidate.at("workspace_bytes")), text_of(candidate.at("reason"))}) {
-        out += "<td>" + escaped(cell) + "</td>";
+        out += "<td>" + escape_html(cell) + "</td>";
       }
       out += "</tr>\n";
     }
@@ -103,7 +81,7 @@ std::string report_page(std::string_view json) {
   try {
     return filled(report_html, {{"@STYLE@", std::string(report_css)},
                                 {"@TABLE@", plain_table(document)},
-                                {"@DATA@", inside_script(document.dump())},
+                                {"@DATA@", inside_script(dump_json(document))},
                                 {"@SCRIPT@", std::string(report_js)}});
   } catch (const Json::exception&) {
     source.refuse(ErrorCode::invalid_argument, "is not what report_json gives; pass its text as it is");

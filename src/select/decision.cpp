@@ -1,7 +1,8 @@
 #include "xpuruntime/select/decision.h"
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
+
+#include "core/json_text.h"
 
 namespace xpuruntime {
 namespace {
@@ -78,7 +79,7 @@ std::string Decision::to_json(int indent) const {
   for (const CastStep& step : casts) document["casts"].push_back(to_json_object(step));
   for (const Candidate& candidate : candidates) document["candidates"].push_back(to_json_object(candidate));
   // Reasons may quote a driver's text in any encoding; a record must print all the same.
-  return document.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
+  return dump_json(document, indent);
 }
 
 std::string Decision::to_text() const {

@@ -28,11 +28,9 @@ Json entry_to_json(const LockEntry& entry) {
 }
 
 /// On one line. A name that is no UTF-8 is no name of a kernel either: it reads back as another, and fails closed.
-std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 /// Over the entry's canonical text: a flipped bit in a file is told from a choice.
 std::string checksum_of(const LockEntry& entry) {
-  return Sha256().add(dumped(entry_to_json(entry))).finish().substr(0, 16);
+  return Sha256().add(dump_json(entry_to_json(entry))).finish().substr(0, 16);
 }
 
 std::string read_text(const Json& object, std::string_view name, const std::string& place, const JsonSource& source) {
@@ -93,7 +91,7 @@ std::map<std::string, Environment> read_environments(const Json& json, const Jso
     const std::string place = "environments." + id;
     Environment environment;
     try {
-      environment = Environment::from_json(dumped(value));
+      environment = Environment::from_json(dump_json(value));
     } catch (const Error& error) {
       source.refuse_field(place, std::string("is wrong: ") + error.what());
     }
@@ -145,7 +143,7 @@ std::string KernelLock::to_json() const {
   std::string text = "{\n\"version\": " + std::to_string(lock_version) + ",\n\"environments\": {";
   const char* separator = "\n";
   for (const auto& [id, environment] : environments_) {
-    text += separator + Json(id).dump() + ": " + environment.to_json();
+    text += separator + dump_json(Json(id)) + ": " + environment.to_json();
     separator = ",\n";
   }
   text += "\n},\n\"decisions\": [";
@@ -153,7 +151,7 @@ std::string KernelLock::to_json() const {
   for (const auto& [problem, entry] : entries_) {
     Json json = entry_to_json(entry);
     json["check"] = checksum_of(entry);
-    text += separator + dumped(json);
+    text += separator + dump_json(json);
     separator = ",\n";
   }
   return text + "\n]\n}\n";

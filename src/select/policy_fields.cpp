@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/json_text.h"
 #include "select/policy_check.h"
 #include "select/policy_places.h"
 #include "select/policy_rule_json.h"
@@ -13,18 +14,16 @@ namespace {
 constexpr const char* single_fields[] = {"auto_strategy", "default_precision", "workspace_limit_bytes", "deterministic",
                                          "threads"};
 
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 void add_members(std::vector<PolicyField>& fields, const Json& json, const char* part) {
   if (!json.contains(part)) return;
   for (const auto& [name, value] : json[part].items()) {
-    fields.push_back({std::string(part) + "." + name, text_of(value)});
+    fields.push_back({std::string(part) + "." + name, dump_json(value)});
   }
 }
 
 std::vector<std::string> rule_texts(const KernelPolicy& policy) {
   std::vector<std::string> texts;
-  for (const PolicyRule& rule : policy.rules) texts.push_back(text_of(rule_to_json(rule)));
+  for (const PolicyRule& rule : policy.rules) texts.push_back(dump_json(rule_to_json(rule)));
   return texts;
 }
 
@@ -86,14 +85,14 @@ std::map<std::string, std::string> plain_fields(const KernelPolicy& policy) {
 }  // namespace
 
 std::vector<PolicyField> policy_fields(const KernelPolicy& policy) {
-  const Json json = Json::parse(policy.to_json());
+  const Json json = parse_known_json(policy.to_json());
   std::vector<PolicyField> fields;
   add_members(fields, json, "preferences");
   std::size_t rule = 0;
   for (const std::string& text : rule_texts(policy)) fields.push_back({rule_field(rule++), text});
   add_members(fields, json, "precision");
   for (const char* name : single_fields) {
-    fields.push_back({name, json.contains(name) ? text_of(json[name]) : std::string()});
+    fields.push_back({name, json.contains(name) ? dump_json(json[name]) : std::string()});
   }
   return fields;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/json_text.h"
 #include "select/policy_check.h"
 #include "select/policy_rule_json.h"
 
@@ -16,7 +17,7 @@ Strategy read_strategy(const Json& value, std::string_view field, const JsonSour
   if (!value.is_number_integer() && !value.is_string()) {
     source.refuse_field(field, "must be a strategy's name in double quotes, or 0, 1 or 2");
   }
-  const std::string name = value.is_string() ? value.get<std::string>() : value.dump();
+  const std::string name = value.is_string() ? value.get<std::string>() : dump_json(value);
   return blame_field(source, field, [&] { return parse_strategy(name); });
 }
 
@@ -171,7 +172,7 @@ std::string KernelPolicy::to_json() const {
   if (deterministic) json["deterministic"] = *deterministic;
   if (threads) json["threads"] = *threads;
   // A rule's name may be any bytes where it was set by hand; what is not UTF-8 is replaced, never an error.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(json, 2) + "\n";
 }
 
 KernelPolicy KernelPolicy::from_json(std::string_view json) {

@@ -12,7 +12,7 @@ namespace xpuruntime {
 /// text may spell ops and fields in other ways.
 class PolicyPlaces {
  public:
-  explicit PolicyPlaces(std::string_view text) : text_(text), json_(Json::parse(text)) {}
+  explicit PolicyPlaces(std::string_view text) : text_(text), json_(parse_known_json(text)) {}
 
   std::optional<JsonPlace> find(const std::string& field) const;
 

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "core/json_text.h"
 #include "tune/entry.h"
 #include "tune/json_fields.h"
 
@@ -99,13 +100,13 @@ void read_parts(TuneRecord& record, JsonFields& fields, const std::string& probl
 std::string to_json_line(const ProblemEntry& entry) {
   Json object = Json::object();
   add_parts(object, entry);
-  return object.dump();
+  return dump_json(object);
 }
 
 std::string to_json_line(const std::string& problem, const ProblemEntry& entry) {
   Json object = {{"problem", problem}};
   add_parts(object, entry);
-  return object.dump();
+  return dump_json(object);
 }
 
 ProblemEntry entry_from_json(std::string_view problem, std::string_view line) {

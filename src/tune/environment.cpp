@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "core/json_text.h"
 #include "tune/checksum.h"
 #include "tune/json_fields.h"
 
@@ -124,7 +125,7 @@ std::string sentence(const Texts& differences) {
 
 std::string Environment::to_json() const {
   const Json json = {{"device", device}, {"traits", as_json(traits)}, {"versions", as_json(versions)}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump_json(json);
 }
 
 Environment Environment::from_json(std::string_view json) {

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/json_text.h"
+
 namespace xpuruntime {
 
 JsonFields::JsonFields(const Json& object, std::string place, const JsonSource& source)
@@ -89,8 +91,6 @@ void JsonFields::done() const {
   }
 }
 
-std::string as_utf8(const std::string& text) {
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
-}
+std::string as_utf8(const std::string& text) { return parse_known_json(dump_json(Json(text))).get<std::string>(); }
 
 }  // namespace xpuruntime

@@ -1,6 +1,7 @@
 #include <map>
 #include <utility>
 
+#include "core/json_text.h"
 #include "tune/entry.h"
 #include "tune/json_fields.h"
 
@@ -65,7 +66,7 @@ StoreContents store_contents_from_json(std::string_view json) {
   const Json document = parse_json(json, source);
   JsonFields fields(document, {}, source);
   if (fields.value("version") != format_version) {
-    source.refuse_field("version", "is " + shown(fields.value("version").dump()) +
+    source.refuse_field("version", "is " + shown(dump_json(fields.value("version"))) +
                                        ", and only 1 can be read here; export it with this version");
   }
   StoreContents contents;

@@ -22,8 +22,8 @@ class Mutex {
   std::mutex mutex_;
 };
 
-/// For what takes long, where forks do not wait: a child finds it free unless its own thread holds it. First come, first
-/// served is not promised.
+/// For what takes long, where forks do not wait: a child finds it free unless its own thread holds it. First come,
+/// first served is not promised.
 class LongMutex {
  public:
   LongMutex() = default;
