@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime::cuda {
 namespace {
@@ -57,7 +58,6 @@ struct Name {
   const char* text;
 };
 #include "cublaslt_names.inc"
-#include "xpuruntime/core/mutex.h"
 
 template <std::size_t count>
 std::string name_of(const Name (&names)[count], unsigned value) {
