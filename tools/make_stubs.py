@@ -36,6 +36,8 @@ def core_stub() -> str:
     # The submodule has a stub of its own, beside this one.
     text = generator.get().replace("from xpuruntime._core import ops as ops", "from xpuruntime import ops as ops")
     text = text.replace("__hash__: None = None", "__hash__: None = None  # type: ignore[assignment]")
+    # Methods that Python itself adds from 3.12 on to what has the buffer protocol.
+    text = re.sub(r'    def __(?:release_)?buffer__\(.*\):\n        """\n(?:        .*\n)*?        """\n\n', "", text)
     # Names that signatures use without nanobind knowing that they do.
     used = [name for name in ABSTRACT if re.search(rf"\b{name}\b", text)]
     text = re.sub(r"from collections\.abc import .*\n", "", text)
