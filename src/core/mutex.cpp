@@ -18,28 +18,25 @@ constinit std::array<Shard, 64> shards;
 constinit std::atomic<std::int32_t> forking = 0;  // threads that fork at this moment
 constinit std::atomic<std::int32_t> generation = 1;
 
-Shard& shard_of_this_thread() {
+struct Thread {
+  Shard* shard = nullptr;  // given at its first lock
+  int held = 0;
+};
+constinit thread_local Thread this_thread;
+
+void enter(Thread& thread) {
   static constinit std::atomic<unsigned> next = 0;
-  thread_local Shard& own = shards[next.fetch_add(1, std::memory_order_relaxed) % shards.size()];
-  return own;
-}
-
-constinit thread_local int held = 0;  // by this thread
-
-void enter() {
-  Shard& shard = shard_of_this_thread();
+  if (thread.shard == nullptr) thread.shard = &shards[next.fetch_add(1, std::memory_order_relaxed) % shards.size()];
   for (;;) {
-    shard.inside.fetch_add(1, std::memory_order_seq_cst);
+    thread.shard->inside.fetch_add(1, std::memory_order_seq_cst);
     const std::int32_t forks = forking.load(std::memory_order_seq_cst);
     if (forks == 0) return;
-    shard.inside.fetch_sub(1, std::memory_order_seq_cst);
+    thread.shard->inside.fetch_sub(1, std::memory_order_seq_cst);
     forking.wait(forks, std::memory_order_seq_cst);
   }
 }
 
-void leave() { shard_of_this_thread().inside.fetch_sub(1, std::memory_order_seq_cst); }
-
-std::int32_t own_share(const Shard& shard) { return held > 0 && &shard == &shard_of_this_thread() ? 1 : 0; }
+std::int32_t own_share(const Shard& shard) { return this_thread.held > 0 && &shard == this_thread.shard ? 1 : 0; }
 
 // Whoever comes in from now on sees that a fork is under way and turns back, so a place seen empty once stays so.
 void before_fork() {
@@ -70,14 +67,16 @@ void after_fork_in_child() {
 }  // namespace
 
 void Mutex::lock() {
-  if (held == 0) enter();
-  ++held;
+  Thread& thread = this_thread;
+  if (thread.held == 0) enter(thread);
+  ++thread.held;
   mutex_.lock();
 }
 
 void Mutex::unlock() {
   mutex_.unlock();
-  if (--held == 0) leave();
+  Thread& thread = this_thread;
+  if (--thread.held == 0) thread.shard->inside.fetch_sub(1, std::memory_order_release);
 }
 
 void LongMutex::lock() {
