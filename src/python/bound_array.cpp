@@ -20,22 +20,6 @@ namespace {
   raise_type_error("[" + std::string(where.function) + "] " + where.argument + " is a " + type + advice);
 }
 
-/// Whether it requires a gradient. What we compute is not in the package's graph, so where that one is being recorded a
-/// gradient would be lost in silence: an error.
-bool leaves_a_graph(PyObject* array, const ArrayType& type, const Where& where) {
-  // Straight to the property: looking it up by name takes as long as all else that is asked of an array.
-  void* get = PyType_GetSlot(Py_TYPE(type.requires_grad), Py_tp_descr_get);
-  const nb::object wanted = get != nullptr ? nb::steal(reinterpret_cast<descrgetfunc>(get)(
-                                                 type.requires_grad, array, reinterpret_cast<PyObject*>(type.type)))
-                                           : nb::getattr(array, "requires_grad");
-  if (!wanted.is_valid()) throw nb::python_error();
-  if (wanted.ptr() != Py_True) return false;
-  if (!nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")())) return true;
-  where.fail(ErrorCode::not_supported,
-             "it requires a gradient, which does not follow through these ops; call under torch.no_grad(), pass "
-             "tensor.detach(), or use xpuruntime.backward");
-}
-
 // PyTorch keeps a minus sign as a bit beside some views of complex tensors, and its DLPack leaves that away. Such a
 // view steps over the other half of each number, so that only what is not contiguous need be asked.
 void check_negative(PyObject* array, const Tensor& tensor, const ArrayType& type, const Where& where) {
@@ -45,19 +29,60 @@ void check_negative(PyObject* array, const Tensor& tensor, const ArrayType& type
   where.fail(ErrorCode::invalid_argument, "its negative bit is set; pass tensor.resolve_neg()");
 }
 
+/// What is looked up in PyTorch once. No static with an initialiser: a thread that waits for one keeps the GIL.
+struct TorchGrad {
+  PyObject* increment_version = nullptr;  // null before 2.1
+  PyObject* forward_names = nullptr;      // of the module of forward-mode differentiation
+  PyObject* level_name = nullptr;
+};
+
+const TorchGrad& torch_grad() {
+  static constinit TorchGrad found;
+  if (found.forward_names != nullptr) return found;
+  TorchGrad fresh;
+  const nb::module_ autograd = nb::module_::import_("torch.autograd");
+  const nb::object graph = nb::getattr(autograd, "graph", nb::none());
+  fresh.increment_version = nb::getattr(graph, "increment_version", nb::object()).release().ptr();
+  fresh.level_name = PyUnicode_InternFromString("_current_level");
+  fresh.forward_names = nb::object(autograd.attr("forward_ad").attr("__dict__")).release().ptr();
+  return found = fresh;
+}
+
+// A tangent would be lost in silence, as a gradient would. Only within torch.autograd.forward_ad.dual_level() are there
+// any.
+void check_tangent(PyObject* array, const Where& where) {
+  const TorchGrad& torch = torch_grad();
+  PyObject* level = PyDict_GetItemWithError(torch.forward_names, torch.level_name);
+  if (level == nullptr || PyLong_AsLong(level) < 0) return;
+  const nb::handle names(torch.forward_names);
+  const nb::handle object(array);
+  if (names["unpack_dual"](object).attr("tangent").is_none()) return;
+  where.fail(ErrorCode::not_supported,
+             "it carries a tangent, which does not follow through these ops; pass "
+             "torch.autograd.forward_ad.unpack_dual(tensor).primal");
+}
+
+/// Whether it requires a gradient. What we compute is not in the package's graph, so where that one is being recorded a
+/// gradient would be lost in silence: an error.
+bool leaves_a_graph(PyObject* array, const ArrayType& type, const Where& where) {
+  // Straight to the property: looking it up by name takes as long as all else that is asked of an array.
+  void* get = PyType_GetSlot(Py_TYPE(type.requires_grad), Py_tp_descr_get);
+  const nb::object wanted = get != nullptr ? nb::steal(reinterpret_cast<descrgetfunc>(get)(
+                                                 type.requires_grad, array, reinterpret_cast<PyObject*>(type.type)))
+                                           : nb::getattr(array, "requires_grad");
+  if (!wanted.is_valid()) throw nb::python_error();
+  check_tangent(array, where);
+  if (wanted.ptr() != Py_True) return false;
+  if (!nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")())) return true;
+  where.fail(ErrorCode::not_supported,
+             "it requires a gradient, which does not follow through these ops; call under torch.no_grad(), pass "
+             "tensor.detach(), or use xpuruntime.backward");
+}
+
 // PyTorch finds out by a counter that what it kept for backward was written to since.
 void increment_version(nb::handle tensor) {
-  static PyObject* increment = [] {
-    try {
-      nb::object found = nb::module_::import_("torch.autograd.graph").attr("increment_version");
-      return found.release().ptr();
-    } catch (const nb::python_error&) {
-      return static_cast<PyObject*>(nullptr);  // before 2.1
-    }
-  }();
-  if (increment == nullptr) return;
-  const nb::handle function(increment);
-  function(tensor);
+  const nb::handle increment(torch_grad().increment_version);
+  if (increment.is_valid()) increment(tensor);
 }
 
 }  // namespace

@@ -240,6 +240,19 @@ class OtherPackagesTest(unittest.TestCase):
         with torch.no_grad():
             self.assertTrue(torch.equal(ops.relu(weight), torch.ones(3)))
 
+    def test_pytorch_tangents_are_not_lost_in_silence(self):
+        torch = optional("torch")
+        if torch is None:
+            self.skipTest("PyTorch is not installed")
+        forward = torch.autograd.forward_ad
+        with forward.dual_level():
+            plain = torch.ones(3)
+            self.assertTrue(torch.equal(ops.relu(plain), plain))
+            dual = forward.make_dual(plain, torch.ones(3))
+            with self.assertRaisesRegex(xrt.NotSupportedError, "carries a tangent"):
+                ops.relu(dual)
+            self.assertTrue(torch.equal(ops.relu(forward.unpack_dual(dual).primal), plain))
+
     def test_pytorch_notices_that_an_out_was_written(self):
         torch = optional("torch")
         if torch is None or not hasattr(getattr(torch.autograd, "graph", None), "increment_version"):
