@@ -63,6 +63,10 @@ std::vector<TensorSpec> infer_backward(const OpInfo& info, std::span<const Tenso
   for (std::size_t i = 0; i < forward.size(); ++i) {
     if (has_gradient(info, i, forward[i].dtype)) outputs.push_back(make_spec(forward[i].dtype, forward[i].shape));
   }
+  if (outputs.empty()) {
+    fail(ErrorCode::invalid_argument, "make_problem",
+         name + ": no input that can have a gradient is floating; cast one to a float type first");
+  }
   return outputs;
 }
 

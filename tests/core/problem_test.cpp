@@ -53,6 +53,15 @@ TEST(Problem, GivesBackwardTheGradientsOfTheFloatingInputs) {
   EXPECT_EQ(outputs_of("relu:backward(f32[2,3]{1,2}, f32[2,3])"), "f32[2,3]");
 }
 
+TEST(Problem, RefusesBackwardWhereNothingHasAGradient) {
+  expect_invalid("no input that can have a gradient is floating", [] {
+    Attributes to_half(OpId::cast);
+    to_half.set("dtype", static_cast<std::int64_t>(DataType::float16));
+    make_problem(OpId::cast, {make_spec(DataType::int64, {2}), make_spec(DataType::float16, {2})}, to_half, {},
+                 Direction::backward);
+  });
+}
+
 TEST(Problem, GivesBackwardNoGradientForWhatIsNotDifferentiable) {
   EXPECT_EQ(outputs_of("cross_entropy:backward(f32[8,10], i64[8], f32[10], f32[])"), "f32[8,10]");
   EXPECT_EQ(outputs_of("cross_entropy:backward(f16[8,10], f32[8,10], f32[])"), "f16[8,10]");
