@@ -12,6 +12,13 @@ namespace {
   raise_type_error("[" + std::string(function) + "] " + name + " is a " + python_type(value) + "; pass " + wanted);
 }
 
+/// After Python refused to convert it: what else was raised, by code of the value's own, goes on.
+[[noreturn]] void refuse_unless_other(nb::handle value, const char* function, const char* name, const char* wanted) {
+  if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) throw nb::python_error();
+  PyErr_Clear();
+  refuse(value, function, name, wanted);
+}
+
 }  // namespace
 
 std::string text_from(nb::handle value, const char* function, const char* name) {
@@ -29,7 +36,10 @@ std::string path_from(nb::handle value, const char* function, const char* name) 
   if (!path.is_valid() || !nb::isinstance<nb::str>(path)) refuse(value, function, name, "a path: a text or a Path");
   // File names that are no UTF-8 come back as the bytes they are.
   const nb::object bytes = nb::steal(PyUnicode_EncodeFSDefault(path.ptr()));
-  if (!bytes.is_valid()) throw nb::python_error();
+  if (!bytes.is_valid()) {
+    PyErr_Clear();
+    fail(ErrorCode::invalid_argument, function, std::string(name) + " is no name that a file can have; pass another");
+  }
   const auto encoded = nb::cast<nb::bytes>(bytes);
   const std::string text(encoded.c_str(), encoded.size());
   if (text.find('\0') != text.npos) {
@@ -41,7 +51,7 @@ std::string path_from(nb::handle value, const char* function, const char* name) 
 std::int64_t integer_from(nb::handle value, const char* function, const char* name) {
   if (nb::isinstance<nb::bool_>(value) || PyIndex_Check(value.ptr()) == 0) refuse(value, function, name, "an integer");
   const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
-  if (!number.is_valid()) throw nb::python_error();
+  if (!number.is_valid()) refuse_unless_other(value, function, name, "an integer");
   int overflow = 0;
   const long long result = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   if (overflow != 0) {
@@ -59,12 +69,16 @@ std::uint64_t count_from(nb::handle value, const char* function, const char* nam
 }
 
 std::vector<std::int64_t> integers_from(nb::handle value, const char* function, const char* name) {
-  if (PyIndex_Check(value.ptr()) != 0) return {integer_from(value, function, name)};
-  if (PySequence_Check(value.ptr()) == 0 || PyUnicode_Check(value.ptr())) {
-    refuse(value, function, name, "an integer or a sequence of them");
-  }
+  constexpr const char* wanted = "an integer or a sequence of them";
+  // Arrays are both, as far as one can tell before asking.
+  const bool one = PyIndex_Check(value.ptr()) != 0;
+  if (one && nb::steal(PyNumber_Index(value.ptr())).is_valid()) return {integer_from(value, function, name)};
+  PyErr_Clear();
+  if (PySequence_Check(value.ptr()) == 0 || PyUnicode_Check(value.ptr())) refuse(value, function, name, wanted);
+  const nb::object elements = nb::steal(PySequence_Tuple(value.ptr()));
+  if (!elements.is_valid()) refuse_unless_other(value, function, name, wanted);
   std::vector<std::int64_t> out;
-  for (const nb::handle element : nb::iter(value)) out.push_back(integer_from(element, function, name));
+  for (const nb::handle element : nb::cast<nb::tuple>(elements)) out.push_back(integer_from(element, function, name));
   return out;
 }
 
@@ -81,7 +95,7 @@ double real_from(nb::handle value, const char* function, const char* name) {
   if (!number || nb::isinstance<nb::bool_>(value)) refuse(value, function, name, "a number");
   const double result = PyFloat_AsDouble(value.ptr());
   if (result != -1 || PyErr_Occurred() == nullptr) return result;
-  if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) throw nb::python_error();
+  if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) refuse_unless_other(value, function, name, "a number");
   PyErr_Clear();
   fail(ErrorCode::invalid_argument, function, std::string(name) + " is too large for a float; pass a smaller number");
 }

@@ -75,8 +75,8 @@ bool leaves_a_graph(PyObject* array, const ArrayType& type, const Where& where) 
   if (wanted.ptr() != Py_True) return false;
   if (!nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")())) return true;
   where.fail(ErrorCode::not_supported,
-             "it requires a gradient, which does not follow through these ops; call under torch.no_grad(), pass "
-             "tensor.detach(), or use xpuruntime.backward");
+             "it requires a gradient, which does not follow through these ops; call under torch.no_grad() or pass "
+             "tensor.detach() (xpuruntime.backward computes gradients)");
 }
 
 // PyTorch finds out by a counter that what it kept for backward was written to since.
@@ -101,6 +101,7 @@ void BoundArray::bind(PyObject* array, Access access, const Where& where) {
       tensor_ = view_through(*type_.api, array, where);
       return check_negative(array, tensor_, type_, where);
     case ArrayKind::ours: {
+      if (!nb::inst_ready(array)) refuse(array, where);
       const auto& object = *nb::inst_ptr<TensorObject>(array);
       if (access == Access::write && object.read_only) {
         where.fail(ErrorCode::invalid_argument, "it is read-only; pass a tensor that can be written");

@@ -62,8 +62,9 @@ DataType dtype_of(const Py_buffer& buffer, const Where& where) {
 std::optional<Tensor> described(const Py_buffer& buffer, DataType dtype, std::shared_ptr<void> owner) {
   const auto rank = static_cast<std::size_t>(buffer.ndim);
   const Dims shape(std::span(reinterpret_cast<const std::int64_t*>(buffer.shape), rank));
-  Dims strides = Dims::filled(rank, 0);
-  for (std::size_t i = 0; i < rank; ++i) {
+  // Some packages, ctypes for one, leave the strides of contiguous memory out even where they are asked for.
+  Dims strides = buffer.strides == nullptr ? make_spec(dtype, shape).strides : Dims::filled(rank, 0);
+  for (std::size_t i = 0; i < rank && buffer.strides != nullptr; ++i) {
     if (buffer.strides[i] < 0 || buffer.strides[i] % buffer.itemsize != 0) return {};
     strides[i] = buffer.strides[i] / buffer.itemsize;
   }
@@ -78,6 +79,13 @@ Tensor copied(Py_buffer& buffer, DataType dtype) {
   return copy;
 }
 
+/// A memoryview that was released, for one.
+[[noreturn]] void refuse_as_it_does(const Where& where) {
+  const nb::python_error error;
+  where.fail(ErrorCode::invalid_argument,
+             "it gives no memory (" + nb::cast<std::string>(nb::str(error.value())) + "); pass one that does");
+}
+
 }  // namespace
 
 Tensor from_buffer_of(nb::handle object, Access access, const Where& where, bool& is_copy) {
@@ -88,6 +96,7 @@ Tensor from_buffer_of(nb::handle object, Access access, const Where& where, bool
   });
   const bool write = access == Access::write;
   if (PyObject_GetBuffer(object.ptr(), &held->buffer, write ? PyBUF_RECORDS : PyBUF_RECORDS_RO) != 0) {
+    if (PyErr_ExceptionMatches(PyExc_ValueError)) refuse_as_it_does(where);
     if (!write || !PyErr_ExceptionMatches(PyExc_BufferError)) throw nb::python_error();
     PyErr_Clear();
     where.fail(ErrorCode::invalid_argument,

@@ -1,5 +1,6 @@
 #include "python/dlpack_arrays.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -42,19 +43,35 @@ void check(int failed) {
 
 bool is_type_error(const nb::python_error& error) { return error.matches(PyExc_TypeError); }
 
+/// What has no counterpart here is said of the argument that it came in.
+template <class Read>
+Tensor described(Read read, const Where& where) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    where.fail(error.code(), error.what());
+  }
+}
+
 /// The stream that our work on the array's device is queued on: the producer waits there for its own.
-nb::object stream_for(nb::handle array) {
-  const nb::tuple device = nb::cast<nb::tuple>(array.attr("__dlpack_device__")());
-  if (nb::cast<std::int32_t>(nb::int_(device[0])) != cuda) return nb::none();
-  const Device own{DeviceType::nvidia, nb::cast<std::uint8_t>(nb::int_(device[1]))};
+nb::object stream_for(nb::handle array, const Where& where) {
+  const nb::object device = array.attr("__dlpack_device__")();
+  std::pair<std::int32_t, std::uint8_t> pair;
+  if (!nb::try_cast(device, pair)) {
+    where.fail(ErrorCode::invalid_argument,
+               "its __dlpack_device__ gave " + nb::cast<std::string>(nb::repr(device)) +
+                   " and not a tuple of the device's kind and index; pass an array of another package");
+  }
+  if (pair.first != cuda) return nb::none();
+  const Device own{DeviceType::nvidia, pair.second};
   void* stream = current_stream(own).handle;
   if (stream == nullptr) return nb::int_(legacy_default_stream);
   return nb::int_(reinterpret_cast<std::uintptr_t>(stream));
 }
 
 // Packages from before version 1 of the standard take no max_version.
-nb::object capsule_of(nb::handle array) {
-  const nb::object stream = stream_for(array);
+nb::object capsule_of(nb::handle array, const Where& where) {
+  const nb::object stream = stream_for(array, where);
   try {
     return array.attr("__dlpack__")(nb::arg("stream") = stream, nb::arg("max_version") = nb::make_tuple(1, 0));
   } catch (nb::python_error& error) {
@@ -69,15 +86,15 @@ Tensor take_versioned(nb::handle capsule, Access access, const Where& where) {
   if (access == Access::write && (managed->flags & dlpack::read_only_flag) != 0) {
     where.fail(ErrorCode::invalid_argument, "its package says that it is read-only; pass an array that can be written");
   }
-  const Tensor tensor = dlpack::from_dlpack(managed);
+  const Tensor tensor = described([&] { return dlpack::from_dlpack(managed); }, where);
   PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
   return tensor;
 }
 
-Tensor take_plain(nb::handle capsule) {
+Tensor take_plain(nb::handle capsule, const Where& where) {
   auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule.ptr(), plain_name));
   if (managed == nullptr) throw nb::python_error();
-  const Tensor tensor = dlpack::from_dlpack(managed);
+  const Tensor tensor = described([&] { return dlpack::from_dlpack(managed); }, where);
   PyCapsule_SetName(capsule.ptr(), "used_dltensor");
   return tensor;
 }
@@ -117,7 +134,7 @@ Tensor view_through(const ExchangeApi& api, PyObject* array, const Where& where)
   dlpack::View view;
   if (api.view_object(array, &view) != 0) [[unlikely]]
     refuse_as_its_package_does(where);
-  return dlpack::from_view(view);
+  return described([&] { return dlpack::from_view(view); }, where);
 }
 
 nb::object new_array_through(const ExchangeApi& api, const TensorSpec& spec, Device device, Tensor& tensor) {
@@ -146,7 +163,7 @@ nb::object new_array_through(const ExchangeApi& api, const TensorSpec& spec, Dev
 Tensor from_capsule_of(nb::handle array, Access access, const Where& where) {
   nb::object capsule;
   try {
-    capsule = capsule_of(array);
+    capsule = capsule_of(array, where);
   } catch (const nb::python_error& error) {
     refuse_as_its_package_does(where, error);
   }
@@ -154,7 +171,7 @@ Tensor from_capsule_of(nb::handle array, Access access, const Where& where) {
   if (name != nullptr && std::strcmp(name, versioned_name) == 0) {
     return with_careful_owner(take_versioned(capsule, access, where));
   }
-  if (name != nullptr && std::strcmp(name, plain_name) == 0) return with_careful_owner(take_plain(capsule));
+  if (name != nullptr && std::strcmp(name, plain_name) == 0) return with_careful_owner(take_plain(capsule, where));
   PyErr_Clear();
   where.fail(ErrorCode::invalid_argument, "the __dlpack__ of this " + python_type(array) +
                                               " gave no DLPack capsule; pass an array of another package");

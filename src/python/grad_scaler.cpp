@@ -104,6 +104,10 @@ nb::object scale(OwnScaler& self, nb::handle loss, nb::handle out) {
   if (out.is_none() && (PyFloat_Check(loss.ptr()) || PyLong_Check(loss.ptr()))) {
     return nb::float_(real_from(loss, "GradScaler.scale", "loss") * self.read().factor());
   }
+  // Its own package multiplies a loss that backward starts from: the gradients are that one's.
+  if (out.is_none() && nb::getattr(loss, "requires_grad", nb::none()).is(nb::bool_(true))) {
+    return loss * nb::float_(self.read().factor());
+  }
   const Where where{"GradScaler.scale", "loss"};
   BoundArray bound;
   bound.bind(loss.ptr(), Access::read, where);

@@ -61,6 +61,11 @@ bool is_number(PyObject* value) {
                                               ", the dtype of the input; pass an array of a wider one");
 }
 
+/// Rounding to the dtype's digits is as it should be; losing digits at the ends of its range is not.
+void check_range(double number, double stored, double half_step, const Where& where, DataType dtype) {
+  if (std::isfinite(number) && !(std::abs(stored - number) <= half_step * std::abs(number))) does_not_fit(where, dtype);
+}
+
 template <class Integer>
 void store_integer(std::byte* memory, std::int64_t value, const Where& where, DataType dtype) {
   const auto stored = static_cast<Integer>(value);
@@ -80,8 +85,14 @@ void store_number(std::byte* memory, DataType dtype, PyObject* value, const Wher
                   where.function, where.argument);
     if (dtype == DataType::float64) return store(memory, number);
     if (dtype == DataType::float32) return store(memory, static_cast<float>(number));
-    if (dtype == DataType::float16) return store(memory, encode_float16(number));
-    if (dtype == DataType::bfloat16) return store(memory, encode_bfloat16(number));
+    if (dtype == DataType::float16) {
+      check_range(number, decode_float16(encode_float16(number)), 0x1p-11, where, dtype);
+      return store(memory, encode_float16(number));
+    }
+    if (dtype == DataType::bfloat16) {
+      check_range(number, decode_bfloat16(encode_bfloat16(number)), 0x1p-8, where, dtype);
+      return store(memory, encode_bfloat16(number));
+    }
     where.fail(ErrorCode::not_supported, "a number beside 8-bit floats is not offered; pass an array");
   }
   const std::int64_t number =
@@ -120,13 +131,18 @@ void OpCall::place_keyword(PyObject* name, PyObject* value) {
   }
   if (same_name(names().out, name)) return static_cast<void>(out_ = value);
   if (same_name(names().dtype, name)) return static_cast<void>(dtype_ = value);
-  refuse(signature_, "there is no parameter '" + nb::cast<std::string>(nb::handle(name)) + "'");
+  refuse(signature_, "there is no parameter " + nb::cast<std::string>(nb::repr(nb::handle(name))));
 }
 
-void OpCall::check_required() const {
+void OpCall::check_given() const {
   for (std::size_t i = 0; i < signature_.parameters.size(); ++i) {
-    if (values_[i] == nullptr && signature_.parameters[i].fallback == nullptr) {
-      refuse(signature_, "'" + std::string(signature_.parameters[i].name) + "' is missing");
+    const Parameter& parameter = signature_.parameters[i];
+    if (values_[i] == nullptr && parameter.fallback == nullptr) {
+      refuse(signature_, "'" + std::string(parameter.name) + "' is missing");
+    }
+    if (values_[i] == Py_None && (parameter.fallback == nullptr || std::string_view(parameter.fallback) != "None")) {
+      const char* wanted = is_array_kind(parameter.kind) ? "; pass an array" : "; pass a value";
+      refuse(signature_, std::string(parameter.name) + " is a NoneType" + wanted);
     }
   }
 }
@@ -142,7 +158,7 @@ void OpCall::parse(PyObject* const* values, std::size_t count, PyObject* keyword
   for (Py_ssize_t i = 0; i < named; ++i) {
     place_keyword(PyTuple_GetItem(keywords, i), values[count + static_cast<std::size_t>(i)]);
   }
-  check_required();
+  check_given();
 }
 
 void OpCall::parse(const nb::tuple& positional, const nb::dict& keywords) {
@@ -264,7 +280,7 @@ void OpCall::bind() {
   for (std::size_t i = 0; i < signature_.parameters.size(); ++i) {
     const Parameter& parameter = signature_.parameters[i];
     PyObject* value = values_[i];
-    if (value == nullptr || (value == Py_None && parameter.fallback != nullptr)) continue;
+    if (value == nullptr || value == Py_None) continue;
     if (!is_array_kind(parameter.kind)) {
       set_attribute(parameter, value);
     } else if (parameter.kind == Kind::inputs) {

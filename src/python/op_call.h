@@ -28,7 +28,7 @@ class OpCall {
   nb::object run();
   /// The gradients of the inputs that have one.
   nb::object run_backward(PyObject* grad_output);
-  Problem problem() const;
+  Problem problem();
   std::optional<DataType> precision() const { return precision_; }
 
   // For the signature's own functions.
@@ -62,7 +62,7 @@ class OpCall {
  private:
   void place(std::size_t parameter, PyObject* value);
   void place_keyword(PyObject* name, PyObject* value);
-  void check_required() const;
+  void check_given() const;
   std::size_t index_of(std::string_view parameter) const;
   void bind_array(std::size_t parameter);
   void bind_number(std::size_t parameter);
@@ -71,6 +71,9 @@ class OpCall {
   void read_precision();
   BoundArray& new_array();
   Call call() const;
+  void bind_outputs(const Call& call);
+  DataType dtype_of_result() const;
+  Dims without_dropped(const Dims& shape) const;
   void make_results(const Call& call);
   void make_results(std::span<const TensorSpec> specs);
   Tensor kernel_view(std::size_t result) const;

@@ -104,6 +104,37 @@ std::int64_t axis(OpCall& call, const char* name) {
   return dim < 0 ? dim + rank : dim;
 }
 
+bool is_integer_array(OpCall& call, const char* parameter) {
+  PyObject* value = call.value(parameter);
+  if (PyFloat_Check(value) || PyLong_Check(value)) return false;
+  BoundArray array;
+  array.bind(value, Access::read, call.where(parameter));
+  return !is_floating(array.tensor().dtype());
+}
+
+double epsilon_of(DataType dtype) {
+  switch (dtype) {
+    case DataType::float64:
+      return 0x1p-52;
+    case DataType::float16:
+      return 0x1p-10;
+    case DataType::bfloat16:
+      return 0x1p-7;
+    default:
+      return 0x1p-23;
+  }
+}
+
+/// To the op a 0 means that none was given.
+void check_at_least_one(OpCall& call, const char* name) {
+  PyObject* value = call.value(name);
+  if (value == nullptr) return;
+  for (const std::int64_t number : integers(value, call, name)) {
+    if (number >= 1) continue;
+    call.where(name).fail(ErrorCode::invalid_argument, std::to_string(number) + " is too small; pass 1 or more");
+  }
+}
+
 Tensor with_dim(const Tensor& tensor, std::size_t at) {
   std::vector<std::int64_t> extents(tensor.shape().begin(), tensor.shape().end());
   std::vector<std::int64_t> strides(tensor.strides().begin(), tensor.strides().end());
@@ -151,17 +182,28 @@ std::int64_t fresh_seed() {
 
 // A sum with a factor is a product and a sum: both are on the record.
 void alpha_before(OpCall& call) {
-  PyObject* alpha = call.value("alpha");
-  if (alpha == nullptr || (PyLong_Check(alpha) && PyLong_AsLong(alpha) == 1)) return;
+  PyObject* given = call.value("alpha");
+  if (given == nullptr || (PyLong_Check(given) && PyLong_AsLong(given) == 1)) return;
   PyErr_Clear();
-  real_from(alpha, call.function(), "alpha");
-  const nb::object ops = nb::module_::import_("xpuruntime._core").attr("ops");
+  const double number = real_from(given, call.function(), "alpha");
+  nb::object alpha = PyIndex_Check(given) != 0 ? nb::steal(PyNumber_Index(given)) : nb::object();
+  PyErr_Clear();
+  const bool whole = alpha.is_valid();
+  if (!whole) alpha = nb::float_(number);
   PyObject* other = call.value("other");
-  if (other == nullptr) return;
+  if (!whole && is_integer_array(call, "input") && (PyLong_Check(other) || is_integer_array(call, "other"))) {
+    call.where("alpha").fail(ErrorCode::invalid_argument,
+                             "a fraction beside integers would change their dtype; pass an integer, or cast them");
+  }
   if (PyFloat_Check(other) || PyLong_Check(other)) {
-    call.replace("other", nb::steal(PyNumber_Multiply(other, alpha)));
+    const double product = real_from(other, call.function(), "other") * number;
+    const bool integers = whole && PyLong_Check(other) != 0;
+    call.replace("other",
+                 integers ? nb::steal(PyNumber_Multiply(other, alpha.ptr())) : nb::object(nb::float_(product)));
+    if (call.value("other") == nullptr) throw nb::python_error();
   } else {
-    call.replace("other", ops.attr("mul")(nb::handle(other), nb::handle(alpha)));
+    const nb::object ops = nb::module_::import_("xpuruntime._core").attr("ops");
+    call.replace("other", ops.attr("mul")(nb::handle(other), alpha));
   }
 }
 
@@ -239,7 +281,14 @@ void layer_norm_after(OpCall& call) {
   fill_gaps(call, optional, Dims(std::span(shape.end() - count, count)), 0);
 }
 
+void pool_after(OpCall& call) {
+  check_at_least_one(call, "kernel_size");
+  check_at_least_one(call, "stride");
+}
+
+// PyTorch's default follows the dtype.
 void rms_norm_after(OpCall& call) {
+  if (call.value("eps") == nullptr) call.attributes().set_real("eps", epsilon_of(call.input(0).dtype()));
   if (normalized_dims(call) != 1) {
     call.where("normalized_shape")
         .fail(ErrorCode::not_supported, "only the last dim is normalized; reshape the input so that it is one");

@@ -14,6 +14,7 @@ void dropout_after(OpCall& call);
 void layer_norm_after(OpCall& call);
 void matmul_after(OpCall& call);
 void permute_after(OpCall& call);
+void pool_after(OpCall& call);
 void reduce_after(OpCall& call);
 void rms_norm_after(OpCall& call);
 void transpose_after(OpCall& call);

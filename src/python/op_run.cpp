@@ -45,16 +45,25 @@ std::vector<nb::object> sequence_of(PyObject* out, std::size_t count, const char
   return out_arrays;
 }
 
-/// Fractions would be cut off without a word: who wants that calls cast.
-[[noreturn]] void refuse_integer_out(const Where& where) {
-  where.fail(ErrorCode::invalid_argument,
-             "the result is floating and this output is not; pass a floating one, or call cast on the result");
+/// What would be lost without a word is refused: who wants that calls cast.
+void check_out(OpId op, DataType result, DataType out, const Where& where) {
+  const auto refuse = [&](const std::string& why) { where.fail(ErrorCode::invalid_argument, why); };
+  if (op == OpId::cast && out != result) {
+    refuse("it is " + std::string(to_string(out)) + " and the dtype asked for " + std::string(to_string(result)) +
+           "; pass an output of that one");
+  }
+  if (is_floating(result) && !is_floating(out)) {
+    refuse("the result is floating and this output is not; pass a floating one, or call cast on the result");
+  }
+  if (out == DataType::boolean && result != DataType::boolean) {
+    refuse("the result is " + std::string(to_string(result)) + " and this output bool; pass one of integers");
+  }
 }
 
-void check_integer_out(OpId op, std::span<const Tensor* const> inputs, const Where& where) {
-  const auto floating = [](const Tensor* tensor) { return is_floating(tensor->dtype()); };
-  if (op == OpId::cast || std::none_of(inputs.begin(), inputs.end(), floating)) return;
-  refuse_integer_out(where);
+void check_shape(const Dims& own, const Dims& wanted, const Where& where) {
+  if (own == wanted) return;
+  where.fail(ErrorCode::invalid_argument,
+             "its shape is " + to_string(own) + "; give one of the result's shape " + to_string(wanted));
 }
 
 }  // namespace
@@ -101,11 +110,19 @@ Call OpCall::call() const {
   return {op_, inputs_.span(), {}, attributes_ ? &*attributes_ : nullptr, Direction::forward, precision_};
 }
 
-Problem OpCall::problem() const {
-  std::vector<TensorSpec> specs;
-  for (const Tensor* tensor : inputs_.span()) specs.push_back(tensor->spec());
+Problem OpCall::problem() {
+  const auto specs_of = [](const Pointers& tensors) {
+    std::vector<TensorSpec> specs;
+    for (const Tensor* tensor : tensors.span()) specs.push_back(tensor->spec());
+    return specs;
+  };
   const Device device = input(0).device();
-  return make_problem(op_, std::move(specs), attributes_ ? *attributes_ : Attributes(op_), device);
+  Problem problem = make_problem(op_, specs_of(inputs_), attributes_ ? *attributes_ : Attributes(op_), device);
+  if (out_ != nullptr && out_ != Py_None) {
+    bind_outputs(call());
+    set_outputs(problem, specs_of(outputs_));
+  }
+  return problem;
 }
 
 // Copies of the specs: making an array may run any code of Python's, another call of an op among it. To decide, the GIL
@@ -137,13 +154,12 @@ void OpCall::make_results(std::span<const TensorSpec> specs) {
     Result& result = i == 0 ? result_.emplace() : more_results_[i - 1];
     if (given) {
       result.use(visible == 1 ? out_ : outs[i].ptr(), where("out"));
-      if (is_floating(specs[i].dtype) && !is_floating(result.tensor().dtype())) refuse_integer_out(where("out"));
+      check_out(op_, specs[i].dtype, result.tensor().dtype(), where("out"));
+      if (!dropped_.empty()) check_shape(result.tensor().shape(), without_dropped(specs[i].shape), where("out"));
     } else if (dropped_.empty()) {
       result.make(*first_, specs[i], input(0).device());
     } else {
-      std::vector<std::int64_t> extents(specs[i].shape.begin(), specs[i].shape.end());
-      for (const std::size_t dim : dropped_) extents.erase(extents.end() - static_cast<std::ptrdiff_t>(dim));
-      result.make(*first_, make_spec(specs[i].dtype, Dims(extents)), input(0).device());
+      result.make(*first_, make_spec(specs[i].dtype, without_dropped(specs[i].shape)), input(0).device());
     }
     if (dropped_.empty()) {
       outputs_.push_back(&result.tensor());
@@ -152,6 +168,12 @@ void OpCall::make_results(std::span<const TensorSpec> specs) {
     }
   }
   for (const Tensor* tensor : hidden.span()) outputs_.push_back(tensor);
+}
+
+Dims OpCall::without_dropped(const Dims& shape) const {
+  std::vector<std::int64_t> extents(shape.begin(), shape.end());
+  for (const std::size_t dim : dropped_) extents.erase(extents.end() - static_cast<std::ptrdiff_t>(dim));
+  return Dims(extents);
 }
 
 // The result as the kernel has it: with the dims of extent 1 that the caller does not see. Put in from the last removed
@@ -187,17 +209,30 @@ nb::object OpCall::hand_out() {
   return nb::tuple(results);
 }
 
-nb::object OpCall::run() {
-  sync_scope();
-  Call call = this->call();
+void OpCall::bind_outputs(const Call& call) {
   if (out_ != nullptr && out_ != Py_None && outputs_.size() == 0 && op_ != OpId::unscale && dropped_.empty())
       [[likely]] {
     result_.emplace().use(out_, where("out"));
-    if (!is_floating(result_->tensor().dtype())) check_integer_out(op_, inputs_.span(), where("out"));
+    check_out(op_, dtype_of_result(), result_->tensor().dtype(), where("out"));
     outputs_.push_back(&result_->tensor());
   } else {
     make_results(call);
   }
+}
+
+// What the result would be without `out`, as far as it decides which `out` may be given.
+DataType OpCall::dtype_of_result() const {
+  if (op_ == OpId::cast) return static_cast<DataType>(attributes_->integer("dtype"));
+  for (const Tensor* tensor : inputs_.span()) {
+    if (is_floating(tensor->dtype())) return tensor->dtype();
+  }
+  return input(0).dtype();
+}
+
+nb::object OpCall::run() {
+  sync_scope();
+  Call call = this->call();
+  bind_outputs(call);
   dispatch(call);
   return hand_out();
 }

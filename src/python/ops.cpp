@@ -114,7 +114,7 @@ void bind_ops(nb::module_& module) {
       [](nb::handle op, const nb::tuple& arguments, nb::handle grad_output, const nb::dict& keywords) {
         return backward(text_from(op, "backward", "op"), arguments, grad_output, keywords);
       },
-      nb::arg("op"), nb::arg("arguments"), nb::arg("grad_output").none(), nb::arg("keywords"),
+      nb::arg("op").none(), nb::arg("arguments"), nb::arg("grad_output").none(), nb::arg("keywords"),
       nb::sig("def backward(op: object, arguments: tuple[Any, ...], grad_output: object, keywords: dict[str, Any]) -> "
               "tuple[Any, ...]"));
   module.def(
@@ -126,14 +126,15 @@ void bind_ops(nb::module_& module) {
         const WithoutGil released;
         return Runtime::global().dispatcher().explain(problem, call.precision());
       },
-      nb::arg("op"), nb::arg("arguments"), nb::arg("keywords"));
+      nb::arg("op").none(), nb::arg("arguments"), nb::arg("keywords"));
   module.def(
       "problem_of_call",
       [](nb::handle op, const nb::tuple& arguments, const nb::dict& keywords) {
         OpCall call(find_signature(text_from(op, "problem", "op")));
         return bound(call, arguments, keywords).problem();
       },
-      nb::arg("op"), nb::arg("arguments"), nb::arg("keywords"), "The problem that a call with these arguments poses.");
+      nb::arg("op").none(), nb::arg("arguments"), nb::arg("keywords"),
+      "The problem that a call with these arguments poses.");
   module.def("op_signatures", &typed_signatures, "Name, typed parameters and op of every function of `ops`.");
 }
 

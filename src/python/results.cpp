@@ -20,6 +20,16 @@ nb::object taker_of(nb::handle array) {
   return nb::getattr(package, "from_dlpack", nb::object());
 }
 
+nb::object empty_like(const Numpy& numpy, const TensorSpec& spec) {
+  try {
+    return numpy.empty(spec.dtype, spec.shape);
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_MemoryError)) throw;
+  }
+  fail(ErrorCode::out_of_memory, "ops",
+       "there is no memory for a result of " + to_string(spec) + "; use smaller arrays");
+}
+
 }  // namespace
 
 void Result::make(const BoundArray& like, const TensorSpec& spec, Device device) {
@@ -27,7 +37,7 @@ void Result::make(const BoundArray& like, const TensorSpec& spec, Device device)
     case ArrayKind::numpy:
     case ArrayKind::numpy_scalar: {
       const Numpy& numpy = *Numpy::loaded();
-      array_ = numpy.empty(spec.dtype, spec.shape);
+      array_ = empty_like(numpy, spec);
       bound_.set(numpy.view(array_.ptr(), Access::write, {}).value());
       return;
     }
@@ -56,7 +66,15 @@ nb::object Result::finish() {
   bound_.note_write();
   if (array_.is_valid()) return std::move(array_);
   nb::object ours = make_tensor_object(bound_.tensor());
-  return from_dlpack_.is_valid() ? from_dlpack_(ours) : ours;
+  if (!from_dlpack_.is_valid()) return ours;
+  try {
+    return from_dlpack_(ours);
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;
+    fail(ErrorCode::not_supported, "ops",
+         "the arrays' package does not take a result of " + to_string(bound_.tensor().spec()) + " (" +
+             nb::cast<std::string>(nb::str(error.value())) + "); pass out=, or arrays of another package");
+  }
 }
 
 }  // namespace xpuruntime::python

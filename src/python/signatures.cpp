@@ -70,7 +70,7 @@ constexpr Parameter batch_norm[] = {input,
 constexpr Parameter layer_norm[] = {
     input, {"normalized_shape", Kind::special, nullptr, nullptr, sizes}, weight, bias, {"eps", Kind::real, "1e-05"}};
 constexpr Parameter rms_norm[] = {
-    input, {"normalized_shape", Kind::special, nullptr, nullptr, sizes}, weight, {"eps", Kind::real, "1e-06"}};
+    input, {"normalized_shape", Kind::special, nullptr, nullptr, sizes}, weight, {"eps", Kind::real, "None"}};
 constexpr Parameter normalize[] = {
     input, {"p", Kind::real, "2.0"}, {"dim", Kind::integer, "1"}, {"eps", Kind::real, "1e-12"}};
 constexpr Parameter softmax[] = {input, {"dim", Kind::integer, "-1"}};
@@ -111,10 +111,10 @@ constexpr Signature table[] = {
     {Id::conv3d, "conv3d", conv, nullptr, conv_after},
     {Id::attention, "attention", attention, attention_before},
     {Id::attention, "scaled_dot_product_attention", attention, attention_before},
-    {Id::max_pool2d, "max_pool2d", max_pool},
-    {Id::max_pool3d, "max_pool3d", max_pool},
-    {Id::avg_pool2d, "avg_pool2d", avg_pool},
-    {Id::avg_pool3d, "avg_pool3d", avg_pool},
+    {Id::max_pool2d, "max_pool2d", max_pool, nullptr, pool_after},
+    {Id::max_pool3d, "max_pool3d", max_pool, nullptr, pool_after},
+    {Id::avg_pool2d, "avg_pool2d", avg_pool, nullptr, pool_after},
+    {Id::avg_pool3d, "avg_pool3d", avg_pool, nullptr, pool_after},
     {Id::batch_norm1d, "batch_norm1d", batch_norm, nullptr, batch_norm_after},
     {Id::batch_norm2d, "batch_norm2d", batch_norm, nullptr, batch_norm_after},
     {Id::batch_norm3d, "batch_norm3d", batch_norm, nullptr, batch_norm_after},

@@ -67,6 +67,7 @@ int refuse_buffer(const std::string& text) {
 }
 
 int get_buffer(PyObject* object, Py_buffer* out, int flags) {
+  if (!nb::inst_ready(object)) return refuse_buffer("the tensor was never made; use xpuruntime.empty");
   const TensorObject& self = *nb::inst_ptr<TensorObject>(object);
   const Tensor& tensor = self.tensor;
   const char* format = buffer_format(tensor.dtype());
@@ -142,6 +143,9 @@ nb::object to_capsule(const TensorObject& self, nb::handle stream, nb::handle ma
 }
 
 nb::object to_numpy(nb::handle self) {
+  if (!nb::inst_ready(self)) {
+    fail(ErrorCode::invalid_argument, "numpy", "the tensor was never made; use xpuruntime.empty");
+  }
   const TensorObject& object = *nb::inst_ptr<TensorObject>(self);
   if (object.tensor.device().type != DeviceType::cpu) {
     fail(ErrorCode::not_supported, "numpy",
@@ -151,10 +155,22 @@ nb::object to_numpy(nb::handle self) {
   const nb::object asarray = nb::module_::import_("numpy").attr("asarray");
   if (buffer_format(object.tensor.dtype()) != nullptr) return asarray(self);
   const TensorSpec& spec = object.tensor.spec();
+  if (size_of(spec.dtype) > 2) {
+    fail(ErrorCode::not_supported, "numpy",
+         "NumPy has no " + std::string(to_string(spec.dtype)) + "; cast it to f32 with xpuruntime.ops.cast");
+  }
   const DataType bits = size_of(spec.dtype) == 2 ? DataType::int16 : DataType::uint8;
   const Tensor same_bits(object.tensor.data(), make_spec(bits, spec.shape, spec.strides), {},
                          object.tensor.byte_offset(), owner_of(nb::borrow(self)));
   return asarray(make_tensor_object(same_bits, object.read_only)).attr("view")(numpy.dtype_object(spec.dtype));
+}
+
+/// NumPy asks this one before it would take a tensor for an object of no known kind.
+nb::object to_array(nb::handle self, nb::handle dtype, nb::handle copy) {
+  const nb::object same = to_numpy(self);
+  const bool wants_copy = !copy.is_none() && nb::cast<bool>(copy);
+  if (dtype.is_none()) return wants_copy ? nb::object(same.attr("copy")()) : same;
+  return same.attr("astype")(dtype, nb::arg("copy") = wants_copy);
 }
 
 nb::object move_to(const TensorObject& self, nb::handle device) {
@@ -209,6 +225,8 @@ void bind_tensor(nb::module_& module) {
       .def(
           "numpy", [](nb::handle self) { return to_numpy(self); }, "A NumPy array on the same memory; only on the CPU.",
           nb::sig("def numpy(self) -> typing.Any"))
+      .def("__array__", &to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+           nb::sig("def __array__(self, dtype: object = None, copy: object = None) -> typing.Any"))
       .def("to", &move_to, nb::arg("device").none(), "A contiguous copy on another device; waits until it is there.",
            nb::sig("def to(self, device: object) -> Tensor"))
       .def(

@@ -1,6 +1,7 @@
 """Arrays of every package go in and come out without copies."""
 
 import array
+import ctypes
 import unittest
 
 import ml_dtypes
@@ -274,6 +275,28 @@ class OtherPackagesTest(unittest.TestCase):
         self.assertEqual((mean._version, var._version), before)
         ops.batch_norm(torch.rand(4, 2, 3, 3), mean, var, training=True)
         self.assertEqual((mean._version, var._version), (before[0] + 1, before[1] + 1))
+
+    def test_ctypes_arrays(self):
+        rows = (ctypes.c_float * 3 * 2)((1, -2, 3), (-4, 5, -6))
+        np.testing.assert_array_equal(ops.relu(rows).numpy(), [[1, 0, 3], [0, 5, 0]])
+        out = (ctypes.c_float * 3 * 2)()
+        ops.relu(rows, out=out)
+        self.assertEqual([list(row) for row in out], [[1, 0, 3], [0, 5, 0]])
+        np.testing.assert_array_equal(ops.relu((ctypes.c_int * 3)(1, -2, 3)).numpy(), [1, 0, 3])
+
+    def test_numpy_takes_tensors_of_every_dtype(self):
+        half = ops.cast(xrt.asarray(np.array([1.5, -2], np.float32)), "bf16")
+        self.assertEqual(str(np.asarray(half).dtype), "bfloat16")
+        self.assertEqual(np.asarray(half, dtype="f8").tolist(), [1.5, -2])
+        with self.assertRaisesRegex(xrt.NotSupportedError, "NumPy has no tf32"):
+            np.asarray(xrt.empty((2,), "tf32"))
+
+    def test_numbers_that_half_precision_would_distort_are_refused(self):
+        for value, number, op in ((1e-3, 1e5, ops.mul), (60000.0, 1e5, ops.div), (1e-5, 1e-8, ops.div)):
+            with self.assertRaisesRegex(ValueError, "does not fit f16"):
+                op(np.array([value], np.float16), number)
+        np.testing.assert_array_equal(ops.mul(np.array([2], np.float16), 0.1), np.float16(2) * np.float16(0.1))
+        self.assertEqual(ops.add(np.array([2], np.float16), float("inf")), np.inf)
 
     def test_jax_arrays(self):
         jax = optional("jax")

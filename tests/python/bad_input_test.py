@@ -84,6 +84,35 @@ class WrongTypes(BadInput):
         self.refused(TypeError, "tensors", lambda: ops.cat(5))
         self.refused(TypeError, "is a str; pass an array", lambda: ops.cat([X, "x"]))
 
+    def test_none_is_refused_where_it_means_nothing(self) -> None:
+        calls: list[Callable[[], Any]] = [
+            lambda: ops.batch_norm(None),
+            lambda: ops.transpose(X, None, 1),
+            lambda: ops.transpose(X, 0, None),
+            lambda: ops.layer_norm(X, None),
+            lambda: ops.softmax(X, None),
+            lambda: ops.kl_div(X, X, reduction=None),
+            lambda: ops.dropout(X, p=None),
+            lambda: xrt.explain("layer_norm", X, None),
+            lambda: xrt.backward("batch_norm", None, grad_output=X),
+        ]
+        for call in calls:
+            self.refused(TypeError, "is a NoneType", call)
+        np.testing.assert_array_equal(ops.sum(X, dim=None), 6)
+
+    def test_arrays_where_a_number_is_meant_are_type_errors(self) -> None:
+        self.refused(TypeError, "dim is a ndarray; pass an integer", lambda: ops.softmax(X, np.array([1, 1])))
+        self.refused(TypeError, "eps is a ndarray; pass a number", lambda: ops.layer_norm(X, (3,), eps=X))
+        self.refused(TypeError, "eps is a type; pass a number", lambda: ops.layer_norm(X, (3,), eps=int))
+        self.refused(TypeError, "alpha is a ndarray; pass a number", lambda: ops.add(X, X, alpha=np.ones(3)))
+        np.testing.assert_array_equal(ops.sum(X, dim=np.array([0, 1])), 6)
+
+    def test_a_tensor_that_was_never_made_is_refused(self) -> None:
+        never = xrt.Tensor.__new__(xrt.Tensor)
+        self.refused(TypeError, "input is a Tensor", lambda: ops.relu(never))
+        self.refused(ValueError, "was never made", lambda: np.asarray(never))
+        self.refused(ValueError, "was never made", never.numpy)
+
     def test_an_unknown_op_is_an_attribute_error(self) -> None:
         with self.assertRaisesRegex(AttributeError, "matmull"):
             ops.matmull  # noqa: B018
@@ -102,6 +131,23 @@ class WrongValues(BadInput):
         self.refused(ValueError, "approximate has half a character", lambda: ops.gelu(X, approximate="\ud800"))
         self.refused(ValueError, "dim does not fit 64 bits", lambda: ops.softmax(X, dim=2**70))
         self.refused(ValueError, "outside; use -2 to 1", lambda: ops.softmax(X, dim=-(2**63)))
+
+    def test_pools_without_a_step_are_value_errors(self) -> None:
+        image = np.ones((1, 1, 4, 4), np.float32)
+        self.refused(ValueError, "stride: 0 is too small", lambda: ops.max_pool2d(image, 2, stride=0))
+        self.refused(ValueError, "stride: 0 is too small", lambda: ops.avg_pool2d(image, 2, stride=(0, 1)))
+        self.refused(ValueError, "kernel_size: 0 is too small", lambda: ops.max_pool2d(image, 0))
+
+    def test_a_factor_that_would_change_integers_is_a_value_error(self) -> None:
+        count = np.array([2**30 + 1])
+        self.refused(ValueError, "a fraction beside integers", lambda: ops.add(count, count, alpha=1.0))
+        self.refused(ValueError, "other is too large", lambda: ops.add(X, 10**400, alpha=1.5))
+        np.testing.assert_array_equal(ops.add(count, count, alpha=np.int64(2)), 3 * count)
+        self.assertEqual(ops.add(X, X, alpha=np.array(2.0)).dtype, np.float32)
+
+    def test_gradients_of_integers_are_value_errors(self) -> None:
+        self.refused(ValueError, "no input that can have a gradient is floating",
+                     lambda: xrt.backward("cast", np.arange(3), "f16", grad_output=np.ones(3, np.float16)))
 
     def test_shapes_that_do_not_fit_are_value_errors(self) -> None:
         self.refused(ValueError, "inner extents 3 and 2", lambda: ops.matmul(X, X))
@@ -181,6 +227,28 @@ class WrongArrays(BadInput):
                 self.assertFalse(out.any())
         self.refused(TypeError, "out is a list", lambda: ops.relu(X, out=[1.0]))
         self.refused(TypeError, "out is a str", lambda: ops.relu(X, out="x"))
+
+    def test_an_output_for_vectors_has_the_shape_that_the_caller_sees(self) -> None:
+        vector, matrices = np.ones(3, np.float32), np.ones((5, 3, 4), np.float32)
+        self.refused(ValueError, r"its shape is \[\]; give one of the result's shape \[5,4\]",
+                     lambda: ops.matmul(vector, matrices, out=np.empty((), np.float32)))
+        self.refused(ValueError, r"its shape is \[1\]; give one of the result's shape \[\]",
+                     lambda: ops.matmul(vector, vector, out=np.empty(1, np.float32)))
+        np.testing.assert_array_equal(ops.matmul(vector, matrices, out=np.empty((5, 4), np.float32)), np.full((5, 4), 3))
+
+    def test_an_output_that_would_change_the_result_is_refused(self) -> None:
+        self.refused(ValueError, "the dtype asked for f16", lambda: ops.cast(X, "f16", out=np.empty((2, 3))))
+        count = np.arange(3)
+        self.refused(ValueError, "this output bool", lambda: ops.add(count, count, out=np.empty(3, bool)))
+
+    def test_a_memoryview_that_was_released_is_refused(self) -> None:
+        released = memoryview(bytearray(8))
+        released.release()
+        self.refused(ValueError, "released memoryview", lambda: ops.relu(released))
+
+    def test_a_result_that_has_no_room_is_a_memory_error(self) -> None:
+        huge = np.broadcast_to(np.float32(1), (1 << 20, 1 << 20))
+        self.refused(MemoryError, r"f32\[1048576,1048576\]", lambda: ops.add(huge, huge))
 
     def test_an_output_that_overlaps_an_input_is_refused_where_it_matters(self) -> None:
         square = np.ones((4, 4), np.float32)
@@ -263,6 +331,10 @@ class WrongDlpack(BadInput):
         with self.assertRaises(KeyboardInterrupt):
             ops.relu(Speaks(interrupted))
 
+    def test_a_device_that_is_none_is_refused(self) -> None:
+        for device in (None, ("a", 0), (2, 999), 7):
+            self.refused(ValueError, "__dlpack_device__ gave", lambda: ops.relu(Speaks(X.__dlpack__, device)))
+
     def test_an_export_that_gives_no_capsule_is_refused(self) -> None:
         for thing in (None, 5, "capsule", X):
             with self.subTest(thing=thing):
@@ -276,6 +348,16 @@ class WrongDlpack(BadInput):
 
 
 class Calls(BadInput):
+    def test_an_explained_call_is_decided_with_its_output(self) -> None:
+        x = np.ones((16, 16), np.float32)
+        for out in (np.empty((16, 16), np.float32).T, np.empty((16, 16))):
+            xrt.enable_dispatch_logging()
+            self.addCleanup(xrt.disable_dispatch_logging)
+            xrt.clear_dispatch_logs()
+            ops.softmax(x, out=out)
+            self.assertEqual(xrt.explain("softmax", x, out=out).kernel, xrt.get_dispatch_logs()[-1].selected_kernel)
+        self.refused(ValueError, "give the shape", lambda: xrt.explain("softmax", x, out=np.empty((16, 15), np.float32)))
+
     def test_an_explained_call_is_decided_in_its_dtype(self) -> None:
         a = np.ones((4, 4), np.float32)
         self.assertEqual(xrt.explain("matmul", a, a, dtype="bf16").precision.forward, "bf16")

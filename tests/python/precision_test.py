@@ -6,6 +6,8 @@ import threading
 import unittest
 
 import numpy
+from packages import optional
+
 import xpuruntime as xrt
 
 
@@ -153,6 +155,16 @@ class GradScalerTest(unittest.TestCase):
         self.assertIs(self.scaler.scale(self.loss, out=out), out)
         self.assertEqual(float(out[0]), 512.0)
         self.assertEqual(self.scaler.scale(2), 2048.0)
+
+    def test_a_loss_of_pytorch_keeps_its_graph(self) -> None:
+        torch = optional("torch")
+        if torch is None:
+            self.skipTest("PyTorch is not installed")
+        weight = torch.ones(3, requires_grad=True)
+        self.scaler.scale((weight * 2).sum()).backward()
+        self.assertEqual(weight.grad.tolist(), [2048.0] * 3)
+        self.assertFalse(self.scaler.unscale([weight.grad]))
+        self.assertEqual(weight.grad.tolist(), [2.0] * 3)
 
     def test_a_good_step_divides_applies_and_counts(self) -> None:
         gradient = numpy.array([1024.0, -2048.0], numpy.float32)

@@ -8,6 +8,7 @@ from typing import Any
 # First: it skips the file where a package is missing.
 from arrays_for_tests import BF16, FLOATS, INTEGERS, arrays, broadcast_pairs, shapes, values, wide
 
+import ml_dtypes
 import numpy as np
 import torch
 import torch.nn.functional as functional
@@ -199,10 +200,11 @@ class NormalizationOps(OracleCase):
     @against_oracle("rms_norm", examples=40)
     def test_rms_norm_agrees_with_its_definition(self, draw: Any) -> None:
         dtype, shape = draw(floats), draw(shapes(1, 4))
-        x, eps = draw(arrays(shape, dtype)), draw(st.sampled_from([1e-6, 1e-2]))
+        x, eps = draw(arrays(shape, dtype)), draw(st.sampled_from([None, 1e-6, 1e-2]))
         weight = draw(arrays(shape[-1:], dtype)) if draw(st.booleans()) else None
         double = x.astype(np.float64)
-        want = double / np.sqrt((double**2).mean(-1, keepdims=True) + eps)
+        least = ml_dtypes.finfo(dtype).eps if eps is None else eps
+        want = double / np.sqrt((double**2).mean(-1, keepdims=True) + np.float64(least))
         want = want if weight is None else want * weight.astype(np.float64)
         self.check(draw, "rms_norm", x, shape[-1:], weight, want=want, eps=eps)
 
