@@ -1,6 +1,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "python/arguments.h"
 #include "python/gil.h"
 #include "python/policy_values.h"
@@ -25,9 +27,18 @@ std::vector<std::string> kernel_names(const KernelRegistry& registry, nb::handle
 std::vector<std::string> available_kernels(nb::handle op, nb::handle device) {
   const KernelRegistry& registry = Runtime::global().registry();
   const OpId id = op_from(op, "get_available_kernels");
-  if (device.is_none()) return registry.kernel_names(id);
   std::vector<std::string> names;
-  for (const auto& kernel : registry.kernels(id, device_from(device).type)) names.emplace_back(kernel->name());
+  const auto add_of = [&](DeviceType type) {
+    for (const auto& kernel : registry.kernels(id, type)) {
+      if (std::find(names.begin(), names.end(), kernel->name()) == names.end()) names.emplace_back(kernel->name());
+    }
+  };
+  if (!device.is_none()) {
+    add_of(device_from(device).type);
+    return names;
+  }
+  const WithoutGil released;
+  for (const Device& here : Runtime::global().devices().devices()) add_of(here.type);
   return names;
 }
 
@@ -117,7 +128,7 @@ void bind_inquiry(nb::module_& module) {
   module.def("get_available_kernels", &available_kernels, nb::arg("op_name").none(),
              nb::arg("device").none() = nb::none(),
              nb::sig("def get_available_kernels(op_name: str, device: object = None) -> list[str]"),
-             "The kernels of an op in the order they are preferred: those of a device, or of all.");
+             "The kernels of an op in the order they are preferred: those of a device, or of all that are here.");
   module.def("explain_problem", &explain, nb::arg("problem").none(),
              nb::sig("def explain_problem(problem: object) -> Decision"));
   module.def("devices", &devices, "Every device that can be used, the CPU first.");

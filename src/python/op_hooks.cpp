@@ -238,6 +238,10 @@ void batch_norm_after(OpCall& call) {
         .fail(ErrorCode::invalid_argument,
               "there are no statistics to use; give running_mean and running_var, or set training");
   }
+  if (training && element_count(call.input(0).spec()) == call.input(0).shape()[1]) {
+    call.where("input").fail(ErrorCode::invalid_argument,
+                             "it has one value a channel, which has no spread to learn from; pass a larger batch");
+  }
   const std::vector<bool> made = fill_gaps(call, optional, Dims{call.input(0).shape()[1]}, 0);
   if (!training || made.size() < 2) return;
   for (const std::size_t i : {0, 1}) {

@@ -138,6 +138,12 @@ class WrongValues(BadInput):
         self.refused(ValueError, "stride: 0 is too small", lambda: ops.avg_pool2d(image, 2, stride=(0, 1)))
         self.refused(ValueError, "kernel_size: 0 is too small", lambda: ops.max_pool2d(image, 0))
 
+    def test_statistics_of_one_value_are_a_value_error_and_nothing_is_written(self) -> None:
+        mean, variance = np.zeros(3, np.float32), np.ones(3, np.float32)
+        one = np.ones((1, 3), np.float32)
+        self.refused(ValueError, "one value a channel", lambda: ops.batch_norm(one, mean, variance, training=True))
+        self.assertEqual((mean.tolist(), variance.tolist()), ([0] * 3, [1] * 3))
+
     def test_a_factor_that_would_change_integers_is_a_value_error(self) -> None:
         count = np.array([2**30 + 1])
         self.refused(ValueError, "a fraction beside integers", lambda: ops.add(count, count, alpha=1.0))
