@@ -106,7 +106,7 @@ void BoundArray::bind(PyObject* array, Access access, const Where& where) {
       if (access == Access::write && object.read_only) {
         where.fail(ErrorCode::invalid_argument, "it is read-only; pass a tensor that can be written");
       }
-      tensor_ = object.tensor;
+      tensor_ = object.usable(where.function);
       return;
     }
     case ArrayKind::dlpack:

@@ -73,6 +73,13 @@ ScopePtr ScopeLayer::over(const std::shared_ptr<const Layer>& layer, const Scope
   return made;
 }
 
+bool ScopeLayer::count_leave() {
+  std::uint64_t now = entered_.load(std::memory_order_relaxed);
+  while (now != 0 && !entered_.compare_exchange_weak(now, now - 1, std::memory_order_relaxed)) {
+  }
+  return now != 0;
+}
+
 ScopeStack with_layer(const ScopeStack* stack, ScopeLayer& owner) {
   ScopeStack made{new_scope_number(), stack == nullptr ? std::vector<ScopeEntry>() : stack->entries};
   std::shared_ptr<const Layer> layer = owner.layer();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -36,10 +37,15 @@ class ScopeLayer {
   /// The layer over a scope.
   ScopePtr over(const std::shared_ptr<const Layer>& layer, const ScopePtr& below);
 
+  void count_enter() { entered_.fetch_add(1, std::memory_order_relaxed); }
+  /// False where it was left as often as it was entered, all contexts together.
+  bool count_leave();
+
  private:
   const std::uint64_t number_ = new_scope_number();
   std::shared_ptr<const Layer> layer_ = {};
   std::optional<AutocastWish> wish_ = {};
+  std::atomic<std::uint64_t> entered_{0};
   // The last answer: making a scope costs microseconds, and loops enter the same one over the same one.
   Mutex mutex_;
   ScopePtr last_below_ = {};

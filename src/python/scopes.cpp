@@ -46,17 +46,22 @@ void enter(ScopeLayer& layer) {
     made = with_layer(as_stack(stack), layer);
   }
   put_in_force(nb::cast(std::move(made)));
+  layer.count_enter();
 }
 
-/// In a context where the layer is not in force this does nothing: a generator may be closed in another one than it ran
-/// in.
+/// In a context where the layer is not in force this does nothing, if it was entered in another: a generator may be
+/// closed in another one than it ran in.
 void leave(ScopeLayer& layer) {
   const nb::object stack = stack_in_force();
-  if (as_stack(stack) == nullptr) return;
   std::optional<ScopeStack> made;
-  {
+  if (as_stack(stack) != nullptr) {
     const WithoutGil released;
     made = without_layer(*as_stack(stack), layer);
+  }
+  const bool was_entered = layer.count_leave();
+  if (!made && !was_entered) {
+    fail(ErrorCode::invalid_argument, "Scope",
+         "it was not entered here; use it in a with statement, or call __enter__ once for each __exit__");
   }
   if (!made) return;
   put_in_force(made->entries.empty() ? nb::none() : nb::cast(std::move(*made)));

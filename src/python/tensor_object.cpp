@@ -19,6 +19,12 @@ nb::object make_tensor_object(const Tensor& tensor, bool read_only) {
   return nb::cast(TensorObject{tensor, read_only});
 }
 
+const Tensor& TensorObject::usable(const char* function) const {
+  if (!expired) return tensor;
+  fail(ErrorCode::invalid_argument, function,
+       "the tensor was lent to a kernel whose run has returned; copy what you keep while it runs");
+}
+
 namespace {
 
 nb::tuple to_tuple(const Dims& dims) {
@@ -71,6 +77,7 @@ int get_buffer(PyObject* object, Py_buffer* out, int flags) {
   const TensorObject& self = *nb::inst_ptr<TensorObject>(object);
   const Tensor& tensor = self.tensor;
   const char* format = buffer_format(tensor.dtype());
+  if (self.expired) return refuse_buffer("the tensor was lent to a kernel whose run has returned");
   if (tensor.device().type != DeviceType::cpu)
     return refuse_buffer("the tensor is not in the CPU's memory; call .to(\"cpu\") first");
   if (format == nullptr)
@@ -119,6 +126,7 @@ nb::object capsule(Structure* managed, const char* name) {
 nb::object to_capsule(const TensorObject& self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
                       nb::handle copy) {
   static_cast<void>(stream);
+  self.usable("__dlpack__");
   const dlpack::DeviceTag own = dlpack::device_tag(self.tensor.device());
   if (!dl_device.is_none() && nb::cast<std::int32_t>(nb::int_(dl_device[0])) != own.type) {
     fail(ErrorCode::not_supported, "__dlpack__",
@@ -147,6 +155,7 @@ nb::object to_numpy(nb::handle self) {
     fail(ErrorCode::invalid_argument, "numpy", "the tensor was never made; use xpuruntime.empty");
   }
   const TensorObject& object = *nb::inst_ptr<TensorObject>(self);
+  object.usable("numpy");
   if (object.tensor.device().type != DeviceType::cpu) {
     fail(ErrorCode::not_supported, "numpy",
          "the tensor is on " + to_string(object.tensor.device()) + "; call .to(\"cpu\") first");
@@ -175,6 +184,7 @@ nb::object to_array(nb::handle self, nb::handle dtype, nb::handle copy) {
 
 nb::object move_to(const TensorObject& self, nb::handle device) {
   const Device there = device_from(device);
+  self.usable("to");
   Tensor moved;
   {
     const WithoutGil released;

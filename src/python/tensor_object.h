@@ -8,6 +8,10 @@ namespace xpuruntime::python {
 struct TensorObject {
   Tensor tensor = {};
   bool read_only = false;
+  bool expired = false;  // its memory was lent for a call that is over
+
+  /// The tensor, where its memory may still be touched.
+  const Tensor& usable(const char* function) const;
 };
 
 nb::object make_tensor_object(const Tensor& tensor, bool read_only = false);

@@ -7,6 +7,7 @@ import pathlib
 import tempfile
 import threading
 import unittest
+from collections.abc import AsyncIterator, Iterator
 
 from scope_case import PROBLEM, ScopeCase, kernel
 
@@ -50,12 +51,24 @@ class WithPolicyTest(ScopeCase):
         inner.__exit__(None, None, None)
         self.assertEqual(kernel(), self.usual)
 
-    def test_leaving_what_was_not_entered_changes_nothing(self) -> None:
-        stray = xrt.with_policy(matmul="packed")
-        with xrt.with_policy(matmul="reference"):
-            stray.__exit__(None, None, None)
+    def test_leaving_what_was_not_entered_is_an_error_and_changes_nothing(self) -> None:
+        for stray in (xrt.with_policy(matmul="packed"), xrt.autocast(), xrt.use_lock(None), xrt.current_scope()):
+            with xrt.with_policy(matmul="reference"):
+                with self.assertRaisesRegex(xrt.InvalidArgumentError, "it was not entered here; use it in a with"):
+                    stray.__exit__(None, None, None)
+                self.assertEqual(kernel(), "reference")
+            with self.assertRaises(xrt.InvalidArgumentError):
+                stray.__exit__(None, None, None)
+
+    def test_leaving_once_too_often_is_an_error(self) -> None:
+        scope = xrt.with_policy(matmul="reference")
+        with scope, scope:
+            pass
+        with self.assertRaises(xrt.InvalidArgumentError):
+            scope.__exit__(None, None, None)
+        with scope:
             self.assertEqual(kernel(), "reference")
-        stray.__exit__(None, None, None)
+        self.assertEqual(kernel(), self.usual)
 
     def test_a_policy_that_is_changed_later_does_not_change_the_scope(self) -> None:
         policy = KernelPolicy(matmul="reference")
@@ -146,6 +159,33 @@ class ThreadTest(ScopeCase):
         self.assertEqual(self.on_a_thread(lambda: context.run(kernel)), "reference")
         self.assertEqual(self.on_a_thread(kernel), self.usual)
 
+    def test_one_that_another_thread_is_in_may_be_left_here_without_harm(self) -> None:
+        def work() -> object:
+            scope.__exit__(None, None, None)
+            with self.assertRaises(xrt.InvalidArgumentError):
+                scope.__exit__(None, None, None)
+            return kernel()
+
+        scope = xrt.with_policy(matmul="reference")
+        with scope:
+            self.assertEqual(self.on_a_thread(work), self.usual)
+            self.assertEqual(kernel(), "reference")
+        self.assertEqual(kernel(), self.usual)
+
+    def test_a_generator_may_end_or_be_closed_in_another_context_than_it_began_in(self) -> None:
+        def produce() -> Iterator[int]:
+            with xrt.with_policy(matmul="reference"):
+                yield 1
+
+        for end in (lambda made: made.close(), lambda made: list(made)):
+            made = produce()
+            contextvars.copy_context().run(next, made)
+            self.on_a_thread(lambda: contextvars.Context().run(end, made))
+            failing = produce()
+            contextvars.copy_context().run(next, failing)
+            with self.assertRaises(ZeroDivisionError):
+                failing.throw(ZeroDivisionError())
+
     def test_a_thread_may_end_inside_a_scope(self) -> None:
         def work() -> object:
             xrt.with_policy(matmul="reference").__enter__()
@@ -178,6 +218,31 @@ class AsyncTest(ScopeCase):
             return await task
 
         self.assertEqual(asyncio.run(main()), "reference")
+
+    def test_an_async_generator_may_be_finished_by_the_loop(self) -> None:
+        problems: list[object] = []
+
+        async def produce() -> AsyncIterator[object]:
+            with xrt.with_policy(matmul="reference"):
+                yield kernel()
+                yield kernel()
+
+        async def work(made: AsyncIterator[object]) -> object:
+            return await made.__anext__()
+
+        async def main() -> object:
+            asyncio.get_running_loop().set_exception_handler(lambda loop, context: problems.append(context))
+            made = produce()
+            first = await asyncio.ensure_future(work(made))  # in a context of its own
+            del made
+            gc.collect()
+            left = produce()
+            await asyncio.ensure_future(work(left))
+            return first  # the loop closes what is left
+
+        self.assertEqual(asyncio.run(main()), "reference")
+        self.assertEqual(problems, [])
+        self.assertEqual(kernel(), self.usual)
 
     def test_a_cancelled_task_leaves_it(self) -> None:
         async def work() -> None:
