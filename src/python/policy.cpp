@@ -105,9 +105,10 @@ nb::object part(const KernelPolicy& self, const char* name) {
   return nb::module_::import_("types").attr("MappingProxyType")(value);
 }
 
-nb::object rules(const KernelPolicy& self) {
+/// A tuple: what is appended to a copy would be lost without a word.
+nb::tuple rules(const KernelPolicy& self) {
   const auto document = nb::cast<nb::dict>(to_dict(self));
-  return document.contains("rules") ? nb::object(document["rules"]) : nb::object(nb::list());
+  return document.contains("rules") ? nb::tuple(nb::object(document["rules"])) : nb::tuple();
 }
 
 /// A field that files have too; set_field reads and checks it.
@@ -126,7 +127,7 @@ void bind_fields(Bound& bound) {
       bound, "preferences", [](const KernelPolicy& self) { return part(self, "preferences"); },
       "Mapping[str, str | list[str] | dict[str, str]]",
       "What it says of each op, by the op's name. Read-only: use set.");
-  field(bound, "rules", rules, "list[dict[str, object]]", "Declarative rules, as files have them.");
+  field(bound, "rules", rules, "tuple[dict[str, object], ...]", "Declarative rules, as files have them.");
   field(
       bound, "precision", [](const KernelPolicy& self) { return part(self, "precision"); },
       "Mapping[str, str | dict[str, str]]", "The precision of single ops. Read-only: use set_precision.");

@@ -39,7 +39,7 @@ class KernelPolicyTest(unittest.TestCase):
         names = ("auto_strategy", "strategy", "default_precision", "workspace_limit_bytes", "deterministic", "threads")
         for name in names:
             self.assertIsNone(getattr(policy, name), name)
-        self.assertEqual((dict(policy.preferences), policy.rules, dict(policy.precision)), ({}, [], {}))
+        self.assertEqual((dict(policy.preferences), policy.rules, dict(policy.precision)), ({}, (), {}))
 
     def test_fields_are_keywords_and_attributes(self) -> None:
         policy = KernelPolicy(strategy="best_performance", default_precision="fp16", workspace_limit_bytes=1 << 40)
@@ -73,6 +73,19 @@ class KernelPolicyTest(unittest.TestCase):
         with xrt.with_policy(policy):
             self.assertEqual(xrt.explain("matmul(f32[8,8], f32[8,8])").kernel, "reference")
             self.assertNotEqual(xrt.explain("matmul(f32[16,8], f32[8,8])").kernel, "reference")
+
+    def test_rules_are_changed_by_assigning_them_and_not_behind_the_policys_back(self) -> None:
+        first, second = {"op": "matmul", "use": "reference"}, {"op": "relu", "use": "reference"}
+        policy = KernelPolicy(rules=[first])
+        self.assertIsInstance(policy.rules, tuple)
+        with self.assertRaises(AttributeError):
+            policy.rules.append(second)  # type: ignore[attr-defined]
+        policy.rules = (*policy.rules, second)
+        self.assertEqual(policy, KernelPolicy(rules=[first, second]))
+        policy.rules = list(policy.rules)[1:]
+        self.assertEqual(policy, KernelPolicy(rules=(second,)))
+        policy.rules = []
+        self.assertEqual(policy.rules, ())
 
     def test_merge_takes_the_others_fields_where_they_are_set(self) -> None:
         base = KernelPolicy(matmul="openblas", conv="im2col", threads=2, deterministic=True)
