@@ -50,30 +50,52 @@ void let_go_of_all() {
   for (const auto& [id, function] : all) Py_DECREF(function);
 }
 
-int raise_interrupt(void*) {
-  PyErr_SetNone(PyExc_KeyboardInterrupt);
+int raise_kept(void* exception) {
+  const nb::object value = nb::steal(static_cast<PyObject*>(exception));
+  PyErr_SetObject(value.type().ptr(), value.ptr());
   return -1;
 }
 
 bool matches(const nb::python_error& error, PyObject* type) { return error.matches(nb::handle(type)); }
 
+bool in_main_thread() {
+  try {
+    const nb::object main = nb::module_::import_("threading").attr("main_thread")();
+    return nb::cast<unsigned long>(main.attr("ident")) == PyThread_get_thread_ident();
+  } catch (const nb::python_error&) {  // a signal or a pending call: they come to the main thread alone
+    return true;
+  }
+}
+
+/// Not for the library, but for the program that called it. The main thread would be the wrong one to end for a
+/// SystemExit of another: Python ends that one alone.
+bool is_for_the_program(const nb::python_error& error) {
+  if (matches(error, PyExc_Exception)) return false;
+  return matches(error, PyExc_KeyboardInterrupt) || in_main_thread();
+}
+
+std::string text_of(const nb::python_error& error) {
+  std::string text = nb::cast<std::string>(error.type().attr("__name__"));
+  try {
+    const std::string message = nb::cast<std::string>(nb::str(error.value()));
+    if (!message.empty()) text += ": " + message;
+  } catch (const std::exception&) {  // a __str__ that fails: the type's name says enough
+  }
+  return text;
+}
+
 CallbackFailure failure_of(const nb::python_error& error) {
   CallbackFailure failure;
-  // Not the caller's values are wrong then, but nothing must be set aside for it either.
-  if (matches(error, PyExc_KeyboardInterrupt)) {
+  failure.text = text_of(error);
+  if (is_for_the_program(error)) {
+    // Not the caller's values are wrong then, but nothing must be set aside for it either.
     failure.code = ErrorCode::invalid_argument;
     Runtime::global().registry().invalidate();  // what was decided meanwhile is decided again
-    interrupt_later();
+    raise_later(error);                         // last: Python code that ran here would get it
   } else if (matches(error, PyExc_MemoryError)) {
     failure.code = ErrorCode::out_of_memory;
   } else if (matches(error, nb::module_::import_("xpuruntime.errors").attr("InvalidArgumentError").ptr())) {
     failure.code = ErrorCode::invalid_argument;
-  }
-  failure.text = nb::cast<std::string>(error.type().attr("__name__"));
-  try {
-    const std::string message = nb::cast<std::string>(nb::str(error.value()));
-    if (!message.empty()) failure.text += ": " + message;
-  } catch (const std::exception&) {  // a __str__ that fails: the type's name says enough
   }
   return failure;
 }
@@ -108,7 +130,10 @@ nb::object Callable::get() const {
   return found == functions().end() ? nb::object() : nb::borrow(found->second);
 }
 
-void interrupt_later() { Py_AddPendingCall(raise_interrupt, nullptr); }
+void raise_later(const nb::python_error& error) {
+  PyObject* value = error.value().inc_ref().ptr();
+  if (Py_AddPendingCall(raise_kept, value) != 0) Py_DECREF(value);
+}
 
 bool interpreter_alive() { return !ended.load() && Py_IsInitialized() != 0; }
 

@@ -30,7 +30,8 @@ struct CallbackFailure {
 };
 
 /// Calls back into Python from any thread. What is raised comes back as data: no Python exception passes through the
-/// library. A KeyboardInterrupt is raised again once the program is back in Python.
+/// library. What ends a program (SystemExit, KeyboardInterrupt: all that is no Exception) is raised again once the
+/// program is back in Python; of another thread than the main one only a KeyboardInterrupt is.
 std::optional<CallbackFailure> call_back(const Callable& callable, const std::function<void(nb::handle)>& call);
 
 /// An argument for a callback. Python may keep it, so it gets one of its own: by itself nanobind would refer to ours.
@@ -39,8 +40,8 @@ nb::object own(const T& value) {
   return nb::cast(T(value));
 }
 
-/// Raises KeyboardInterrupt in the main thread once it is back in Python, or where it next asks Py_MakePendingCalls.
-void interrupt_later();
+/// Raises the same exception in the main thread once it is back in Python, or where it next asks Py_MakePendingCalls.
+void raise_later(const nb::python_error& error);
 
 /// False once the interpreter has begun to end: nothing may call into it any more.
 bool interpreter_alive();

@@ -17,13 +17,38 @@ namespace {
 
 std::atomic<bool> in_use{false};
 
+bool is_bool(nb::handle value) {
+  if (nb::isinstance<nb::bool_>(value)) return true;
+  const nb::handle type = value.type();
+  const std::string name = nb::cast<std::string>(type.attr("__name__"));
+  return (name == "bool" || name == "bool_") && nb::cast<std::string>(type.attr("__module__")) == "numpy";
+}
+
+/// Whether it is what an `async def` returns, which nobody will await; closed, or Python would warn of that.
+bool is_coroutine(nb::handle answer) {
+  const nb::object type = nb::module_::import_("types").attr("CoroutineType");
+  if (!nb::isinstance(answer, type)) return false;
+  answer.attr("close")();
+  return true;
+}
+
 /// True and False are a verdict, and so is a text: the reason for a no.
 Verdict verdict_from(nb::handle answer) {
   if (nb::isinstance<nb::str>(answer)) return Verdict::no(nb::cast<std::string>(answer));
-  const int yes = PyObject_IsTrue(answer.ptr());
-  if (yes < 0) throw nb::python_error();
-  if (answer.is_none()) return Verdict::no("its supports function returned None; return True, False or a reason");
-  return yes != 0 ? Verdict::yes() : Verdict::no("its supports function said no; return a text to say why");
+  if (!is_bool(answer)) {
+    is_coroutine(answer);
+    return Verdict::no("its supports function returned a " + python_type(answer) + "; return True, False or a reason");
+  }
+  if (nb::cast<bool>(nb::bool_(answer))) return Verdict::yes();
+  return Verdict::no("its supports function said no; return a text to say why");
+}
+
+/// True or False; None is a no. The truth of anything else, such as a text that says why not, says nothing.
+bool holds_from(nb::handle answer) {
+  if (answer.is_none()) return false;
+  if (is_bool(answer)) return nb::cast<bool>(nb::bool_(answer));
+  is_coroutine(answer);
+  throw std::runtime_error("it returned a " + python_type(answer) + "; return True or False");
 }
 
 std::function<Verdict(const Problem&, const DeviceProfile&)> python_supports(nb::handle supports) {
@@ -36,26 +61,45 @@ std::function<Verdict(const Problem&, const DeviceProfile&)> python_supports(nb:
   };
 }
 
-nb::list tensors(std::span<const Tensor* const> pointers, bool read_only) {
-  nb::list list;
-  for (const Tensor* tensor : pointers) list.append(make_tensor_object(*tensor, read_only));
-  return list;
-}
+/// Tensors on memory that is the caller's, for the length of a call: Python may keep the objects, but not use them.
+class Lent {
+ public:
+  Lent(std::span<const Tensor* const> tensors, bool read_only) {
+    for (const Tensor* tensor : tensors) objects_.append(make_tensor_object(*tensor, read_only));
+    kept_ = nb::tuple(objects_);
+  }
+  ~Lent() {
+    for (const nb::handle object : kept_) nb::inst_ptr<TensorObject>(object)->expired = true;
+  }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+
+  const nb::list& list() const { return objects_; }
+
+ private:
+  nb::list objects_;
+  nb::tuple kept_;  // the function may change its list
+};
 
 nb::object call_run(nb::handle function, const Problem& problem, const RunArguments& arguments,
                     std::uint64_t workspace_bytes) {
-  const nb::list inputs = tensors(arguments.inputs, true);
-  const nb::list outputs = tensors(arguments.outputs, false);
-  if (workspace_bytes == 0) return function(own(problem), inputs, outputs);
+  const Lent inputs(arguments.inputs, true);
+  const Lent outputs(arguments.outputs, false);
+  if (workspace_bytes == 0) return function(own(problem), inputs.list(), outputs.list());
   const Dims bytes{static_cast<std::int64_t>(workspace_bytes)};
   const Tensor workspace = Tensor::view(arguments.workspace, DataType::uint8, bytes, problem.device);
-  return function(own(problem), inputs, outputs, make_tensor_object(workspace));
+  const Tensor* const pointer = &workspace;
+  const Lent scratch({&pointer, 1}, false);
+  return function(own(problem), inputs.list(), outputs.list(), scratch.list()[0]);
 }
 
 std::function<Status(const Problem&, const RunArguments&)> python_run(nb::handle run, std::uint64_t workspace_bytes) {
   return [callable = Callable(run), workspace_bytes](const Problem& problem, const RunArguments& arguments) {
-    const auto failure = call_back(
-        callable, [&](nb::handle function) { (void)call_run(function, problem, arguments, workspace_bytes); });
+    const auto failure = call_back(callable, [&](nb::handle function) {
+      if (is_coroutine(call_run(function, problem, arguments, workspace_bytes))) {
+        throw std::runtime_error("TypeError: an async function is not awaited; register a plain one");
+      }
+    });
     return failure ? Status(failure->code, "it raised " + failure->text) : Status();
   };
 }
@@ -98,12 +142,8 @@ Condition python_condition(nb::handle condition) {
   check_callable(condition, "register_rule", "condition");
   return [callable = Callable(condition)](const Problem& problem, const DeviceProfile& profile) {
     bool holds = false;
-    const auto failure = call_back(callable, [&](nb::handle function) {
-      const nb::object answer = function(own(problem), own(profile));
-      const int truth = PyObject_IsTrue(answer.ptr());
-      if (truth < 0) throw nb::python_error();
-      holds = truth != 0;
-    });
+    const auto failure =
+        call_back(callable, [&](nb::handle function) { holds = holds_from(function(own(problem), own(profile))); });
     if (failure) throw std::runtime_error(failure->text);  // the selector takes it for a rejection, with this text
     return holds;
   };

@@ -85,8 +85,7 @@ bool tune(const std::vector<Problem>& problems, TuneOptions options, nb::handle 
 bool keep_going(const TuneProgress&) {
   const WithGil gil;
   if (Py_MakePendingCalls() == 0) return true;
-  PyErr_Clear();
-  interrupt_later();
+  raise_later(nb::python_error());
   return false;
 }
 

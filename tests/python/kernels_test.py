@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import unittest
+import warnings
 
 import numpy
 import xpuruntime as xrt
@@ -79,7 +80,44 @@ class KernelTest(unittest.TestCase):
         self.assertEqual(reason_of(True), "chosen")
         self.assertEqual(reason_of("only on Sundays"), "only on Sundays")
         self.assertIn("said no", reason_of(False))
-        self.assertIn("returned None", reason_of(None))
+        self.assertEqual(reason_of(numpy.bool_(True)), "chosen")
+        self.assertIn("returned a NoneType", reason_of(None))
+        self.assertIn("returned a int", reason_of(1))
+
+    def test_async_functions_are_refused(self) -> None:
+        async def supports(problem: xrt.Problem, profile: xrt.DeviceProfile) -> bool:
+            return True
+
+        async def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            outputs[0].numpy()[:] = 7
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            xrt.register_kernel("mine", "add", add, supports=supports)
+            candidate = xrt.explain("add", self.x, self.x).candidates[0]
+            self.assertIn("returned a coroutine", candidate.reason)
+            xrt.unregister_kernel("mine", "add")
+            self.kernel(run)
+            numpy.testing.assert_array_equal(xrt.ops.add(self.x, self.x), 2 * self.x)
+            self.assertIn("async function", xrt.quarantined()[-1].reason)
+        xrt.clear_quarantine()
+
+    def test_what_it_was_lent_cannot_be_used_afterwards(self) -> None:
+        kept: list[xrt.Tensor] = []
+
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            outputs[0].numpy()[:] = 7
+            kept.extend((inputs.pop(), outputs[0]))
+
+        self.kernel(run)
+        self.assertTrue((xrt.ops.add(self.x, self.x) == 7).all())
+        for tensor in kept:
+            for use in (tensor.numpy, lambda: xrt.ops.relu(tensor), lambda: tensor.to("cpu"), tensor.__dlpack__):
+                with self.assertRaisesRegex(xrt.InvalidArgumentError, "lent to a kernel whose run has returned"):
+                    use()
+            with self.assertRaisesRegex(BufferError, "lent"):
+                memoryview(tensor)
+            self.assertEqual(tensor.shape, self.x.shape)
 
     def test_what_supports_raises_is_a_refusal_with_its_text(self) -> None:
         def supports(problem: xrt.Problem, profile: xrt.DeviceProfile) -> bool:
@@ -132,6 +170,30 @@ class KernelTest(unittest.TestCase):
         with self.assertRaises(KeyboardInterrupt):
             xrt.ops.add(self.x, self.x)
         self.assertEqual(xrt.quarantined(), [])
+
+    def test_exit_in_it_reaches_the_user_and_sets_nothing_aside(self) -> None:
+        def leave(*arguments: object) -> None:
+            sys.exit(5)
+
+        for options in ({"run": leave}, {"run": add, "supports": leave}):
+            xrt.register_kernel("mine", "add", **options)
+            try:
+                with self.assertRaises(SystemExit) as caught:
+                    xrt.ops.add(self.x, self.x)
+                    for _ in range(100):  # raised as soon as the interpreter looks
+                        pass
+            finally:
+                xrt.unregister_kernel("mine", "add")
+            self.assertEqual((caught.exception.code, xrt.quarantined()), (5, []))
+
+    def test_exit_in_it_ends_the_program_with_its_status(self) -> None:
+        program = """
+import sys, numpy, xpuruntime as xrt
+xrt.register_kernel("last", "relu", lambda problem, inputs, outputs: sys.exit(5))
+xrt.ops.relu(numpy.zeros(3, numpy.float32))
+"""
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (5, ""))
 
     def test_workspace_is_one_more_argument_of_that_size(self) -> None:
         sizes = []

@@ -1,10 +1,14 @@
 """Rules in Python: when they are asked, in which order, and what becomes of what they raise."""
 
 import gc
+import subprocess
+import sys
 import threading
 import unittest
+import warnings
 import weakref
 
+import numpy
 import xpuruntime as xrt
 
 PROBLEM = "matmul(f32[64,64], f32[64,64])"
@@ -76,12 +80,33 @@ class RuleTest(unittest.TestCase):
 
         self.assertIn("threw: Odd", self.with_rule(condition).because)
 
-    def test_an_answer_that_has_no_truth_is_a_rejection(self) -> None:
+    def test_true_and_false_may_be_numpys_and_none_is_no(self) -> None:
+        for answer, expected in ((numpy.bool_(True), "reference"), (numpy.bool_(False), self.usual),
+                                 (numpy.ones(2).all(), "reference"), (None, self.usual)):
+            decision = self.with_rule(lambda problem, profile: answer)
+            self.assertEqual(decision.kernel, expected, repr(answer))
+            self.assertNotIn("returned", decision.because)
+
+    def test_any_other_answer_is_a_rejection_that_says_what_to_return(self) -> None:
         class Unsure:
             def __bool__(self) -> bool:
                 raise TypeError("neither")
 
-        self.assertIn("TypeError: neither", self.with_rule(lambda problem, profile: Unsure()).because)
+        for answer in ("too small", "", 1, 0, [], numpy.ones(2), numpy.int32(1), Unsure()):
+            decision = self.with_rule(lambda problem, profile: answer, name="unsure")
+            self.assertEqual(decision.kernel, self.usual, repr(answer))
+            self.assertIn(f"it returned a {type(answer).__name__}; return True or False", decision.because)
+
+    def test_a_coroutine_is_no_answer_and_leaves_no_warning(self) -> None:
+        async def condition(problem: xrt.Problem, profile: xrt.DeviceProfile) -> bool:
+            return True
+
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            decision = self.with_rule(condition)
+            gc.collect()
+        self.assertEqual((decision.kernel, [str(warning.message) for warning in warned]), (self.usual, []))
+        self.assertIn("it returned a coroutine; return True or False", decision.because)
 
     def test_a_keyboard_interrupt_reaches_the_user_and_the_choice_is_made_again(self) -> None:
         def condition(problem: xrt.Problem, profile: xrt.DeviceProfile) -> bool:
@@ -95,6 +120,68 @@ class RuleTest(unittest.TestCase):
                     pass
         finally:
             xrt.unregister_rule(number)
+
+    def test_what_is_no_exception_reaches_the_user_as_it_was_raised(self) -> None:
+        class Leave(BaseException):
+            pass
+
+        for raised in (Leave("now", 3), SystemExit(5), GeneratorExit(), KeyboardInterrupt("own text")):
+            def condition(problem: xrt.Problem, profile: xrt.DeviceProfile) -> bool:
+                raise raised
+
+            number = xrt.register_rule("matmul", condition, "reference")
+            try:
+                with self.assertRaises(type(raised)) as caught:
+                    xrt.explain(PROBLEM)
+                    for _ in range(100):
+                        pass
+            finally:
+                xrt.unregister_rule(number)
+            self.assertIs(caught.exception, raised)
+
+    def test_a_choice_that_was_broken_off_is_made_again(self) -> None:
+        calls = []
+
+        def condition(problem: xrt.Problem, profile: xrt.DeviceProfile) -> bool:
+            calls.append(1)
+            if len(calls) == 1:
+                sys.exit(5)
+            return True
+
+        number = xrt.register_rule("matmul", condition, "reference")
+        try:
+            with self.assertRaises(SystemExit):
+                kernel()
+                for _ in range(100):
+                    pass
+            self.assertEqual(kernel(), "reference")
+        finally:
+            xrt.unregister_rule(number)
+
+    def test_exit_in_a_condition_ends_the_program_with_its_status(self) -> None:
+        program = f"""
+import sys, xpuruntime as xrt
+xrt.register_rule("matmul", lambda problem, profile: sys.exit(5), "reference")
+xrt.explain({PROBLEM!r})
+for _ in range(100): pass
+print("still here")
+"""
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (5, "", ""))
+
+    def test_exit_on_another_thread_is_a_rejection_and_the_program_goes_on(self) -> None:
+        program = f"""
+import sys, threading, xpuruntime as xrt
+xrt.register_rule("matmul", lambda problem, profile: sys.exit(5), "reference")
+thread = threading.Thread(target=lambda: print(xrt.explain({PROBLEM!r}).because))
+thread.start()
+thread.join()
+print("still here")
+"""
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("SystemExit: 5", done.stdout)
+        self.assertIn("still here", done.stdout)
 
     def test_the_higher_priority_comes_first_then_the_order_of_registration(self) -> None:
         numbers = [xrt.register_rule("matmul", lambda problem, profile: True, use, priority=priority)
