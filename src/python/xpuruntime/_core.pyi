@@ -59,6 +59,8 @@ class Tensor:
     def numpy(self) -> Any:
         """A NumPy array on the same memory; only on the CPU."""
 
+    def __array__(self, dtype: object = None, copy: object = None) -> Any: ...
+
     def to(self, device: object) -> Tensor:
         """A contiguous copy on another device; waits until it is there."""
 
@@ -128,7 +130,7 @@ class KernelPolicy:
     def preferences(self, value: object) -> None: ...
 
     @property
-    def rules(self) -> list[dict[str, object]]:
+    def rules(self) -> tuple[dict[str, object], ...]:
         """Declarative rules, as files have them."""
 
     @rules.setter
@@ -428,9 +430,9 @@ def save_trace(path: str | os.PathLike[str]) -> None:
 
 def backward(op: object, arguments: tuple[Any, ...], grad_output: object, keywords: dict[str, Any]) -> tuple[Any, ...]: ...
 
-def explain_call(op: object, arguments: tuple, keywords: dict) -> Decision: ...
+def explain_call(op: object | None, arguments: tuple, keywords: dict) -> Decision: ...
 
-def problem_of_call(op: object, arguments: tuple, keywords: dict) -> Problem:
+def problem_of_call(op: object | None, arguments: tuple, keywords: dict) -> Problem:
     """The problem that a call with these arguments poses."""
 
 def op_signatures() -> list:
@@ -487,7 +489,7 @@ def get_registered_ops() -> list[str]:
 
 def get_available_kernels(op_name: str, device: object = None) -> list[str]:
     """
-    The kernels of an op in the order they are preferred: those of a device, or of all.
+    The kernels of an op in the order they are preferred: those of a device, or of all that are here.
     """
 
 def explain_problem(problem: object) -> Decision: ...

@@ -213,7 +213,7 @@ def rms_norm(
     input: Array,
     normalized_shape: int | Sequence[int],
     weight: Array | None = None,
-    eps: float = 1e-06,
+    eps: float | None = None,
     *,
     dtype: DType | None = None,
     out: Any = None,
