@@ -91,7 +91,7 @@ stage fuzz fuzz
 stage asan layers asan 'core|device|cache|registry|tune|select|dispatch|backends' 'opencl(_plugin)?_tests'
 stage tsan layers tsan 'device|cache|registry|tune|select|dispatch|backends'
 if [[ -n $interpreter ]]; then
-  stage "asan, Python" python asan 'arrays|bad_input|kernels|lock|log|policy|rules|scopes|store|threads|tune'
+  stage "asan, Python" python asan 'arrays|bad_input|junk|kernels|lock|log|policy|rules|scopes|store|threads|tune'
   stage "tsan, Python" python tsan 'kernels|rules|scopes|threads'
 fi
 stage dev everything

@@ -59,7 +59,7 @@ nb::object stream_for(nb::handle array, const Where& where) {
   std::pair<std::int32_t, std::uint8_t> pair;
   if (!nb::try_cast(device, pair)) {
     where.fail(ErrorCode::invalid_argument,
-               "its __dlpack_device__ gave " + nb::cast<std::string>(nb::repr(device)) +
+               "its __dlpack_device__ gave " + python_repr(device) +
                    " and not a tuple of the device's kind and index; pass an array of another package");
   }
   if (pair.first != cuda) return nb::none();

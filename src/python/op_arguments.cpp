@@ -131,7 +131,7 @@ void OpCall::place_keyword(PyObject* name, PyObject* value) {
   }
   if (same_name(names().out, name)) return static_cast<void>(out_ = value);
   if (same_name(names().dtype, name)) return static_cast<void>(dtype_ = value);
-  refuse(signature_, "there is no parameter " + nb::cast<std::string>(nb::repr(nb::handle(name))));
+  refuse(signature_, "there is no parameter " + python_repr(nb::handle(name)));
 }
 
 void OpCall::check_given() const {

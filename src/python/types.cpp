@@ -24,19 +24,27 @@ std::string name_of_dtype(nb::handle value) {
   if (nb::hasattr(value, "name") && nb::isinstance<nb::str>(value.attr("name"))) {
     return text_of(value.attr("name"));
   }
-  const std::string text = text_of(nb::str(value));
+  const std::string text = python_repr(value);  // "torch.float32"
   constexpr std::string_view torch = "torch.";
   return text.starts_with(torch) ? text.substr(torch.size()) : std::string();
 }
 
 }  // namespace
 
+std::string python_repr(nb::handle value) {
+  const nb::object text = nb::steal(PyObject_Repr(value.ptr()));
+  const char* found = text.is_valid() ? PyUnicode_AsUTF8AndSize(text.ptr(), nullptr) : nullptr;
+  if (found != nullptr) return found;
+  PyErr_Clear();
+  return "a " + python_type(value);
+}
+
 std::string python_type(nb::handle value) { return nb::cast<std::string>(value.type().attr("__name__")); }
 
 DataType data_type_from(nb::handle value) {
   const std::string name = name_of_dtype(value);
   if (name.empty()) {
-    raise_type_error("[dtype] " + text_from(nb::repr(value), "dtype", "the object's repr") +
+    raise_type_error("[dtype] " + python_repr(value) +
                      " is no dtype; pass a name such as \"bf16\", a NumPy dtype or a PyTorch dtype");
   }
   return parse_data_type(name == "float8_e4m3fn" ? "f8e4m3" : std::string_view(name));

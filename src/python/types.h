@@ -19,5 +19,7 @@ nb::str to_python(DataType dtype);
 
 /// The name of its type, for error texts: "list".
 std::string python_type(nb::handle value);
+/// As Python prints it; its type where it cannot be printed.
+std::string python_repr(nb::handle value);
 
 }  // namespace xpuruntime::python
