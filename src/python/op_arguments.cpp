@@ -9,6 +9,7 @@
 #include "python/errors.h"
 #include "python/op_call.h"
 #include "python/types.h"
+#include "tune/check.h"
 #include "xpuruntime/core/float_formats.h"
 #include "xpuruntime/runtime/runtime.h"
 
@@ -62,8 +63,9 @@ bool is_number(PyObject* value) {
 }
 
 /// Rounding to the dtype's digits is as it should be; losing digits at the ends of its range is not.
-void check_range(double number, double stored, double half_step, const Where& where, DataType dtype) {
-  if (std::isfinite(number) && !(std::abs(stored - number) <= half_step * std::abs(number))) does_not_fit(where, dtype);
+void check_range(double number, double stored, const Where& where, DataType dtype) {
+  const double rounding = epsilon_of(dtype) / 2 * std::abs(number);
+  if (std::isfinite(number) && !(std::abs(stored - number) <= rounding)) does_not_fit(where, dtype);
 }
 
 template <class Integer>
@@ -86,11 +88,11 @@ void store_number(std::byte* memory, DataType dtype, PyObject* value, const Wher
     if (dtype == DataType::float64) return store(memory, number);
     if (dtype == DataType::float32) return store(memory, static_cast<float>(number));
     if (dtype == DataType::float16) {
-      check_range(number, decode_float16(encode_float16(number)), 0x1p-11, where, dtype);
+      check_range(number, decode_float16(encode_float16(number)), where, dtype);
       return store(memory, encode_float16(number));
     }
     if (dtype == DataType::bfloat16) {
-      check_range(number, decode_bfloat16(encode_bfloat16(number)), 0x1p-8, where, dtype);
+      check_range(number, decode_bfloat16(encode_bfloat16(number)), where, dtype);
       return store(memory, encode_bfloat16(number));
     }
     where.fail(ErrorCode::not_supported, "a number beside 8-bit floats is not offered; pass an array");

@@ -10,6 +10,7 @@
 #include "python/errors.h"
 #include "python/op_call.h"
 #include "python/types.h"
+#include "tune/check.h"
 #include "xpuruntime/core/float_formats.h"
 #include "xpuruntime/runtime/runtime.h"
 
@@ -110,19 +111,6 @@ bool is_integer_array(OpCall& call, const char* parameter) {
   BoundArray array;
   array.bind(value, Access::read, call.where(parameter));
   return !is_floating(array.tensor().dtype());
-}
-
-double epsilon_of(DataType dtype) {
-  switch (dtype) {
-    case DataType::float64:
-      return 0x1p-52;
-    case DataType::float16:
-      return 0x1p-10;
-    case DataType::bfloat16:
-      return 0x1p-7;
-    default:
-      return 0x1p-23;
-  }
 }
 
 /// To the op a 0 means that none was given.
