@@ -82,8 +82,7 @@ Tensor copied(Py_buffer& buffer, DataType dtype) {
 /// A memoryview that was released, for one.
 [[noreturn]] void refuse_as_it_does(const Where& where) {
   const nb::python_error error;
-  where.fail(ErrorCode::invalid_argument,
-             "it gives no memory (" + nb::cast<std::string>(nb::str(error.value())) + "); pass one that does");
+  where.fail(ErrorCode::invalid_argument, "it gives no memory (" + python_str(error.value()) + "); pass one that does");
 }
 
 }  // namespace

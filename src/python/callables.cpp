@@ -75,13 +75,9 @@ bool is_for_the_program(const nb::python_error& error) {
 }
 
 std::string text_of(const nb::python_error& error) {
-  std::string text = nb::cast<std::string>(error.type().attr("__name__"));
-  try {
-    const std::string message = nb::cast<std::string>(nb::str(error.value()));
-    if (!message.empty()) text += ": " + message;
-  } catch (const std::exception&) {  // a __str__ that fails: the type's name says enough
-  }
-  return text;
+  const std::string text = nb::cast<std::string>(error.type().attr("__name__"));
+  const std::string message = python_str(error.value());
+  return message.empty() ? text : text + ": " + message;
 }
 
 CallbackFailure failure_of(const nb::python_error& error) {

@@ -28,7 +28,7 @@ void check(int failed) {
 /// The error that a package raised, in its words, as one of ours: its array is of a kind that has no DLPack.
 [[noreturn]] void refuse_as_its_package_does(const Where& where, const nb::python_error& error) {
   if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw error;
-  std::string text = nb::cast<std::string>(nb::str(error.value()));
+  std::string text = python_str(error.value());
   text = text.substr(0, std::min(text.find('\n'), text.find(" Exception raised from")));
   where.fail(ErrorCode::not_supported,
              "its package does not hand it out (" + text + "); pass a dense array on a device");

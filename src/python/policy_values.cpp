@@ -135,7 +135,7 @@ std::string to_json_text(nb::handle value, const char* function) {
     return nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(value));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError)) throw;
-    raise_type_error("[" + std::string(function) + "] " + nb::cast<std::string>(nb::str(error.value())) +
+    raise_type_error("[" + std::string(function) + "] " + python_str(error.value()) +
                      "; use texts, numbers, booleans, lists and dicts");
   }
 }

@@ -4,6 +4,7 @@
 
 #include "python/numpy_arrays.h"
 #include "python/tensor_object.h"
+#include "python/types.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::python {
@@ -73,7 +74,7 @@ nb::object Result::finish() {
     if (!error.matches(PyExc_Exception)) throw;
     fail(ErrorCode::not_supported, "ops",
          "the arrays' package does not take a result of " + to_string(bound_.tensor().spec()) + " (" +
-             nb::cast<std::string>(nb::str(error.value())) + "); pass out=, or arrays of another package");
+             python_str(error.value()) + "); pass out=, or arrays of another package");
   }
 }
 

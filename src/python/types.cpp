@@ -29,15 +29,19 @@ std::string name_of_dtype(nb::handle value) {
   return text.starts_with(torch) ? text.substr(torch.size()) : std::string();
 }
 
-}  // namespace
-
-std::string python_repr(nb::handle value) {
-  const nb::object text = nb::steal(PyObject_Repr(value.ptr()));
+/// A text that Python made of a value; the value's type where it made none, or none that is whole.
+std::string text_or_type(PyObject* made, nb::handle value) {
+  const nb::object text = nb::steal(made);
   const char* found = text.is_valid() ? PyUnicode_AsUTF8AndSize(text.ptr(), nullptr) : nullptr;
   if (found != nullptr) return found;
   PyErr_Clear();
   return "a " + python_type(value);
 }
+
+}  // namespace
+
+std::string python_repr(nb::handle value) { return text_or_type(PyObject_Repr(value.ptr()), value); }
+std::string python_str(nb::handle value) { return text_or_type(PyObject_Str(value.ptr()), value); }
 
 std::string python_type(nb::handle value) { return nb::cast<std::string>(value.type().attr("__name__")); }
 

@@ -21,5 +21,6 @@ nb::str to_python(DataType dtype);
 std::string python_type(nb::handle value);
 /// As Python prints it; its type where it cannot be printed.
 std::string python_repr(nb::handle value);
+std::string python_str(nb::handle value);
 
 }  // namespace xpuruntime::python
