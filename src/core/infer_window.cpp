@@ -5,7 +5,9 @@
 namespace xpuruntime {
 namespace {
 
-__extension__ using Wide = __int128;  // holds sums and products of extents and attributes without a thought
+// Holds sums and products of two extents or attributes. Unsigned, as clang's overflow checks of signed 128-bit products
+// need a function that only its own runtime has.
+__extension__ using Wide = unsigned __int128;
 
 // A window that slides along one dim.
 struct Window {
@@ -29,17 +31,19 @@ std::int64_t positions(const Call& call, const Window& w) {
   if (w.dilation < 1) call.refuse(text_of(w) + ": the dilation does not lead forward; give 1 or more");
   if (w.padding < 0) call.refuse(text_of(w) + ": the padding is negative; give 0 or more, or slice the input first");
   if (w.extent < 1) call.refuse(text_of(w) + ": the input is empty there; give at least one element");
-  const Wide reach = Wide{w.dilation} * (w.kernel - 1) + 1;
-  const Wide room = Wide{w.extent} + 2 * Wide{w.padding} - reach;
-  if (room < 0) {
+  const auto wide = [](std::int64_t value) { return static_cast<Wide>(value); };
+  const Wide reach = wide(w.dilation) * wide(w.kernel - 1) + 1;
+  const Wide padded = wide(w.extent) + 2 * wide(w.padding);
+  if (padded < reach) {
     call.refuse(text_of(w) + ": the kernel is larger than the padded input; use more padding or a smaller kernel");
   }
-  Wide count = room / w.stride + 1;
-  if (w.ceil_mode && room % w.stride != 0) {
+  const Wide room = padded - reach;
+  Wide count = room / wide(w.stride) + 1;
+  if (w.ceil_mode && room % wide(w.stride) != 0) {
     // A last, partial window counts only where it starts inside the input or its left padding.
-    if (count * w.stride < Wide{w.extent} + w.padding) ++count;
+    if (count * wide(w.stride) < wide(w.extent) + wide(w.padding)) ++count;
   }
-  if (count > INT64_MAX) call.refuse(text_of(w) + ": the result does not fit 63 bits; use less padding");
+  if (count > wide(INT64_MAX)) call.refuse(text_of(w) + ": the result does not fit 63 bits; use less padding");
   return static_cast<std::int64_t>(count);
 }
 

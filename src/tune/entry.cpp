@@ -59,7 +59,7 @@ bool means(const StoreFilter& filter, const T& entry) {
 constexpr std::size_t longest_name = std::size_t{1} << 16;
 
 void check_name(const char* what, const std::string& name, bool may_be_empty, std::string_view function) {
-  const bool printable = std::none_of(name.begin(), name.end(), [](char c) { return c >= 0 && c < ' '; });
+  const bool printable = std::none_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; });
   if (printable && (may_be_empty || !name.empty()) && name.size() <= longest_name && as_utf8(name) == name) return;
   fail(ErrorCode::invalid_argument, function,
        std::string(what) + " '" + shown(name) + "' is no name; it must be one line of text, at most 64 KiB");
