@@ -4,7 +4,7 @@ SHELL := /bin/bash
 # What `cmake --install` copies, and what run_benchmarks.sh runs: building the tests too would take long.
 installed := xrt xpuruntime xpuruntime_cuda xpuruntime_opencl xrt_python
 benchmarks := $(notdir $(basename $(wildcard bench/*_bench.cpp)))
-.PHONY: help deps build run test bench clean
+.PHONY: help deps build run test check bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -19,9 +19,13 @@ build: deps ## build what users get and install it into .venv
 run: build ## show decisions being made, explained and run on this machine
 	@tools/demo.sh
 
-test: ## build and test: fuzz targets, sanitizers, then everything
+test: ## build and run all tests
 	@tools/install_deps.sh test
 	@tools/run_tests.sh
+
+check: ## all tests, then the fuzz targets and the sanitizers
+	@tools/install_deps.sh test
+	@tools/run_tests.sh all
 
 bench: build ## run the benchmarks; the tables come last
 	@tools/build.sh release $(benchmarks)

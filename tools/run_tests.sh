@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All tests: the fuzz targets, the sanitizers (the Python package too), then everything. A stage that fails does not stop the ones after it.
-# The last line sums up: "N passed, N failed, N skipped".
+# tools/run_tests.sh [all]: all tests of the dev build; with `all` the fuzz targets and the sanitizers too (the Python
+# package with them). A stage that fails does not stop the ones after it. The last line sums up: "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
@@ -87,14 +87,16 @@ everything() { build dev && run_ctest dev; }
 # What the tests of the Python package need is installed once, before anything is configured.
 interpreter=$(tools/python_env.sh test)
 
-stage fuzz fuzz
-stage asan layers asan 'core|device|cache|registry|tune|select|dispatch|backends' 'opencl(_plugin)?_tests'
-stage tsan layers tsan 'device|cache|registry|tune|select|dispatch|backends'
-if [[ -n $interpreter ]]; then
-  stage "asan, Python" python asan 'arrays|bad_input|junk|kernels|lock|log|policy|rules|scopes|store|threads|tune'
-  stage "tsan, Python" python tsan 'kernels|rules|scopes|threads'
-fi
 stage dev everything
+if [[ ${1:-} == all ]]; then
+  stage fuzz fuzz
+  stage asan layers asan 'core|device|cache|registry|tune|select|dispatch|backends' 'opencl(_plugin)?_tests'
+  stage tsan layers tsan 'device|cache|registry|tune|select|dispatch|backends'
+  if [[ -n $interpreter ]]; then
+    stage "asan, Python" python asan 'arrays|bad_input|junk|kernels|lock|log|policy|rules|scopes|store|threads|tune'
+    stage "tsan, Python" python tsan 'kernels|rules|scopes|threads'
+  fi
+fi
 
 # Once more where nobody must look for it: above, a failure may stand thousands of lines up.
 ((${#failures[@]} == 0)) || printf 'failed: %s\n' "${failures[@]}"
