@@ -39,6 +39,7 @@ Decision refused(Decision decision, std::string because) {
     candidate.reason = because;
   }
   decision.kernel.clear();
+  decision.kernel_version.clear();
   decision.because = std::move(because);
   return decision;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "dispatch/dispatcher_impl.h"
@@ -6,6 +7,14 @@ namespace xpuruntime {
 namespace {
 
 constexpr std::size_t tuned_at_most = 4096;
+
+/// Whether a race has chosen already; a choice of other code under the name of one of these says nothing.
+bool raced(const std::optional<TunedChoice>& choice, const KernelList& kernels) {
+  if (!choice) return false;
+  return std::none_of(kernels.begin(), kernels.end(), [&](const auto& kernel) {
+    return kernel->name() == choice->kernel && kernel->version() != choice->kernel_version;
+  });
+}
 
 }  // namespace
 
@@ -37,7 +46,9 @@ std::shared_ptr<const Measurements> Dispatcher::Impl::tuned_now(const SharedProb
     held = tuner;
   }
   if (held == nullptr || !*held) return nullptr;
-  if (scope.measurements != nullptr && scope.measurements->known(*problem).choice) return nullptr;
+  if (scope.measurements != nullptr &&
+      raced(scope.measurements->known(*problem).choice, registry.kernels(problem->op, problem->device.type)))
+    return nullptr;
   auto found = (*held)(*problem, untuned.decision.kernel);
   if (found == nullptr) return nullptr;
   const std::lock_guard lock(mutex);
@@ -54,7 +65,7 @@ std::string Dispatcher::Impl::breach_of_lock(const Problem& problem, const Scope
            "' here";
   }
   const Environment here = environment_of(registry.devices().profile(problem.device));
-  if (lock.match(*entry, here).verdict == EntryVerdict::same) return {};
+  if (lock.match(*entry, here, decision.kernel_version).verdict == EntryVerdict::same) return {};
   std::shared_ptr<const RevalidateHook> held;
   {
     const std::lock_guard guard(mutex);

@@ -60,7 +60,8 @@ void Dispatcher::Impl::prune_archive() {
   const double scale_us = us_per_tick();
   std::erase_if(records, [&](const std::shared_ptr<DecisionRecord>& record) {
     if (record.use_count() > 1 || record->last_logged.load(std::memory_order_relaxed) >= oldest) return false;
-    statistics.merge(record->decision.problem, record->decision.kernel, record->take_times(scale_us));
+    const Decision& decision = record->decision;
+    statistics.merge(decision.problem, decision.kernel, record->take_times(scale_us), decision.kernel_version);
     return true;
   });
   prune_at = std::max(records_before_pruning, 2 * records.size());
@@ -93,12 +94,13 @@ double Dispatcher::Impl::us_per_tick() const { return scale.us_per_tick(); }
 void Dispatcher::Impl::collect_statistics() {
   const double scale_us = us_per_tick();
   const auto add = [this](const DecisionRecord& record, double time_us) {
-    statistics.record(record.decision.problem, record.decision.kernel, time_us);
+    statistics.record(record.decision.problem, record.decision.kernel, time_us, record.decision.kernel_version);
   };
   async_log.read(add);
   const std::lock_guard lock(mutex);
   for (const auto& record : records) {
-    statistics.merge(record->decision.problem, record->decision.kernel, record->take_times(scale_us));
+    const Decision& decision = record->decision;
+    statistics.merge(decision.problem, decision.kernel, record->take_times(scale_us), decision.kernel_version);
   }
 }
 
@@ -120,7 +122,7 @@ std::vector<LogEntry> Dispatcher::logs() const {
   };
   std::vector<LogEntry> out;
   const auto add = [this](const DecisionRecord& record, double time_us) {
-    impl_->statistics.record(record.decision.problem, record.decision.kernel, time_us);
+    impl_->statistics.record(record.decision.problem, record.decision.kernel, time_us, record.decision.kernel_version);
   };
   for (const AsyncLog::Item& item : impl_->async_log.read(add)) {
     out.push_back({{item.record, &item.record->decision},

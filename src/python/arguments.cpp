@@ -68,6 +68,17 @@ std::uint64_t count_from(nb::handle value, const char* function, const char* nam
   return static_cast<std::uint64_t>(number);
 }
 
+std::vector<std::string> texts_from(nb::handle value, const char* function, const char* name) {
+  constexpr const char* wanted = "a text or a sequence of them";
+  if (PyUnicode_Check(value.ptr())) return {text_from(value, function, name)};
+  if (PySequence_Check(value.ptr()) == 0) refuse(value, function, name, wanted);
+  const nb::object elements = nb::steal(PySequence_Tuple(value.ptr()));
+  if (!elements.is_valid()) refuse_unless_other(value, function, name, wanted);
+  std::vector<std::string> out;
+  for (const nb::handle element : nb::cast<nb::tuple>(elements)) out.push_back(text_from(element, function, name));
+  return out;
+}
+
 std::vector<std::int64_t> integers_from(nb::handle value, const char* function, const char* name) {
   constexpr const char* wanted = "an integer or a sequence of them";
   // Arrays are both, as far as one can tell before asking.

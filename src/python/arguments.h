@@ -19,6 +19,8 @@ std::string text_from(nb::handle value, const char* function, const char* name);
 std::string path_from(nb::handle value, const char* function, const char* name = "path");
 std::int64_t integer_from(nb::handle value, const char* function, const char* name);
 std::uint64_t count_from(nb::handle value, const char* function, const char* name);
+/// One text, or a sequence of them.
+std::vector<std::string> texts_from(nb::handle value, const char* function, const char* name);
 /// One integer, or a sequence of them.
 std::vector<std::int64_t> integers_from(nb::handle value, const char* function, const char* name);
 /// A rule's priority: 32 bits.

@@ -89,6 +89,14 @@ void bind_decision(nb::module_& module) {
           },
           nb::sig("def kernel(self) -> str | None"), "None: nothing can run this, and `because` says why.")
       .def_prop_ro(
+          "kernel_version",
+          [](const Decision& self) {
+            const std::string version = written_version(self.kernel_version);
+            return version.empty() ? nb::object(nb::none()) : nb::object(to_python(std::string_view(version)));
+          },
+          nb::sig("def kernel_version(self) -> str | None"),
+          "Of a kernel that somebody brought: its version, or \"unversioned\". None for kernels of xpuruntime.")
+      .def_prop_ro(
           "level", [](const Decision& self) { return std::string(to_string(self.level)); },
           "Who decided: \"lock\", \"force\", \"prefer\", \"rule\" or \"strategy\".")
       .def_prop_ro("because", text(&Decision::because), "One sentence.")

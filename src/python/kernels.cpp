@@ -2,7 +2,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <stdexcept>
 
 #include "python/arguments.h"
@@ -104,8 +106,29 @@ std::function<Status(const Problem&, const RunArguments&)> python_run(nb::handle
   };
 }
 
+constexpr std::string_view direction_names[] = {"forward", "backward"};
+
+Directions directions_from(nb::handle value, const char* function) {
+  bool named[2] = {};
+  for (const std::string& name : texts_from(value, function, "directions")) {
+    const auto* const found = std::find(std::begin(direction_names), std::end(direction_names), name);
+    if (found == std::end(direction_names)) fail_unknown(function, "direction", name, direction_names);
+    named[found - direction_names] = true;
+  }
+  if (named[0] && named[1]) return Directions::both;
+  if (named[0] || named[1]) return named[0] ? Directions::forward : Directions::backward;
+  fail(ErrorCode::invalid_argument, function, "directions is empty; name \"forward\", \"backward\" or both");
+}
+
+std::string version_from(nb::handle value, const char* function) {
+  if (value.is_none()) return {};
+  std::string version = text_from(value, function, "version");
+  if (version.empty()) fail(ErrorCode::invalid_argument, function, "version is empty; leave it out for none");
+  return version;
+}
+
 void register_kernel(nb::handle name, nb::handle op, nb::handle run, nb::handle supports, nb::handle device,
-                     nb::handle workspace_bytes, nb::handle deterministic) {
+                     nb::handle workspace_bytes, nb::handle deterministic, nb::handle directions, nb::handle version) {
   constexpr const char* function = "register_kernel";
   check_callable(run, function, "run");
   if (!supports.is_none()) check_callable(supports, function, "supports");
@@ -115,6 +138,8 @@ void register_kernel(nb::handle name, nb::handle op, nb::handle run, nb::handle 
   kernel.device_type = device_from(device).type;
   kernel.workspace_bytes = count_from(workspace_bytes, function, "workspace_bytes");
   kernel.deterministic = boolean_from(deterministic, function, "deterministic");
+  kernel.directions = directions_from(directions, function);
+  kernel.version = version_from(version, function);
   kernel.supports = python_supports(supports);
   kernel.run = python_run(run, kernel.workspace_bytes);
   in_use.store(true);
@@ -154,7 +179,7 @@ bool python_kernels_in_use() { return in_use.load(); }
 void bind_kernels(nb::module_& module) {
   module.def("register_kernel", register_kernel, nb::arg("name").none(), nb::arg("op").none(), nb::arg("run").none(),
              nb::arg("supports").none(), nb::arg("device").none(), nb::arg("workspace_bytes").none(),
-             nb::arg("deterministic").none());
+             nb::arg("deterministic").none(), nb::arg("directions").none(), nb::arg("version").none());
   module.def("unregister_kernel", unregister_kernel, nb::arg("name").none(), nb::arg("op").none(),
              nb::arg("device").none());
   module.def("load_plugin", load_plugin, nb::arg("path").none(),

@@ -106,6 +106,10 @@ void bind_values(nb::module_& module) {
   nb::class_<LockEntry>(module, "LockEntry", "One decision on record.")
       .def_ro("problem", &LockEntry::problem, "Its text as the kernel gets it.")
       .def_ro("kernel", &LockEntry::kernel)
+      .def_prop_ro(
+          "kernel_version", [](const LockEntry& self) { return text_or_none(self.kernel_version); },
+          nb::sig("def kernel_version(self) -> str | None"),
+          "Of a kernel that somebody brought: its version, or \"unversioned\". None for kernels of xpuruntime.")
       .def_ro("plan", &LockEntry::plan)
       .def_ro("workspace_bytes", &LockEntry::workspace_bytes)
       .def_ro("environment", &LockEntry::environment)

@@ -1,18 +1,43 @@
 #include "xpuruntime/registry/kernel.h"
 
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
 #include <utility>
 
 namespace xpuruntime {
 namespace {
 
+constexpr std::string_view unversioned = "unversioned";
+
+std::uint64_t random_word() {
+  std::uint64_t word = 0;
+  if (getentropy(&word, sizeof word) == 0) return word;
+  return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+}
+
+/// One that no other kernel has: not in another process, nor in a child that goes on from here.
+std::string made_up_version() {
+  static const std::uint64_t process = random_word();
+  static std::atomic<std::uint64_t> next{1};
+  char digits[64];
+  std::snprintf(digits, sizeof digits, " %016llx-%lld-%llu", static_cast<unsigned long long>(process),
+                static_cast<long long>(getpid()), static_cast<unsigned long long>(next++));
+  return std::string(unversioned) + digits;
+}
+
 class TableKernel final : public Kernel {
  public:
-  TableKernel(const KernelSpec& spec, DeviceType type) : spec_(spec), type_(type) {}
+  TableKernel(const KernelSpec& spec, DeviceType type, std::optional<std::string> version)
+      : spec_(spec), type_(type), version_(std::move(version)) {}
 
   OpId op() const override { return spec_.op; }
   std::string_view name() const override { return spec_.name; }
   DeviceType device_type() const override { return type_; }
-  Verdict supports(const Problem& problem, const DeviceProfile& profile) const override {
+  Directions directions() const override { return spec_.directions; }
+  Verdict accepts(const Problem& problem, const DeviceProfile& profile) const override {
     return spec_.supports(problem, profile);
   }
   bool prefers(const Problem& problem, const DeviceProfile& profile) const override {
@@ -22,6 +47,7 @@ class TableKernel final : public Kernel {
     return spec_.workspace_bytes == nullptr ? 0 : spec_.workspace_bytes(problem, profile);
   }
   bool deterministic() const override { return spec_.deterministic; }
+  std::string_view version() const override { return version_ ? *version_ : Kernel::version(); }
   std::unique_ptr<const Plan> prepare(const Problem& problem, const PrepareContext& context) const override {
     return spec_.prepare(problem, context);
   }
@@ -29,6 +55,7 @@ class TableKernel final : public Kernel {
  private:
   const KernelSpec& spec_;
   DeviceType type_;
+  std::optional<std::string> version_;
 };
 
 /// Keeps the functions alive: a kernel may be removed while one of its plans still runs.
@@ -59,13 +86,17 @@ class UserKernel final : public Kernel {
   OpId op() const override { return function_->op; }
   std::string_view name() const override { return function_->name; }
   DeviceType device_type() const override { return function_->device_type; }
-  Verdict supports(const Problem& problem, const DeviceProfile& profile) const override {
+  Directions directions() const override { return function_->directions; }
+  Verdict accepts(const Problem& problem, const DeviceProfile& profile) const override {
     return function_->supports ? function_->supports(problem, profile) : Verdict::yes();
   }
   std::uint64_t workspace_bytes(const Problem&, const DeviceProfile&) const override {
     return function_->workspace_bytes;
   }
   bool deterministic() const override { return function_->deterministic; }
+  std::string_view version() const override {
+    return function_->version.empty() ? Kernel::version() : function_->version;
+  }
   std::unique_ptr<const Plan> prepare(const Problem& problem, const PrepareContext&) const override {
     return std::make_unique<FunctionPlan>(function_, problem);
   }
@@ -76,12 +107,29 @@ class UserKernel final : public Kernel {
 
 }  // namespace
 
+bool is_versioned(std::string_view version) { return !version.starts_with(unversioned); }
+
+std::string written_version(std::string_view version) {
+  return std::string(is_versioned(version) ? version : unversioned);
+}
+
+Kernel::Kernel() : unversioned_(made_up_version()) {}
+
+Directions Kernel::directions() const { return Directions::forward; }
+
+Verdict Kernel::supports(const Problem& problem, const DeviceProfile& profile) const {
+  const Directions other = problem.direction == Direction::forward ? Directions::backward : Directions::forward;
+  if (directions() == other) return Verdict::no(other == Directions::forward ? "forward only" : "backward only");
+  return accepts(problem, profile);
+}
+
 bool Kernel::prefers(const Problem&, const DeviceProfile&) const { return false; }
 std::uint64_t Kernel::workspace_bytes(const Problem&, const DeviceProfile&) const { return 0; }
 bool Kernel::deterministic() const { return true; }
 
-std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec, DeviceType device_type) {
-  return std::make_shared<TableKernel>(spec, device_type);
+std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec, DeviceType device_type,
+                                          std::optional<std::string> version) {
+  return std::make_shared<TableKernel>(spec, device_type, std::move(version));
 }
 
 std::shared_ptr<const Kernel> make_kernel(FunctionKernel function) {

@@ -24,6 +24,13 @@ void check_kernel(const Kernel& kernel) {
   to_string(kernel.device_type());
 }
 
+void check_version(std::string_view version) {
+  const bool printable = std::all_of(version.begin(), version.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (!version.empty() && version.size() <= 128 && printable) return;
+  fail(ErrorCode::invalid_argument, "register_kernel",
+       "a kernel's version must be 1 to 128 printable ASCII characters, such as \"1.0\"; leave it out for none");
+}
+
 bool contains(const KernelList& list, std::string_view name) {
   return std::any_of(list.begin(), list.end(), [&](const auto& kernel) { return kernel->name() == name; });
 }
@@ -42,6 +49,15 @@ KernelRegistry::~KernelRegistry() = default;
 
 void KernelRegistry::add_backend(std::shared_ptr<Backend> backend, KernelOrigin origin) {
   if (backend == nullptr) fail(ErrorCode::invalid_argument, "add_backend", "null backend; pass one");
+  std::optional<std::string> version = "";
+  if (origin == KernelOrigin::third_party) version = backend->version();
+  if (origin == KernelOrigin::third_party && version->empty()) version.reset();
+  add(std::move(backend), origin, version);
+}
+
+void KernelRegistry::add(std::shared_ptr<Backend> backend, KernelOrigin origin,
+                         const std::optional<std::string>& version) {
+  if (version && origin == KernelOrigin::third_party) check_version(*version);
   // Everything that can fail comes before the first change, so that a bad backend leaves nothing behind.
   std::vector<std::shared_ptr<const Kernel>> kernels;
   for (const KernelSpec& spec : backend->kernels()) {
@@ -50,7 +66,7 @@ void KernelRegistry::add_backend(std::shared_ptr<Backend> backend, KernelOrigin 
            "backend '" + std::string(backend->name()) + "' has a row '" + std::string(spec.name) +
                "' without supports or prepare; fill both in its table");
     }
-    kernels.push_back(make_kernel(spec, backend->device_type()));
+    kernels.push_back(make_kernel(spec, backend->device_type(), version));
     check_kernel(*kernels.back());
   }
   const std::lock_guard lock(mutex_);
@@ -72,10 +88,13 @@ void KernelRegistry::add_backend(std::shared_ptr<Backend> backend, KernelOrigin 
 }
 
 std::string KernelRegistry::load_plugin(const std::string& path, KernelOrigin origin) {
+  std::string version = origin == KernelOrigin::built_in ? "" : hash_of_plugin(path);
   std::shared_ptr<Backend> backend = open_plugin(path);
   try {
     const std::string name(backend->name());
-    add_backend(std::move(backend), origin);
+    const std::string declared(backend->version());
+    if (!version.empty() && !declared.empty()) version = declared + " " + version;
+    add(std::move(backend), origin, version);
     return name;
   } catch (const Error&) {
     throw;
@@ -90,6 +109,7 @@ std::string KernelRegistry::load_plugin(const std::string& path, KernelOrigin or
 void KernelRegistry::register_kernel(std::shared_ptr<const Kernel> kernel) {
   if (kernel == nullptr) fail(ErrorCode::invalid_argument, "register_kernel", "null kernel; pass one from make_kernel");
   check_kernel(*kernel);
+  check_version(kernel->version());
   remember_kernel(kernel->op(), kernel->name(), kernel->device_type());
   const std::lock_guard lock(mutex_);
   auto table = std::make_shared<Table>(*table_);

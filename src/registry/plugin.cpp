@@ -3,8 +3,11 @@
 #include <dlfcn.h>
 #include <sys/stat.h>
 
+#include <fstream>
 #include <string_view>
+#include <vector>
 
+#include "core/sha256.h"
 #include "registry/shared_object.h"
 
 namespace xpuruntime {
@@ -56,6 +59,18 @@ const PluginInfo& checked_info(void* library, const std::string& path) {
 }
 
 }  // namespace
+
+std::string hash_of_plugin(const std::string& path) {
+  check_path(path);
+  std::ifstream file(path, std::ios::binary);
+  Sha256 hash;
+  std::vector<char> part(std::size_t{1} << 16);
+  while (file.read(part.data(), static_cast<std::streamsize>(part.size())) || file.gcount() > 0) {
+    hash.add(std::string_view(part.data(), static_cast<std::size_t>(file.gcount())));
+  }
+  if (!file.eof()) refuse(ErrorCode::io_error, path, "could not be read to its end; check the disk");
+  return "sha256:" + hash.finish().substr(0, 16);
+}
 
 std::shared_ptr<Backend> open_plugin(const std::string& path) {
   check_path(path);

@@ -12,4 +12,7 @@ namespace xpuruntime {
 /// was made.
 std::shared_ptr<Backend> open_plugin(const std::string& path);
 
+/// What a plugin's file is: "sha256:" and sixteen hex digits. Of the libraries that it links it says nothing.
+std::string hash_of_plugin(const std::string& path);
+
 }  // namespace xpuruntime

@@ -16,6 +16,8 @@ void hash_outputs(KernelLock& lock, Runtime& runtime, std::uint64_t seed) {
   const LockUse use = {std::make_shared<const KernelLock>(lock)};
   for (const auto& [text, entry] : use.lock->entries()) {
     const Problem problem = parse_problem(text);
+    // Nobody could say whose outputs they were.
+    if (!is_versioned(entry.kernel_version)) continue;
     if (!problem.limits.deterministic || !entry.outputs.empty()) continue;
     LockEntry& recorded = lock.add(entry, environment_at(runtime, problem.device));
     recorded.outputs = output_hash(runtime, use, problem, seed);
@@ -51,9 +53,11 @@ ReplayResult decide_entry(Runtime& runtime, const LockUse& lock, const LockEntry
     const std::string why = runtime.devices().why_absent(problem.device.type);
     return failed(to_string(problem.device) + " is not here" + (why.empty() ? "" : ": " + why));
   }
-  const EnvironmentMatch match = lock.lock->match(entry, environment_at(runtime, problem.device));
   const Decision decision = decide_locked(runtime, lock, problem);
   if (decision.kernel.empty()) return failed(decision.because);
+  result.kernel_version = written_version(decision.kernel_version);
+  const Environment here = environment_at(runtime, problem.device);
+  const EnvironmentMatch match = lock.lock->match(entry, here, decision.kernel_version);
   if (match.verdict == EntryVerdict::same) return result;
   result.outcome = ReplayOutcome::revalidated;
   result.reason = match.reason;
@@ -165,6 +169,8 @@ KernelLock refreshed(Runtime& runtime, const KernelLock& lock, const ReplayRepor
     const bool moved = result.outcome == ReplayOutcome::revalidated;
     const Problem problem = parse_problem(entry->problem);
     LockEntry& added = out.add(*entry, moved ? environment_at(runtime, problem.device) : lock.environment_of(*entry));
+    if (moved) added.kernel_version = result.kernel_version;
+    if (!is_versioned(added.kernel_version)) added.outputs.clear();
     if (moved && !added.outputs.empty() && !result.outputs_compared) {
       added.outputs = output_hash(runtime, {std::make_shared<const KernelLock>(out)}, problem, added.seed);
     }

@@ -55,6 +55,7 @@ class RowMaker {
   void add_locked(const LockEntry& entry) {
     const Environment& environment = options_.lock->environment_of(entry);
     ReportRow row = {entry.problem, "lock", entry.kernel, entry.plan, entry.workspace_bytes};
+    row.kernel_version = entry.kernel_version;
     row.entry = entry;
     row.decision = decided_there(row, environment);
     const StoreSnapshot::Entry known = known_of(row, environment);
@@ -74,6 +75,7 @@ class RowMaker {
     const StoreSnapshot::Entry known = known_of(row, environment);
     if (row.choice) {
       row.kernel = row.choice->kernel;
+      row.kernel_version = written_version(row.choice->kernel_version);
       row.plan = row.choice->plan;
       row.because = row.choice->because;
       for (const Measurement& m : known.measurements) {
@@ -90,6 +92,7 @@ class RowMaker {
     Decision decision = runtime_.dispatcher().explain(problem);
     ReportRow row = {to_string(decision.problem), "here",          decision.kernel, decision.plan,
                      decision.workspace_bytes,    decision.because};
+    row.kernel_version = written_version(decision.kernel_version);
     row.decision = std::move(decision);
     const Environment environment = environment_at(runtime_, problem.device);
     const StoreSnapshot::Entry known = known_of(row, environment);
@@ -180,8 +183,9 @@ KernelLock lock_of(const ReportRows& rows) {
   KernelLock lock;
   for (const ReportRow& row : rows.rows) {
     if (row.kernel.empty() || lock.find(row.problem) != nullptr) continue;
-    lock.add(LockEntry{row.problem, row.kernel, row.plan, row.workspace_bytes},
-             rows.environments.at(row.environment).environment);
+    LockEntry entry = {row.problem, row.kernel, row.plan, row.workspace_bytes};
+    entry.kernel_version = row.kernel_version;
+    lock.add(entry, rows.environments.at(row.environment).environment);
   }
   return lock;
 }

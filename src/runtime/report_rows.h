@@ -34,6 +34,7 @@ struct ReportRow {
   std::optional<Decision> decision = {};   // what would be decided here and now
   std::string environment = {};            // id
   std::vector<ReportCandidate> candidates = {};
+  std::string kernel_version = {};      // as in LockEntry
   std::vector<std::string> notes = {};  // what a reader should know before believing the row
 
   const ReportCandidate* chosen() const;

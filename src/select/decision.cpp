@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "core/json_text.h"
+#include "xpuruntime/registry/kernel.h"
 
 namespace xpuruntime {
 namespace {
@@ -65,6 +66,8 @@ std::string Decision::to_json(int indent) const {
       {"problem", to_string(problem)},
       {"device", to_string(problem.device)},
       {"kernel", kernel.empty() ? ordered_json(nullptr) : ordered_json(kernel)},
+      {"kernel_version",
+       kernel_version.empty() ? ordered_json(nullptr) : ordered_json(written_version(kernel_version))},
       {"level", to_string(level)},
       {"because", because},
       {"precision",

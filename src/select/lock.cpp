@@ -1,11 +1,31 @@
 #include "xpuruntime/select/lock.h"
 
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/registry/kernel.h"
 
 namespace xpuruntime {
 namespace {
 
-std::string described(const LockEntry& entry) { return entry.kernel + (entry.plan.empty() ? "" : " " + entry.plan); }
+std::string described(const LockEntry& entry) {
+  const auto behind = [](const std::string& text) { return text.empty() ? "" : " " + text; };
+  return entry.kernel + behind(entry.kernel_version) + behind(entry.plan);
+}
+
+/// Why a kernel of this version need not be the code that an entry was made with; empty: it is.
+std::string difference_of_versions(const LockEntry& entry, std::string_view here) {
+  if (!is_versioned(here)) {
+    return entry.kernel +
+           " has no version here, so it may be other code than the lock's; give it a version where it is "
+           "registered and record the lock anew";
+  }
+  if (here == entry.kernel_version) return {};
+  const auto said = [](std::string_view version) {
+    return version.empty()         ? "the library's own"
+           : is_versioned(version) ? "version " + std::string(version)
+                                   : "unversioned";
+  };
+  return entry.kernel + " is " + said(entry.kernel_version) + " in the lock, " + said(here) + " here";
+}
 
 /// Adds what differs between two entries of one problem.
 void compare(const LockEntry& a, const LockEntry& b, std::vector<LockDifference>& out) {
@@ -13,6 +33,7 @@ void compare(const LockEntry& a, const LockEntry& b, std::vector<LockDifference>
     if (before != after) out.push_back({a.problem, name, before, after});
   };
   field("kernel", a.kernel, b.kernel);
+  field("kernel_version", a.kernel_version, b.kernel_version);
   field("plan", a.plan, b.plan);
   field("workspace_bytes", std::to_string(a.workspace_bytes), std::to_string(b.workspace_bytes));
   const bool both_hashed = !a.outputs.empty() && !b.outputs.empty() && a.seed == b.seed;
@@ -31,6 +52,7 @@ LockEntry& KernelLock::add(const Decision& decision, const Environment& environm
   LockEntry entry;
   entry.problem = to_string(decision.problem);
   entry.kernel = decision.kernel;
+  entry.kernel_version = written_version(decision.kernel_version);
   entry.plan = decision.plan;
   entry.workspace_bytes = decision.workspace_bytes;
   return add(entry, environment);
@@ -62,8 +84,13 @@ const Environment& KernelLock::environment_of(const LockEntry& entry) const {
        "the lock has no environment " + entry.environment + "; pass an entry of this lock");
 }
 
-EnvironmentMatch KernelLock::match(const LockEntry& entry, const Environment& here) const {
-  return compare_environments(environment_of(entry), here);
+EnvironmentMatch KernelLock::match(const LockEntry& entry, const Environment& here,
+                                   std::string_view kernel_version) const {
+  EnvironmentMatch match = compare_environments(environment_of(entry), here);
+  std::string other = difference_of_versions(entry, kernel_version);
+  if (match.verdict == EntryVerdict::refuse || other.empty()) return match;
+  if (!match.reason.empty()) other += "; " + match.reason;
+  return {EntryVerdict::revalidate, std::move(other)};
 }
 
 std::vector<LockDifference> diff(const KernelLock& before, const KernelLock& after) {

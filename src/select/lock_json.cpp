@@ -8,7 +8,8 @@
 namespace xpuruntime {
 namespace {
 
-constexpr int lock_version = 1;
+// Version 2 has kernel_version. A lock without one is written as version 1, which older libraries read.
+constexpr int latest_version = 2;
 constexpr int lock_depth = 4;  // the lock, its environments, one environment, its traits
 constexpr std::size_t most_bytes = std::size_t{256} << 20;
 
@@ -20,6 +21,7 @@ Json entry_to_json(const LockEntry& entry) {
                {"plan", entry.plan},
                {"workspace_bytes", entry.workspace_bytes},
                {"environment", entry.environment}};
+  if (!entry.kernel_version.empty()) json["kernel_version"] = entry.kernel_version;
   if (!entry.outputs.empty()) {
     json["outputs"] = entry.outputs;
     json["seed"] = entry.seed;
@@ -55,8 +57,8 @@ void check_problem(const LockEntry& entry, const std::string& place, const JsonS
 }
 
 LockEntry read_entry(const Json& json, const std::string& place, const JsonSource& source) {
-  constexpr std::string_view known[] = {"problem",     "kernel",  "plan", "workspace_bytes",
-                                        "environment", "outputs", "seed", "check"};
+  constexpr std::string_view known[] = {"problem", "kernel", "plan", "workspace_bytes", "environment", "kernel_version",
+                                        "outputs", "seed",   "check"};
   if (!json.is_object()) source.refuse_field(place, "must be an object");
   for (const auto& [name, value] : json.items()) {
     if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
@@ -71,6 +73,7 @@ LockEntry read_entry(const Json& json, const std::string& place, const JsonSourc
   if (json.contains("workspace_bytes")) {
     entry.workspace_bytes = read_count(json["workspace_bytes"], place + ".workspace_bytes", source);
   }
+  if (json.contains("kernel_version")) entry.kernel_version = read_text(json, "kernel_version", place, source);
   if (json.contains("outputs")) {
     entry.outputs = read_text(json, "outputs", place, source);
     entry.seed = json.contains("seed") ? read_count(json["seed"], place + ".seed", source) : 0;
@@ -118,7 +121,9 @@ KernelLock parse_lock(std::string_view text, const JsonSource& source) {
       source.refuse(ErrorCode::corrupt_data, "field '" + std::string(name) + "' is missing; check that it is a lock");
     }
   }
-  if (json["version"] != lock_version) source.refuse_field("version", "must be 1, the only version there is");
+  if (json["version"] != 1 && json["version"] != latest_version) {
+    source.refuse_field("version", "must be 1 or 2, the versions there are; record the lock anew with this library");
+  }
   if (!json["decisions"].is_array()) source.refuse_field("decisions", "must be a list");
   const auto environments = read_environments(json["environments"], source);
   KernelLock lock;
@@ -140,7 +145,9 @@ KernelLock parse_lock(std::string_view text, const JsonSource& source) {
 }  // namespace
 
 std::string KernelLock::to_json() const {
-  std::string text = "{\n\"version\": " + std::to_string(lock_version) + ",\n\"environments\": {";
+  const bool versioned = std::any_of(entries_.begin(), entries_.end(),
+                                     [](const auto& entry) { return !entry.second.kernel_version.empty(); });
+  std::string text = "{\n\"version\": " + std::to_string(versioned ? latest_version : 1) + ",\n\"environments\": {";
   const char* separator = "\n";
   for (const auto& [id, environment] : environments_) {
     text += separator + dump_json(Json(id)) + ": " + environment.to_json();

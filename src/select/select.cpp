@@ -70,7 +70,7 @@ class Selector {
         row(entry).outcome = Outcome::refused;
         row(entry).reason = std::move(refusal);
       }
-      row(entry).time_us = known_.time_us(kernel->name());
+      row(entry).time_us = known_.time_us(kernel->name(), kernel->version());
       entries_.push_back(std::move(entry));
     }
   }
@@ -82,7 +82,8 @@ class Selector {
       return exclusion.reason.empty() ? "it is excluded without a reason" : exclusion.reason;
     }
     for (const QuarantineEntry& entry : known_.quarantine) {
-      if (entry.kernel == kernel.name()) return "quarantined when it was tuned: " + entry.reason;
+      if (entry.kernel == kernel.name() && entry.kernel_version == kernel.version())
+        return "quarantined when it was tuned: " + entry.reason;
     }
     if (limits_.deterministic && !kernel.deterministic()) {
       return "it may give other bits each time, and the policy asks for deterministic kernels";
@@ -127,6 +128,7 @@ class Selector {
     chosen.outcome = Outcome::chosen;
     chosen.reason = because;
     decision().kernel = chosen.kernel;
+    decision().kernel_version = entry.kernel->version();
     decision().level = level;
     decision().because = std::move(because);
     decision().workspace_bytes = chosen.workspace_bytes.value_or(0);
@@ -156,21 +158,22 @@ class Selector {
       decision().because = "the lock has no entry for it";
       return;
     }
-    const EnvironmentMatch match = lock.match(*locked, environment_of(in_.profile));
+    Entry* entry = find(locked->kernel);
+    if (entry == nullptr) return cannot_run(*locked);
+    const EnvironmentMatch match = lock.match(*locked, environment_of(in_.profile), entry->kernel->version());
     const bool unproven = match.verdict == EntryVerdict::revalidate && in_.lock->mode == LockMode::strict;
     if (match.verdict == EntryVerdict::refuse || unproven) {
-      decision().because = "the lock's entry for it was made elsewhere, and its verdict here is " +
+      decision().because = "the lock's entry for it does not hold here as it is, its verdict is " +
                            std::string(to_string(match.verdict)) + ": " + match.reason;
       return;
     }
-    Entry* entry = find(locked->kernel);
-    if (entry == nullptr || !entry->usable) {
-      decision().because =
-          "the lock says " + locked->kernel + ", which cannot run: " + refusal_of_named(locked->kernel);
-      return;
-    }
+    if (!entry->usable) return cannot_run(*locked);
     const std::string note = match.verdict == EntryVerdict::same ? "" : ", which was revalidated: " + match.reason;
     choose(*entry, Level::lock, "the lock says " + locked->kernel + note);
+  }
+
+  void cannot_run(const LockEntry& locked) {
+    decision().because = "the lock says " + locked.kernel + ", which cannot run: " + refusal_of_named(locked.kernel);
   }
 
   const KernelPreference* preference() const {
@@ -302,6 +305,10 @@ class Selector {
   bool by_race() {
     if (!known_.choice) return false;
     Entry* entry = find(known_.choice->kernel);
+    if (entry != nullptr && entry->kernel->version() != known_.choice->kernel_version) {
+      preferred_note_ += "; tuning chose another version of " + known_.choice->kernel;
+      return false;
+    }
     if (entry != nullptr && entry->usable) {
       return choose(*entry, Level::strategy, "tuned: " + known_.choice->because + preferred_note_);
     }

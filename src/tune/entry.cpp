@@ -16,11 +16,13 @@ auto key_of(const Measurement& entry) { return std::tie(entry.kernel, entry.plan
 auto key_of(const QuarantineEntry& entry) { return std::tie(entry.kernel); }
 
 auto content_of(const Measurement& entry) {
-  return std::tie(entry.measured_at, entry.time_us, entry.noise_us, entry.runs, entry.workspace_bytes, entry.error);
+  return std::tie(entry.measured_at, entry.time_us, entry.noise_us, entry.runs, entry.workspace_bytes, entry.error,
+                  entry.kernel_version);
 }
-auto content_of(const QuarantineEntry& entry) { return std::tie(entry.found_at, entry.reason); }
+auto content_of(const QuarantineEntry& entry) { return std::tie(entry.found_at, entry.reason, entry.kernel_version); }
 auto content_of(const TunedChoice& entry) {
-  return std::tie(entry.measured_at, entry.kernel, entry.plan, entry.incumbent, entry.because, entry.cut_short);
+  return std::tie(entry.measured_at, entry.kernel, entry.plan, entry.incumbent, entry.because, entry.cut_short,
+                  entry.kernel_version);
 }
 
 std::int64_t time_of(const Measurement& entry) { return entry.measured_at; }
@@ -59,7 +61,8 @@ bool means(const StoreFilter& filter, const T& entry) {
 constexpr std::size_t longest_name = std::size_t{1} << 16;
 
 void check_name(const char* what, const std::string& name, bool may_be_empty, std::string_view function) {
-  const bool printable = std::none_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; });
+  const bool printable =
+      std::none_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; });
   if (printable && (may_be_empty || !name.empty()) && name.size() <= longest_name && as_utf8(name) == name) return;
   fail(ErrorCode::invalid_argument, function,
        std::string(what) + " '" + shown(name) + "' is no name; it must be one line of text, at most 64 KiB");
@@ -73,6 +76,7 @@ void check_figure(const char* what, double value, std::string_view function) {
 
 void check(const Measurement& entry, std::string_view function) {
   check_name("kernel", entry.kernel, false, function);
+  check_name("kernel_version", entry.kernel_version, true, function);
   check_name("plan", entry.plan, true, function);
   check_figure("time_us", entry.time_us, function);
   check_figure("noise_us", entry.noise_us, function);
@@ -134,6 +138,7 @@ ProblemEntries by_problem(const TuneRecord& record, std::string_view function) {
   }
   for (TunedChoice entry : record.choices) {
     check_name("kernel", entry.kernel, false, function);
+    check_name("kernel_version", entry.kernel_version, true, function);
     check_name("plan", entry.plan, true, function);
     check_name("incumbent", entry.incumbent, true, function);
     entry.because = as_utf8(entry.because);
@@ -141,6 +146,7 @@ ProblemEntries by_problem(const TuneRecord& record, std::string_view function) {
   }
   for (QuarantineEntry entry : record.quarantine) {
     check_name("kernel", entry.kernel, false, function);
+    check_name("kernel_version", entry.kernel_version, true, function);
     entry.reason = as_utf8(entry.reason);
     place(of(entry.problem).quarantine, entry, always);
   }

@@ -7,6 +7,13 @@
 namespace xpuruntime {
 namespace {
 
+/// Kernels of this library have none: their entries are as they were before there were any.
+template <class T>
+Json with_version(Json object, const T& entry) {
+  if (!entry.kernel_version.empty()) object["kernel_version"] = entry.kernel_version;
+  return object;
+}
+
 Json to_json(const TunedChoice& choice) {
   return {{"kernel", choice.kernel},   {"plan", choice.plan},           {"incumbent", choice.incumbent},
           {"because", choice.because}, {"cut_short", choice.cut_short}, {"measured_at", choice.measured_at}};
@@ -26,12 +33,12 @@ Json to_json(const QuarantineEntry& entry) {
 template <class T>
 Json to_json(const std::vector<T>& list) {
   Json array = Json::array();
-  for (const T& entry : list) array.push_back(to_json(entry));
+  for (const T& entry : list) array.push_back(with_version(to_json(entry), entry));
   return array;
 }
 
 void add_parts(Json& object, const ProblemEntry& entry) {
-  object["choice"] = entry.choice ? to_json(*entry.choice) : Json(nullptr);
+  object["choice"] = entry.choice ? with_version(to_json(*entry.choice), *entry.choice) : Json(nullptr);
   object["measurements"] = to_json(entry.measurements);
   object["quarantine"] = to_json(entry.quarantine);
 }
@@ -73,6 +80,7 @@ T read_part(const Json& element, const std::string& place, const std::string& pr
             T (*read)(JsonFields&)) {
   JsonFields fields(element, place, source);
   T part = read(fields);
+  part.kernel_version = fields.text_or_empty("kernel_version");
   fields.done();
   part.problem = problem;
   return part;

@@ -33,6 +33,12 @@ std::string JsonFields::text(std::string_view name) {
   return found.get<std::string>();
 }
 
+std::string JsonFields::text_or_empty(std::string_view name) {
+  if (object_.contains(std::string(name))) return text(name);
+  known_.push_back(name);
+  return {};
+}
+
 double JsonFields::number(std::string_view name) {
   const Json& found = value(name);
   const double number = found.is_number() ? found.get<double>() : -1;

@@ -18,7 +18,8 @@ class JsonFields {
   JsonFields(const Json& object, std::string place, const JsonSource& source);
 
   std::string text(std::string_view name);
-  double number(std::string_view name);  // 0 or more
+  std::string text_or_empty(std::string_view name);  // where it is not there
+  double number(std::string_view name);              // 0 or more
   std::int64_t integer(std::string_view name);
   std::uint64_t whole(std::string_view name);  // 0 or more
   bool boolean(std::string_view name);

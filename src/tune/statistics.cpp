@@ -58,8 +58,12 @@ RunningStats RunningStats::from_sum(std::int64_t count, double sum_us, double mi
   return stats;
 }
 
-std::optional<double> KnownTimes::time_us(std::string_view kernel) const {
-  const auto found = times_us.find(std::string(kernel));
+std::string timed_name(std::string_view kernel, std::string_view version) {
+  return std::string(kernel) + (version.empty() ? "" : "@" + std::string(version));  // no name has an '@'
+}
+
+std::optional<double> KnownTimes::time_us(std::string_view kernel, std::string_view version) const {
+  const auto found = times_us.find(timed_name(kernel, version));
   return found == times_us.end() ? std::nullopt : std::optional(found->second);
 }
 
@@ -79,7 +83,8 @@ KnownTimes Measurements::known(const Problem& problem) const {
   }
   for (const Measurement& measurement : entry->measurements) {
     // A kernel may have been measured with several plans over time; the fastest stands for it.
-    const auto [place, fresh] = known.times_us.emplace(measurement.kernel, measurement.time_us);
+    const std::string name = timed_name(measurement.kernel, measurement.kernel_version);
+    const auto [place, fresh] = known.times_us.emplace(name, measurement.time_us);
     if (!fresh) place->second = std::min(place->second, measurement.time_us);
   }
   known.choice = std::move(entry->choice);
@@ -87,29 +92,32 @@ KnownTimes Measurements::known(const Problem& problem) const {
   return known;
 }
 
-std::optional<double> Measurements::time_us(const Problem& problem, std::string_view kernel) const {
-  return empty() ? std::nullopt : known(problem).time_us(kernel);
+std::optional<double> Measurements::time_us(const Problem& problem, std::string_view kernel,
+                                            std::string_view version) const {
+  return empty() ? std::nullopt : known(problem).time_us(kernel, version);
 }
 
-void Statistics::record(const Problem& problem, std::string_view kernel, double time_us) {
+void Statistics::record(const Problem& problem, std::string_view kernel, double time_us, std::string_view version) {
   check_time(time_us);  // before an entry is made for it: one without times would read as 0 us
   const std::lock_guard lock(mutex_);
-  times_[without_limits(problem)][std::string(kernel)].add(time_us);
+  times_[without_limits(problem)][timed_name(kernel, version)].add(time_us);
   frozen_ = nullptr;
 }
 
-void Statistics::merge(const Problem& problem, std::string_view kernel, const RunningStats& stats) {
+void Statistics::merge(const Problem& problem, std::string_view kernel, const RunningStats& stats,
+                       std::string_view version) {
   if (stats.count() == 0) return;
   const std::lock_guard lock(mutex_);
-  times_[without_limits(problem)][std::string(kernel)].merge(stats);
+  times_[without_limits(problem)][timed_name(kernel, version)].merge(stats);
   frozen_ = nullptr;
 }
 
-std::optional<RunningStats> Statistics::find(const Problem& problem, std::string_view kernel) const {
+std::optional<RunningStats> Statistics::find(const Problem& problem, std::string_view kernel,
+                                             std::string_view version) const {
   const std::lock_guard lock(mutex_);
   const auto by_kernel = times_.find(without_limits(problem));
   if (by_kernel == times_.end()) return std::nullopt;
-  const auto found = by_kernel->second.find(std::string(kernel));
+  const auto found = by_kernel->second.find(timed_name(kernel, version));
   return found == by_kernel->second.end() ? std::nullopt : std::optional(found->second);
 }
 

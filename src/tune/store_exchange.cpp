@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -8,7 +9,18 @@
 namespace xpuruntime {
 namespace {
 
-constexpr int format_version = 1;
+// Version 2 has kernel_version. What names none is written as version 1, which older libraries read.
+constexpr int latest_version = 2;
+
+int version_of(const StoreContents& contents) {
+  const auto versioned = [](const auto& list) {
+    return std::any_of(list.begin(), list.end(), [](const auto& entry) { return !entry.kernel_version.empty(); });
+  };
+  const auto needs_two = [&](const StoreRow& row) {
+    return versioned(row.record.measurements) || versioned(row.record.choices) || versioned(row.record.quarantine);
+  };
+  return std::any_of(contents.begin(), contents.end(), needs_two) ? latest_version : 1;
+}
 
 using ByEnvironment = std::map<std::string, ProblemEntries>;  // by its JSON
 
@@ -58,16 +70,16 @@ std::string to_json(const StoreContents& contents) {
   };
   const ByEnvironment all = sorted(contents);
   const std::string groups = all.empty() ? "" : "\n" + lines(all, group);
-  return "{\"version\": " + std::to_string(format_version) + ", \"environments\": [" + groups + "]}\n";
+  return "{\"version\": " + std::to_string(version_of(contents)) + ", \"environments\": [" + groups + "]}\n";
 }
 
 StoreContents store_contents_from_json(std::string_view json) {
   const JsonSource source = {"store_contents_from_json", "store contents: ", "store contents", 7, json};
   const Json document = parse_json(json, source);
   JsonFields fields(document, {}, source);
-  if (fields.value("version") != format_version) {
-    source.refuse_field("version", "is " + shown(dump_json(fields.value("version"))) +
-                                       ", and only 1 can be read here; export it with this version");
+  if (const Json& version = fields.value("version"); version != 1 && version != latest_version) {
+    source.refuse_field("version", "is " + shown(dump_json(version)) +
+                                       ", and only 1 and 2 can be read here; export it with this version");
   }
   StoreContents contents;
   for (const Json& row : fields.list("environments")) {

@@ -45,7 +45,8 @@ void sign(const Database& database) {
   database.execute(("PRAGMA user_version = " + std::to_string(store_version)).c_str());
 }
 
-// ---- version 1: the same without checksums, totals and the time of an entry ----
+// ---- version 1: the same without checksums, totals and the time of an entry; version 2: without kernel_version, which
+// an entry may lack, so that its rows need no change ----
 
 struct OldRow {
   std::string environment = {};
@@ -118,6 +119,8 @@ void create_or_migrate(const Database& database) {
       const std::vector<OldRow> rows = read_version_1(database);
       database.execute("DROP TABLE entry; DROP TABLE environment");
       create_from(rows, database);
+    } else if (version < store_version) {
+      sign(database);
     }
   }
   transaction.commit();
@@ -175,7 +178,7 @@ std::unique_ptr<Database> prepare_to_read(std::unique_ptr<Database> database) {
   if (is_blank(*database)) database->refuse(ErrorCode::corrupt_data, "it is empty; tune something into it first");
   const std::int64_t version = database->number("PRAGMA user_version");
   check_numbers(database->path(), database->number("PRAGMA application_id"), version);
-  if (version == store_version) return database;
+  if (version >= 2) return database;
   auto copy = std::make_unique<Database>(database->path(), DatabaseMode::memory);
   create_from(read_version_1(*database), *copy);
   return copy;

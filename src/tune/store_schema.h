@@ -7,7 +7,7 @@
 
 namespace xpuruntime {
 
-inline constexpr std::int64_t store_version = 2;
+inline constexpr std::int64_t store_version = 3;
 
 /// Refuses a file that is no store, or one of a later version, from its first bytes: before SQLite touches it. False
 /// if there is nothing yet.

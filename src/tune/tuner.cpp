@@ -45,15 +45,17 @@ TuneRecord TuneResult::record(std::int64_t now) const {
   const std::string text = to_string(problem);
   for (const TunedCandidate& candidate : candidates) {
     if (candidate.outcome == TuneOutcome::quarantined && !candidate.known_bad) {
-      record.quarantine.push_back({text, candidate.kernel, candidate.reason, now});
+      record.quarantine.push_back({text, candidate.kernel, candidate.reason, now, candidate.kernel_version});
     }
     if (cancelled || chosen.empty() || !candidate.time_us) continue;
     // One run says nothing about its noise: it may be off by as much as itself.
     record.measurements.push_back({text, candidate.kernel, candidate.plan, *candidate.time_us,
                                    candidate.noise_us.value_or(*candidate.time_us), candidate.runs,
-                                   candidate.workspace_bytes.value_or(0), candidate.error.value_or(0), now});
+                                   candidate.workspace_bytes.value_or(0), candidate.error.value_or(0), now,
+                                   candidate.kernel_version});
     if (candidate.kernel == chosen) {
-      record.choices.push_back({text, chosen, candidate.plan, incumbent, because, cut_short, now});
+      record.choices.push_back(
+          {text, chosen, candidate.plan, incumbent, because, cut_short, now, candidate.kernel_version});
     }
   }
   return record;

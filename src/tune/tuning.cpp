@@ -65,8 +65,9 @@ void Tuning::list_candidates(const std::vector<QuarantineEntry>& quarantined) {
     contender.kernel = kernel;
     contender.third_party = registry_.origin(*kernel) == KernelOrigin::third_party;
     contender.row.kernel = kernel->name();
+    contender.row.kernel_version = kernel->version();
     const auto known = std::find_if(quarantined.begin(), quarantined.end(), [&](const QuarantineEntry& entry) {
-      return entry.kernel == kernel->name() && entry.problem == text;
+      return entry.kernel == kernel->name() && entry.kernel_version == kernel->version() && entry.problem == text;
     });
     if (known != quarantined.end()) {
       contender.quarantine(known->reason);

@@ -81,7 +81,7 @@ TEST_F(Dispatching, KeepsAPlanOverADecisionThatChangedAndChangedBack) {
     OpId op() const override { return OpId::relu; }
     std::string_view name() const override { return "counting"; }
     DeviceType device_type() const override { return DeviceType::cpu; }
-    Verdict supports(const Problem&, const DeviceProfile&) const override { return Verdict::yes(); }
+    Verdict accepts(const Problem&, const DeviceProfile&) const override { return Verdict::yes(); }
     std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) const override {
       ++prepared_;
       struct Nothing : Plan {
@@ -99,6 +99,28 @@ TEST_F(Dispatching, KeepsAPlanOverADecisionThatChangedAndChangedBack) {
   runtime.registry().invalidate();
   dispatcher().dispatch(relu.call());
   EXPECT_EQ(prepared, 1);
+}
+
+// A user's function of inputs and outputs would run on backward's tensors just as well, and give wrong numbers.
+TEST_F(Dispatching, DoesNotGiveBackwardToAKernelThatDeclaresForwardAlone) {
+  auto calls = add_kernel("mine");
+  const Relu relu;
+  Tensor gradient = Tensor::empty(DataType::float32, {8});
+  std::fill_n(gradient.as<float>(), 8, 2.0f);
+  std::fill_n(relu.in.as<float>(), 8, 1.0f);
+  const std::array<const Tensor*, 2> inputs = {&relu.in, &gradient};
+  const Call backward{.op = OpId::relu, .inputs = inputs, .outputs = relu.outputs, .direction = Direction::backward};
+  dispatcher().dispatch(relu.call());
+  EXPECT_EQ(calls->load(), 1);
+  dispatcher().dispatch(backward);
+  EXPECT_EQ(calls->load(), 1);
+  EXPECT_EQ(relu.out.as<float>()[7], 2.0f);
+  EXPECT_EQ(dispatcher().decide(backward).kernel, "simd");
+  KernelPolicy policy;
+  policy.force("relu", "mine");
+  const ScopedPolicy scope(dispatcher(), policy);
+  EXPECT_HAS(error_text(ErrorCode::not_supported, [&] { dispatcher().dispatch(backward); }),
+             "the policy forces mine, which cannot run: forward only");
 }
 
 TEST_F(Dispatching, GivesTheWorkspaceThatTheKernelDeclared) {

@@ -19,12 +19,13 @@ class DispatchTest : public ::testing::Test {
  protected:
   /// Registers a relu kernel that calls `run` and counts its calls. Newest kernels come first in the table.
   std::shared_ptr<std::atomic<int>> add_kernel(const std::string& name, std::function<Status()> run = {},
-                                               std::uint64_t workspace_bytes = 0) {
+                                               std::uint64_t workspace_bytes = 0, const std::string& version = "1") {
     auto calls = std::make_shared<std::atomic<int>>(0);
     FunctionKernel kernel;
     kernel.op = OpId::relu;
     kernel.name = name;
     kernel.workspace_bytes = workspace_bytes;
+    kernel.version = version;
     kernel.run = [calls, run](const Problem&, const RunArguments&) {
       ++*calls;
       return run ? run() : Status();

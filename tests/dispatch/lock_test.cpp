@@ -12,6 +12,7 @@ class Locked : public DispatchTest {
     entry.problem = "relu(f32[8]) @cpu:0";
     entry.kernel = kernel;
     entry.plan = plan;
+    entry.kernel_version = "1";
     KernelLock lock;
     lock.add(entry, here);
     return {std::make_shared<const KernelLock>(lock), mode};
@@ -93,6 +94,23 @@ TEST_F(Locked, OtherSoftwareIsCheckedBeforeItsFirstRunAndNotAgain) {
   EXPECT_EQ(kernel->load(), 2);
 }
 
+TEST_F(Locked, AKernelRegisteredAnewIsNotReplayedForTheOneItReplaces) {
+  add_kernel("mine");
+  dispatcher().set_lock(lock_to("mine"));
+  dispatcher().dispatch(relu.call());
+  for (const char* version : {"2", ""}) {
+    EXPECT_TRUE(runtime.registry().unregister_kernel(OpId::relu, DeviceType::cpu, "mine"));
+    auto other = add_kernel("mine", {}, 0, version);
+    const std::string text = error_text(ErrorCode::not_supported, [&] { dispatcher().dispatch(relu.call()); });
+    EXPECT_HAS(text, *version ? "mine is version 1 in the lock, version 2 here" : "mine has no version here");
+    EXPECT_EQ(other->load(), 0);
+  }
+  EXPECT_TRUE(runtime.registry().unregister_kernel(OpId::relu, DeviceType::cpu, "mine"));
+  auto same = add_kernel("mine");
+  dispatcher().dispatch(relu.call());
+  EXPECT_EQ(same->load(), 1);
+}
+
 TEST_F(Locked, APrecisionThatTheLockDoesNotHoldIsMissingAndNoOtherIsTaken) {
   add_kernel("only");
   KernelPolicy policy;
@@ -111,6 +129,7 @@ TEST_F(Locked, ACastThatTheLockDoesNotHoldIsNamed) {
   LockEntry entry;
   entry.problem = "relu(bf16[8]) @cpu:0";
   entry.kernel = "only";
+  entry.kernel_version = "1";
   KernelLock lock;
   lock.add(entry, here);
   dispatcher().set_lock({std::make_shared<const KernelLock>(lock)});
@@ -149,6 +168,7 @@ class Measured : public DispatchTest {
       std::optional<Entry> find(std::string_view) const override {
         TunedChoice choice;
         choice.kernel = kernel_;
+        choice.kernel_version = "1";
         choice.because = "it was written down";
         return Entry{{}, choice, {}, {}};
       }
@@ -184,8 +204,8 @@ TEST_F(Measured, ASourceWithNothingLeavesItToTheStatistics) {
   add_kernel("second");
   dispatcher().set_measured_source([] { return nullptr; });
   const Problem problem = parse_problem("relu(f32[8])");
-  dispatcher().statistics().record(problem, "first", 1);
-  dispatcher().statistics().record(problem, "second", 2);
+  dispatcher().statistics().record(problem, "first", 1, "1");
+  dispatcher().statistics().record(problem, "second", 2, "1");
   dispatcher().set_policy(policy);
   EXPECT_EQ(dispatcher().decide(relu.call()).kernel, "first");
 }
@@ -223,6 +243,45 @@ TEST_F(Measured, AKernelThatComesLaterIsRacedToo) {
   add_kernel("second");
   dispatcher().dispatch(relu.call());
   EXPECT_EQ(races, 2);
+}
+
+TEST_F(Measured, ARaceThatAnotherVersionWonIsRunAgain) {
+  dispatcher().set_measured_source([] { return found("first"); });  // version 1
+  int races = 0;
+  dispatcher().set_tuner([&](const Problem&, const std::string&) {
+    ++races;
+    return nullptr;
+  });
+  dispatcher().set_policy(policy);
+  add_kernel("first");
+  dispatcher().dispatch(relu.call());
+  EXPECT_EQ(races, 0);
+  runtime.registry().unregister_kernel(OpId::relu, DeviceType::cpu, "first");
+  add_kernel("first", {}, 0, "2");
+  EXPECT_HAS(dispatcher().decide(relu.call()).because, "tuning chose another version of first");
+  EXPECT_EQ(races, 1);
+}
+
+TEST_F(Measured, TimesOfAKernelAreNotThoseOfAnotherUnderItsName) {
+  for (const char* version : {"", "1"}) {
+    auto first = add_kernel("mine", {}, 0, version);
+    dispatcher().enable_logging();
+    dispatcher().dispatch(relu.call());
+    dispatcher().set_policy(policy);  // what was logged is frozen
+    const auto time_of_mine = [&] {
+      const Decision decision = dispatcher().decide(relu.call());
+      return std::find_if(decision.candidates.begin(), decision.candidates.end(),
+                          [](const Candidate& candidate) { return candidate.kernel == "mine"; })
+          ->time_us;
+    };
+    EXPECT_TRUE(time_of_mine());
+    runtime.registry().unregister_kernel(OpId::relu, DeviceType::cpu, "mine");
+    add_kernel("mine", {}, 0, *version ? "2" : "");
+    EXPECT_FALSE(time_of_mine());
+    dispatcher().set_policy(policy);
+    EXPECT_FALSE(time_of_mine());
+    runtime.registry().unregister_kernel(OpId::relu, DeviceType::cpu, "mine");
+  }
 }
 
 TEST_F(Measured, WhatAPolicyNamesIsNotTuned) {

@@ -85,7 +85,7 @@ TEST_F(Recovery, AKernelThatCannotBePreparedIsPassedOver) {
     OpId op() const override { return OpId::relu; }
     std::string_view name() const override { return "unprepared"; }
     DeviceType device_type() const override { return DeviceType::cpu; }
-    Verdict supports(const Problem&, const DeviceProfile&) const override { return Verdict::yes(); }
+    Verdict accepts(const Problem&, const DeviceProfile&) const override { return Verdict::yes(); }
     std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) const override {
       throw std::runtime_error("the compiler gave up");
     }

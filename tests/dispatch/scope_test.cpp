@@ -101,13 +101,13 @@ TEST_F(Scopes, ThousandsOfPoliciesDoNotPileUpOrBreakTheOneInForce) {
 
 TEST_F(Scopes, BestPerformanceUsesTheTimesRecordedBeforeItWasEntered) {
   const Problem problem = dispatcher().decide(relu.call()).problem;
-  dispatcher().statistics().record(problem, "one", 5);
-  dispatcher().statistics().record(problem, "two", 9);
+  dispatcher().statistics().record(problem, "one", 5, "1");
+  dispatcher().statistics().record(problem, "two", 9, "1");
   KernelPolicy policy;
   policy.auto_strategy = Strategy::best_performance;
   const ScopedPolicy scope(dispatcher(), policy);
   EXPECT_EQ(chosen(), "one");
-  dispatcher().statistics().record(problem, "two", 0.001);  // later times change nothing here
+  dispatcher().statistics().record(problem, "two", 0.001, "1");  // later times change nothing here
   runtime.registry().invalidate();
   EXPECT_EQ(chosen(), "one");
 }

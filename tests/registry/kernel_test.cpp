@@ -50,6 +50,30 @@ TEST(TableKernel, NeedsNothingAndPrefersNothingWhereTheRowIsSilent) {
   EXPECT_TRUE(kernel->deterministic());
 }
 
+const Problem backward = parse_problem("relu:backward(f32[4], f32[4])");
+
+TEST(TableKernel, IsForwardOnlyUnlessItsRowDeclaresMore) {
+  const auto reason = [](const KernelSpec& row, const Problem& asked) {
+    return make_kernel(row, DeviceType::cpu)->supports(asked, profile).reason;
+  };
+  EXPECT_EQ(reason(plain_row, problem), "");
+  EXPECT_EQ(reason(plain_row, backward), "forward only");
+  constexpr KernelSpec both = with_backward(plain_row);
+  EXPECT_EQ(reason(both, problem), "");
+  EXPECT_EQ(reason(both, backward), "");
+  EXPECT_EQ(reason(both, parse_problem("relu(f32[5])")), "more than 4 elements");
+  KernelSpec gradient = plain_row;
+  gradient.directions = Directions::backward;
+  EXPECT_EQ(reason(gradient, problem), "backward only");
+  EXPECT_EQ(reason(gradient, backward), "");
+}
+
+TEST(TableKernel, HasTheVersionItIsGiven) {
+  EXPECT_EQ(make_kernel(plain_row, DeviceType::cpu, "")->version(), "");  // the library's own
+  EXPECT_EQ(make_kernel(plain_row, DeviceType::cpu, "1.2 sha256:00")->version(), "1.2 sha256:00");
+  EXPECT_FALSE(is_versioned(make_kernel(plain_row, DeviceType::cpu)->version()));
+}
+
 TEST(TableKernel, PreparesThroughItsRow) {
   testing::FakeDriver driver;
   const auto plan = make_kernel(plain_row, DeviceType::cpu)->prepare(problem, {{}, profile, driver});
@@ -76,16 +100,52 @@ TEST(FunctionKernel, SupportsEverythingUnlessItSaysOtherwise) {
   EXPECT_FALSE(make_kernel(function)->supports(parse_problem("relu(f32[5])"), profile).supported);
 }
 
+TEST(FunctionKernel, IsForwardOnlyUnlessItDeclaresMore) {
+  FunctionKernel function = function_kernel([](const Problem&, const RunArguments&) { return Status(); });
+  EXPECT_EQ(make_kernel(function)->supports(backward, profile).reason, "forward only");
+  function.supports = [](const Problem&, const DeviceProfile&) { return Verdict::yes(); };  // what a user writes
+  EXPECT_EQ(make_kernel(function)->supports(backward, profile).reason, "forward only");
+  function.directions = Directions::both;
+  EXPECT_TRUE(make_kernel(function)->supports(backward, profile).supported);
+}
+
+class SaysYes final : public Kernel {
+ public:
+  OpId op() const override { return OpId::relu; }
+  std::string_view name() const override { return "says_yes"; }
+  DeviceType device_type() const override { return DeviceType::cpu; }
+  Verdict accepts(const Problem&, const DeviceProfile&) const override { return Verdict::yes(); }
+  std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) const override { return nullptr; }
+};
+
+TEST(Kernel, IsForwardOnlyAndUnversionedUnlessItSaysOtherwise) {
+  const SaysYes kernel;
+  EXPECT_TRUE(kernel.supports(problem, profile).supported);
+  EXPECT_EQ(kernel.supports(backward, profile).reason, "forward only");
+  EXPECT_FALSE(is_versioned(kernel.version()));
+}
+
+TEST(FunctionKernel, WithoutAVersionIsToldFromEveryOther) {
+  const FunctionKernel function = function_kernel([](const Problem&, const RunArguments&) { return Status(); });
+  const auto first = make_kernel(function), second = make_kernel(function);
+  EXPECT_NE(first->version(), second->version());
+  EXPECT_FALSE(is_versioned(first->version()));
+  EXPECT_EQ(written_version(first->version()), "unversioned");
+}
+
 TEST(FunctionKernel, CarriesItsFields) {
   FunctionKernel function = function_kernel([](const Problem&, const RunArguments&) { return Status(); });
   function.workspace_bytes = 64;
   function.deterministic = false;
   function.device_type = DeviceType::npu;
+  function.version = "2024-05";
   const auto kernel = make_kernel(function);
   EXPECT_EQ(kernel->workspace_bytes(problem, profile), 64u);
   EXPECT_FALSE(kernel->deterministic());
   EXPECT_EQ(kernel->device_type(), DeviceType::npu);
   EXPECT_EQ(kernel->name(), "mine");
+  EXPECT_EQ(kernel->version(), "2024-05");
+  EXPECT_EQ(written_version(kernel->version()), "2024-05");
 }
 
 TEST(FunctionKernel, RunsWithItsProblem) {

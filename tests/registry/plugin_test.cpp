@@ -58,6 +58,34 @@ TEST_F(PluginTest, AddsTheKernelsOfAGoodPlugin) {
   EXPECT_FALSE(find_in_catalogue(OpId::relu, "plugin_relu").empty());
 }
 
+TEST_F(PluginTest, IsForwardOnlyWhereItDeclaresNothing) {
+  registry.load_plugin(plugin("good"));
+  const auto kernel = registry.kernels(OpId::relu, DeviceType::cpu).front();
+  EXPECT_TRUE(kernel->supports(parse_problem("relu(f32[4])"), devices.profile({})).supported);
+  EXPECT_EQ(kernel->supports(parse_problem("relu:backward(f32[4], f32[4])"), devices.profile({})).reason,
+            "forward only");
+}
+
+TEST_F(PluginTest, HasTheVersionThatItDeclaresAndAHashOfItsFile) {
+  const auto version_of = [&](const std::string& path) {
+    KernelRegistry own(devices);
+    own.load_plugin(path);
+    return std::string(own.kernels(OpId::relu, DeviceType::cpu).front()->version());
+  };
+  const std::string first = version_of(plugin("good"));
+  EXPECT_TRUE(first.starts_with("1.2 sha256:")) << first;
+  EXPECT_TRUE(is_versioned(first));
+  const std::string copy = write("copy.so", content(plugin("good")));
+  EXPECT_EQ(version_of(copy), first);
+  const std::string other = write("other.so", content(plugin("good")) + "!");  // another build of the same source
+  EXPECT_NE(version_of(other), first);
+}
+
+TEST_F(PluginTest, OfTheLibraryItselfHasTheLibrarysVersion) {
+  registry.load_plugin(plugin("good"), KernelOrigin::built_in);
+  EXPECT_EQ(registry.kernels(OpId::relu, DeviceType::cpu).front()->version(), "");
+}
+
 TEST_F(PluginTest, RunsTheKernelOfAGoodPlugin) {
   registry.load_plugin(plugin("good"));
   const auto kernel = registry.kernels(OpId::relu, DeviceType::cpu).front();
@@ -92,7 +120,7 @@ TEST_F(PluginTest, RefusesTheSamePluginTwiceAndKeepsTheFirst) {
 }
 
 TEST_F(PluginTest, RefusesAnotherContractVersion) {
-  expect_refused(plugin("other_version"), ErrorCode::not_supported, "version 43 of the backend contract, this is 2");
+  expect_refused(plugin("other_version"), ErrorCode::not_supported, "version 44 of the backend contract, this is 3");
 }
 
 TEST_F(PluginTest, RefusesAnotherSizeOfTheDescription) {

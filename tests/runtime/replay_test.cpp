@@ -156,6 +156,53 @@ TEST_F(Replay, RevalidationCatchesAKernelWhoseNumbersAreWrongNow) {
   EXPECT_THROW(refreshed(runtime, lock, report), Error);
 }
 
+TEST_F(Replay, TellsCodeFromOtherCodeUnderTheSameName) {
+  const auto bring = [&](const std::string& version, float limit) {
+    runtime.registry().unregister_kernel(OpId::relu, DeviceType::cpu, "mine");
+    FunctionKernel mine{.op = OpId::relu, .name = "mine"};
+    mine.run = [limit](const Problem&, const RunArguments& arguments) {
+      for (int i = 0; i < 8; ++i) {
+        arguments.outputs[0]->as<float>()[i] = std::max(arguments.inputs[0]->as<const float>()[i], limit);
+      }
+      return Status();
+    };
+    mine.version = version;
+    runtime.registry().register_kernel(make_kernel(std::move(mine)));
+  };
+  const auto record = [&] {
+    KernelPolicy policy;
+    policy.deterministic = true;
+    const ScopedPolicy scope(runtime.dispatcher(), policy);
+    return record_lock(runtime, std::vector<Problem>{parse_problem("relu(f32[8])")});
+  };
+  const auto reason = [&](const KernelLock& lock, LockMode mode = LockMode::strict) {
+    return verified(lock, mode).results.at(0).reason;
+  };
+  bring("1", 0);
+  const KernelLock lock = record();
+  EXPECT_EQ(lock.entries().begin()->second.kernel_version, "1");
+  EXPECT_TRUE(verified(lock).fine());
+
+  bring("2", 0);
+  EXPECT_NE(reason(lock).find("mine is version 1 in the lock, version 2 here"), std::string::npos) << reason(lock);
+  const ReplayReport revalidated = verified(lock, LockMode::revalidate);
+  EXPECT_TRUE(revalidated.fine()) << reason(lock, LockMode::revalidate);
+  const KernelLock fresh = refreshed(runtime, lock, revalidated);
+  EXPECT_EQ(fresh.entries().begin()->second.kernel_version, "2");
+  EXPECT_TRUE(verified(fresh).fine());
+  bring("3", 1);  // and its numbers are wrong
+  EXPECT_NE(reason(lock, LockMode::revalidate).find("did not stand up to revalidation"), std::string::npos);
+
+  bring("", 0);
+  const KernelLock unversioned = record();
+  EXPECT_EQ(unversioned.entries().begin()->second.outputs, "");  // whose would they be
+  EXPECT_NE(reason(unversioned).find("give it a version"), std::string::npos) << reason(unversioned);
+  EXPECT_TRUE(verified(unversioned, LockMode::revalidate).fine());
+  const KernelLock kept = refreshed(runtime, lock, verified(lock, LockMode::revalidate));
+  EXPECT_EQ(kept.entries().begin()->second.kernel_version, "unversioned");
+  EXPECT_EQ(kept.entries().begin()->second.outputs, "");
+}
+
 TEST_F(Replay, RecordsTheCastsThatAPolicyCauses) {
   KernelPolicy policy;
   policy.set_precision("matmul", "bf16");

@@ -13,6 +13,7 @@ Decision sample() {
   Decision decision;
   decision.problem = parse_problem("matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0");
   decision.kernel = "skinny";
+  decision.kernel_version = "1.2";
   decision.level = Level::rule;
   decision.because = "mine matches";
   decision.precision = {DataType::bfloat16, DataType::float32, "the inputs are bf16"};
@@ -32,6 +33,7 @@ TEST(Decision, WritesEveryFieldOfTheContract) {
   EXPECT_EQ(document["problem"], "matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0");
   EXPECT_EQ(document["device"], "cuda:0");
   EXPECT_EQ(document["kernel"], "skinny");
+  EXPECT_EQ(document["kernel_version"], "1.2");
   EXPECT_EQ(document["level"], "rule");
   EXPECT_EQ(document["because"], "mine matches");
   EXPECT_EQ(document["precision"],
@@ -40,7 +42,7 @@ TEST(Decision, WritesEveryFieldOfTheContract) {
                                      {{"tensor", "output 0"}, {"from", "bf16"}, {"to", "f32"}, {"kernel", "simd"}}}));
   EXPECT_EQ(document["plan"], "tile=64x32");
   EXPECT_EQ(document["workspace_bytes"], 1024);
-  EXPECT_EQ(document.size(), 11u);
+  EXPECT_EQ(document.size(), 12u);
 }
 
 TEST(Decision, WritesOneObjectPerCandidateWithNullForWhatIsNotKnown) {

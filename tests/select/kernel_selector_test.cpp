@@ -23,6 +23,7 @@ class KernelSelectorTest : public ::testing::Test {
     for (const char* name : {"c", "b", "a"}) {  // the newest stands first
       auto kernel = std::make_shared<testing::MadeUpKernel>(name);
       kernel->type = DeviceType::npu;
+      kernel->code = "1";
       registry.register_kernel(kernel);
     }
     selector = registry.get_or_create_selector(npu0);
@@ -120,9 +121,9 @@ TEST_F(KernelSelectorTest, RefusesAProblemOfAnotherDevice) {
 
 TEST_F(KernelSelectorTest, HandsMeasurementsAndExclusionsOn) {
   Measurements::Times times;
-  times[problem]["a"].add(1);
-  times[problem]["b"].add(5);
-  times[problem]["c"].add(3);
+  times[problem]["a@1"].add(1);
+  times[problem]["b@1"].add(5);
+  times[problem]["c@1"].add(3);
   const Measurements measurements(times);
   KernelPolicy policy;
   policy.auto_strategy = Strategy::best_performance;

@@ -122,7 +122,7 @@ TEST(KernelLock, AnEditedEntryIsNamed) {
 TEST(KernelLock, WhatIsNoLockIsRefusedWithTheReason) {
   EXPECT_NE(refusal_of("[]").find("a lock is a JSON object"), std::string::npos);
   EXPECT_NE(refusal_of("{\"version\": 1}").find("'environments' is missing"), std::string::npos);
-  EXPECT_NE(refusal_of("{\"version\": 2, \"environments\": {}, \"decisions\": []}").find("must be 1"),
+  EXPECT_NE(refusal_of("{\"version\": 3, \"environments\": {}, \"decisions\": []}").find("must be 1 or 2"),
             std::string::npos);
   EXPECT_NE(refusal_of("{\"version\": 1, \"environments\": {}, \"decisions\": [], \"more\": 1}").find("'more'"),
             std::string::npos);
@@ -202,6 +202,62 @@ class LockedChoice : public testing::SelectFixture {
   }
   KernelLock lock;
 };
+
+TEST(KernelLock, WritesTheVersionsOfKernelsThatSomebodyBrought) {
+  KernelLock lock = small_lock();
+  EXPECT_EQ(lock.to_json().find("kernel_version"), std::string::npos);  // as before there were any
+  EXPECT_TRUE(lock.to_json().starts_with("{\n\"version\": 1,"));
+  Decision mine = decision_of("relu(f32[9])", "mine");
+  mine.kernel_version = "1.2";
+  EXPECT_EQ(lock.add(mine, machine()).kernel_version, "1.2");
+  Decision unversioned = decision_of("relu(f32[10])", "mine");
+  unversioned.kernel_version = testing::MadeUpKernel("mine").Kernel::version();
+  EXPECT_EQ(lock.add(unversioned, machine()).kernel_version, "unversioned");
+  const std::string text = lock.to_json();
+  EXPECT_TRUE(text.starts_with("{\n\"version\": 2,")) << text;
+  EXPECT_NE(text.find("\"kernel_version\":\"1.2\""), std::string::npos) << text;
+  EXPECT_EQ(KernelLock::from_json(text), lock);
+  std::string edited = text;
+  edited.replace(edited.find("\"1.2\""), 5, "\"1.3\"");
+  EXPECT_NE(refusal_of(edited).find("does not fit its checksum"), std::string::npos);
+
+  mine.kernel_version = "1.3";
+  EXPECT_THROW(lock.add(mine, machine()), Error);  // other code
+  KernelLock other = small_lock();
+  other.add(mine, machine());
+  other.add(unversioned, machine());
+  EXPECT_EQ(diff(lock, other), (std::vector<LockDifference>{{"relu(f32[9]) @cpu:0", "kernel_version", "1.2", "1.3"}}));
+}
+
+TEST_F(LockedChoice, OtherCodeUnderTheNameIsRefusedStrictlyAndTakenWithRevalidation) {
+  struct Case {
+    const char *locked, *here, *reason;
+  };
+  for (const Case& c : {Case{"1", "2", "b is version 1 in the lock, version 2 here"},
+                        Case{"", "2", "b is the library's own in the lock, version 2 here"},
+                        Case{"1", "", "b is version 1 in the lock, the library's own here"},
+                        Case{"unversioned", "2", "b is unversioned in the lock, version 2 here"},
+                        Case{"1", "unversioned 0-1", "b has no version here"},
+                        Case{"unversioned", "unversioned 0-1", "give it a version where it is registered"}}) {
+    lock = {};
+    b->code = c.locked;
+    Decision made = decision_of("matmul(f32[8,8], f32[8,8])", "b");
+    made.kernel_version = b->version();
+    lock.add(made, environment_of(profile));
+    b->code = c.here;
+    const Decision strict = decide_locked();
+    expect_chosen(strict, "", Level::lock);
+    EXPECT_NE(strict.because.find(c.reason), std::string::npos) << strict.because;
+    expect_chosen(decide_locked(LockMode::revalidate), "b", Level::lock);
+  }
+  b->code = "1";
+  lock = {};
+  Decision made = decision_of("matmul(f32[8,8], f32[8,8])", "b");
+  made.kernel_version = "1";
+  lock.add(made, environment_of(profile));
+  expect_chosen(decide_locked(), "b", Level::lock);
+  EXPECT_EQ(decide_locked().kernel_version, "1");
+}
 
 TEST_F(LockedChoice, BeatsWhatThePolicyForces) {
   lock_to("b", profile);
@@ -313,6 +369,17 @@ TEST_F(TunedSelection, AChoiceOfOtherSoftwareIsNotUsedAndSaysWhy) {
   const Decision decision = decide_tuned();
   expect_chosen(decision, "a", Level::strategy);
   EXPECT_NE(decision.because.find("driver 1 there, 2 here"), std::string::npos) << decision.because;
+}
+
+TEST_F(TunedSelection, WhatAnotherVersionOfAKernelDidSaysNothingOfThisOne) {
+  add("c", 1);
+  choose("c", "fastest");
+  snapshot->entry.quarantine.push_back({"", "a", "it crashed with signal 11", 0});
+  c->code = a->code = "2";  // the snapshot is about the library's own
+  const Decision decision = decide_tuned();
+  expect_chosen(decision, "a", Level::strategy);
+  EXPECT_FALSE(row(decision, "c")->time_us);
+  EXPECT_NE(decision.because.find("tuning chose another version of c"), std::string::npos) << decision.because;
 }
 
 TEST_F(TunedSelection, AQuarantinedKernelIsRefusedWithItsReason) {

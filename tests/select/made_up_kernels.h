@@ -19,16 +19,20 @@ class MadeUpKernel : public Kernel {
   std::function<bool()> liking = [] { return false; };
   std::uint64_t workspace = 0;
   bool same_bits = true;
+  Directions ways = Directions::both;
+  std::string code = {};  // as of the library
   OpId made_for = OpId::matmul;
   DeviceType type = DeviceType::cpu;
 
   OpId op() const override { return made_for; }
   std::string_view name() const override { return name_; }
   DeviceType device_type() const override { return type; }
-  Verdict supports(const Problem&, const DeviceProfile&) const override { return verdict(); }
+  Directions directions() const override { return ways; }
+  Verdict accepts(const Problem&, const DeviceProfile&) const override { return verdict(); }
   bool prefers(const Problem&, const DeviceProfile&) const override { return liking(); }
   std::uint64_t workspace_bytes(const Problem&, const DeviceProfile&) const override { return workspace; }
   bool deterministic() const override { return same_bits; }
+  std::string_view version() const override { return code; }
   std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) const override { return nullptr; }
 
  private:

@@ -19,11 +19,14 @@ using testing::MadeUpKernel;
 class Picky : public MadeUpKernel {
  public:
   Picky(std::string name, std::string feature, DataType dtype)
-      : MadeUpKernel(std::move(name)), feature_(std::move(feature)), dtype_(dtype) {}
-  Verdict supports(const Problem& problem, const DeviceProfile& profile) const override {
+      : MadeUpKernel(std::move(name)), feature_(std::move(feature)), dtype_(dtype) {
+    code = "1";
+    ways = Directions::forward;
+  }
+  Verdict accepts(const Problem& problem, const DeviceProfile& profile) const override {
     if (!feature_.empty() && !profile.has_cpu_feature(feature_)) return Verdict::no("the CPU has no " + feature_);
     if (problem.inputs[0].dtype != dtype_) return Verdict::no("the dtype");
-    return problem.direction == Direction::forward ? Verdict::yes() : Verdict::no("backward");
+    return Verdict::yes();
   }
 
  private:
@@ -41,6 +44,7 @@ class Validate : public ::testing::Test {
   std::shared_ptr<MadeUpKernel> add(const char* name, OpId op = OpId::matmul) {
     const auto kernel = std::make_shared<MadeUpKernel>(name);
     kernel->made_for = op;
+    kernel->code = "1";
     registry.register_kernel(kernel);
     return kernel;
   }

@@ -34,6 +34,18 @@ TEST(StoreJson, IsWhatTheManualShows) {
 )");
 }
 
+TEST(StoreJson, NamesTheVersionsOfKernelsThatSomebodyBrought) {
+  StoreContents contents = sample();
+  contents[0].record.measurements[1].kernel_version = "1.2";
+  contents[1].record.quarantine[0].kernel_version = "1.3";
+  const std::string json = to_json(contents);
+  EXPECT_TRUE(json.starts_with("{\"version\": 2, ")) << json;
+  EXPECT_EQ(to_json(store_contents_from_json(json)), json);
+  const StoreContents read = store_contents_from_json(json);
+  EXPECT_EQ(read[0].record.quarantine[0].kernel_version, "1.3");  // sorted: the CPU comes first
+  EXPECT_EQ(read[1].record.measurements[1].kernel_version, "1.2");
+}
+
 TEST_F(StoreExchange, MovesAStoreToAnother) {
   const auto from = open_store(path_);
   from->merge(sample());
@@ -52,7 +64,7 @@ TEST(StoreJson, RefusesWhatItCannotBe) {
     expect_error(code, part, [&] { store_contents_from_json(json); });
   };
   constexpr ErrorCode invalid = ErrorCode::invalid_argument, corrupt = ErrorCode::corrupt_data;
-  refused(invalid, "\"version\": 1", "\"version\": 2", "only 1 can be read");
+  refused(invalid, "\"version\": 1", "\"version\": 3", "only 1 and 2 can be read");
   refused(invalid, "\"version\": 1, ", "", "version");
   refused(invalid, "\"runs\":100", "\"runs\":-100", "runs");
   refused(invalid, "\"runs\":100", "\"runs\":1.5", "runs");

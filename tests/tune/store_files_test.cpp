@@ -77,12 +77,42 @@ TEST_F(StoreFiles, AnOlderVersionThatIsDamagedIsLeftAsItIs) {
   EXPECT_EQ(entry_count(open_store(path_)->read()), 1);
 }
 
+// Version 2 is version 3 without kernel_version in any entry.
+TEST_F(StoreFiles, VersionTwoIsReadAsItIsAndSignedAnewByAWriter) {
+  open_store(path_)->put(xeon(), record_of(problem(1)));
+  const auto version = [this] {
+    const std::string head = bytes();
+    return static_cast<int>(head.at(63));  // the low byte of user_version, big-endian at 60
+  };
+  EXPECT_EQ(version(), 3);
+  execute("PRAGMA user_version = 2; PRAGMA wal_checkpoint(TRUNCATE)");
+  const std::string before = bytes();
+  EXPECT_EQ(open_store(path_, StoreMode::read_only)->read(), (StoreContents{{xeon(), record_of(problem(1))}}));
+  EXPECT_EQ(bytes(), before);
+  const auto store = open_store(path_);
+  EXPECT_EQ(store->read(), (StoreContents{{xeon(), record_of(problem(1))}}));
+  store->check();
+  EXPECT_EQ(version(), 3);
+}
+
+TEST_F(StoreFiles, KernelVersionsAreKept) {
+  TuneRecord record = record_of(problem(1));
+  record.measurements[0].kernel_version = "1.2";
+  record.choices[0].kernel_version = "1.3 sha256:00";
+  record.quarantine[0].kernel_version = "unversioned 1-2-3";
+  open_store(path_)->put(xeon(), record);
+  EXPECT_EQ(open_store(path_, StoreMode::read_only)->read(), (StoreContents{{xeon(), record}}));
+  record.measurements[0].kernel_version = "2.0";  // takes the place of the older one
+  open_store(path_)->put(xeon(), record);
+  EXPECT_EQ(open_store(path_)->read(), (StoreContents{{xeon(), record}}));
+}
+
 TEST_F(StoreFiles, ANewerVersionIsRefusedAndNotTouched) {
   open_store(path_)->put(xeon(), record_of(problem(1)));
-  execute("PRAGMA user_version = 3; PRAGMA wal_checkpoint(TRUNCATE)");
+  execute("PRAGMA user_version = 4; PRAGMA wal_checkpoint(TRUNCATE)");
   const std::string before = bytes();
   for (const StoreMode mode : {StoreMode::read_write, StoreMode::read_only}) {
-    expect_error(ErrorCode::not_supported, "version 3", [&] { open_store(path_, mode); });
+    expect_error(ErrorCode::not_supported, "version 4", [&] { open_store(path_, mode); });
   }
   EXPECT_EQ(bytes(), before);
 }

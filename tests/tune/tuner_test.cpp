@@ -113,14 +113,24 @@ TEST_F(TunerTest, ObeysTheLimitsOfTheProblem) {
 }
 
 TEST_F(TunerTest, DoesNotTryWhatIsInQuarantine) {
-  add("a", 10, [](const RunArguments&) -> Status { throw std::runtime_error("it ran"); });
-  const std::vector<QuarantineEntry> known = {{to_string(problem), "a", "it crashed last week", 5},
+  FunctionKernel a{.op = OpId::relu, .name = "a", .version = "1"};
+  add(a, 10, [](const RunArguments&) -> Status { throw std::runtime_error("it ran"); });
+  const std::vector<QuarantineEntry> known = {{to_string(problem), "a", "it crashed last week", 5, "1"},
                                               {"relu(f32[65]) @cpu:0", "reference", "of another problem", 5}};
   const TuneResult result = tune("reference", problem, known);
   EXPECT_EQ(result.chosen, "reference");
   EXPECT_EQ(row(result, "a").outcome, TuneOutcome::quarantined);
   EXPECT_EQ(row(result, "a").reason, "it crashed last week");
   EXPECT_TRUE(result.record(9).quarantine.empty());  // it is there already, with its own date
+}
+
+TEST_F(TunerTest, TriesOtherCodeUnderTheNameOfWhatIsInQuarantine) {
+  FunctionKernel a{.op = OpId::relu, .name = "a", .version = "2"};
+  add(a, 10);
+  const TuneResult result = tune("reference", problem, {{to_string(problem), "a", "it crashed last week", 5, "1"}});
+  EXPECT_EQ(result.chosen, "a");
+  EXPECT_EQ(result.record(1).choices.at(0).kernel_version, "2");
+  EXPECT_EQ(result.record(1).measurements.at(0).kernel_version, "2");
 }
 
 struct BadWork {
@@ -170,7 +180,7 @@ class ThrowingKernel final : public Kernel {
   OpId op() const override { return OpId::relu; }
   std::string_view name() const override { return "throwing"; }
   DeviceType device_type() const override { return DeviceType::cpu; }
-  Verdict supports(const Problem&, const DeviceProfile&) const override {
+  Verdict accepts(const Problem&, const DeviceProfile&) const override {
     if (in_supports_) throw std::runtime_error("what a question");
     return Verdict::yes();
   }
@@ -196,7 +206,7 @@ class PlanlessKernel final : public Kernel {
   OpId op() const override { return OpId::relu; }
   std::string_view name() const override { return "planless"; }
   DeviceType device_type() const override { return DeviceType::cpu; }
-  Verdict supports(const Problem&, const DeviceProfile&) const override { return Verdict::yes(); }
+  Verdict accepts(const Problem&, const DeviceProfile&) const override { return Verdict::yes(); }
   std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) const override { return nullptr; }
 };
 

@@ -19,9 +19,8 @@
 //
 //   Verdict supports_relu(const Problem& problem, const DeviceProfile&) {
 //     const TensorSpec& in = problem.inputs[0];
-//     const bool fits = problem.direction == Direction::forward && in == problem.outputs[0] &&
-//                       in.dtype == DataType::float32 && in.contiguous;
-//     return fits ? Verdict::yes() : Verdict::no("only forward, contiguous f32, the output like the input");
+//     const bool fits = in == problem.outputs[0] && in.dtype == DataType::float32 && in.contiguous;
+//     return fits ? Verdict::yes() : Verdict::no("only contiguous f32, the output like the input");
 //   }
 //
 //   struct ReluPlan : Plan {
@@ -54,6 +53,8 @@
 // only length, format and version are checked, so one whose bytes were changed can crash the process.
 //
 // Rules of the house
+//   * A row is forward only: no kernel is asked about a backward that it does not declare (with_backward, or
+//     KernelSpec::directions). Backward is another computation, on the forward inputs and the output's gradient.
 //   * supports() is data, not an exception, and reads nothing but the problem and the profile.
 //   * prepare() may be slow and may throw Error; run() must be quick to queue, and reports a failed launch as a Status.
 //   * A value in the caller's tensors that cannot be right (an index past the end) is a Status with invalid_argument,
@@ -74,7 +75,7 @@ namespace xpuruntime {
 
 /// Moves whenever this header or one that it stands on changes in a way that old plugins would not survive: driver.h
 /// and kernel.h, and what they show: core/problem.h, core/tensor.h, core/op.h, device/profile.h and device/stream.h.
-inline constexpr std::uint32_t backend_contract_version = 2;
+inline constexpr std::uint32_t backend_contract_version = 3;
 
 class Backend {
  public:
@@ -85,6 +86,9 @@ class Backend {
   /// Null where the backend only adds kernels to a type that another backend drives.
   virtual std::shared_ptr<DeviceDriver> driver() = 0;
   virtual std::span<const KernelSpec> kernels() const = 0;
+  /// Of its kernels' code (Kernel::version). A plugin's gets a hash of its file behind it, so that a build is told from
+  /// another; empty: the hash alone, and for a backend that is no plugin none.
+  virtual std::string_view version() const { return {}; }
 };
 
 /// What a plugin exports as `xpuruntime_plugin`. Plain data first, so that a mismatch is found before any call.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -41,7 +42,8 @@ class KernelRegistry {
   /// searched. A missing or damaged file, one that is no plugin, or one of another version is an error that says which.
   std::string load_plugin(const std::string& path, KernelOrigin origin = KernelOrigin::third_party);
 
-  /// Adds one kernel before the table's. A name that exists for the op and device type is an error.
+  /// Adds one kernel before the table's. A name that exists for the op and device type is an error, and so is a version
+  /// that is no short line of text.
   void register_kernel(std::shared_ptr<const Kernel> kernel);
   /// Removes a kernel added by register_kernel; false if there is none of that name.
   bool unregister_kernel(OpId op, DeviceType type, std::string_view name);
@@ -72,6 +74,8 @@ class KernelRegistry {
 
  private:
   using Table = std::map<std::pair<OpId, DeviceType>, KernelList>;
+
+  void add(std::shared_ptr<Backend> backend, KernelOrigin origin, const std::optional<std::string>& version);
 
   DeviceManager& devices_;
   std::atomic<std::uint32_t> generation_{1};

@@ -35,8 +35,9 @@ struct ReplayResult {
   std::string problem = {};
   std::string kernel = {};
   ReplayOutcome outcome = ReplayOutcome::same;
-  std::string reason = {};        // why it failed, or what differs where it was revalidated
-  bool outputs_compared = false;  // its outputs were computed and have the same hash
+  std::string reason = {};          // why it failed, or what differs where it was revalidated
+  bool outputs_compared = false;    // its outputs were computed and have the same hash
+  std::string kernel_version = {};  // of the kernel here, as in LockEntry
 };
 
 struct ReplayReport {
@@ -51,7 +52,8 @@ struct ReplayReport {
 /// software run too, and their numbers are compared with the reference.
 ReplayReport verify_lock(Runtime& runtime, const LockUse& lock);
 
-/// The lock with the environment of this machine for those entries that were revalidated.
+/// The lock with the environment of this machine, and the kernels' versions here, for those entries that were
+/// revalidated.
 KernelLock refreshed(Runtime& runtime, const KernelLock& lock, const ReplayReport& report);
 
 }  // namespace xpuruntime

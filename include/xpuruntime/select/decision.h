@@ -44,8 +44,9 @@ struct CastStep {
 /// What was chosen for a problem, why, and what was turned down and why. One record feeds explain, the log, the error
 /// texts and everything that is stored.
 struct Decision {
-  Problem problem = {};     // as the kernel gets it: after the casts
-  std::string kernel = {};  // empty: nothing can run this, and `because` says why
+  Problem problem = {};             // as the kernel gets it: after the casts
+  std::string kernel = {};          // empty: nothing can run this, and `because` says why
+  std::string kernel_version = {};  // Kernel::version; empty for kernels of this library
   Level level = Level::strategy;
   std::string because = {};
   Precision precision = {};

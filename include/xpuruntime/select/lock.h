@@ -21,6 +21,8 @@ struct LockEntry {
   std::string environment = {};  // id of one of the lock's
   std::string outputs = {};      // SHA-256 of the outputs on the inputs that the seed gives; empty: not recorded
   std::uint64_t seed = 0;        // has a meaning only with outputs
+  /// Of a kernel that somebody brought: the version of its code, or "unversioned". Empty for kernels of the library.
+  std::string kernel_version = {};
 
   bool operator==(const LockEntry&) const = default;
 };
@@ -39,8 +41,8 @@ class KernelLock {
   const std::map<std::string, LockEntry, std::less<>>& entries() const& { return entries_; }
   const std::map<std::string, LockEntry, std::less<>>& entries() const&& = delete;
   const Environment& environment_of(const LockEntry& entry) const;
-  /// What an entry is worth in another environment.
-  EnvironmentMatch match(const LockEntry& entry, const Environment& here) const;
+  /// What an entry is worth in another environment, where its kernel is of this version.
+  EnvironmentMatch match(const LockEntry& entry, const Environment& here, std::string_view kernel_version) const;
 
   bool operator==(const KernelLock&) const = default;
 
@@ -73,7 +75,8 @@ struct LockUse {
 /// One thing that two locks do not have in common.
 struct LockDifference {
   std::string problem = {};
-  std::string field = {};  // "kernel", "plan", "workspace_bytes", "outputs", "environment"; "entry": one lacks it
+  /// "kernel", "kernel_version", "plan", "workspace_bytes", "outputs", "environment"; "entry": one lacks it
+  std::string field = {};
   std::string before = {};
   std::string after = {};
 

@@ -15,8 +15,9 @@ struct Measurement {
   double noise_us = 0;    // the median lies this far off at most, 19 times of 20
   std::int64_t runs = 0;
   std::uint64_t workspace_bytes = 0;
-  double error = 0;              // largest error against the reference, of its largest magnitude
-  std::int64_t measured_at = 0;  // seconds since 1970
+  double error = 0;                 // largest error against the reference, of its largest magnitude
+  std::int64_t measured_at = 0;     // seconds since 1970
+  std::string kernel_version = {};  // Kernel::version
 
   bool operator==(const Measurement&) const = default;
 };
@@ -30,6 +31,7 @@ struct TunedChoice {
   std::string because = {};    // one sentence
   bool cut_short = false;      // the time budget ended the race before it was sure
   std::int64_t measured_at = 0;
+  std::string kernel_version = {};
 
   bool operator==(const TunedChoice&) const = default;
 };
@@ -40,6 +42,7 @@ struct QuarantineEntry {
   std::string kernel = {};
   std::string reason = {};
   std::int64_t found_at = 0;
+  std::string kernel_version = {};
 
   bool operator==(const QuarantineEntry&) const = default;
 };

@@ -44,16 +44,19 @@ class RunningStats {
 
 /// What is known about one problem on one device.
 struct KnownTimes {
-  std::unordered_map<std::string, double> times_us = {};  // by kernel
+  std::unordered_map<std::string, double> times_us = {};  // by timed_name
   std::optional<TunedChoice> choice = {};                 // of a race, under exactly the problem's limits
   std::vector<QuarantineEntry> quarantine = {};
   std::string stale = {};  // why a stored choice must be measured again before it counts
 
-  std::optional<double> time_us(std::string_view kernel) const;
+  std::optional<double> time_us(std::string_view kernel, std::string_view version = {}) const;
 };
 
-/// Times by (problem, kernel), frozen: the same snapshot always gives the same choice. Made of the times that a program
-/// recorded, or of what a store holds for each device.
+/// What the times of a kernel are kept under: its name, and its version where it has one (Kernel::version).
+std::string timed_name(std::string_view kernel, std::string_view version);
+
+/// Times by problem and timed_name, frozen: the same snapshot always gives the same choice. Made of the times that a
+/// program recorded, or of what a store holds for each device.
 class Measurements {
  public:
   using Times = std::unordered_map<Problem, std::unordered_map<std::string, RunningStats>>;
@@ -66,7 +69,7 @@ class Measurements {
   /// Recorded times whatever the limits were; what a store says only where it was found under the same.
   KnownTimes known(const Problem& problem) const;
   /// Time of a kernel on a problem, if it was measured.
-  std::optional<double> time_us(const Problem& problem, std::string_view kernel) const;
+  std::optional<double> time_us(const Problem& problem, std::string_view kernel, std::string_view version = {}) const;
   bool empty() const { return times_.empty() && snapshots_.empty(); }
   const Times& times() const { return times_; }
 
@@ -78,9 +81,10 @@ class Measurements {
 /// Collects times from many threads and freezes them on demand.
 class Statistics {
  public:
-  void record(const Problem& problem, std::string_view kernel, double time_us);
-  void merge(const Problem& problem, std::string_view kernel, const RunningStats& stats);
-  std::optional<RunningStats> find(const Problem& problem, std::string_view kernel) const;
+  void record(const Problem& problem, std::string_view kernel, double time_us, std::string_view version = {});
+  void merge(const Problem& problem, std::string_view kernel, const RunningStats& stats, std::string_view version = {});
+  std::optional<RunningStats> find(const Problem& problem, std::string_view kernel,
+                                   std::string_view version = {}) const;
   /// The times of all kernels on all problems that `matches` holds for, as one. It must not come back here.
   RunningStats total(const std::function<bool(const Problem&)>& matches) const;
   /// What was recorded so far; the same object again as long as nothing was added.

@@ -51,6 +51,7 @@ struct TunedCandidate {
   std::optional<double> error = {};      // relative, against the reference; unset where nothing could be compared
   std::optional<double> tolerance = {};  // what it may be
   bool known_bad = false;                // was in quarantine before and not tried
+  std::string kernel_version = {};       // Kernel::version
 };
 
 struct TuneResult {

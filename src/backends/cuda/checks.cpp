@@ -9,10 +9,6 @@ Verdict first_refusal(std::initializer_list<Check> checks, const Problem& proble
   return Verdict::yes();
 }
 
-Verdict is_forward(const Problem& problem, const DeviceProfile&) {
-  return problem.direction == Direction::forward ? Verdict::yes() : Verdict::no("only the forward direction is built");
-}
-
 Verdict has_code(const Problem&, const DeviceProfile& profile) {
   if (profile.compute_capability_major >= 8) return Verdict::yes();
   return Verdict::no("compute capability " + std::to_string(profile.compute_capability_major) + "." +

@@ -13,7 +13,6 @@ using Check = Verdict (*)(const Problem&, const DeviceProfile&);
 /// Asks in order; the first refusal stands.
 Verdict first_refusal(std::initializer_list<Check> checks, const Problem& problem, const DeviceProfile& profile);
 
-Verdict is_forward(const Problem& problem, const DeviceProfile& profile);
 /// This build has code for compute capability 8.0 and newer.
 Verdict has_code(const Problem& problem, const DeviceProfile& profile);
 /// Every tensor starts where one of its elements may: the device faults on others.

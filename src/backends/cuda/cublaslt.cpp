@@ -272,8 +272,7 @@ class CublasLtPlan final : public Plan {
 }  // namespace
 
 Verdict supports_cublaslt(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({is_forward, has_code, is_aligned, has_library, cublaslt_dtype, extents_fit, layout_fits},
-                       problem, profile);
+  return first_refusal({has_code, is_aligned, has_library, cublaslt_dtype, extents_fit, layout_fits}, problem, profile);
 }
 
 bool prefers_cublaslt(const Problem& problem, const DeviceProfile&) {

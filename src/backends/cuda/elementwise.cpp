@@ -91,7 +91,7 @@ ElementwiseShape elementwise_shape(const Problem& problem) {
 }
 
 Verdict supports_add(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({is_forward, has_code, is_aligned, adds_dtype}, problem, profile);
+  return first_refusal({has_code, is_aligned, adds_dtype}, problem, profile);
 }
 
 std::unique_ptr<const Plan> prepare_add(const Problem& problem, const PrepareContext& context) {
@@ -100,7 +100,7 @@ std::unique_ptr<const Plan> prepare_add(const Problem& problem, const PrepareCon
 }
 
 Verdict supports_cast(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({is_forward, has_code, is_aligned, floats_only, no_tf32_storage}, problem, profile);
+  return first_refusal({has_code, is_aligned, floats_only, no_tf32_storage}, problem, profile);
 }
 
 std::unique_ptr<const Plan> prepare_cast(const Problem& problem, const PrepareContext& context) {

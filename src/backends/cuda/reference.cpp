@@ -5,7 +5,7 @@
 namespace xpuruntime::cuda {
 
 Verdict supports_reference(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({is_forward, has_code, is_aligned, floats_only}, problem, profile);
+  return first_refusal({has_code, is_aligned, floats_only}, problem, profile);
 }
 
 std::unique_ptr<const Plan> prepare_reference(const Problem& problem, const PrepareContext& context) {

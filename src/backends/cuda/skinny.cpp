@@ -133,8 +133,7 @@ std::string token_of(const SkinnyLaunch& launch) {
 }  // namespace
 
 Verdict supports_skinny(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({is_forward, has_code, is_aligned, skinny_dtype, few_rows, one_matrix, b_is_dense}, problem,
-                       profile);
+  return first_refusal({has_code, is_aligned, skinny_dtype, few_rows, one_matrix, b_is_dense}, problem, profile);
 }
 
 bool prefers_skinny(const Problem& problem, const DeviceProfile&) {

@@ -38,10 +38,6 @@ Verdict verdict_of(const Problem& problem, const DeviceProfile& profile, std::in
   return Verdict::yes();
 }
 
-std::string only_forward(const Problem& problem, const DeviceProfile&) {
-  return problem.direction == Direction::forward ? "" : "takes the forward direction only";
-}
-
 std::string only_stored_floats(const Problem& problem, const DeviceProfile&) {
   for (const auto& [name, spec] : named_specs(problem))
     if (!stored_as_float(spec.dtype))

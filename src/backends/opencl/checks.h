@@ -14,7 +14,6 @@ using Check = std::string (*)(const Problem&, const DeviceProfile&);
 Verdict verdict_of(const Problem& problem, const DeviceProfile& profile, std::initializer_list<Check> checks);
 
 // The vocabulary of refusals that several kernels share.
-std::string only_forward(const Problem& problem, const DeviceProfile& profile);
 std::string only_stored_floats(const Problem& problem, const DeviceProfile& profile);
 std::string only_contiguous(const Problem& problem, const DeviceProfile& profile);
 

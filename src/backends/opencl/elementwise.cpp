@@ -27,7 +27,7 @@ std::unique_ptr<const Plan> prepare(const Problem& problem, const PrepareContext
 }  // namespace
 
 Verdict supports_elementwise(const Problem& problem, const DeviceProfile& profile) {
-  return verdict_of(problem, profile, {only_forward, only_stored_floats});
+  return verdict_of(problem, profile, {only_stored_floats});
 }
 
 std::unique_ptr<const Plan> prepare_add(const Problem& problem, const PrepareContext& context) {

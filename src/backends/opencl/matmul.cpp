@@ -70,9 +70,8 @@ std::int64_t tiles(std::int64_t extent, std::int64_t tile) { return (extent + ti
 }  // namespace
 
 Verdict supports_matmul_tiled(const Problem& problem, const DeviceProfile& profile) {
-  return verdict_of(
-      problem, profile,
-      {only_forward, only_stored_floats, only_row_major, only_contiguous, needs_work_group, needs_local_memory});
+  return verdict_of(problem, profile,
+                    {only_stored_floats, only_row_major, only_contiguous, needs_work_group, needs_local_memory});
 }
 
 bool prefers_matmul_tiled(const Problem& problem, const DeviceProfile&) {
@@ -102,7 +101,7 @@ std::unique_ptr<const Plan> prepare_matmul_tiled(const Problem& problem, const P
 }
 
 Verdict supports_matmul_direct(const Problem& problem, const DeviceProfile& profile) {
-  return verdict_of(problem, profile, {only_forward, only_stored_floats});
+  return verdict_of(problem, profile, {only_stored_floats});
 }
 
 std::unique_ptr<const Plan> prepare_matmul_direct(const Problem& problem, const PrepareContext& context) {

@@ -7,7 +7,7 @@ from .errors import ArgumentTypeError
 
 TYPE_CHECKING = False  # typing itself takes longer to import than this module
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TypeVar, overload
 
     Function = TypeVar("Function", bound=Callable[..., object])
@@ -69,24 +69,33 @@ if TYPE_CHECKING:
     @overload
     def register_kernel(name: str, op: str, run: Callable[..., object],
                         supports: Callable[..., object] | None = None, device: object = "cpu", *,
-                        workspace_bytes: int = 0, deterministic: bool = True) -> None: ...
+                        workspace_bytes: int = 0, deterministic: bool = True, directions: str | Sequence[str] = "forward",
+                        version: str | None = None) -> None: ...
 
     @overload
     def register_kernel(name: str, op: str, *, supports: Callable[..., object] | None = None, device: object = "cpu",
-                        workspace_bytes: int = 0, deterministic: bool = True) -> Callable[[Function], Function]: ...
+                        workspace_bytes: int = 0, deterministic: bool = True, directions: str | Sequence[str] = "forward",
+                        version: str | None = None) -> Callable[[Function], Function]: ...
 
 
 def register_kernel(name: str, op: str, run: Callable[..., object] | None = None,
                     supports: Callable[..., object] | None = None, device: object = "cpu", *,
-                    workspace_bytes: int = 0, deterministic: bool = True) -> Callable[[Function], Function] | None:
+                    workspace_bytes: int = 0, deterministic: bool = True, directions: str | Sequence[str] = "forward",
+                    version: str | None = None) -> Callable[[Function], Function] | None:
     """Adds a kernel that is a Python function: `run(problem, inputs, outputs)` writes the outputs.
 
     Inputs and outputs are `Tensor` objects, good until `run` returns; with `workspace_bytes` it gets one more, for
     scratch. `supports(problem, profile)` returns True, or False or a text that says why not. What `run` raises sets
     the kernel aside for that problem, and the next one runs. Without `run` this is a decorator.
+
+    It is asked about forward problems alone, unless `directions` names more: `["forward", "backward"]`, or
+    `"backward"`. `version` says which code it is, and must change with it, and with what it calls: times of one
+    version are not used for another, and a lock replays only the version it was recorded with. Without a version a
+    lock does not replay it, and its times count as long as it is registered.
     """
     def register(function: Callable[..., object]) -> None:
-        _core.register_kernel(name, op, function, supports, device, workspace_bytes, deterministic)
+        _core.register_kernel(name, op, function, supports, device, workspace_bytes, deterministic, directions,
+                              version)
 
     if run is not None:
         register(run)

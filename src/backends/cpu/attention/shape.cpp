@@ -64,7 +64,7 @@ AttentionShape attention_shape(const Problem& problem) {
 }
 
 Verdict supports_attention_floats(const Problem& problem) {
-  if (const Verdict verdict = supports_forward(problem, {}); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_aligned(problem, {}); !verdict.supported) return verdict;
   constexpr std::string_view names[] = {"query", "key", "value"};
   for (std::size_t i = 0; i < 3; ++i) {
     if (const Verdict verdict = check_row(problem.inputs[i], names[i]); !verdict.supported) return verdict;

@@ -26,28 +26,22 @@ Verdict refuse_dtype(std::string_view which, DataType dtype, std::string_view ta
                      std::string(takes));
 }
 
-Verdict supports_both(const Problem& problem, const DeviceProfile&) {
+Verdict supports_aligned(const Problem& problem, const DeviceProfile&) {
   return each_tensor(problem, [](const TensorSpec& spec, const std::string& name) {
     const bool aligned = spec.alignment >= std::min<std::size_t>(size_of(spec.dtype), 8);
     return aligned ? Verdict::yes() : Verdict::no(name + " is not aligned to its element size; copy it first");
   });
 }
 
-Verdict supports_forward(const Problem& problem, const DeviceProfile& profile) {
-  if (problem.direction != Direction::forward) return Verdict::no("it has no backward");
-  return supports_both(problem, profile);
-}
-
-Verdict supports_fast_floats(const Problem& problem, Direction direction) {
-  if (direction == Direction::forward && problem.direction != direction) return Verdict::no("it has no backward");
-  if (const Verdict verdict = supports_both(problem, {}); !verdict.supported) return verdict;
+Verdict supports_fast_floats(const Problem& problem) {
+  if (const Verdict verdict = supports_aligned(problem, {}); !verdict.supported) return verdict;
   return each_tensor(problem, [](const TensorSpec& spec, const std::string& name) {
     return is_fast_float(spec.dtype) ? Verdict::yes() : refuse_dtype(name, spec.dtype, "f32, f16 and bf16");
   });
 }
 
-Verdict supports_dense_floats(const Problem& problem, Direction direction) {
-  if (const Verdict verdict = supports_fast_floats(problem, direction); !verdict.supported) return verdict;
+Verdict supports_dense_floats(const Problem& problem) {
+  if (const Verdict verdict = supports_fast_floats(problem); !verdict.supported) return verdict;
   return each_tensor(problem, [](const TensorSpec& spec, const std::string& name) {
     return spec.contiguous ? Verdict::yes() : Verdict::no(name + " is not contiguous");
   });

@@ -52,7 +52,7 @@ Im2colParts::Im2colParts(const Problem& backward)
 }
 
 Verdict supports_conv_im2col_backward(const Problem& problem) {
-  if (const Verdict verdict = supports_dense_floats(problem, Direction::backward); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_dense_floats(problem); !verdict.supported) return verdict;
   const Problem forward = forward_of(problem);
   if (const Verdict verdict = supports_modest_windows(forward); !verdict.supported) return verdict;
   return supports_conv_columns(conv_shape(forward));

@@ -123,7 +123,7 @@ RunBlock find_integers(const Problem& problem) {
 }  // namespace
 
 Verdict supports_binary_simd(const Problem& problem, const DeviceProfile& profile) {
-  if (find_integers(problem) != nullptr) return supports_forward(problem, profile);
+  if (find_integers(problem) != nullptr) return supports_aligned(problem, profile);
   return supports_fast_floats(problem);
 }
 

@@ -159,7 +159,7 @@ RunBlock find_cast(DataType from, DataType to) { return HWY_DYNAMIC_DISPATCH(fin
 
 Verdict supports_cast_simd(const Problem& problem, const DeviceProfile& profile) {
   const DataType from = problem.inputs[0].dtype, to = problem.outputs[0].dtype;
-  if (find_cast(from, to) != nullptr) return supports_forward(problem, profile);
+  if (find_cast(from, to) != nullptr) return supports_aligned(problem, profile);
   return Verdict::no("no vector code from " + std::string(to_string(from)) + " to " + std::string(to_string(to)));
 }
 

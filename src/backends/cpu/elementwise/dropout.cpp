@@ -147,7 +147,7 @@ class DropoutPlan final : public Plan {
 }  // namespace
 
 Verdict supports_dropout_simd(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_forward(problem, profile); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
   // The second input holds numbers, not values to drop.
   Problem values = problem;
   values.inputs.resize(1);

@@ -101,10 +101,7 @@ namespace xpuruntime::cpu {
 
 HWY_EXPORT(find_unary);
 
-Verdict supports_unary_simd(const Problem& problem, const DeviceProfile&) {
-  const bool has_backward = op_info(problem.op).category == OpCategory::activation;
-  return supports_fast_floats(problem, has_backward ? problem.direction : Direction::forward);
-}
+Verdict supports_unary_simd(const Problem& problem, const DeviceProfile&) { return supports_fast_floats(problem); }
 
 std::unique_ptr<const Plan> prepare_unary_simd(const Problem& problem, const PrepareContext&) {
   if (problem.direction == Direction::backward) return prepare_unary_backward_simd(problem);

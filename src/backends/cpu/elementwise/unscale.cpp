@@ -106,7 +106,7 @@ class UnscalePlan final : public Plan {
 }  // namespace
 
 Verdict supports_unscale_simd(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_forward(problem, profile); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
   const DataType gradient = problem.inputs[0].dtype, inverse = problem.inputs[1].dtype;
   if (!is_fast_float(gradient)) return refuse_dtype("input 0", gradient, "f32, f16 and bf16");
   if (inverse != DataType::float32) return refuse_dtype("input 1", inverse, "f32");

@@ -166,7 +166,7 @@ class ClassLossBackwardPlan final : public Plan {
 }  // namespace
 
 Verdict supports_class_loss_backward(const Problem& problem) {
-  if (const Verdict verdict = supports_both(problem, {}); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_aligned(problem, {}); !verdict.supported) return verdict;
   for (const TensorSpec& spec : problem.inputs) {
     if (!spec.contiguous) return Verdict::no("an input is not contiguous");
   }

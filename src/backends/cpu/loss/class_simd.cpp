@@ -181,7 +181,7 @@ class ClassLossPlan final : public Plan {
 };
 
 Verdict supports_class_loss(const Problem& problem) {
-  if (const Verdict verdict = supports_forward(problem, {}); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_aligned(problem, {}); !verdict.supported) return verdict;
   for (const TensorSpec& spec : problem.inputs) {
     if (!spec.contiguous) return Verdict::no("an input is not contiguous");
   }

@@ -18,7 +18,7 @@ namespace {
 constexpr KernelFunctions packed = {supports_product_packed, prepare_product_packed, workspace_product_packed, nullptr};
 constexpr KernelFunctions copies = {supports_copy_bytes, prepare_copy_bytes, nullptr, nullptr};
 constexpr KernelFunctions sums = {supports_reduce_simd, prepare_reduce_simd, workspace_reduce_simd, nullptr};
-constexpr KernelFunctions any_sums = {supports_forward, prepare_reduce_reference, nullptr, nullptr};
+constexpr KernelFunctions any_sums = {supports_aligned, prepare_reduce_reference, nullptr, nullptr};
 constexpr KernelFunctions slopes = {supports_unary_simd, prepare_unary_simd, nullptr, nullptr};
 
 OpId activation_op(Activation activation) {
@@ -31,7 +31,7 @@ class BackwardStages {
  public:
   BackwardStages(const KernelFunctions& kernel, const Problem& problem, const DeviceProfile& profile)
       : kernel_(kernel), problem_(problem), profile_(profile) {
-    if (verdict_ = supports_both(problem, profile); !verdict_.supported) return;
+    if (verdict_ = supports_aligned(problem, profile); !verdict_.supported) return;
     views_ = gradient_views(problem);
     if (problem.op == OpId::linear) take_off_activation();
     if (verdict_.supported && views_.has_da) {

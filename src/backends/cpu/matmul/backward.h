@@ -43,7 +43,7 @@ struct ProductRow {
 template <auto supports, auto prepare, auto workspace = nullptr, auto prefers = nullptr>
 constexpr KernelSpec product_row(OpId op, std::string_view name) {
   using Row = ProductRow<supports, prepare, workspace, prefers>;
-  return {op, name, Row::supports_it, Row::prepare_it, Row::workspace_it, Row::prefers_it};
+  return with_backward({op, name, Row::supports_it, Row::prepare_it, Row::workspace_it, Row::prefers_it});
 }
 
 }  // namespace xpuruntime::cpu

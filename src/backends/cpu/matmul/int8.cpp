@@ -120,7 +120,7 @@ bool has_quads(const DeviceProfile& profile) {
 }  // namespace
 
 Verdict supports_product_int8(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_forward(problem, profile); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
   for (std::size_t i = 0; i < 2; ++i) {
     if (!is_byte(problem.inputs[i].dtype)) {
       return refuse_dtype("input " + std::to_string(i), problem.inputs[i].dtype, "i8 and u8");

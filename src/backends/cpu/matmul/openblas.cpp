@@ -115,7 +115,7 @@ Verdict blas_layouts(const Product& product) {
 }  // namespace
 
 Verdict supports_product_openblas(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_forward(problem, profile); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
   if (const Verdict verdict = one_dtype(problem); !verdict.supported) return verdict;
   return blas_layouts(product_of(problem));
 }

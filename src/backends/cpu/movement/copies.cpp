@@ -14,7 +14,7 @@ namespace {
 
 /// Input `first` and all after it have the output's dtype: the bytes can be moved as they are.
 Verdict moves_bytes(const Problem& problem, std::size_t first) {
-  if (const Verdict verdict = supports_forward(problem, {}); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_aligned(problem, {}); !verdict.supported) return verdict;
   const DataType to = problem.outputs[0].dtype;
   for (std::size_t i = first; i < problem.inputs.size(); ++i) {
     if (problem.inputs[i].dtype == to) continue;

@@ -115,9 +115,7 @@ class LayerNormPlan final : public Plan {
 
 }  // namespace
 
-Verdict supports_layer_norm_simd(const Problem& problem, const DeviceProfile&) {
-  return supports_lines(problem, problem.direction);
-}
+Verdict supports_layer_norm_simd(const Problem& problem, const DeviceProfile&) { return supports_lines(problem); }
 
 std::uint64_t workspace_layer_norm_simd(const Problem& problem, const DeviceProfile&) {
   if (problem.direction == Direction::backward) return workspace_layer_norm_backward(problem);

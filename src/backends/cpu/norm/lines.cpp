@@ -18,10 +18,10 @@ Lines lines_along_last(const Dims& shape, std::int64_t count) {
   return lines;
 }
 
-Verdict supports_lines(const Problem& problem, Direction direction) {
-  if (const Verdict verdict = supports_dense_floats(problem, direction); !verdict.supported) return verdict;
+Verdict supports_lines(const Problem& problem) {
+  if (const Verdict verdict = supports_dense_floats(problem); !verdict.supported) return verdict;
   const DataType in = problem.inputs[0].dtype, last = problem.inputs.back().dtype;
-  if (direction == Direction::backward && last != in) {
+  if (problem.direction == Direction::backward && last != in) {
     return refuse_dtype("the gradient", last, "the input's " + std::string(to_string(in)));
   }
   if (problem.outputs[0].dtype == in) return Verdict::yes();

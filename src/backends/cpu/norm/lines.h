@@ -19,7 +19,7 @@ Lines lines_along(const Dims& shape, std::int64_t dim);
 Lines lines_along_last(const Dims& shape, std::int64_t count);
 
 /// Dense tensors of fast floats, the first output of the first input's dtype; backward the gradient too.
-Verdict supports_lines(const Problem& problem, Direction direction = Direction::forward);
+Verdict supports_lines(const Problem& problem);
 
 /// How many lines make a thread worth waking, where one element takes about `picoseconds`.
 std::int64_t lines_per_thread(std::int64_t length, std::int64_t picoseconds);

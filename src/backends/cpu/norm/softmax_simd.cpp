@@ -84,9 +84,7 @@ class SoftmaxPlan final : public Plan {
 
 }  // namespace
 
-Verdict supports_softmax_simd(const Problem& problem, const DeviceProfile&) {
-  return supports_lines(problem, problem.direction);
-}
+Verdict supports_softmax_simd(const Problem& problem, const DeviceProfile&) { return supports_lines(problem); }
 
 std::uint64_t workspace_softmax_simd(const Problem& problem, const DeviceProfile&) {
   if (problem.direction == Direction::backward) return 0;

@@ -194,7 +194,7 @@ Verdict supports_layouts(const Product& product) {
 }  // namespace
 
 Verdict supports_product_onednn(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_forward(problem, profile); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
   if (const Verdict verdict = supports_onednn(problem, profile); !verdict.supported) return verdict;
   const Product product = product_of(problem);
   if (const Verdict verdict = supports_types(product); !verdict.supported) return verdict;

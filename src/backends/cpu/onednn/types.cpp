@@ -44,7 +44,7 @@ dnnl::memory::data_type onednn_type(DataType dtype) {
 }
 
 Verdict supports_onednn(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_both(problem, profile); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
   for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
     const Verdict verdict = takes_tensor(problem.inputs[i], "input " + std::to_string(i), profile);
     if (!verdict.supported) return verdict;

@@ -197,7 +197,7 @@ FoldJob make_fold_job(const Problem& problem) {
 }
 
 Verdict supports_reduce_simd(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_forward(problem, profile); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
   if (!is_fast_float(problem.inputs[0].dtype)) {
     return refuse_dtype("input 0", problem.inputs[0].dtype, "f32, f16 and bf16");
   }
