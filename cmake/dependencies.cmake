@@ -2,7 +2,12 @@
 find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.10 REQUIRED)  # profiles, policies, decisions; not in public headers
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas>=0.3)
+# As an archive: `libopenblas.so.0` in a process may be that of PyTorch, in another version. Not the one for OpenMP.
+pkg_check_modules(OPENBLAS REQUIRED openblas>=0.3)
+find_library(OPENBLAS_ARCHIVE libopenblas.a PATH_SUFFIXES openblas-pthread HINTS ${OPENBLAS_LIBRARY_DIRS})
+if(NOT OPENBLAS_ARCHIVE)
+  message(FATAL_ERROR "OpenBLAS's static library was not found: install libopenblas-pthread-dev, or set OPENBLAS_ARCHIVE")
+endif()
 find_package(hwy REQUIRED CONFIG)  # Highway: SIMD with run-time dispatch in the CPU's kernels
 find_package(CLI11 REQUIRED)
 find_package(SQLite3 3.35 REQUIRED)  # the measurement store; not in public headers
@@ -12,11 +17,16 @@ set(XRT_HAVE_ONEDNN OFF)
 if(NOT XRT_ONEDNN STREQUAL "OFF")
   find_path(ONEDNN_INCLUDE oneapi/dnnl/dnnl.hpp)
   find_library(ONEDNN_LIBRARY dnnl)
-  find_library(GOMP_LIBRARY NAMES gomp libgomp.so.1)  # what Debian's oneDNN takes its threads from
-  if(ONEDNN_INCLUDE AND ONEDNN_LIBRARY AND GOMP_LIBRARY)
+  if(ONEDNN_INCLUDE AND ONEDNN_LIBRARY)  # version 2, and with GCC's OpenMP: src/backends takes its place
+    file(STRINGS ${ONEDNN_LIBRARY} names REGEX "^lib(dnnl.so.2|gomp.so.1)$" LENGTH_MAXIMUM 12 LIMIT_COUNT 2)
+    list(LENGTH names XRT_HAVE_ONEDNN)
+  endif()
+  if(XRT_HAVE_ONEDNN EQUAL 2)
     set(XRT_HAVE_ONEDNN ON)
   elseif(XRT_ONEDNN STREQUAL "ON")
-    message(FATAL_ERROR "XRT_ONEDNN=ON, but oneDNN with OpenMP was not found: install libdnnl-dev")
+    message(FATAL_ERROR "XRT_ONEDNN=ON, but oneDNN 2 with OpenMP was not found: install libdnnl-dev")
+  else()
+    set(XRT_HAVE_ONEDNN OFF)
   endif()
 endif()
 if(XRT_BUILD_TESTS)

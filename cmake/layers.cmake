@@ -29,6 +29,9 @@ macro(xrt_library)
   endif()
   # The pool's threads run the library's code until the process ends: it must not be unloaded under them.
   target_link_options(xpuruntime PRIVATE -Wl,-z,nodelete)
+  if(XRT_HAVE_ONEDNN)
+    add_dependencies(xpuruntime xrt_onednn)  # opened from beside it
+  endif()
   target_compile_features(xpuruntime PUBLIC cxx_std_20)
   target_include_directories(xpuruntime PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

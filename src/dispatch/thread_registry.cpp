@@ -45,7 +45,7 @@ Holder& holder_of_this_thread() {
 
 }  // namespace
 
-constinit thread_local LastState last_state __attribute__((tls_model("initial-exec")));
+constinit thread_local LastState last_state;
 
 std::shared_ptr<ThreadState> ThreadRegistry::add() {
   auto state = std::make_shared<ThreadState>(thread_number());

@@ -26,11 +26,12 @@ class ThreadRegistry {
 /// This thread's state for the dispatcher `id`, made on first use.
 ThreadState& state_of_this_thread(std::uint64_t id, const std::shared_ptr<ThreadRegistry>& registry);
 
-/// Two words per thread at a fixed offset from the thread pointer: finding them costs one instruction.
+/// Two words per thread that lead to the table used last. Not at a fixed offset from the thread pointer (initial-exec):
+/// little such storage is left for libraries that a process loads late, and where it is used up they do not load.
 struct LastState {
   std::uint64_t dispatcher_id = 0;
   ThreadState* state = nullptr;
 };
-extern constinit thread_local LastState last_state __attribute__((tls_model("initial-exec")));
+extern constinit thread_local LastState last_state;
 
 }  // namespace xpuruntime

@@ -1,5 +1,6 @@
 #include "registry/shared_object.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 
@@ -53,6 +54,14 @@ std::string flaw_of_shared_object(const std::string& path) {
   // The table of sections stands last: without it something was lost, even if the loader has no use for it.
   if (reaches_past(header.e_shoff, std::uint64_t{header.e_shnum} * header.e_shentsize, size)) return cut_off;
   return flaw_of_segments(file, header, size);
+}
+
+std::string library_folder() {
+  Dl_info info = {};
+  if (dladdr(reinterpret_cast<const void*>(&library_folder), &info) == 0 || info.dli_fname == nullptr) return ".";
+  const std::string path = info.dli_fname;
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
 }  // namespace xpuruntime

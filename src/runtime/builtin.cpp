@@ -1,23 +1,13 @@
 #include "runtime/builtin.h"
 
-#include <dlfcn.h>
-
 #include <string>
 
 #include "backends/cpu/backend.h"
+#include "registry/shared_object.h"
 #include "runtime/absent_driver.h"
 
 namespace xpuruntime {
 namespace {
-
-/// The folder this library was loaded from: its own plugins lie beside it.
-std::string library_folder() {
-  Dl_info info = {};
-  if (dladdr(reinterpret_cast<const void*>(&add_builtin_backends), &info) == 0 || info.dli_fname == nullptr) return ".";
-  const std::string path = info.dli_fname;
-  const auto slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
-}
 
 void add_module(KernelRegistry& registry, DeviceType type, const char* file, bool wanted) {
   std::string why = "it was turned off in RuntimeOptions";

@@ -17,11 +17,12 @@ BUILD = os.environ.get("XRT_BUILD", "")
 
 # What the library may link: the system's C and C++ libraries and the ones that docs/dependencies.md names. Nothing of
 # CUDA, OpenCL, PyTorch or Python itself: backends are opened at run time.
-ALLOWED = re.compile(
-    r"^(libxpuruntime|libc|libm|libstdc\+\+|libgcc_s|libgomp|libpthread|libdl|ld-linux-[\w-]+|libopenblas|libblas|libdnnl|"
-    r"libsqlite3|libhwy)\.so[.\d]*$"
-)
-OPENED_LATER = {"libxpuruntime_opencl.so": re.compile(r"^libOpenCL\.so[.\d]*$"), "libxpuruntime_cuda.so": re.compile(r"^librt\.so[.\d]*$")}
+ALLOWED = re.compile(r"^(libxpuruntime|libc|libm|libstdc\+\+|libgcc_s|libpthread|libdl|ld-linux-[\w-]+|libsqlite3|libhwy)\.so[.\d]*$")
+OPENED_LATER = {
+    "libxpuruntime_opencl.so": re.compile(r"^libOpenCL\.so[.\d]*$"),
+    "libxpuruntime_cuda.so": re.compile(r"^librt\.so[.\d]*$"),
+    "libxpuruntime_onednn.so": re.compile(r"^(libOpenCL\.so[.\d]*|libxrtomp\.so)$"),  # OpenCL on x86_64 alone
+}
 
 
 def run(*command, **options):
@@ -113,10 +114,12 @@ class WheelTest(unittest.TestCase):
             "import array, sys, xpuruntime as xrt; a = array.array('f', [1, 2, 3])\n"
             "assert memoryview(xrt.ops.add(a, a)).tolist() == [2, 4, 6]\n"
             "assert not {'numpy', 'torch', 'jax'} & set(sys.modules)\n"
-            "print(xrt.explain('matmul(f32[64,64], f32[64,64])').kernel, xrt.__version__)"
+            "print(xrt.explain('matmul(f32[64,64], f32[64,64])').kernel, xrt.__version__, *xrt.device_profile().library_versions)"
         )
-        kernel, version = run(python, "-c", program, env=clean, cwd=self.folder.name).split()
+        kernel, version, *libraries = run(python, "-c", program, env=clean, cwd=self.folder.name).split()
         self.assertTrue(kernel)
+        with_onednn = (self.unpacked / "xpuruntime" / "lib" / "libxpuruntime_onednn.so").is_file()
+        self.assertEqual(libraries, ["onednn", "openblas"] if with_onednn else ["openblas"])
         self.assertEqual(run(environment / "bin" / "xrt", "--version", env=clean).split()[-1], version)
         self.assertIn("cpu:0", run(environment / "bin" / "xrt", "devices", env=clean))
         failed = subprocess.run([environment / "bin" / "xrt", "explain", "nonsense"], capture_output=True, env=clean)

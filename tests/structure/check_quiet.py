@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The library never prints, aborts or exits: usage check_quiet.py ROOT LIBRARY...
+"""The library never prints, aborts or exits: usage check_quiet.py ROOT FILE...
 
-Looks twice: at what the built libraries import, and at what our sources say.
+Looks twice: at what the built files import, and at what our sources say. The files are shared libraries, or the objects of
+one that also holds archives of others: OpenBLAS prints and exits where it finds no memory.
 """
 import re
 import subprocess
@@ -22,7 +23,7 @@ FORBIDDEN = set(f"{PRINTS} {STREAMS} {INCLUDES_IOSTREAM} {ENDS}".split())
 #   snprintf, fwrite   format into memory and write files; neither reaches the terminal without stdout or stderr
 # The static CUDA runtime brings `kill` along; nothing of ours calls it (the sources are searched too).
 # A kernel that may crash is tried in a child process, which ends with _exit and is killed if it hangs.
-ALLOWED_PER_LIBRARY = {"xpuruntime_cuda": {"kill"}, "xpuruntime": {"_exit", "kill"}}
+ALLOWED_PER_BINARY = {"xpuruntime_cuda": {"kill"}, "probe": {"_exit", "kill"}}
 ALLOWED_PER_FILE = {"src/tune/probe.cpp": {"_exit"}}
 
 SPEECH = re.compile(
@@ -33,16 +34,22 @@ COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOT
 DEVICE_CODE = {".cu", ".cuh", ".cl"}  # built by other compilers; their host parts are seen in the library
 
 
-def imported(library):
-    text = subprocess.run(["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True).stdout
-    # "                 U printf@GLIBC_2.2.5"
-    return {line.split()[-1].split("@")[0] for line in text.splitlines() if line.strip()}
+def imports(binaries):
+    """Pairs of a file and a name."""
+    objects = [file for file in binaries if file.endswith(".o")]
+    for option, files in (("-A", objects), ("-AD", [file for file in binaries if file not in objects])):
+        if files:
+            text = subprocess.run(["nm", option, "--undefined-only", *files], check=True, capture_output=True, text=True).stdout
+            for line in text.splitlines():  # "libx.so:                 U printf@GLIBC_2.2.5"
+                file, _, rest = line.rpartition(":")
+                yield file, rest.split()[-1].split("@")[0]
 
 
-def check_library(library):
-    name = Path(library).name.split(".")[0].removeprefix("lib")
-    bad = (imported(library) & FORBIDDEN) - ALLOWED_PER_LIBRARY.get(name, set())
-    return [f"{library}: imports {symbol}" for symbol in sorted(bad)]
+def check_binaries(binaries):
+    def allowed(file):
+        return ALLOWED_PER_BINARY.get(Path(file).name.split(".")[0].removeprefix("lib"), set())
+
+    return [f"{file}: imports {name}" for file, name in sorted(imports(binaries)) if name in FORBIDDEN - allowed(file)]
 
 
 def blank(match):
@@ -63,8 +70,8 @@ def library_sources(root):
                 yield path
 
 
-def check(root, libraries):
-    problems = [problem for library in libraries for problem in check_library(library)]
+def check(root, binaries):
+    problems = check_binaries(binaries)
     for path in library_sources(Path(root)):
         problems += check_source(path, ALLOWED_PER_FILE.get(str(path.relative_to(root)), frozenset()))
     return problems

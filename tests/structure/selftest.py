@@ -9,6 +9,7 @@ from pathlib import Path
 import check_docs
 import check_layers
 import check_links
+import check_private
 import check_quiet
 import check_style
 
@@ -74,19 +75,31 @@ class Layers(Tree):
         self.assertIn("not in the architecture", check_layers.check(self.root)[0])
 
 
-class Quiet(Tree):
-    def library(self, code):
-        source = self.write("x.cpp", code)
-        subprocess.run(["g++", "-shared", "-fPIC", source, "-o", self.root / "libx.so"], check=True)
-        return str(self.root / "libx.so")
+class Built(Tree):
+    """With a compiler."""
 
-    @unittest.skipUnless(shutil.which("g++"), "g++ is not installed")
-    def test_finds_what_a_library_imports(self):
-        self.assertEqual(check_quiet.check_library(self.library("int f() { return 1; }")), [])
+    def setUp(self):
+        if not shutil.which("g++"):
+            self.skipTest("g++ is not installed")
+        super().setUp()
+
+    def build(self, code, *options, name="libx.so"):
+        source = self.write("x.cpp", code)
+        subprocess.run(["g++", "-fPIC", source, "-o", self.root / name, *options], check=True)
+        return str(self.root / name)
+
+    def library(self, code, *options):
+        return self.build(code, "-shared", *options)
+
+
+class Quiet(Built):
+    def test_finds_what_a_library_or_an_object_imports(self):
+        self.assertEqual(check_quiet.check_binaries([self.library("int f() { return 1; }")]), [])
         for code in ("#include <cstdio>\nvoid f(int x) { std::printf(\"%d\", x); }",
                      "#include <cstdlib>\nvoid f() { std::abort(); }",
                      "#include <iostream>\nvoid f() { std::cerr << 1; }"):
-            self.assertNotEqual(check_quiet.check_library(self.library(code)), [], code)
+            self.assertNotEqual(check_quiet.check_binaries([self.library(code)]), [], code)
+            self.assertNotEqual(check_quiet.check_binaries([self.build(code, "-c", name="x.cpp.o")]), [], code)
 
     def test_finds_what_a_source_says(self):
         loud = self.write("src/core/a.cpp", "// abort()\nvoid f() { std::abort(); }\n")
@@ -97,6 +110,23 @@ class Quiet(Tree):
     def test_lets_the_command_print(self):
         self.write("src/cli/main.cpp", "#include <iostream>\n")
         self.assertEqual(check_quiet.check(self.root, []), [])
+
+
+class Private(Built):
+    def test_takes_thread_local_storage_that_can_come_late(self):
+        code = "thread_local int x; int f() { return x; }"
+        self.assertEqual(check_private.check([self.library(code)]), [])
+
+    def test_finds_static_thread_local_storage(self):
+        code = '__attribute__((tls_model("initial-exec"))) thread_local int x; int f() { return x; }'
+        self.assertRegex(check_private.check([self.library(code)])[0], "static thread-local storage")
+
+    def test_finds_what_is_shared_with_others(self):
+        code = 'extern "C" void cblas_sgemm() {}'
+        (problem,) = check_private.check([self.library(code)])
+        self.assertIn("shares cblas_sgemm", problem)
+        (problem,) = check_private.check([self.library("int x;", "-Wl,-soname,libdnnl.so.2")])
+        self.assertIn("is or needs libdnnl.so.2", problem)
 
 
 class Style(Tree):

@@ -22,7 +22,7 @@ bool prefers_conv_onednn(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t workspace_conv_onednn(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_conv_onednn(const Problem& problem, const PrepareContext& context);
 
-/// "2.6.3"; empty in a build without it.
+/// "2.6.3"; empty in a build without it, and where it could not be opened.
 std::string onednn_version();
 
 }  // namespace xpuruntime::cpu

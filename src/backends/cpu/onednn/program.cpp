@@ -8,11 +8,6 @@
 #include "backends/cpu/base/thread_pool.h"
 #include "xpuruntime/core/mutex.h"
 
-extern "C" {
-int omp_get_max_threads(void);
-void omp_set_num_threads(int);
-}
-
 namespace xpuruntime::cpu {
 namespace {
 
@@ -32,7 +27,7 @@ class Arguments {
   std::size_t size() const { return memories_.size(); }
   const dnnl_exec_arg_t* list() const { return list_.data(); }
   void point(std::size_t argument, void* address) const {
-    dnnl_memory_set_data_handle(list_[argument].memory, address);
+    dnnl::dnnl_memory_set_data_handle(list_[argument].memory, address);
   }
 
  private:
@@ -69,7 +64,7 @@ class Callable {
   template <class Point>
   dnnl_status_t call(dnnl_stream_t stream, const Arguments& arguments, const Point& point) const {
     for (std::size_t i = 0; i < arguments.size(); ++i) arguments.point(i, point(i));
-    return dnnl_primitive_execute(primitive_.get(), stream, static_cast<int>(arguments.size()), arguments.list());
+    return dnnl::dnnl_primitive_execute(primitive_.get(), stream, static_cast<int>(arguments.size()), arguments.list());
   }
 
   Piece piece_;
@@ -92,7 +87,6 @@ void* address_of(const Place& place, const RunArguments& arguments) {
 class ProgramPlan final : public Plan {
  public:
   explicit ProgramPlan(std::shared_ptr<const Program> program) : program_(std::move(program)) {
-    const OneOpenmpThread one;
     for (const Piece& piece : program_->pieces) {
       callables_.push_back(std::make_unique<const Callable>(piece, program_->threads));
     }
@@ -114,7 +108,6 @@ class ProgramPlan final : public Plan {
 
  private:
   dnnl_status_t run_task(const RunArguments& arguments, std::int64_t task) const {
-    const OneOpenmpThread one;
     for (const Step& step : program_->tasks[static_cast<std::size_t>(task)]) {
       const dnnl_status_t status = callables_[step.piece]->call(
           stream_.get(), [&](std::size_t i) { return address_of(step.places[i], arguments); });
@@ -158,13 +151,6 @@ Recent& recent() {
 }
 
 }  // namespace
-
-OneOpenmpThread::OneOpenmpThread() : before_(omp_get_max_threads()) {
-  if (before_ != 1) omp_set_num_threads(1);
-}
-OneOpenmpThread::~OneOpenmpThread() {
-  if (before_ != 1) omp_set_num_threads(before_);
-}
 
 const dnnl::engine& onednn_engine() {
   static const dnnl::engine& engine = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
@@ -212,7 +198,7 @@ namespace {
 // The last few are kept, as the question for the workspace comes before the preparation.
 std::shared_ptr<const Program> program_for(const Problem& problem, MakeProgram make) try {
   if (auto found = recent().find(problem)) return found;
-  const OneOpenmpThread one;
+  if (const std::string& why = why_no_onednn(); !why.empty()) fail(ErrorCode::not_supported, "onednn", why);
   auto program = std::make_shared<const Program>(make(problem));
   recent().keep(problem, program);
   return program;

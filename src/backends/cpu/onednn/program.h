@@ -3,29 +3,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "backends/cpu/base/supports.h"
+#include "backends/cpu/onednn/library.h"
 
 // What a oneDNN kernel is here: primitives made for one thread, and tasks of the pool that each run some of them on
 // their own parts of the tensors. oneDNN never starts a thread.
 
 namespace xpuruntime::cpu {
-
-/// While it lives, OpenMP gives the calling thread no others. oneDNN also looks at that when primitives are made.
-class OneOpenmpThread {
- public:
-  OneOpenmpThread();
-  ~OneOpenmpThread();
-  OneOpenmpThread(const OneOpenmpThread&) = delete;
-  OneOpenmpThread& operator=(const OneOpenmpThread&) = delete;
-
- private:
-  int before_;
-};
 
 const dnnl::engine& onednn_engine();
 /// Scratch memory from us, so that one primitive can run on several threads at once.

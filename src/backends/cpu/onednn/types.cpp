@@ -44,6 +44,7 @@ dnnl::memory::data_type onednn_type(DataType dtype) {
 }
 
 Verdict supports_onednn(const Problem& problem, const DeviceProfile& profile) {
+  if (const std::string& why = why_no_onednn(); !why.empty()) return Verdict::no(why);
   if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
   for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
     const Verdict verdict = takes_tensor(problem.inputs[i], "input " + std::to_string(i), profile);
@@ -63,7 +64,8 @@ bool breaks_onednn(DataType dtype, std::int64_t summed) {
 bool has_fast_onednn(const DeviceProfile& profile) { return profile.has_cpu_feature("avx2"); }
 
 std::string onednn_version() {
-  const dnnl_version_t& version = *dnnl_version();
+  if (!why_no_onednn().empty()) return {};
+  const dnnl_version_t& version = *dnnl::dnnl_version();
   return std::to_string(version.major) + "." + std::to_string(version.minor) + "." + std::to_string(version.patch);
 }
 

@@ -1,8 +1,7 @@
 #pragma once
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 #include "backends/cpu/base/supports.h"
+#include "backends/cpu/onednn/library.h"
 
 namespace xpuruntime::cpu {
 
