@@ -4,7 +4,7 @@ find_package(nlohmann_json 3.10 REQUIRED)  # profiles, policies, decisions; not 
 find_package(PkgConfig REQUIRED)
 # As an archive: `libopenblas.so.0` in a process may be that of PyTorch, in another version. Not the one for OpenMP.
 pkg_check_modules(OPENBLAS REQUIRED openblas>=0.3)
-find_library(OPENBLAS_ARCHIVE libopenblas.a PATH_SUFFIXES openblas-pthread HINTS ${OPENBLAS_LIBRARY_DIRS})
+find_library(OPENBLAS_ARCHIVE libopenblas.a PATH_SUFFIXES openblas-pthread PATHS ${OPENBLAS_LIBRARY_DIRS})
 if(NOT OPENBLAS_ARCHIVE)
   message(FATAL_ERROR "OpenBLAS's static library was not found: install libopenblas-pthread-dev, or set OPENBLAS_ARCHIVE")
 endif()

@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build pkg-config ccache python3 python3-venv python3-dev # the build
-  nlohmann-json3-dev libcli11-dev libopenblas-dev libhwy-dev libdnnl-dev libsqlite3-dev # the library and the command
+  nlohmann-json3-dev libcli11-dev libopenblas-pthread-dev libhwy-dev libdnnl-dev libsqlite3-dev # the library and the command
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd                     # OpenCL, and a device for it on any CPU
   libgtest-dev                                                          # configuring looks for it
 )

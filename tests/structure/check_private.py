@@ -12,7 +12,7 @@ from pathlib import Path
 SHARED = re.compile(r"^lib(open|c)?blas|^liblapack|^libdnnl|^libi?omp5?\.|^libgomp")
 SYMBOL = re.compile(r"^(cblas_|openblas_|[sdcz]gemm_?$|dnnl_|omp_|GOMP_)")
 # A fixed offset from the thread pointer. The flag alone does not tell: linkers for aarch64 leave it out.
-STATIC_TLS = re.compile(r"\bR_\w*(?:TPOFF|TPREL)\w*|\bSTATIC_TLS\b")
+STATIC_TLS = re.compile(r"\bR_\w+_TP(?:OFF|REL)\w*|\bSTATIC_TLS\b")
 OFFERED = {"libxpuruntime_onednn.so", "libxpuruntime_openmp.so"}  # opened by path, in a scope of their own
 
 
