@@ -21,6 +21,7 @@
   X(dnnl_memory_set_data_handle)                         \
   X(dnnl_post_ops_append_eltwise)                        \
   X(dnnl_post_ops_append_sum)                            \
+  X(dnnl_post_ops_append_sum_v2)                         \
   X(dnnl_post_ops_create)                                \
   X(dnnl_post_ops_destroy)                               \
   X(dnnl_primitive_attr_create)                          \
