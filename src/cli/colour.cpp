@@ -2,14 +2,15 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <sstream>
+
+#include "core/environment_variable.h"
 
 namespace xpuruntime::cli {
 namespace {
 
 std::string_view value_of(const char* variable) {
-  const char* value = std::getenv(variable);
+  const char* value = environment_variable(variable);
   return value == nullptr ? std::string_view() : value;
 }
 

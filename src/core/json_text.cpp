@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "core/claimed_files.h"
 #include "core/json_scan.h"
 
 namespace xpuruntime {
@@ -115,6 +116,10 @@ class TemporaryFile {
   bool kept_ = false;
 };
 
+void refuse_claimed(const std::string& path, const JsonSource& source) {
+  if (is_claimed(path)) source.refuse(ErrorCode::io_error, "is a store that this process has open; name another file");
+}
+
 /// The file behind a path's links, also where it is still to be made: a rename would put it in the place of the link.
 /// It would put it in the place of a device or a pipe just so, and what is written to those is not kept anyway.
 std::string target_of(const std::string& path, const JsonSource& source) {
@@ -202,6 +207,7 @@ std::string dump_json(const Json& json, int indent) {
 }
 
 std::string read_text_file(const std::string& path, const JsonSource& source, std::size_t most_bytes) {
+  refuse_claimed(path, source);
   std::ifstream file(path, std::ios::binary);
   std::string text;
   // In pieces: most files are far smaller than the most that one may be.
@@ -223,6 +229,7 @@ std::string read_text_file(const std::string& path, const JsonSource& source, st
 }
 
 void write_file_atomically(const std::string& path, std::string_view text, const JsonSource& source) {
+  refuse_claimed(path, source);
   const std::string target = target_of(path, source);
   TemporaryFile file(target);
   if (!file.write_all(text) || !file.move_to(target)) {

@@ -1,8 +1,8 @@
 #include "xpuruntime/runtime/runtime.h"
 
-#include <cstdlib>
 #include <sstream>
 
+#include "core/environment_variable.h"
 #include "runtime/builtin.h"
 #include "runtime/measured_choices.h"
 #include "runtime/revalidate.h"
@@ -12,7 +12,7 @@ namespace {
 
 std::vector<std::string> plugins_from_environment() {
   std::vector<std::string> paths;
-  const char* value = std::getenv("XPURUNTIME_PLUGINS");
+  const char* value = environment_variable("XPURUNTIME_PLUGINS");
   std::istringstream list(value == nullptr ? "" : value);
   for (std::string path; std::getline(list, path, ':');) {
     if (!path.empty()) paths.push_back(path);

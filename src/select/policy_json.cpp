@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <cstdlib>
 
+#include "core/environment_variable.h"
 #include "core/json_text.h"
 #include "select/policy_check.h"
 #include "select/policy_rule_json.h"
@@ -195,7 +195,7 @@ void KernelPolicy::save(const std::string& path) const {
 
 std::optional<KernelPolicy> policy_from_environment() {
   constexpr const char* variable = "XPURUNTIME_POLICY";
-  const char* const path = std::getenv(variable);
+  const char* const path = environment_variable(variable);
   if (path == nullptr || *path == '\0') return std::nullopt;
   try {
     return KernelPolicy::load(path);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 
+#include "core/environment_variable.h"
 #include "core/json_text.h"
 #include "tune/checksum.h"
 #include "tune/json_fields.h"
@@ -30,7 +30,7 @@ std::string joined(const std::vector<std::string>& words) {
 /// The CPU's kernels obey these where neither problem nor policy says a number of threads.
 std::string threads_variable() {
   for (const char* name : {"XPURUNTIME_NUM_THREADS", "OMP_NUM_THREADS"}) {
-    const char* const value = std::getenv(name);
+    const char* const value = environment_variable(name);
     if (value != nullptr && *value != '\0') return as_utf8(value);
   }
   return {};

@@ -1,12 +1,10 @@
 #include "tune/sqlite.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace xpuruntime {
 namespace {
-
-// Tuning writes for milliseconds at a time: who waits this long waits for a process that is stuck.
-constexpr int busy_timeout_ms = 30'000;
 
 /// In a URI `?`, `#` and `%` have a meaning. Absolute, as the process may change its folder.
 std::string uri_of(const std::string& path, DatabaseMode mode) {
@@ -27,7 +25,7 @@ std::string uri_of(const std::string& path, DatabaseMode mode) {
 int flags_of(DatabaseMode mode) {
   const bool writes = mode == DatabaseMode::read_write || mode == DatabaseMode::memory;
   const int access = writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
-  return access | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;  // the store's own lock keeps threads apart
+  return access | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;  // StoreConnection keeps threads apart
 }
 
 struct Meaning {
@@ -39,13 +37,14 @@ Meaning meaning_of(int code) {
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
       return {ErrorCode::timeout, "another process has been writing for half a minute; see what it does and try again"};
     case SQLITE_FULL:
       return {ErrorCode::io_error, "free some space on that disk and try again. Nothing of it was stored"};
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
-      return {ErrorCode::io_error, "check that you may read and write it and its folder, or open it to read only"};
+      return {ErrorCode::io_error, "check your rights to read and write it and its folder, or open it to read only"};
     case SQLITE_NOMEM:
       return {ErrorCode::out_of_memory, "free some memory and try again"};
     case SQLITE_IOERR:
@@ -58,13 +57,12 @@ Meaning meaning_of(int code) {
 
 }  // namespace
 
-Database::Database(const std::string& path, DatabaseMode mode) : path_(path) {
+Database::Database(const std::string& path, DatabaseMode mode) : path_(path), mode_(mode) {
   sqlite3* opened = nullptr;
   const int code = sqlite3_open_v2(uri_of(path, mode).c_str(), &opened, flags_of(mode), nullptr);
   handle_.reset(opened);
   if (code != SQLITE_OK) refuse_code(code);
   sqlite3_extended_result_codes(handle(), 1);
-  sqlite3_busy_timeout(handle(), busy_timeout_ms);
   // A file from anywhere: nothing in its schema may run code, and nothing is written before we know whose it is.
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
@@ -81,11 +79,21 @@ std::int64_t Database::number(const char* sql) const {
   return statement.step() ? statement.integer(0) : 0;
 }
 
+std::string Database::first_bytes(int most) const {
+  sqlite3_file* file = nullptr;
+  sqlite3_int64 size = 0;
+  sqlite3_file_control(handle(), "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (file == nullptr || file->pMethods == nullptr) return {};
+  if (const int code = file->pMethods->xFileSize(file, &size); code != SQLITE_OK) refuse_code(code);
+  std::string bytes(static_cast<std::size_t>(std::min<sqlite3_int64>(size, most)), '\0');
+  if (bytes.empty()) return bytes;
+  const int code = file->pMethods->xRead(file, bytes.data(), static_cast<int>(bytes.size()), 0);
+  if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) refuse_code(code);
+  return bytes;
+}
+
 void Database::checkpoint() const noexcept {
-  sqlite3_busy_timeout(handle(), 0);
-  // Where readers or a writer are in its way it moves what it can, like a passive one.
   sqlite3_wal_checkpoint_v2(handle(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-  sqlite3_busy_timeout(handle(), busy_timeout_ms);
 }
 
 void Database::refuse(ErrorCode code, const std::string& message) const {

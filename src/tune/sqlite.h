@@ -15,23 +15,29 @@ namespace xpuruntime {
 /// opens none: what is written there goes with the connection.
 enum class DatabaseMode : std::uint8_t { read_write, read_only, frozen, memory };
 
-/// One connection to a SQLite file. Not for two threads at once. Errors name the file and say what to do.
+/// One connection to a SQLite file. Not for two threads at once. Errors name the file and say what to do; one that
+/// another process has locked is a timeout at once: who can wait tries again.
 class Database {
  public:
   Database(const std::string& path, DatabaseMode mode);
 
   const std::string& path() const { return path_; }
+  DatabaseMode mode() const { return mode_; }
   sqlite3* handle() const { return handle_.get(); }
   /// Runs statements that give no rows.
   void execute(const char* sql) const;
   /// The one number that a statement gives.
   std::int64_t number(const char* sql) const;
+  /// Its first bytes, as they stand in the file, read by SQLite's own descriptor; no SQL has run and no lock is taken.
+  std::string first_bytes(int most) const;
   /// False: the system let us open the file only to read it.
   bool writable() const { return sqlite3_db_readonly(handle(), "main") == 0; }
-  /// Moves what the log holds into the file itself and empties the log, as far as nobody is in the way. Neither waits
-  /// nor fails: what stays in the log is as good there.
+  /// Moves what the log holds into the file itself and empties the log, as far as nobody is in the way: where readers or
+  /// a writer are, it moves what it can. Never fails: what stays in the log is as good there.
   void checkpoint() const noexcept;
-  /// Leaves the file alone from now on: for a process that only inherited the connection.
+  /// Closing it will not touch the log.
+  void leave_log() const { sqlite3_db_config(handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr); }
+  /// Not even closed from now on: for a process that inherited the connection while a thread was in it.
   void abandon() { [[maybe_unused]] sqlite3* const lost = handle_.release(); }
 
   [[noreturn]] void refuse(ErrorCode code, const std::string& message) const;
@@ -45,6 +51,7 @@ class Database {
     void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
   };
   std::string path_;
+  DatabaseMode mode_;
   std::unique_ptr<sqlite3, Close> handle_ = nullptr;
 };
 

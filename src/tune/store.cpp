@@ -1,32 +1,24 @@
 #include "xpuruntime/tune/store.h"
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <map>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "tune/store_connection.h"
 #include "tune/store_rows.h"
-#include "tune/store_schema.h"
 #include "tune/store_snapshot.h"
-#include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* function = "MeasurementStore";
 
 class SqliteStore final : public MeasurementStore {
  public:
-  SqliteStore(std::unique_ptr<Database> database, StoreMode mode) : database_(std::move(database)), mode_(mode) {}
-  ~SqliteStore() override {
-    if (getpid() != owner_) database_->abandon();
-  }
+  SqliteStore(std::shared_ptr<StoreConnection> connection, std::string path, StoreMode mode)
+      : connection_(std::move(connection)), path_(std::move(path)), mode_(mode) {}
 
   void put(const Environment& environment, const TuneRecord& record) override;
   std::shared_ptr<const StoreSnapshot> freeze(const Environment& here) const override;
@@ -34,31 +26,30 @@ class SqliteStore final : public MeasurementStore {
   std::size_t merge(const StoreContents& contents) override;
   std::size_t prune(const StoreFilter& filter) override;
   void check() const override;
-  std::string path() const override { return database_->path(); }
+  std::string path() const override { return path_; }
   bool read_only() const override { return mode_ == StoreMode::read_only; }
 
  private:
   using Kind = Transaction::Kind;
 
-  /// Calls `use(rows)` within one transaction, alone on this connection.
+  /// Calls `use(rows)` within one transaction; anew where another process was in the way.
   template <class Use>
   auto look(Use use) const {
-    const std::lock_guard lock(mutex_);
-    return within(Kind::read, use);
+    return connection_->run([&](const Database& database) { return within(database, Kind::read, use); });
   }
   /// A process may keep its store open for weeks: what it wrote must not lie in the log for so long.
   template <class Use>
   std::size_t change(Use use) {
-    const std::lock_guard lock(mutex_);
-    const std::size_t count = within(Kind::write, use);
-    database_->checkpoint();
-    return count;
+    return connection_->run([&](const Database& database) {
+      const std::size_t count = within(database, Kind::write, use);
+      database.checkpoint();
+      return count;
+    });
   }
   template <class Use>
-  auto within(Kind kind, Use use) const {
-    check_process();
-    Transaction transaction(*database_, kind);
-    StoreRows rows(*database_);
+  static auto within(const Database& database, Kind kind, Use use) {
+    Transaction transaction(database, kind);
+    StoreRows rows(database);
     if constexpr (std::is_void_v<decltype(use(rows))>) {
       use(rows);
       transaction.commit();
@@ -68,24 +59,18 @@ class SqliteStore final : public MeasurementStore {
       return result;
     }
   }
-  void check_process() const;
   void check_writable() const;
+  [[noreturn]] void refuse(const std::string& message) const {
+    fail(ErrorCode::invalid_argument, function, "store '" + path_ + "': " + message);
+  }
 
-  std::unique_ptr<Database> database_;
+  std::shared_ptr<StoreConnection> connection_;
+  std::string path_;
   StoreMode mode_;
-  mutable Mutex mutex_;
-  pid_t owner_ = getpid();
 };
 
-// SQLite's locks belong to the process that took them: a child would write past its parent's.
-void SqliteStore::check_process() const {
-  if (getpid() == owner_) return;
-  database_->refuse(ErrorCode::invalid_argument, "it was opened before this process was forked; open it again");
-}
-
 void SqliteStore::check_writable() const {
-  if (!read_only()) return;
-  database_->refuse(ErrorCode::invalid_argument, "it was opened to read only; open it to write");
+  if (read_only()) refuse("it was opened to read only; open it to write");
 }
 
 void SqliteStore::put(const Environment& environment, const TuneRecord& record) {
@@ -160,7 +145,7 @@ StoreContents SqliteStore::read(const StoreFilter& filter) const {
 std::size_t SqliteStore::prune(const StoreFilter& filter) {
   check_writable();
   if (!filter.op && !filter.kernel && !filter.environment_id && !filter.older_than) {
-    database_->refuse(ErrorCode::invalid_argument, "prune without a filter would remove all; say what is meant");
+    refuse("prune without a filter would remove all; say what is meant");
   }
   return change([&](StoreRows& rows) {
     std::size_t removed = 0;
@@ -197,61 +182,19 @@ std::shared_ptr<const StoreSnapshot> SqliteStore::freeze(const Environment& here
 }
 
 void SqliteStore::check() const {
-  look([&](StoreRows& rows) {
+  look([](StoreRows& rows) {
     rows.visit([&](EnvironmentRow&, std::string_view problem, std::int64_t, std::string_view body) {
       rows.parse(problem, body);
     });
-    Statement check(*database_, "PRAGMA integrity_check(1)");
-    if (!check.step() || check.text(0) != "ok") database_->refuse_damaged(std::string(check.text(0)));
+    rows.check_file();
   });
-}
-
-void make_folder(const std::string& path) {
-  const fs::path folder = fs::absolute(path).parent_path();
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!error || fs::is_directory(folder)) return;
-  fail(ErrorCode::io_error, "open_store",
-       "the folder of '" + path + "' cannot be made: " + error.message() + "; name another place");
-}
-
-std::unique_ptr<Database> open_to_write(const std::string& path) {
-  make_folder(path);
-  holds_store(path);
-  auto database = std::make_unique<Database>(path, DatabaseMode::read_write);
-  prepare_to_write(*database);
-  return database;
-}
-
-std::unique_ptr<Database> open_to_read(const std::string& path) {
-  if (!holds_store(path)) {
-    fail(ErrorCode::io_error, "open_store",
-         "'" + path + "' is missing, empty or may not be read; check the name and your rights");
-  }
-  auto database = std::make_unique<Database>(path, DatabaseMode::read_only);
-  try {
-    return prepare_to_read(std::move(database));
-  } catch (const Error& error) {
-    // In a folder that may not be written SQLite cannot make the file that readers share. Without a log there is
-    // nothing to share: nobody writes.
-    std::error_code absent;
-    const auto log_bytes = fs::file_size(path + "-wal", absent);
-    if (error.code() != ErrorCode::io_error || (!absent && log_bytes != 0)) throw;
-  }
-  return prepare_to_read(std::make_unique<Database>(path, DatabaseMode::frozen));
 }
 
 }  // namespace
 
 std::unique_ptr<MeasurementStore> open_store(const std::string& path, StoreMode mode) {
   if (path.empty()) fail(ErrorCode::invalid_argument, "open_store", "no file was named; name one");
-  std::error_code error;
-  if (fs::is_directory(path, error)) {
-    fail(ErrorCode::io_error, "open_store", "'" + path + "' is a folder; name a file in it");
-  }
-  auto database = mode == StoreMode::read_write ? open_to_write(path) : open_to_read(path);
-  check_schema(*database);
-  return std::make_unique<SqliteStore>(std::move(database), mode);
+  return std::make_unique<SqliteStore>(StoreConnection::open(path, mode), path, mode);
 }
 
 }  // namespace xpuruntime

@@ -1,6 +1,6 @@
-#include <cstdlib>
 #include <string>
 
+#include "core/environment_variable.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/tune/store.h"
 
@@ -8,7 +8,7 @@ namespace xpuruntime {
 namespace {
 
 std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
+  const char* const value = environment_variable(name);
   return value == nullptr ? "" : value;
 }
 

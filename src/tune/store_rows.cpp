@@ -131,6 +131,11 @@ void StoreRows::save() {
   totals.bind(count).bind(as_integer(digest)).step();
 }
 
+void StoreRows::check_file() const {
+  Statement check(database_, "PRAGMA integrity_check(1)");
+  if (!check.step() || check.text(0) != "ok") database_.refuse_damaged(std::string(check.text(0)));
+}
+
 void StoreRows::visit(const Visit& visit) {
   struct Seen {
     EnvironmentRow* row = nullptr;

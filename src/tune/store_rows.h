@@ -44,6 +44,9 @@ class StoreRows {
   /// Every entry of the store, in the file's order; nothing may be written meanwhile. Missing ones show as damage.
   void visit(const Visit& visit);
 
+  /// SQLite's own look at the file.
+  void check_file() const;
+
   ProblemEntry parse(std::string_view problem, std::string_view body) const;
 
  private:

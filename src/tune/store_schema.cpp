@@ -1,9 +1,6 @@
 #include "tune/store_schema.h"
 
-#include <array>
-#include <chrono>
-#include <fstream>
-#include <thread>
+#include <filesystem>
 #include <vector>
 
 #include "tune/store_rows.h"
@@ -126,38 +123,25 @@ void create_or_migrate(const Database& database) {
   transaction.commit();
 }
 
-/// Turning the log on needs the file alone for a moment; SQLite does not wait for that by itself.
-void use_write_ahead_log(const Database& database) {
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  for (;;) {
-    try {
-      Statement pragma(database, "PRAGMA journal_mode = WAL");
-      pragma.step();
-      return;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::timeout || std::chrono::steady_clock::now() > give_up) throw;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-}
-
 }  // namespace
 
-bool holds_store(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return false;
-  std::array<char, 100> header = {};
-  file.read(header.data(), header.size());
-  const auto size = static_cast<std::size_t>(file.gcount());
-  if (size == 0 && file.eof()) return false;
-  if (size < header.size() || !std::string_view(header.data(), 16).starts_with("SQLite format 3")) refuse_foreign(path);
+bool holds_store(const Database& database) {
+  constexpr std::size_t header_bytes = 100;
+  const std::string header = database.first_bytes(header_bytes);
+  if (header.empty()) {
+    // SQLite takes a file of one byte for an empty one.
+    std::error_code ignored;
+    if (std::filesystem::file_size(database.path(), ignored) == 1) refuse_foreign(database.path());
+    return false;
+  }
+  if (header.size() < header_bytes || !header.starts_with("SQLite format 3")) refuse_foreign(database.path());
   const std::uint32_t version = big_endian(&header[60]), id = big_endian(&header[68]);
   // All zero: the rest may still be in the log, or it is another program's; SQLite will tell.
-  if (id != 0 || version != 0) check_numbers(path, id, version);
+  if (id != 0 || version != 0) check_numbers(database.path(), id, version);
   return true;
 }
 
-void prepare_to_write(Database& database) {
+void prepare_to_write(const Database& database) {
   if (!is_blank(database)) {
     check_numbers(database.path(), database.number("PRAGMA application_id"), database.number("PRAGMA user_version"));
   }
@@ -165,7 +149,7 @@ void prepare_to_write(Database& database) {
     database.refuse(ErrorCode::io_error,
                     "it may only be read; check the rights of the file and its folder, or open it to read only");
   }
-  use_write_ahead_log(database);
+  database.number("PRAGMA journal_mode = WAL");  // a timeout unless we have the file alone for a moment
   // FULL: a commit is on the disk before `put` returns, so that not even a power cut takes it back. It costs what one
   // sync costs, once for each problem that was tuned for a second.
   database.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA journal_size_limit = 4194304");
@@ -174,13 +158,13 @@ void prepare_to_write(Database& database) {
   sqlite3_db_config(database.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
 }
 
-std::unique_ptr<Database> prepare_to_read(std::unique_ptr<Database> database) {
-  if (is_blank(*database)) database->refuse(ErrorCode::corrupt_data, "it is empty; tune something into it first");
-  const std::int64_t version = database->number("PRAGMA user_version");
-  check_numbers(database->path(), database->number("PRAGMA application_id"), version);
-  if (version >= 2) return database;
-  auto copy = std::make_unique<Database>(database->path(), DatabaseMode::memory);
-  create_from(read_version_1(*database), *copy);
+std::unique_ptr<Database> prepare_to_read(const Database& database) {
+  if (is_blank(database)) database.refuse(ErrorCode::corrupt_data, "it is empty; tune something into it first");
+  const std::int64_t version = database.number("PRAGMA user_version");
+  check_numbers(database.path(), database.number("PRAGMA application_id"), version);
+  if (version >= 2) return nullptr;
+  auto copy = std::make_unique<Database>(database.path(), DatabaseMode::memory);
+  create_from(read_version_1(database), *copy);
   return copy;
 }
 

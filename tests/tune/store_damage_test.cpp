@@ -6,12 +6,6 @@
 namespace xpuruntime {
 namespace {
 
-/// Sanitized builds run several times slower.
-int reduced() {
-  const char* const given = std::getenv("XRT_TEST_REDUCED");
-  return given == nullptr ? 1 : std::max(std::atoi(given), 1);
-}
-
 /// A good store as bytes, and what it holds.
 class StoreDamage : public StoreTest {
  protected:

@@ -213,7 +213,7 @@ TEST_F(StoreFiles, AFolderThatMayNotBeWrittenCanBeReadAndSaysWhyNotMore) {
 TEST_F(StoreFiles, AFileThatMayNotBeReadSaysSo) {
   open_store(path_)->put(xeon(), record_of(problem(1)));
   fs::permissions(path_, fs::perms{0000});
-  fs::permissions(folder_, fs::perms{0777});
+  fs::permissions(folder_, fs::perms{0755});
   const int code = run_as_nobody([this] {
     const int reading = fails(ErrorCode::io_error, "rights", [this] { open_store(path_, StoreMode::read_only); });
     return reading != 0 ? 10 + reading : fails(ErrorCode::io_error, "check", [this] { open_store(path_); });

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -54,11 +56,17 @@ inline double time_of(const StoreContents& contents, const std::string& of, cons
   return -1;
 }
 
+/// How many times fewer rounds to make: sanitized builds run several times slower.
+inline int reduced() {
+  const char* const given = std::getenv("XRT_TEST_REDUCED");
+  return given == nullptr ? 1 : std::max(std::atoi(given), 1);
+}
+
 /// A store in a folder of its own.
 class StoreTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "xrt_store_XXXXXX").string();
+    std::string name = (root_ / "xrt_store_XXXXXX").string();
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     folder_ = name;
     path_ = (folder_ / "store.sqlite").string();
@@ -84,6 +92,7 @@ class StoreTest : public testing::Test {
     sqlite3_close(database);
   }
 
+  fs::path root_ = fs::temp_directory_path();
   fs::path folder_;
   std::string path_;
 };

@@ -15,12 +15,6 @@ namespace {
 
 using StoreProcesses = StoreTest;
 
-/// Sanitized builds run several times slower.
-int reduced() {
-  const char* const given = std::getenv("XRT_TEST_REDUCED");
-  return given == nullptr ? 1 : std::max(std::atoi(given), 1);
-}
-
 // ---- kill -9 ----
 
 /// Writes without end; says each entry that was committed through the pipe before it goes on.

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <fstream>
@@ -16,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/environment_variable.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime::cpu {
@@ -137,7 +137,7 @@ std::atomic<Pool*>& current_pool() {
 }
 
 int from_environment(const char* name) {
-  const char* text = std::getenv(name);
+  const char* text = environment_variable(name);
   int value = 0;
   if (text == nullptr) return 0;
   const auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
@@ -198,7 +198,7 @@ void run_here(std::int64_t count, const TaskRef& body) {
 }  // namespace
 
 void check_thread_environment() {
-  const char* text = std::getenv(threads_variable);
+  const char* text = environment_variable(threads_variable);
   if (text == nullptr || *text == '\0' || from_environment(threads_variable) != 0) return;
   fail(ErrorCode::invalid_argument, threads_variable,
        "'" + std::string(text).substr(0, 64) + "' is no number of threads; set 1 to " + std::to_string(most_threads) +

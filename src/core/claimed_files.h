@@ -1,0 +1,37 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+namespace xpuruntime {
+
+/// Which file it is, whatever names lead to it.
+struct FileId {
+  dev_t device = 0;
+  ino_t inode = 0;
+
+  bool operator==(const FileId&) const = default;
+};
+
+/// Nothing where there is no file, or none that may be looked at.
+std::optional<FileId> file_id(const std::string& path);
+
+/// A database that this process has open. POSIX drops all locks of a process on a file as soon as it closes any
+/// descriptor of it: what reads or writes files by a name from outside asks `is_claimed` before it opens them.
+class FileClaim {
+ public:
+  explicit FileClaim(FileId id);
+  ~FileClaim();
+  FileClaim(const FileClaim&) = delete;
+  FileClaim& operator=(const FileClaim&) = delete;
+
+ private:
+  FileId id_;
+};
+
+/// Also of the files that SQLite keeps beside a database.
+bool is_claimed(const std::string& path);
+
+}  // namespace xpuruntime
