@@ -147,6 +147,7 @@ Ending wait_for(pid_t child, const ProbeSettings& settings, int& status) {
   const auto deadline = Clock::now() + std::chrono::duration<double>(settings.timeout_s);
   Ending ending = Ending::ended;
   auto nap = std::chrono::microseconds(50);
+  std::chrono::duration<double> slept = {};  // at least: the clock may stand still
   for (;;) {
     const pid_t gone = waitpid(child, &status, WNOHANG);
     if (gone == child) return ending;
@@ -157,11 +158,12 @@ Ending wait_for(pid_t child, const ProbeSettings& settings, int& status) {
       return ending;
     }
     const bool stop = ending == Ending::ended && settings.keep_going && !settings.keep_going();
-    if (ending == Ending::ended && (stop || Clock::now() > deadline)) {
+    if (ending == Ending::ended && (stop || Clock::now() > deadline || slept.count() > settings.timeout_s)) {
       ending = stop ? Ending::cancelled : Ending::hung;
       kill(child, SIGKILL);
     }
     std::this_thread::sleep_for(nap);
+    slept += nap;
     nap = std::min(nap * 2, std::chrono::microseconds(5000));
   }
 }

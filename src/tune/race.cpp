@@ -16,7 +16,7 @@ constexpr double alpha_to_drop = 0.01;
 constexpr double alpha_to_win = 0.07;
 constexpr double alpha_of_noise = 0.05;
 
-constexpr double most_calls = 1e7;  // of a batch: a clock that stands still asks for ever more
+constexpr double most_calls = 1e6;  // of a batch: a clock that hardly moves asks for ever more
 
 // A first call may have woken threads and touched fresh memory: only what took far longer is given up on it.
 constexpr double hopeless_first = 20;
@@ -135,7 +135,8 @@ void Race::add(double batch_us) {
   // Too short for the clock, also where a slow first batch hid it: more calls, and the same candidate again.
   if (batch_us < options_.batch_us * 0.5 && calls < most_calls) {
     const double wanted = call_us > 0 ? 1.1 * options_.batch_us / call_us : INFINITY;
-    runner.calls = static_cast<std::int64_t>(std::ceil(std::clamp(wanted, 1.5 * calls, 100 * calls)));
+    const double more = std::ceil(std::clamp(wanted, 1.5 * calls, 100 * calls));
+    runner.calls = static_cast<std::int64_t>(std::min(more, most_calls));
     if (runner.times.empty()) runner.first_us = call_us;
     return;
   }

@@ -42,10 +42,13 @@ class BatchTimer {
   /// status, comes out in `status`.
   std::optional<double> time(const std::function<Status()>& batch, Status& status);
   int discarded() const { return discarded_; }
+  /// Whether a batch took no time by the clock, but much of the processor's.
+  bool stands_still() const { return stands_still_; }
 
  private:
   const Clock& clock_;
   int discarded_ = 0;
+  bool stands_still_ = false;
 };
 
 }  // namespace xpuruntime

@@ -19,6 +19,8 @@ constexpr double most_reference_work = 1e7;
 constexpr double needs_no_warming_us = 3000;
 // A clock that is wrong this often is not asked again.
 constexpr int most_discarded = 100;
+// So many calls take time by every clock that moves.
+constexpr std::int64_t calls_that_take_time = 10'000;
 
 std::string percent_text(double share) {
   char text[32];
@@ -310,7 +312,7 @@ bool Tuning::run_heats(Race& race, const std::vector<std::size_t>& entered, cons
       race.spend(warming.value_or(0));
     }
     std::optional<double> took;
-    if (status.ok()) took = timer_.time([&] { return track.run(contender, heat->calls); }, status);
+    if (status.ok() && !timer_.stands_still()) took = timer_.time([&] { return track.run(contender, heat->calls); }, status);
     if (!status.ok()) {
       // It may have failed for what another had written.
       if (!refuse_scribblers(entered, operands)) contender.fail_with(status);
@@ -321,7 +323,8 @@ bool Tuning::run_heats(Race& race, const std::vector<std::size_t>& entered, cons
     } else {
       race.discard();
     }
-    if (timer_.discarded() > most_discarded) race.stop();
+    clock_stood_still_ = timer_.stands_still() || (took == 0.0 && heat->calls >= calls_that_take_time);
+    if (clock_stood_still_ || timer_.discarded() > most_discarded) race.stop();
   }
   return true;
 }
@@ -360,7 +363,9 @@ bool Tuning::finish(const Race& race, const std::vector<std::size_t>& entered, c
 
 std::string Tuning::why(const Race::Result& result, const std::vector<std::size_t>& entered) const {
   const std::string& fastest = contenders_[entered[result.fastest]].row.kernel;
-  const std::string cut = result_.cut_short ? "; the time budget ended the race before it was sure" : "";
+  const std::string cut = clock_stood_still_   ? "; the clock stood still, and nothing could be timed"
+                          : result_.cut_short ? "; the time budget ended the race before it was sure"
+                                              : "";
   const std::string of =
       entered.size() == 1 ? "the only one measured" : "the fastest of " + std::to_string(entered.size()) + " measured";
   const Contender* before = incumbent();

@@ -57,6 +57,7 @@ class Tuning {
   BatchTimer timer_;
   double spent_us_ = 0;  // in first runs and timed batches
   bool cut_short_ = false;
+  bool clock_stood_still_ = false;
   std::vector<Contender> contenders_;
   std::optional<std::uint64_t> inputs_hash_;  // unset: nobody takes part who might write to them
   std::optional<Reference> reference_;

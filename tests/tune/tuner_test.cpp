@@ -386,6 +386,55 @@ TEST_F(TunerTest, KeepsTheIncumbentByAClockThatIsAlwaysWrong) {
   EXPECT_EQ(none.chosen, "a");
 }
 
+TEST_F(TunerTest, EndsByAClockThatStandsStill) {
+  int calls = 0;
+  for (const char* name : {"a", "b"}) {
+    add(name, 0, [&](const RunArguments& arguments) {
+      if (++calls > 100'000) ADD_FAILURE(), std::abort();  // it would go on for hours
+      return relu(arguments);
+    });
+  }
+  const TuneResult result = Tuner(registry, [] { return 5e6; }).tune(problem, "a", options);
+  EXPECT_EQ(result.chosen, "a");
+  EXPECT_TRUE(result.cut_short);
+  EXPECT_NE(result.because.find("the clock stood still"), std::string::npos) << result.because;
+  EXPECT_EQ(result.record(1).measurements.size(), 0u);  // nothing was timed, and nothing is kept
+  EXPECT_EQ(result.record(1).choices.size(), 0u);
+}
+
+TEST_F(TunerTest, EndsByAClockThatStopsDuringTheRace) {
+  add("a", 100);
+  add("b", 60);
+  int readings = 0;
+  double stopped_at = 0;
+  const auto clock = [&] {
+    if (++readings == 40) stopped_at = now_us;
+    return readings < 40 ? now_us : stopped_at;
+  };
+  const TuneResult result = Tuner(registry, clock).tune(problem, "a", options);
+  EXPECT_FALSE(result.chosen.empty());
+  EXPECT_TRUE(result.cut_short);
+}
+
+/// What takes the processor's time is not called often to find out that the clock does not move.
+TEST_F(TunerTest, NoticesEarlyThatTheClockStandsStillWhereCallsAreLong) {
+  int calls = 0;
+  add("long", 0, [&](const RunArguments& arguments) {
+    ++calls;
+    timespec end = {}, now = {};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    end.tv_sec += end.tv_nsec >= 950'000'000;
+    end.tv_nsec = (end.tv_nsec + 50'000'000) % 1'000'000'000;
+    do {
+      clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    } while (now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec));
+    return relu(arguments);
+  });
+  const TuneResult result = Tuner(registry, [] { return 5e6; }).tune(problem, "long", options);
+  EXPECT_EQ(result.chosen, "long");
+  EXPECT_LE(calls, 20);
+}
+
 TEST_F(TunerTest, RefusesOptionsThatCannotBe) {
   for (const double bad : {-1.0, std::nan(""), HUGE_VAL}) {
     TuneOptions wrong;
