@@ -55,14 +55,7 @@ void MeasuredChoices::use(std::shared_ptr<MeasurementStore> store) {
   const std::lock_guard lock(mutex_);
   default_path_.clear();
   store_ = std::move(store);
-  frozen_ = nullptr;
-}
-
-std::shared_ptr<MeasurementStore> MeasuredChoices::opened() {
-  if (store_ == nullptr && !default_path_.empty() && std::filesystem::exists(default_path_)) {
-    store_ = open_store(default_path_, StoreMode::read_only);
-  }
-  return store_;
+  forget_frozen();
 }
 
 std::shared_ptr<MeasurementStore> MeasuredChoices::store() const {
@@ -72,22 +65,48 @@ std::shared_ptr<MeasurementStore> MeasuredChoices::store() const {
 
 void MeasuredChoices::refresh() {
   const std::lock_guard lock(mutex_);
+  forget_frozen();
+}
+
+void MeasuredChoices::forget_frozen() {
   frozen_ = nullptr;
+  ++version_;
+}
+
+std::shared_ptr<const Measurements> MeasuredChoices::freeze(const MeasurementStore& store) const {
+  const DeviceManager& devices = dispatcher_.registry().devices();
+  Measurements::Snapshots snapshots;
+  for (const Device device : devices.devices()) {
+    snapshots[device] = store.freeze(environment_of(devices.profile(device)));
+  }
+  return std::make_shared<const Measurements>(std::move(snapshots));
 }
 
 std::shared_ptr<const Measurements> MeasuredChoices::measurements() {
-  const std::lock_guard lock(mutex_);
-  const auto store = opened();
-  if (store == nullptr) return nullptr;
-  if (frozen_ == nullptr) {
-    const DeviceManager& devices = dispatcher_.registry().devices();
-    Measurements::Snapshots snapshots;
-    for (const Device device : devices.devices()) {
-      snapshots[device] = store->freeze(environment_of(devices.profile(device)));
-    }
-    frozen_ = std::make_shared<const Measurements>(std::move(snapshots));
+  {
+    const std::lock_guard lock(mutex_);
+    if (frozen_ != nullptr || (store_ == nullptr && default_path_.empty())) return frozen_;
   }
-  return frozen_;
+  // Opening and reading may wait for another process: a fork must not wait for that.
+  const std::lock_guard one_at_a_time(freezing_);
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    if (frozen_ != nullptr) return frozen_;
+    auto store = store_;
+    const std::string path = default_path_;
+    const auto version = version_;
+    lock.unlock();
+    std::error_code ignored;
+    // Opened anew: the file may have been replaced, or this process forked.
+    if (!path.empty()) {
+      store = std::filesystem::exists(path, ignored) ? open_store(path, StoreMode::read_only) : nullptr;
+    }
+    const auto made = store == nullptr ? nullptr : freeze(*store);
+    lock.lock();
+    if (version_ != version) continue;  // another store is in use now, or what it holds is wanted anew
+    store_ = store;
+    return frozen_ = made;
+  }
 }
 
 std::vector<QuarantineEntry> MeasuredChoices::quarantined(const Problem& problem) {

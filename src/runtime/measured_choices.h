@@ -33,7 +33,8 @@ class MeasuredChoices {
   void disable_tuning();
 
  private:
-  std::shared_ptr<MeasurementStore> opened();
+  void forget_frozen();
+  std::shared_ptr<const Measurements> freeze(const MeasurementStore& store) const;
   std::vector<QuarantineEntry> quarantined(const Problem& problem);
   /// Puts it into the store; returns why that failed, empty: it did not.
   std::string keep(const TuneResult& result);
@@ -41,9 +42,11 @@ class MeasuredChoices {
   Dispatcher& dispatcher_;
   mutable Mutex mutex_;
   LongMutex tuning_;  // two races at once would disturb each other
+  LongMutex freezing_;
   std::string default_path_;
   std::shared_ptr<MeasurementStore> store_;
   std::shared_ptr<const Measurements> frozen_;
+  std::uint64_t version_ = 0;  // moves when `frozen_` is forgotten
 };
 
 }  // namespace xpuruntime

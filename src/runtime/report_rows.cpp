@@ -205,7 +205,8 @@ std::shared_ptr<const MeasurementStore> open_default_store() {
   } catch (const Error&) {
     return nullptr;  // no home, no cache folder
   }
-  return std::filesystem::exists(path) ? open_store(path, StoreMode::read_only) : nullptr;
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored) ? open_store(path, StoreMode::read_only) : nullptr;
 }
 
 ReportRows report_rows(Runtime& runtime, const ReportOptions& options) { return RowMaker(runtime, options).make(); }
