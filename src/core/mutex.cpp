@@ -6,6 +6,8 @@
 #include <chrono>
 #include <thread>
 
+#include "core/forks_given_up.h"
+
 namespace xpuruntime {
 namespace {
 
@@ -17,6 +19,7 @@ struct alignas(64) Shard {
 constinit std::array<Shard, 64> shards;
 constinit std::atomic<std::int32_t> forking = 0;  // threads that fork at this moment
 constinit std::atomic<std::int32_t> generation = 1;
+constinit std::atomic<std::int32_t> given_up = 0;
 
 struct Thread {
   Shard* shard = nullptr;  // given at its first lock
@@ -45,7 +48,10 @@ void before_fork() {
   const auto end = std::chrono::steady_clock::now() + patience;
   for (const Shard& shard : shards) {
     while (shard.inside.load(std::memory_order_seq_cst) > own_share(shard)) {
-      if (std::chrono::steady_clock::now() > end) return;
+      if (std::chrono::steady_clock::now() > end) {
+        given_up.fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
       std::this_thread::yield();
     }
   }
@@ -95,6 +101,8 @@ void LongMutex::unlock() {
   holder_.store(0, std::memory_order_release);
   holder_.notify_one();
 }
+
+std::int32_t forks_given_up() { return given_up.load(std::memory_order_relaxed); }
 
 std::int32_t process_generation() { return generation.load(std::memory_order_relaxed); }
 
