@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t plans_per_device = 4096;
 constexpr std::size_t decisions_kept = 8192;
+constexpr std::uint64_t made_between_releases = 4096;
 constexpr std::size_t quarantine_at_most = 4096;
 
 // A plan whose work may still be on a stream must not die before it: waiting for the device is the one way that is
@@ -49,6 +50,7 @@ Decision refused(Decision decision, std::string because) {
 Dispatcher::Impl::Impl(KernelRegistry& kernel_registry, std::uint64_t id)
     : registry(kernel_registry),
       threads(std::make_shared<ThreadRegistry>()),
+      archive(std::make_shared<RecordArchive>()),
       scopes(id),
       plans(plans_per_device, let_go),
       decisions(decisions_kept) {}
@@ -70,13 +72,14 @@ std::shared_ptr<Prepared> Dispatcher::Impl::prepare(const Asked& asked, const Sc
 }
 
 Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::span<const PassedOver> passed_over) {
+  // What is new needs room: threads that have not called since the last time give theirs back.
+  if ((decisions_made.fetch_add(1, std::memory_order_relaxed) + 1) % made_between_releases == 0)
+    threads->release_idle();
   auto [decision, plan] = decide(asked, scope, passed_over);
   if (plan == nullptr) {
     fail(ErrorCode::not_supported, "dispatch", to_string(*asked.problem) + ": " + decision.because + advice(decision));
   }
-  auto record = std::make_shared<DecisionRecord>(std::move(decision));
-  archive(record);
-  return {asked, std::move(record), std::move(plan)};
+  return {asked, std::make_shared<DecisionRecord>(std::move(decision), archive), std::move(plan)};
 }
 
 PrecisionWishes Dispatcher::Impl::wishes_for(const Asked& asked, const Scope& scope,

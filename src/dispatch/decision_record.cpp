@@ -2,6 +2,35 @@
 
 namespace xpuruntime {
 
+void RecordArchive::collect() {
+  const double us_per_tick = scale.us_per_tick();
+  const std::lock_guard lock(mutex_);
+  for (const DecisionRecord* record : records_) {
+    statistics.merge(record->decision.problem, record->decision.kernel, record->take_times(us_per_tick),
+                     record->decision.kernel_version);
+  }
+}
+
+DecisionRecord::DecisionRecord(Decision made, std::shared_ptr<RecordArchive> archive)
+    : decision(std::move(made)), archive_(std::move(archive)) {
+  const std::lock_guard lock(archive_->mutex_);
+  place_ = archive_->records_.insert(archive_->records_.end(), this);
+}
+
+DecisionRecord::~DecisionRecord() {
+  {
+    const std::lock_guard lock(archive_->mutex_);
+    archive_->records_.erase(place_);
+  }
+  if (longest_.load(std::memory_order_relaxed) == 0) return;  // never logged
+  try {
+    const RunningStats times = take_times(archive_->scale.us_per_tick());
+    archive_->statistics.merge(decision.problem, decision.kernel, times, decision.kernel_version);
+  } catch (...) {
+    // No memory for them: times may be lost, a destructor may not throw.
+  }
+}
+
 void DecisionRecord::lower(std::uint64_t ticks) const {
   std::uint64_t seen = shortest_.load(std::memory_order_relaxed);
   while (ticks < seen && !shortest_.compare_exchange_weak(seen, ticks, std::memory_order_relaxed)) {

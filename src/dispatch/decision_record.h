@@ -3,20 +3,45 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <list>
 #include <memory>
 #include <utility>
 
+#include "tune/tick_clock.h"
 #include "xpuruntime/core/mutex.h"
 #include "xpuruntime/select/decision.h"
 #include "xpuruntime/tune/statistics.h"
 
 namespace xpuruntime {
 
+class DecisionRecord;
+
+/// Where the times of all records of a dispatcher end up. It owns no record: tables, caches and logs do, and a record
+/// that dies hands its times in. Records share it, as entries of a log may outlive their dispatcher.
+class RecordArchive {
+ public:
+  /// Takes the times of all records so far.
+  void collect();
+
+  TickScale scale;
+  Statistics statistics;
+
+ private:
+  friend class DecisionRecord;
+  using Records = std::list<const DecisionRecord*>;
+
+  Mutex mutex_;
+  Records records_;  // a record leaves before its parts die
+};
+
 /// A decision and the times of its logged calls. Times are added from many threads at once, each with one atomic
 /// addition.
 class DecisionRecord : public std::enable_shared_from_this<DecisionRecord> {
  public:
-  explicit DecisionRecord(Decision made) : decision(std::move(made)) {}
+  DecisionRecord(Decision made, std::shared_ptr<RecordArchive> archive);
+  ~DecisionRecord();
+  DecisionRecord(const DecisionRecord&) = delete;
+  DecisionRecord& operator=(const DecisionRecord&) = delete;
 
   void add_time(std::uint64_t ticks) const {
     if (ticks < shortest_.load(std::memory_order_relaxed)) lower(ticks);
@@ -32,7 +57,6 @@ class DecisionRecord : public std::enable_shared_from_this<DecisionRecord> {
   RunningStats take_times(double us_per_tick) const;
 
   const Decision decision;
-  mutable std::atomic<std::uint64_t> last_logged{0};  // start tick of the latest logged call; 0: never
 
  private:
   // Calls in the upper 20 bits, the sum of their ticks in the lower 44: both change in one step. They are moved to wide
@@ -53,6 +77,8 @@ class DecisionRecord : public std::enable_shared_from_this<DecisionRecord> {
   mutable Mutex mutex_;
   mutable std::uint64_t calls_ = 0;  // guarded, as is the sum
   mutable double ticks_ = 0;
+  const std::shared_ptr<RecordArchive> archive_;
+  RecordArchive::Records::iterator place_;
 };
 
 }  // namespace xpuruntime

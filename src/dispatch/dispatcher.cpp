@@ -13,18 +13,6 @@ namespace {
 
 std::atomic<std::uint64_t> next_dispatcher_id{1};
 
-/// Counts the calls of a thread that are running, so that no entry dies under one of them.
-class Nesting {
- public:
-  explicit Nesting(int& depth) : depth_(depth) { ++depth_; }
-  ~Nesting() { --depth_; }
-  Nesting(const Nesting&) = delete;
-  Nesting& operator=(const Nesting&) = delete;
-
- private:
-  int& depth_;
-};
-
 }  // namespace
 
 Dispatcher::Dispatcher(KernelRegistry& registry)
@@ -45,7 +33,7 @@ TableEntry& Dispatcher::entry_for(const Call& call) {
   if (signature::has_tensors(call)) {
     if (TableEntry* entry = state.find(call, now)) return *entry;
   }
-  if (state.depth == 0) state.bury();  // no call of this thread is running
+  if (state.depth == 1) state.bury();  // no other call of this thread is running
   const ScopePtr scope = impl_->scopes.find(static_cast<std::uint32_t>(now >> 32));
   if (scope == nullptr) return entry_for(call);  // the base policy was replaced just now: there is a new stamp
   const Asked asked{SharedProblem(problem_of(call, scope->policy.limits())), call.precision};
@@ -55,6 +43,7 @@ TableEntry& Dispatcher::entry_for(const Call& call) {
 
 const Decision& Dispatcher::decide(const Call& call) {
   ThreadState& state = thread_state();
+  const TableUse use(state);
   if (const TableEntry* entry = state.find_next(call, stamp(state))) [[likely]]
     return entry->record->decision;
   return decide_anew(call);
@@ -138,7 +127,6 @@ Status Dispatcher::launch_logged(const TableEntry& entry, const Call& call, Thre
   const std::uint64_t start = read_ticks();
   Status status = launch(entry, call);
   const std::uint64_t elapsed = read_ticks() - start;
-  entry.record->last_logged.store(start, std::memory_order_relaxed);
   if (status.ok()) entry.record->add_time(elapsed);
   const bool has_ring = state.ring != nullptr && state.ring->capacity() == capacity;
   LogRing& ring = has_ring ? *state.ring : impl_->make_ring(state, capacity);
@@ -155,11 +143,11 @@ XRT_ALWAYS_INLINE Status Dispatcher::run(const TableEntry& entry, const Call& ca
 
 void Dispatcher::dispatch(const Call& call) {
   ThreadState& state = thread_state();
+  const TableUse use(state);
   TableEntry* next = state.find_next(call, stamp(state));
   TableEntry& entry = next != nullptr ? *next : entry_for(call);
   if (outputs_may_overlap(call)) [[unlikely]]
     check_overlaps(call);
-  const Nesting nesting(state.depth);
   const Status status = run(entry, call, state);
   if (!status.ok()) [[unlikely]]
     recover(call, state, entry, status);
@@ -199,7 +187,8 @@ void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& faile
       impl_->quarantine(SharedProblem(decision.problem), fallback.prepared->plan->kernel,
                         "its launch failed: " + status.message());
       if (fallback.prepared == first) {  // the next call decides anew
-        failed.empty();
+        if (state.depth == 1) failed.empty();
+        failed.signature = {};  // a kernel that called its own problem still runs this entry
         impl_->decisions.erase({first->asked.problem, stamp(state), first->asked.precision});
       }
       if (call.op == OpId::cast) registry_.invalidate();  // decisions that list it must name another

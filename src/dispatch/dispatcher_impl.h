@@ -60,21 +60,20 @@ struct Dispatcher::Impl {
   std::string breach_of_lock(const Problem& problem, const Scope& scope, const Decision& decision);
 
   // --- observe.cpp ---
-  void archive(const std::shared_ptr<DecisionRecord>& record);
-  void prune_archive();
   LogRing& make_ring(ThreadState& state, std::size_t capacity);
   void keep_ended_logs(std::size_t capacity);
-  double us_per_tick() const;
   void collect_statistics();
 
   KernelRegistry& registry;
   std::shared_ptr<ThreadRegistry> threads;
+  const std::shared_ptr<RecordArchive> archive;
   ScopeTable scopes;
   ScopePtr base_scope;  // guarded by mutex
 
   OpCache<PlanKey, CachedPlan> plans;
   LRUCache<DecisionKey, Prepared> decisions;
   std::atomic<std::uint32_t> decisions_generation{0};
+  std::atomic<std::uint64_t> decisions_made{0};
 
   mutable Mutex mutex;
   std::shared_ptr<const PrecisionHook> hook;
@@ -89,14 +88,10 @@ struct Dispatcher::Impl {
     std::string reason;
   };
   std::unordered_map<SharedProblem, std::vector<Failure>> quarantined;
-  std::vector<std::shared_ptr<DecisionRecord>> records;  // all that logs or tables may point at
-  std::size_t prune_at = 16384;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<LogRing>>> rings;  // thread number, its log
   std::deque<std::pair<std::uint64_t, LogRing::Item>> ended;              // what ended threads logged, oldest first
   std::uint64_t ended_dropped = 0;
 
-  TickScale scale;
-  Statistics statistics;
   AsyncLog async_log;
 };
 

@@ -28,7 +28,7 @@ std::shared_ptr<const Measurements> Dispatcher::Impl::frozen_measurements() {
     if (auto measurements = (*held)()) return measurements;
   }
   collect_statistics();
-  return statistics.freeze();
+  return archive->statistics.freeze();
 }
 
 std::shared_ptr<const Measurements> Dispatcher::Impl::tuned_now(const SharedProblem& problem, const Scope& scope,

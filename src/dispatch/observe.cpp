@@ -7,8 +7,6 @@
 namespace xpuruntime {
 namespace {
 
-constexpr std::size_t records_before_pruning = 16384;
-
 /// A start event that is recorded, or null where the device has no events to give.
 std::optional<Event> start_event(AsyncLog& log, DeviceDriver& driver, Device device, Stream stream) {
   try {
@@ -46,27 +44,6 @@ Status Dispatcher::launch_logged_on_device(const TableEntry& entry, const Call& 
   return status;
 }
 
-void Dispatcher::Impl::archive(const std::shared_ptr<DecisionRecord>& record) {
-  const std::lock_guard lock(mutex);
-  if (records.size() >= prune_at) prune_archive();
-  records.push_back(record);
-}
-
-// A record may go when no table has it and every log entry that points at it was overwritten.
-void Dispatcher::Impl::prune_archive() {
-  std::uint64_t oldest = UINT64_MAX;
-  for (const auto& [thread, ring] : rings) oldest = std::min(oldest, ring->oldest_start());
-  for (const auto& [thread, item] : ended) oldest = std::min(oldest, item.start_ticks);
-  const double scale_us = us_per_tick();
-  std::erase_if(records, [&](const std::shared_ptr<DecisionRecord>& record) {
-    if (record.use_count() > 1 || record->last_logged.load(std::memory_order_relaxed) >= oldest) return false;
-    const Decision& decision = record->decision;
-    statistics.merge(decision.problem, decision.kernel, record->take_times(scale_us), decision.kernel_version);
-    return true;
-  });
-  prune_at = std::max(records_before_pruning, 2 * records.size());
-}
-
 // Rings that no thread writes to any more are emptied into one list of the same size: many short-lived threads must not
 // keep a ring each.
 void Dispatcher::Impl::keep_ended_logs(std::size_t capacity) {
@@ -89,19 +66,12 @@ LogRing& Dispatcher::Impl::make_ring(ThreadState& state, std::size_t capacity) {
   return *state.ring;
 }
 
-double Dispatcher::Impl::us_per_tick() const { return scale.us_per_tick(); }
-
 void Dispatcher::Impl::collect_statistics() {
-  const double scale_us = us_per_tick();
-  const auto add = [this](const DecisionRecord& record, double time_us) {
-    statistics.record(record.decision.problem, record.decision.kernel, time_us, record.decision.kernel_version);
-  };
-  async_log.read(add);
-  const std::lock_guard lock(mutex);
-  for (const auto& record : records) {
-    const Decision& decision = record->decision;
-    statistics.merge(decision.problem, decision.kernel, record->take_times(scale_us), decision.kernel_version);
-  }
+  async_log.read([this](const DecisionRecord& record, double time_us) {
+    archive->statistics.record(record.decision.problem, record.decision.kernel, time_us,
+                               record.decision.kernel_version);
+  });
+  archive->collect();
 }
 
 void Dispatcher::enable_logging(std::size_t capacity) {
@@ -116,13 +86,13 @@ void Dispatcher::enable_logging(std::size_t capacity) {
 void Dispatcher::disable_logging() { log_capacity_.store(0); }
 
 std::vector<LogEntry> Dispatcher::logs() const {
-  const double scale_us = impl_->us_per_tick();
-  const auto since_origin = [&](std::uint64_t ticks) {
-    return static_cast<double>(ticks - impl_->scale.origin()) * scale_us;
-  };
+  const TickScale& scale = impl_->archive->scale;
+  const double scale_us = scale.us_per_tick();
+  const auto since_origin = [&](std::uint64_t ticks) { return static_cast<double>(ticks - scale.origin()) * scale_us; };
   std::vector<LogEntry> out;
   const auto add = [this](const DecisionRecord& record, double time_us) {
-    impl_->statistics.record(record.decision.problem, record.decision.kernel, time_us, record.decision.kernel_version);
+    impl_->archive->statistics.record(record.decision.problem, record.decision.kernel, time_us,
+                                      record.decision.kernel_version);
   };
   for (const AsyncLog::Item& item : impl_->async_log.read(add)) {
     out.push_back({{item.record, &item.record->decision},
@@ -133,7 +103,7 @@ std::vector<LogEntry> Dispatcher::logs() const {
                    item.thread});
   }
   const auto push = [&](std::uint64_t thread, const LogRing::Item& item) {
-    out.push_back({{item.record->shared_from_this(), &item.record->decision},
+    out.push_back({{item.record, &item.record->decision},
                    since_origin(item.start_ticks),
                    static_cast<double>(item.elapsed_ticks) * scale_us,
                    false,
@@ -165,7 +135,7 @@ void Dispatcher::clear_logs() {
   impl_->ended_dropped = 0;
 }
 
-Statistics& Dispatcher::statistics() const { return impl_->statistics; }
+Statistics& Dispatcher::statistics() const { return impl_->archive->statistics; }
 void Dispatcher::collect_statistics() const { impl_->collect_statistics(); }
 
 }  // namespace xpuruntime

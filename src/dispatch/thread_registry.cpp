@@ -1,5 +1,11 @@
 #include "dispatch/thread_registry.h"
 
+#ifdef __linux__
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -43,6 +49,18 @@ Holder& holder_of_this_thread() {
   return holder;
 }
 
+/// Has every running thread of this process pass a full memory barrier before it returns; false where the kernel has
+/// none to give.
+bool barrier_on_all_threads() {
+#ifdef __linux__
+  const auto ask = [](int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; };
+  if (ask(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return true;  // an error for a process that is not registered
+  return ask(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && ask(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 constinit thread_local LastState last_state;
@@ -63,6 +81,24 @@ void ThreadRegistry::clear() {
   const std::lock_guard lock(mutex_);
   for (const auto& state : states_) state->drop_table();
   states_.clear();
+}
+
+// A call stores its depth and then looks whether it was asked; this asks and then looks at the depth. With a barrier
+// between the two on either side, one of them sees the other. Calls have none: the one here is passed by all threads.
+// A thread that has been asked takes its own lock before it calls again, so that until then nobody uses its table.
+void ThreadRegistry::release_idle() {
+  const std::lock_guard one_at_a_time(release_mutex_);
+  std::vector<std::shared_ptr<ThreadState>> states;
+  {
+    const std::lock_guard lock(mutex_);
+    states = states_;
+  }
+  // Of the barrier of the last time: who was asked then and has not answered since.
+  for (const auto& state : states) state->release_if_idle();
+  std::erase_if(states, [](const auto& state) { return state->asked.load(std::memory_order_relaxed); });
+  for (const auto& state : states) state->asked.store(true, std::memory_order_relaxed);
+  if (barrier_on_all_threads()) return;
+  for (const auto& state : states) state->answer();
 }
 
 ThreadState& state_of_this_thread(std::uint64_t id, const std::shared_ptr<ThreadRegistry>& registry) {

@@ -17,10 +17,13 @@ class ThreadRegistry {
   void remove(const std::shared_ptr<ThreadState>& state);
   /// The dispatcher ends: every table goes.
   void clear();
+  /// Empties the tables of threads that have made no call since this was called last.
+  void release_idle();
 
  private:
   Mutex mutex_;
   std::vector<std::shared_ptr<ThreadState>> states_;
+  Mutex release_mutex_;  // one release at a time
 };
 
 /// This thread's state for the dispatcher `id`, made on first use.

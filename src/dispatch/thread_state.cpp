@@ -64,8 +64,26 @@ void ThreadState::bury() {
 }
 
 void ThreadState::drop_table() {
+  const std::lock_guard lock(release_mutex);
   kept_casts.clear();
   known_outputs = {};
+  drop_entries();
+}
+
+void ThreadState::release_if_idle() {
+  const std::lock_guard lock(release_mutex);
+  if (!asked.load(std::memory_order_relaxed) || depth.load(std::memory_order_acquire) != 0) return;
+  if (last->prepared != nullptr) last_record_ = last->prepared->record;
+  drop_entries();
+  if (ring != nullptr) ring->unpin_overwritten();
+}
+
+void ThreadState::answer() {
+  const std::lock_guard lock(release_mutex);
+  asked.store(false, std::memory_order_relaxed);
+}
+
+void ThreadState::drop_entries() {
   last = &start;
   start.next = &start;
   for (Set& set : sets) set = {};

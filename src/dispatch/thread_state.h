@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "dispatch/log_ring.h"
 #include "dispatch/prepared.h"
 #include "dispatch/signature.h"
+#include "xpuruntime/core/mutex.h"
 #include "xpuruntime/dispatch/dispatcher.h"
 
 namespace xpuruntime {
@@ -65,22 +67,53 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
   /// Frees entries that were pushed out; not while a call of this thread may still run one of them.
   void bury();
 
+  /// Another thread's question, see ThreadRegistry::release_idle: empties the table of a thread that was asked before
+  /// and has not called since. What `decide` returned last stays.
+  void release_if_idle();
+  /// This thread's answer: it calls.
+  void answer();
+
   TableEntry* last = &start;  // the entry of the last call
   TableEntry start = {};      // stands before the first call
   std::vector<Set> sets;
-  int depth = 0;               // calls of this thread that are running: a kernel may dispatch
-  std::uint32_t scope_id = 0;  // of the innermost scope; 0: the dispatcher's base scope
+  std::atomic<int> depth = 0;       // calls of this thread that are running: a kernel may dispatch
+  std::atomic<bool> asked = false;  // whether it is idle; only this thread says no
+  std::uint32_t scope_id = 0;       // of the innermost scope; 0: the dispatcher's base scope
   std::vector<std::pair<std::uint64_t, ScopePtr>> scopes;  // with their tokens, innermost last
   CastCache kept_casts;
   std::array<KnownOutputs, 256> known_outputs;
   std::shared_ptr<LogRing> ring;
   std::uint64_t thread;
+  Mutex release_mutex;  // held by whoever empties the table, unless it is this thread
 
  private:
+  void drop_entries();
+
+  std::shared_ptr<const DecisionRecord> last_record_;  // of a table that another thread emptied
   // Entries are reused, never freed: a `next` that points at one pushed out finds an entry that says what it is.
   std::vector<std::unique_ptr<TableEntry>> all_;
   std::vector<TableEntry*> free_;
   std::vector<TableEntry*> buried_;
+};
+
+/// A call of this thread is running: no other thread touches its table, and no entry dies under it.
+class TableUse {
+ public:
+  XRT_ALWAYS_INLINE explicit TableUse(ThreadState& state)
+      : depth_(state.depth), outer_(depth_.load(std::memory_order_relaxed)) {
+    depth_.store(outer_ + 1, std::memory_order_relaxed);
+    // Keeps the compiler from swapping the two; release_idle keeps the processor from it.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (state.asked.load(std::memory_order_relaxed)) [[unlikely]]
+      state.answer();
+  }
+  ~TableUse() { depth_.store(outer_, std::memory_order_release); }
+  TableUse(const TableUse&) = delete;
+  TableUse& operator=(const TableUse&) = delete;
+
+ private:
+  std::atomic<int>& depth_;
+  const int outer_;
 };
 
 }  // namespace xpuruntime

@@ -1,7 +1,9 @@
 #include "xpuruntime/tune/statistics.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <compare>
 
 #include "xpuruntime/core/error.h"
 
@@ -13,6 +15,25 @@ Problem without_limits(const Problem& problem) {
   Problem key = problem;
   key.limits = {.threads = problem.limits.threads};
   return key;
+}
+
+std::size_t slot_of(const Problem& problem, std::size_t slots) { return hash_of(problem) % slots; }
+
+const ProblemTimes* find_times(const Measurements::Parts& parts, const Problem& key) {
+  const auto& part = parts[slot_of(key, parts.size())];
+  if (part == nullptr) return nullptr;
+  const auto found = part->find(key);
+  return found == part->end() ? nullptr : &found->second;
+}
+
+/// Whether a snapshot with the old figures of `kernel` would choose otherwise or be out of date.
+bool is_news(const ProblemTimes& times, std::string_view kernel, const RunningStats& old, const RunningStats& now) {
+  const auto power = [](std::int64_t count) { return std::bit_width(static_cast<std::uint64_t>(count)); };
+  if (power(old.count()) != power(now.count())) return true;
+  return std::any_of(times.by_kernel.begin(), times.by_kernel.end(), [&](const auto& other) {
+    const double mean = other.second.mean_us();
+    return other.first != kernel && (old.mean_us() <=> mean) != (now.mean_us() <=> mean);
+  });
 }
 
 void check_time(double time_us) {
@@ -67,11 +88,22 @@ std::optional<double> KnownTimes::time_us(std::string_view kernel, std::string_v
   return found == times_us.end() ? std::nullopt : std::optional(found->second);
 }
 
+Measurements::Measurements(const Times& times) {
+  Part part;
+  for (const auto& [problem, by_kernel] : times) part[problem] = {by_kernel};
+  parts_.push_back(std::make_shared<const Part>(std::move(part)));
+}
+
+std::size_t Measurements::problem_count() const {
+  std::size_t count = 0;
+  for (const auto& part : parts_) count += part == nullptr ? 0 : part->size();
+  return count;
+}
+
 KnownTimes Measurements::known(const Problem& problem) const {
   KnownTimes known;
-  if (times_.empty() && snapshots_.empty()) return known;
-  if (const auto recorded = times_.find(without_limits(problem)); recorded != times_.end()) {
-    for (const auto& [kernel, stats] : recorded->second) known.times_us[kernel] = stats.mean_us();
+  if (const ProblemTimes* recorded = parts_.empty() ? nullptr : find_times(parts_, without_limits(problem))) {
+    for (const auto& [kernel, stats] : recorded->by_kernel) known.times_us[kernel] = stats.mean_us();
   }
   const auto snapshot = snapshots_.find(problem.device);
   if (snapshot == snapshots_.end()) return known;
@@ -99,47 +131,95 @@ std::optional<double> Measurements::time_us(const Problem& problem, std::string_
 
 void Statistics::record(const Problem& problem, std::string_view kernel, double time_us, std::string_view version) {
   check_time(time_us);  // before an entry is made for it: one without times would read as 0 us
-  const std::lock_guard lock(mutex_);
-  times_[without_limits(problem)][timed_name(kernel, version)].add(time_us);
-  frozen_ = nullptr;
+  update(problem, timed_name(kernel, version), [&](RunningStats& stats) { stats.add(time_us); });
 }
 
-void Statistics::merge(const Problem& problem, std::string_view kernel, const RunningStats& stats,
+void Statistics::merge(const Problem& problem, std::string_view kernel, const RunningStats& added,
                        std::string_view version) {
-  if (stats.count() == 0) return;
+  if (added.count() == 0) return;
+  update(problem, timed_name(kernel, version), [&](RunningStats& stats) { stats.merge(added); });
+}
+
+template <typename Add>
+void Statistics::update(const Problem& problem, std::string_view kernel, const Add& add) {
+  const Problem key = without_limits(problem);
   const std::lock_guard lock(mutex_);
-  times_[without_limits(problem)][timed_name(kernel, version)].merge(stats);
+  ProblemTimes& times = writable(slot_of(key, slots_.size()))[key];
+  const auto [place, is_new] = times.by_kernel.try_emplace(std::string(kernel));
+  const RunningStats old = place->second;
+  add(place->second);
+  times.turn = ++turn_;
+  if (is_news(times, kernel, old, place->second)) frozen_ = nullptr;
+  if (is_new && ++pairs_ > limit_) forget_oldest();
+}
+
+Measurements::Part& Statistics::writable(std::size_t slot) {
+  auto& [part, frozen] = slots_[slot];
+  if (part == nullptr || frozen) part = std::make_shared<Measurements::Part>(part ? *part : Measurements::Part());
+  frozen = false;
+  return *part;
+}
+
+// An eighth at a time: looking for the oldest costs as much for many as for one.
+void Statistics::forget_oldest() {
+  std::vector<std::pair<std::uint64_t, std::size_t>> turns;  // with the number of pairs
+  for (const auto& [part, frozen] : slots_) {
+    if (part == nullptr) continue;
+    for (const auto& [problem, times] : *part) turns.emplace_back(times.turn, times.by_kernel.size());
+  }
+  std::sort(turns.begin(), turns.end());
+  std::uint64_t last = 0;
+  for (auto turn = turns.begin(); turn != turns.end() && pairs_ > limit_ - limit_ / 8; ++turn) {
+    last = turn->first;
+    pairs_ -= turn->second;
+  }
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot].part == nullptr) continue;
+    std::erase_if(writable(slot), [&](const auto& entry) { return entry.second.turn <= last; });
+  }
   frozen_ = nullptr;
 }
 
 std::optional<RunningStats> Statistics::find(const Problem& problem, std::string_view kernel,
                                              std::string_view version) const {
+  const Problem key = without_limits(problem);
   const std::lock_guard lock(mutex_);
-  const auto by_kernel = times_.find(without_limits(problem));
-  if (by_kernel == times_.end()) return std::nullopt;
-  const auto found = by_kernel->second.find(timed_name(kernel, version));
-  return found == by_kernel->second.end() ? std::nullopt : std::optional(found->second);
+  const auto& part = slots_[slot_of(key, slots_.size())].part;
+  if (part == nullptr) return std::nullopt;
+  const auto times = part->find(key);
+  if (times == part->end()) return std::nullopt;
+  const auto found = times->second.by_kernel.find(timed_name(kernel, version));
+  return found == times->second.by_kernel.end() ? std::nullopt : std::optional(found->second);
 }
 
 RunningStats Statistics::total(const std::function<bool(const Problem&)>& matches) const {
   RunningStats all;
   const std::lock_guard lock(mutex_);
-  for (const auto& [problem, by_kernel] : times_) {
-    if (!matches(problem)) continue;
-    for (const auto& [kernel, stats] : by_kernel) all.merge(stats);
+  for (const auto& [part, frozen] : slots_) {
+    if (part == nullptr) continue;
+    for (const auto& [problem, times] : *part) {
+      if (!matches(problem)) continue;
+      for (const auto& [kernel, stats] : times.by_kernel) all.merge(stats);
+    }
   }
   return all;
 }
 
 std::shared_ptr<const Measurements> Statistics::freeze() const {
   const std::lock_guard lock(mutex_);
-  if (frozen_ == nullptr) frozen_ = std::make_shared<const Measurements>(times_);
-  return frozen_;
+  if (frozen_ != nullptr) return frozen_;
+  Measurements::Parts parts;
+  for (auto& [part, frozen] : slots_) {
+    frozen = true;
+    parts.push_back(part);
+  }
+  return frozen_ = std::make_shared<const Measurements>(std::move(parts));
 }
 
 void Statistics::clear() {
   const std::lock_guard lock(mutex_);
-  times_.clear();
+  for (Slot& slot : slots_) slot = {};
+  pairs_ = 0;
   frozen_ = nullptr;
 }
 

@@ -78,5 +78,21 @@ TEST_F(Allocation, AWarmCallAllocatesNothingLoggedOrNotWithWorkspaceOrWithout) {
   }
 }
 
+TEST_F(Allocation, ASnapshotCopiesOnlyWhatChangedSinceTheLast) {
+  Statistics statistics;
+  const auto problem_of_size = [](std::int64_t n) {
+    return make_problem(OpId::relu, {make_spec(DataType::float32, {n})}, Attributes(OpId::relu));
+  };
+  for (int n = 1; n <= 10000; ++n) statistics.record(problem_of_size(n), "a", n);
+  auto frozen = statistics.freeze();
+  const long before = allocations;
+  for (int n = 10001; n <= 10010; ++n) {
+    statistics.record(problem_of_size(n), "a", n);
+    frozen = statistics.freeze();
+  }
+  EXPECT_LT(allocations - before, 10 * 1000);  // one copy of all alone would take 40,000
+  EXPECT_EQ(frozen->problem_count(), 10010u);
+}
+
 }  // namespace
 }  // namespace xpuruntime

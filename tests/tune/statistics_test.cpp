@@ -147,7 +147,7 @@ TEST(Statistics, FilesATimeUnderTheProblemWithoutItsLimits) {
   statistics.record(limited, "a", 5);
   EXPECT_DOUBLE_EQ(statistics.find(problem, "a")->mean_us(), 5);
   EXPECT_EQ(statistics.freeze()->time_us(limited, "a"), 5);
-  EXPECT_EQ(statistics.freeze()->times().size(), 1u);
+  EXPECT_EQ(statistics.freeze()->problem_count(), 1u);
 }
 
 TEST(Statistics, ChangesNothingOnABadTime) {
@@ -163,7 +163,7 @@ TEST(Statistics, ChangesNothingOnABadTime) {
   // A time that was refused must not read as 0 us, the fastest of all, once something else is added.
   statistics.record(problem, "c", 7);
   EXPECT_FALSE(statistics.freeze()->time_us(problem, "b"));
-  EXPECT_EQ(statistics.freeze()->times().size(), 1u);
+  EXPECT_EQ(statistics.freeze()->problem_count(), 1u);
 }
 
 TEST(Statistics, MergesTimesSummedUpElsewhere) {
@@ -209,6 +209,53 @@ TEST(Statistics, GivesTheSameSnapshotUntilSomethingIsAdded) {
   EXPECT_EQ(statistics.freeze(), first);
   statistics.record(problem, "a", 1);
   EXPECT_NE(statistics.freeze(), first);
+}
+
+TEST(Statistics, GivesTheSameSnapshotWhileNothingInItIsNews) {
+  Statistics statistics;
+  for (int i = 0; i < 4; ++i) {
+    statistics.record(problem, "a", 10);
+    statistics.record(problem, "b", 20);
+  }
+  const auto first = statistics.freeze();
+  statistics.record(problem, "a", 11);
+  statistics.record(problem, "b", 19);
+  EXPECT_EQ(statistics.freeze(), first);
+  EXPECT_EQ(statistics.find(problem, "a")->count(), 5);
+  statistics.record(problem, "b", 0);  // still the slower one
+  EXPECT_EQ(statistics.freeze(), first);
+  statistics.record(problem, "a", 100);
+  const auto second = statistics.freeze();
+  EXPECT_NE(second, first);
+  EXPECT_GT(second->time_us(problem, "a"), second->time_us(problem, "b"));
+  statistics.record(other, "a", 1);
+  EXPECT_NE(statistics.freeze(), second);
+}
+
+Problem relu_of(std::int64_t n) {
+  return make_problem(OpId::relu, {make_spec(DataType::float32, {n})}, Attributes(OpId::relu));
+}
+
+TEST(Statistics, AreBoundedAndForgetFirstWhatNothingWasAddedToForLongest) {
+  Statistics statistics(64);
+  for (int n = 1; n <= 1000; ++n) {
+    statistics.record(relu_of(n), "a", n);
+    statistics.record(relu_of(7), "a", 7);
+    ASSERT_LE(statistics.freeze()->problem_count(), 64u);
+  }
+  EXPECT_TRUE(statistics.find(relu_of(7), "a"));
+  for (int n = 1000; n > 1000 - 55; --n) EXPECT_TRUE(statistics.find(relu_of(n), "a")) << n;
+  EXPECT_FALSE(statistics.find(relu_of(900), "a"));
+}
+
+TEST(Statistics, CountEveryKernelOfAProblemTowardsTheirBound) {
+  Statistics statistics(64);
+  statistics.record(other, "a", 1);
+  for (int i = 0; i < 64; ++i) statistics.record(problem, "kernel" + std::to_string(i), 1);
+  EXPECT_FALSE(statistics.find(other, "a"));
+  EXPECT_FALSE(statistics.find(problem, "kernel0"));
+  statistics.record(other, "a", 1);
+  EXPECT_TRUE(statistics.find(other, "a"));
 }
 
 TEST(Measurements, KnowNothingOfWhatWasNotMeasured) {

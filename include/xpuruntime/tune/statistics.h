@@ -55,45 +55,76 @@ struct KnownTimes {
 /// What the times of a kernel are kept under: its name, and its version where it has one (Kernel::version).
 std::string timed_name(std::string_view kernel, std::string_view version);
 
+/// What was recorded of one problem.
+struct ProblemTimes {
+  std::unordered_map<std::string, RunningStats> by_kernel = {};
+  std::uint64_t turn = 0;  // the number of the last addition: who has the lowest is forgotten first
+};
+
 /// Times by problem and timed_name, frozen: the same snapshot always gives the same choice. Made of the times that a
 /// program recorded, or of what a store holds for each device.
 class Measurements {
  public:
   using Times = std::unordered_map<Problem, std::unordered_map<std::string, RunningStats>>;
   using Snapshots = std::map<Device, std::shared_ptr<const StoreSnapshot>>;
+  /// Recorded times, split by the problem's hash: snapshots share the parts that are the same in both.
+  using Part = std::unordered_map<Problem, ProblemTimes>;
+  using Parts = std::vector<std::shared_ptr<const Part>>;
 
   Measurements() = default;
-  explicit Measurements(Times times) : times_(std::move(times)) {}
+  explicit Measurements(const Times& times);
+  explicit Measurements(Parts parts) : parts_(std::move(parts)) {}
   explicit Measurements(Snapshots snapshots) : snapshots_(std::move(snapshots)) {}
 
   /// Recorded times whatever the limits were; what a store says only where it was found under the same.
   KnownTimes known(const Problem& problem) const;
   /// Time of a kernel on a problem, if it was measured.
   std::optional<double> time_us(const Problem& problem, std::string_view kernel, std::string_view version = {}) const;
-  bool empty() const { return times_.empty() && snapshots_.empty(); }
-  const Times& times() const { return times_; }
+  bool empty() const { return problem_count() == 0 && snapshots_.empty(); }
+  /// Problems with recorded times.
+  std::size_t problem_count() const;
 
  private:
-  Times times_;
+  Parts parts_;
   Snapshots snapshots_;
 };
 
-/// Collects times from many threads and freezes them on demand.
+/// Collects times from many threads and freezes them on demand. Bounded: where more than `limit` pairs of problem and
+/// kernel have times, an eighth goes, the problems first that nothing was added to for longest.
 class Statistics {
  public:
+  static constexpr std::size_t default_limit = 16384;
+
+  explicit Statistics(std::size_t limit = default_limit) : limit_(limit) {}
+
   void record(const Problem& problem, std::string_view kernel, double time_us, std::string_view version = {});
   void merge(const Problem& problem, std::string_view kernel, const RunningStats& stats, std::string_view version = {});
   std::optional<RunningStats> find(const Problem& problem, std::string_view kernel,
                                    std::string_view version = {}) const;
   /// The times of all kernels on all problems that `matches` holds for, as one. It must not come back here.
   RunningStats total(const std::function<bool(const Problem&)>& matches) const;
-  /// What was recorded so far; the same object again as long as nothing was added.
+  /// What was recorded so far. The same object again until there is news: a kernel's first time on a problem, another
+  /// order of a problem's kernels, or a count that passes a power of two. So every choice is as of now, and each mean
+  /// is that of at least half of the times.
   std::shared_ptr<const Measurements> freeze() const;
   void clear();
 
  private:
+  struct Slot {
+    std::shared_ptr<Measurements::Part> part = {};
+    bool frozen = false;  // a snapshot may have it: it is copied before it changes
+  };
+
+  Measurements::Part& writable(std::size_t slot);
+  template <typename Add>
+  void update(const Problem& problem, std::string_view kernel, const Add& add);
+  void forget_oldest();
+
+  const std::size_t limit_;
   mutable Mutex mutex_;
-  Measurements::Times times_;
+  mutable std::vector<Slot> slots_ = std::vector<Slot>(256);
+  std::size_t pairs_ = 0;  // of problem and kernel
+  std::uint64_t turn_ = 0;
   mutable std::shared_ptr<const Measurements> frozen_;
 };
 
