@@ -32,6 +32,10 @@ void add_class_losses(List& list) {
                                            });
   list.each({"f32", "bf16"}, {"cross_entropy(T[300,1500], i64[300])", "cross_entropy(T[4,20,60,60], i64[4,60,60])",
                               "nll_loss(T[3000,100], i64[3000])"});
+  list.each({"f32", "f16", "bf16", "f64"},
+            {"cross_entropy(T[40,33], i64[40]; reduction=none)", "cross_entropy(T[9,5,9], i64[9,9]; reduction=none)",
+             "nll_loss(T[40,33], i64[40]; reduction=none)", "nll_loss(T[9,5,9], i64[9,9]; reduction=none)"},
+            oracle::Fill::special);
   list.add("cross_entropy(f32[5,13]/4, i64[5]/8) -> f32[]/4");
   list.add("cross_entropy(bf16[5,13], i64[5]) -> f32[]");
   list.add("cross_entropy(f32[5,13], i64[5]; reduction=none) -> f64[5]");
@@ -65,6 +69,7 @@ void add_pointwise_losses(List& list) {
       {"f32", "bf16"},
       {"kl_div(T[300,1100], T[300,1100])", "kl_div(T[300,1100], T[300,1100]; log_target=true reduction=batchmean)",
        "poisson_nll_loss(T[330000], T[330000])", "poisson_nll_loss(T[330000], T[330000]; reduction=none)"});
+  list.each({"f32", "f16", "bf16", "f64"}, {"kl_div(T[10,17], T[10,17]; reduction=none)"}, oracle::Fill::special);
   list.add("kl_div(f32[5,13]/4, f32[5,13]/4) -> f32[]/4");
   list.add("kl_div(bf16[5,13], bf16[5,13]) -> f32[]");
   list.add("poisson_nll_loss(f32[5,13]/4, f32[5,13]/4; reduction=none) -> f32[5,13]/4");

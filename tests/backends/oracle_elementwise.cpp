@@ -26,7 +26,7 @@ Approximate relative(double value, double units) { return {value, units * std::f
 Approximate unary(const Problem& problem, double x) {
   switch (problem.op) {
     case OpId::relu:
-      return {x < 0 ? 0 : x, 0};  // NaN stays NaN
+      return {x <= 0 ? 0 : x, 0};  // NaN stays NaN, and -0 becomes +0
     case OpId::gelu:
       return problem.attributes.choice("approximate") == "tanh" ? gelu_tanh(x) : gelu(x);
     case OpId::silu:
@@ -63,7 +63,7 @@ std::uint64_t multiply(std::uint32_t a, std::uint32_t b) { return std::uint64_t{
 
 // An activation passes the error of its argument on by its slope, which is at most 1.13 for all of them.
 Approximate apply_activation(std::string_view name, Approximate x) {
-  Approximate out = {x.value < 0 ? 0 : x.value, 0};
+  Approximate out = {x.value <= 0 ? 0 : x.value, 0};
   if (name == "gelu") out = gelu(x.value);
   if (name == "silu") out = silu(x.value);
   out.slack += 1.13 * x.slack;

@@ -144,9 +144,14 @@ void close_rows(const TensorSpec& spec, Values& mask) {
 void add_special(const TensorSpec& spec, Values& values, Random& random) {
   if (!is_floating(spec.dtype)) return;
   const double huge = spec.dtype == DataType::float16 ? 60000 : spec.dtype == DataType::float64 ? 1e308 : 3e38;
-  const double special[] = {infinity, -infinity, std::numeric_limits<double>::quiet_NaN(), 0.0, -0.0, huge, -huge};
+  const double tiny =  // a denormal
+      spec.dtype == DataType::float16   ? 0x1p-20
+      : spec.dtype == DataType::float64 ? 0x1p-1030
+                                        : 0x1p-130;
+  const double special[] = {infinity, -infinity, std::numeric_limits<double>::quiet_NaN(), 0.0, -0.0, huge, -huge,
+                            tiny,     -tiny};
   for (double& value : values) {
-    if (random.one_in(6)) value = rounded(spec.dtype, special[static_cast<std::size_t>(random.whole(0, 6))]);
+    if (random.one_in(6)) value = rounded(spec.dtype, special[static_cast<std::size_t>(random.whole(0, 8))]);
   }
 }
 

@@ -123,7 +123,7 @@ Approximate kl_div(double x, double t, bool log_target) {
     const double p = std::exp(t);
     return {p * (t - x), (function_units + 3) * p * (std::fabs(t) + std::fabs(x))};
   }
-  if (t <= 0) return {t == 0 ? 0 : std::numeric_limits<double>::quiet_NaN(), 0};
+  if (t <= 0) return {t == 0 ? 0 - t * x : std::numeric_limits<double>::quiet_NaN(), 0};
   const double l = std::log(t);
   return {t * (l - x), t * ((function_units + 3) * std::fabs(l) + 3 * std::fabs(x))};
 }

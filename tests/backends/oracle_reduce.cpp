@@ -67,8 +67,8 @@ struct Running {
     sum += x;
     size += std::fabs(x);
     ++count;
-    if (x > most || std::isnan(x)) most = x;  // a NaN stays: nothing compares with it
-    if (x < least || std::isnan(x)) least = x;
+    if (is_above(x, most) || std::isnan(x)) most = x;  // a NaN stays: nothing compares with it
+    if (is_above(least, x) || std::isnan(x)) least = x;
   }
   Approximate result(OpId op) const {
     switch (op) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "backends/oracle_data.h"
@@ -36,6 +37,9 @@ struct Approximate {
 };
 
 inline constexpr double function_units = 8;  // exp, log, erf, tanh, pow: 4 units in the last place
+
+/// Whether a is the larger, +0 being above -0; never where one is NaN.
+inline bool is_above(double a, double b) { return a > b || (a == b && std::signbit(b) && !std::signbit(a)); }
 
 /// The factor of a sum of n terms.
 double sum_units(double n);

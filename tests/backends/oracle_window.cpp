@@ -106,7 +106,7 @@ double largest(const Windows& w, const Values& x, std::int64_t image, const Trip
   double best = -std::numeric_limits<double>::infinity();
   w.each(at, [&](std::int64_t i, std::int64_t) {
     const double value = x[static_cast<std::size_t>(image + i)];
-    if (value > best || std::isnan(value)) best = value;  // once NaN, nothing is greater
+    if (is_above(value, best) || std::isnan(value)) best = value;  // once NaN, nothing is greater
   });
   return best;
 }

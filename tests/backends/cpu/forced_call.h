@@ -24,7 +24,8 @@ inline Tensor tensor_of(const Dims& shape, const std::vector<std::int64_t>& valu
 
 /// Runs one kernel, by name, on f32 outputs of the inferred shapes; its refusal is an exception.
 inline std::vector<std::vector<float>> forced_call(const std::string& kernel, const Attributes& attributes,
-                                                   const std::vector<Tensor>& inputs) {
+                                                   const std::vector<Tensor>& inputs,
+                                                   Direction direction = Direction::forward) {
   std::vector<TensorSpec> specs;
   std::vector<const Tensor*> in, out;
   for (const Tensor& tensor : inputs) {
@@ -32,7 +33,7 @@ inline std::vector<std::vector<float>> forced_call(const std::string& kernel, co
     in.push_back(&tensor);
   }
   std::vector<Tensor> outputs;
-  for (const TensorSpec& spec : make_problem(attributes.op(), specs, attributes).outputs) {
+  for (const TensorSpec& spec : make_problem(attributes.op(), specs, attributes, {}, direction).outputs) {
     outputs.push_back(Tensor::empty(DataType::float32, spec.shape));
   }
   for (const Tensor& tensor : outputs) out.push_back(&tensor);
@@ -40,7 +41,8 @@ inline std::vector<std::vector<float>> forced_call(const std::string& kernel, co
   KernelPolicy policy;
   policy.force(to_string(attributes.op()), kernel);
   const ScopedPolicy scope(runtime.dispatcher(), policy);
-  runtime.dispatcher().dispatch({attributes.op(), in, out, &attributes});
+  runtime.dispatcher().dispatch(
+      {.op = attributes.op(), .inputs = in, .outputs = out, .attributes = &attributes, .direction = direction});
   std::vector<std::vector<float>> values;
   for (const Tensor& tensor : outputs) {
     const auto* data = tensor.as<const float>();

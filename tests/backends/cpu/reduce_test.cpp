@@ -83,6 +83,24 @@ TEST(ReduceSimd, FindsNanWhereverItStands) {
   }
 }
 
+TEST(ReduceSimd, PlusZeroIsAboveMinusZeroWhereverItStands) {
+  for (const char* kernel : {"simd", "reference"}) {
+    for (const OpId op : {OpId::reduce_max, OpId::reduce_min}) {
+      const float usual = op == OpId::reduce_max ? -0.0f : 0.0f;
+      for (const std::int64_t n : {5, 16, 37, 150}) {
+        for (std::int64_t at = 0; at < n; ++at) {
+          std::vector<float> values(static_cast<std::size_t>(n), usual);
+          values[static_cast<std::size_t>(at)] = -usual;
+          for (const Dims& shape : {Dims{1, n}, Dims{n, 1}}) {
+            const float got = forced_call(kernel, along(op, {shape[0] == 1 ? 1 : 0}), {tensor_of(shape, values)})[0][0];
+            ASSERT_EQ(std::signbit(got), std::signbit(-usual)) << kernel << ": " << at << " of " << n;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(ReduceSimd, ReadsPermutedTensorsAsTheyLie) {
   std::vector<float> values(60);
   std::iota(values.begin(), values.end(), 0.0f);

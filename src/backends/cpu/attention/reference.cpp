@@ -5,6 +5,7 @@
 #include "backends/cpu/attention/kernels.h"
 #include "backends/cpu/attention/shape.h"
 #include "backends/cpu/base/elements.h"
+#include "backends/cpu/base/scalar_extremes.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -43,8 +44,10 @@ class ReferencePlan final : public Plan {
       double added = 0;
       if (mask != nullptr) {
         added = loader_of(shape.mask_dtype)(mask, mask_at + j * shape.mask.column);
-        if (shape.mask_dtype == DataType::boolean) added = added != 0 ? 0 : nothing;
-        if (added == nothing) return nothing;
+        if (shape.mask_dtype == DataType::boolean) {
+          if (added == 0) return nothing;  // whatever its score
+          added = 0;
+        }
       }
       const LoadElement load_q = loader_of(shape.q_dtype), load_k = loader_of(shape.k_dtype);
       double sum = 0;
@@ -56,7 +59,7 @@ class ReferencePlan final : public Plan {
 
     void compute() const {
       double highest = nothing;
-      for (std::int64_t j = 0; j < keys; ++j) highest = larger(highest, score(j));
+      for (std::int64_t j = 0; j < keys; ++j) highest = maximum(highest, score(j));
       double sum = 0;
       for (std::int64_t j = 0; j < keys; ++j) sum += weight(j, highest);
       const StoreElement store = storer_of(shape.out_dtype);
@@ -87,8 +90,6 @@ class ReferencePlan final : public Plan {
       const double value = score(j);
       return value == nothing ? 0 : std::exp(value - highest);
     }
-    // NaN wins, so that it reaches the output.
-    static double larger(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 
     const AttentionShape& shape;
     const void* q;

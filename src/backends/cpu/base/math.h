@@ -173,14 +173,8 @@ HWY_INLINE F32Vec vgelu_tanh(F32Vec x) {
   return hn::Mul(x, vsigmoid(hn::Mul(x, cubic)));
 }
 
-/// max(x, 0), but NaN stays.
-HWY_INLINE F32Vec vrelu(F32Vec x) {
-#if XRT_CPU_X86_MIN_MAX
-  return hn::Max(constant(0), x);
-#else
-  return hn::IfThenZeroElse(hn::Lt(x, constant(0)), x);
-#endif
-}
+/// IEEE 754's maximum of x and +0: NaN stays, and -0 becomes +0.
+HWY_INLINE F32Vec vrelu(F32Vec x) { return hn::IfThenZeroElse(hn::Le(x, constant(0)), x); }
 
 HWY_INLINE F32Vec apply_activation(F32Vec x, Activation activation) {
   switch (activation) {

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "backends/cpu/base/convert.h"
+#include "backends/cpu/base/scalar_extremes.h"
 #include "backends/cpu/elementwise/kernels.h"
 
 namespace xpuruntime::cpu {
@@ -11,8 +12,7 @@ using RealOperation = double (*)(double, double);
 using IntegerOperation = std::uint64_t (*)(std::uint64_t, std::uint64_t);
 
 double same(double x) { return x; }
-// NaN passes through: it is not greater than 0, and must not become 0.
-double relu(double x) { return x > 0 || x != x ? x : 0.0; }
+double relu(double x) { return maximum(x, 0.0); }
 // erfc keeps the digits of the negative tail, which 1 + erf loses.
 double gelu(double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); }
 // x (1 + tanh(u)) / 2 is x / (1 + exp(-2u)), which keeps them too.

@@ -2,6 +2,7 @@
 #include <numbers>
 
 #include "backends/cpu/base/elements.h"
+#include "backends/cpu/base/scalar_extremes.h"
 #include "backends/cpu/matmul/kernels.h"
 #include "backends/cpu/matmul/product.h"
 
@@ -11,7 +12,7 @@ namespace {
 double activate(double x, Activation activation) {
   switch (activation) {
     case Activation::relu:
-      return x < 0 ? 0 : x;  // NaN stays
+      return maximum(x, 0.0);
     case Activation::gelu:
       return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
     case Activation::silu:

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "backends/cpu/base/extremes.h"
 #include "backends/cpu/base/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,16 +19,8 @@ namespace HWY_NAMESPACE {
 
 struct Maximum {
   static constexpr float identity = -std::numeric_limits<float>::infinity();
-  // NaN passes on from either side; the Max of processors does not agree on that.
-  static HWY_INLINE F32Vec combine(F32Vec most, F32Vec value) {
-    return hn::IfThenElse(hn::Or(hn::Ge(most, value), hn::IsNaN(most)), most, value);
-  }
-  static HWY_INLINE F32Vec over_lanes(F32Vec value) {
-    HWY_ALIGN float lanes[hn::MaxLanes(F32())];
-    hn::Store(value, F32(), lanes);
-    for (std::size_t i = 1; i < f32_lanes(); ++i) value = combine(value, hn::Set(F32(), lanes[i]));
-    return value;  // the first lane has met all others
-  }
+  static HWY_INLINE F32Vec combine(F32Vec most, F32Vec value) { return maximum(most, value); }
+  static HWY_INLINE F32Vec over_lanes(F32Vec value) { return maximum_of_lanes(value); }
 };
 
 struct Sum {

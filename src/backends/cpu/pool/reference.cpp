@@ -1,7 +1,7 @@
-#include <cmath>
 #include <limits>
 
 #include "backends/cpu/base/elements.h"
+#include "backends/cpu/base/scalar_extremes.h"
 #include "backends/cpu/pool/kernels.h"
 #include "backends/cpu/pool/shape.h"
 
@@ -9,10 +9,6 @@ namespace xpuruntime::cpu {
 namespace {
 
 using Extents = PoolShape::Extents;
-
-// NaN passes on: once it is the maximum, nothing is greater.
-bool replaces(double value, double most) { return value > most || std::isnan(value); }
-bool replaces(std::int64_t value, std::int64_t most) { return value > most; }
 
 template <class Body>
 void for_each_position(const Extents& extents, const Body& body) {
@@ -53,7 +49,7 @@ class ReferencePlan final : public Plan {
     for (std::int64_t n = 0; n < shape_.batch; ++n) {
       for (std::int64_t c = 0; c < shape_.channels; ++c) {
         for_each_position(shape_.out, [&](const Extents& at) {
-          store_(out, out_.offset(n, c, at), shape_.average ? average(in, n, c, at) : maximum(in, n, c, at));
+          store_(out, out_.offset(n, c, at), shape_.average ? average(in, n, c, at) : highest(in, n, c, at));
         });
       }
     }
@@ -74,12 +70,10 @@ class ReferencePlan final : public Plan {
     });
   }
 
-  Value maximum(const void* in, std::int64_t n, std::int64_t c, const Extents& at) const {
+  Value highest(const void* in, std::int64_t n, std::int64_t c, const Extents& at) const {
     using Limits = std::numeric_limits<Value>;
     Value most = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    for_window(in, n, c, at, [&](Value value) {
-      if (replaces(value, most)) most = value;
-    });
+    for_window(in, n, c, at, [&](Value value) { most = maximum(most, value); });
     return most;
   }
 

@@ -6,6 +6,7 @@
 #define XRT_CPU_REDUCE_ACCUMULATE_H_
 #endif
 
+#include "backends/cpu/base/extremes.h"
 #include "backends/cpu/base/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,32 +20,16 @@ struct SumFold {
   static HWY_INLINE float lanes(F32Vec v) { return hn::GetLane(hn::SumOfLanes(F32(), v)); }
 };
 
-// NaN stays. x86's maximum gives its second operand where either is NaN, and ARM's gives NaN: a's own is left to keep.
-// One lane at a time, Highway leaves out NaN.
-HWY_INLINE F32Vec keep_nan(F32Vec a, F32Vec b, F32Vec extreme) {
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
-  extreme = hn::IfThenElse(hn::IsNaN(b), b, extreme);
-#endif
-  (void)b;
-  return hn::IfThenElse(hn::IsNaN(a), a, extreme);
-}
-
 struct MaxFold {
   static HWY_INLINE F32Vec empty() { return hn::Neg(hn::Inf(F32())); }
-  static HWY_INLINE F32Vec fold(F32Vec a, F32Vec b) { return keep_nan(a, b, hn::Max(a, b)); }
-  static HWY_INLINE float lanes(F32Vec v) {
-    if (!hn::AllFalse(F32(), hn::IsNaN(v))) return hn::GetLane(hn::NaN(F32()));
-    return hn::GetLane(hn::MaxOfLanes(F32(), v));
-  }
+  static HWY_INLINE F32Vec fold(F32Vec a, F32Vec b) { return maximum(a, b); }
+  static HWY_INLINE float lanes(F32Vec v) { return hn::GetLane(maximum_of_lanes(v)); }
 };
 
 struct MinFold {
   static HWY_INLINE F32Vec empty() { return hn::Inf(F32()); }
-  static HWY_INLINE F32Vec fold(F32Vec a, F32Vec b) { return keep_nan(a, b, hn::Min(a, b)); }
-  static HWY_INLINE float lanes(F32Vec v) {
-    if (!hn::AllFalse(F32(), hn::IsNaN(v))) return hn::GetLane(hn::NaN(F32()));
-    return hn::GetLane(hn::MinOfLanes(F32(), v));
-  }
+  static HWY_INLINE F32Vec fold(F32Vec a, F32Vec b) { return minimum(a, b); }
+  static HWY_INLINE float lanes(F32Vec v) { return hn::GetLane(minimum_of_lanes(v)); }
 };
 
 /// map(x[0]) folded with the others. Four chains hide the latency of the fold, and shorten each lane's sum.

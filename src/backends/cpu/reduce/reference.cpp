@@ -1,6 +1,5 @@
-#include <cmath>
-
 #include "backends/cpu/base/elements.h"
+#include "backends/cpu/base/scalar_extremes.h"
 #include "backends/cpu/reduce/kernels.h"
 #include "backends/cpu/reduce/parts.h"
 
@@ -13,17 +12,14 @@ std::int64_t sum(std::int64_t a, std::int64_t b) {
 }
 double sum(double a, double b) { return a + b; }
 
-bool is_nan(std::int64_t) { return false; }
-bool is_nan(double x) { return std::isnan(x); }
-
-/// What is kept of a and b; the first NaN stays.
+/// What is kept of a and b.
 template <class Value>
 Value fold(OpId op, Value a, Value b) {
   switch (op) {
     case OpId::reduce_max:
-      return is_nan(a) || a > b ? a : b;
+      return maximum(a, b);
     case OpId::reduce_min:
-      return is_nan(a) || a < b ? a : b;
+      return minimum(a, b);
     default:
       return sum(a, b);
   }
