@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "select/unavailable.h"
@@ -34,10 +35,14 @@ class Selector {
   explicit Selector(const SelectionInputs& inputs)
       : in_(inputs),
         limits_(stricter(inputs.problem.limits, inputs.policy.limits())),
-        asks_workspaces_(inputs.every_workspace || limits_.workspace_bytes.has_value() ||
+        asks_workspaces_((inputs.every_workspace && !inputs.described) || limits_.workspace_bytes.has_value() ||
                          inputs.policy.auto_strategy == Strategy::lowest_memory) {
     out_.decision.problem = inputs.problem;
     if (in_.measurements != nullptr) known_ = in_.measurements->known(in_.problem);
+    if (limits_ != inputs.problem.limits) {
+      limited_ = inputs.problem;
+      limited_->limits = limits_;
+    }
   }
 
   Selection run() {
@@ -58,6 +63,8 @@ class Selector {
 
  private:
   Decision& decision() { return out_.decision; }
+  /// As kernels and rules see it: under the limits that are in force.
+  const Problem& problem() const { return limited_ ? *limited_ : in_.problem; }
   Candidate& row(const Entry& entry) { return out_.decision.candidates[entry.row]; }
 
   void examine_all() {
@@ -90,9 +97,9 @@ class Selector {
     }
     Verdict verdict;
     const std::string thrown = text_of_throw([&] {
-      verdict = kernel.supports(in_.problem, in_.profile);
+      verdict = kernel.supports(problem(), in_.profile);
       if (verdict.supported && asks_workspaces_) {
-        candidate.workspace_bytes = kernel.workspace_bytes(in_.problem, in_.profile);
+        candidate.workspace_bytes = workspace_of(kernel);
       }
     });
     if (!thrown.empty()) return "it threw while it was asked: " + thrown;
@@ -111,9 +118,18 @@ class Selector {
     return found == entries_.end() ? nullptr : &*found;
   }
 
+  /// Another machine runs as many threads as it has cores, whatever this one is set to.
+  std::uint64_t workspace_of(const Kernel& kernel) const {
+    if (!in_.described || limits_.threads || in_.profile.compute_units <= 0) {
+      return kernel.workspace_bytes(problem(), in_.profile);
+    }
+    Problem there = problem();
+    there.limits.threads = in_.profile.compute_units;
+    return kernel.workspace_bytes(there, in_.profile);
+  }
+
   bool ask_workspace(Entry& entry) {
-    const std::string thrown =
-        text_of_throw([&] { row(entry).workspace_bytes = entry.kernel->workspace_bytes(in_.problem, in_.profile); });
+    const std::string thrown = text_of_throw([&] { row(entry).workspace_bytes = workspace_of(*entry.kernel); });
     if (thrown.empty()) return true;
     row(entry).outcome = Outcome::refused;
     row(entry).reason = "it threw while it was asked: " + thrown;
@@ -124,7 +140,8 @@ class Selector {
 
   bool choose(Entry& entry, Level level, std::string because) {
     Candidate& chosen = row(entry);
-    if (!chosen.workspace_bytes && !ask_workspace(entry)) return true;  // and the choice starts again without it
+    if (!in_.described && !chosen.workspace_bytes && !ask_workspace(entry))
+      return true;  // and the choice starts again without it
     chosen.outcome = Outcome::chosen;
     chosen.reason = because;
     decision().kernel = chosen.kernel;
@@ -209,13 +226,11 @@ class Selector {
 
   bool by_policy_rule() {
     if (!forced_refusal_.empty() || in_.policy.rules.empty()) return false;
-    Problem problem = in_.problem;
-    problem.limits = limits_;  // a rule sees the limits that are in force
     for (std::size_t i = 0; i < in_.policy.rules.size(); ++i) {
       const PolicyRule& rule = in_.policy.rules[i];
-      if (rule.op != problem.op) continue;
+      if (rule.op != in_.problem.op) continue;
       bool matches = false;
-      const std::string thrown = text_of_throw([&] { matches = rule.matches(problem, in_.profile); });
+      const std::string thrown = text_of_throw([&] { matches = rule.matches(problem(), in_.profile); });
       if (thrown.empty() && !matches) continue;
       const std::string label =
           "rule " + (rule.name.empty() ? std::to_string(i + 1) : "\"" + rule.name + "\"") + " of the policy";
@@ -371,6 +386,7 @@ class Selector {
 
   const SelectionInputs& in_;
   const Limits limits_;
+  std::optional<Problem> limited_;  // only where the limits differ from the problem's own
   const bool asks_workspaces_;
   KnownTimes known_;
   bool again_ = false;  // a kernel turned out unusable when it was chosen

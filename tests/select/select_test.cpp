@@ -211,6 +211,20 @@ TEST_F(Select, LeavesOutKernelsThatDifferFromRunToRunWhereThatIsAskedFor) {
   EXPECT_TRUE(contains(row(decision, "a")->reason, "deterministic"));
 }
 
+TEST_F(Select, ShowsKernelsThePolicysLimitsToo) {
+  FunctionKernel mixes{.op = OpId::matmul, .name = "mixes"};
+  mixes.supports = [](const Problem& asked, const DeviceProfile&) {
+    return asked.limits.deterministic ? Verdict::no("it mixes windows") : Verdict::yes();
+  };
+  mixes.run = [](const Problem&, const RunArguments&) -> Status { return {}; };
+  kernels = {make_kernel(std::move(mixes)), b};
+  expect_chosen(decide(), "mixes", Level::strategy);
+  policy.deterministic = true;
+  expect_chosen(decide(), "b", Level::strategy);
+  EXPECT_EQ(row(decide(), "mixes")->reason, "it mixes windows");
+  EXPECT_EQ(decide().problem, problem);
+}
+
 TEST_F(Select, LeavesOutExcludedKernelsWithTheirReason) {
   exclusions = {{"a", "quarantined: the launch failed"}, {"b", ""}};
   const Decision decision = decide();

@@ -179,6 +179,9 @@ Verdict supports_conv_winograd(const Problem& problem, const DeviceProfile&) {
   if (shape.stride != Extents{1, 1, 1}) return Verdict::no("the stride is not 1");
   if (shape.dilation != Extents{1, 1, 1}) return Verdict::no("the kernel is dilated");
   if (shape.groups != 1) return Verdict::no("there are " + std::to_string(shape.groups) + " groups");
+  if (problem.limits.deterministic) {
+    return Verdict::no("its sums mix neighbouring windows: a NaN spreads over its tile, and errors are larger");
+  }
   return supports_phases(tiled(shape, outputs_of(shape)));
 }
 

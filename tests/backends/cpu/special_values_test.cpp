@@ -1,0 +1,193 @@
+// NaN, infinities and zeros of both signs where an op's definition says what they do: by every kernel of the CPU that
+// takes the problem.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "backends/cpu/forced_call.h"
+#include "backends/cpu/plan_run.h"
+
+namespace xpuruntime::cpu_tests {
+namespace {
+
+using oracle::Values;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// A problem with the usual values, of which some may be changed before it runs.
+struct SpecialRun {
+  Problem problem;
+  std::vector<Values> inputs;
+
+  explicit SpecialRun(const std::string& text)
+      : problem(parse_problem(text)), inputs(oracle::make_inputs(problem, 7, oracle::Fill::usual)) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {  // targets that count
+      if (problem.inputs[i].dtype != DataType::int64) continue;
+      for (std::size_t j = 0; j < inputs[i].size(); ++j) inputs[i][j] = static_cast<double>(j % 5);
+    }
+  }
+
+  /// The first output.
+  std::vector<float> by(const std::string& kernel) const {
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const std::vector<std::byte> bytes = oracle::layout(problem.inputs[i], inputs[i]);
+      tensors.push_back(Tensor::empty(problem.inputs[i].dtype, problem.inputs[i].shape));
+      std::memcpy(tensors.back().data(), bytes.data(), bytes.size());
+    }
+    return forced_call(kernel, problem.attributes, tensors, problem.direction)[0];
+  }
+
+  /// Those that take it with an output in f32.
+  std::vector<std::string> kernels() const {
+    Problem asked = problem;
+    for (TensorSpec& spec : asked.outputs) spec.dtype = DataType::float32;
+    std::vector<std::string> names;
+    for (const auto& kernel : cpu_kernels(problem.op)) {
+      if (kernel->supports(asked, cpu_profile()).supported) names.emplace_back(kernel->name());
+    }
+    return names;
+  }
+};
+
+bool same_bits(float a, float b) {
+  return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
+}
+
+/// What is set at one place of the first input of 6 lines spoils all of its line and nothing of another.
+void expect_spoils_its_line(const std::string& text, double value) {
+  const SpecialRun clean(text);
+  const std::size_t length = clean.inputs[0].size() / 6;
+  for (const std::string& kernel : clean.kernels()) {
+    const std::vector<float> before = clean.by(kernel);
+    const std::size_t out_length = before.size() / 6;
+    for (const std::size_t at : {std::size_t{0}, length / 2, length - 1}) {
+      SpecialRun spoilt = clean;
+      spoilt.inputs[0][2 * length + at] = value;
+      const std::vector<float> after = spoilt.by(kernel);
+      for (std::size_t i = 0; i < after.size(); ++i) {
+        const bool right = i / out_length == 2 ? std::isnan(after[i]) : same_bits(after[i], before[i]);
+        ASSERT_TRUE(right) << kernel << " on " << text << " with " << value << " at " << at << ": value " << i << " is "
+                           << after[i] << ", before " << before[i];
+      }
+    }
+  }
+}
+
+TEST(SpecialValues, NanSpoilsItsLineAndNoOther) {
+  for (const char* text : {"softmax(f32[6,7])",
+                           "softmax(f32[6,150])",
+                           "softmax(f32[6,9001])",
+                           "softmax(bf16[6,9001])",
+                           "log_softmax(f32[6,7])",
+                           "log_softmax(f32[6,9001])",
+                           "softmax(f32[6,5,1]; dim=1)",
+                           "softmax:backward(f32[6,33], f32[6,33])",
+                           "log_softmax:backward(f32[6,33], f32[6,33])",
+                           "cross_entropy(f32[6,33], i64[6]; reduction=none)",
+                           "cross_entropy(f32[6,9001], i64[6]; reduction=none)",
+                           "cross_entropy(f32[6,33], f32[6,33]; reduction=none)",
+                           "cross_entropy(f32[6,33], i64[6]; reduction=none label_smoothing=0.1)",
+                           "cross_entropy:backward(f32[6,33], i64[6], f32[6]; reduction=none)",
+                           "layer_norm(f32[6,33], f32[33], f32[33])",
+                           "layer_norm:backward(f32[6,33], f32[6,33])",
+                           "rms_norm(f32[6,33], f32[33])",
+                           "normalize(f32[6,33])",
+                           "normalize(bf16[6,150])",
+                           "attention(f32[1,1,6,16], f32[1,1,40,16], f32[1,1,40,16])",
+                           "attention(bf16[1,1,6,16], bf16[1,1,300,16], bf16[1,1,300,16])",
+                           "attention(f32[6,1,1,16], f32[6,1,40,16], f32[6,1,40,16])"}) {
+    expect_spoils_its_line(text, nan);
+  }
+}
+
+// The exponential of infinity less infinity.
+TEST(SpecialValues, InfinitySpoilsItsLineOfASoftmax) {
+  for (const char* text : {"softmax(f32[6,7])", "softmax(f32[6,9001])", "softmax(bf16[6,150])",
+                           "log_softmax(f32[6,33])", "softmax(f32[6,5,1]; dim=1)",
+                           "softmax:backward(f32[6,33], f32[6,33])", "cross_entropy(f32[6,33], i64[6]; reduction=none)",
+                           "cross_entropy:backward(f32[6,33], i64[6], f32[6]; reduction=none)"}) {
+    expect_spoils_its_line(text, infinity);
+  }
+}
+
+TEST(SpecialValues, AKeyThatTakesNoPartMayBeNan) {
+  for (const char* text : {"attention(f32[1,1,6,16], f32[1,1,40,16], f32[1,1,40,16], bool[40])",
+                           "attention(bf16[1,1,6,16], bf16[1,1,300,16], bf16[1,1,300,16], bool[300])",
+                           "attention(f32[1,1,2,16], f32[1,1,40,16], f32[1,1,40,16], bool[40])",
+                           "attention(f32[1,1,6,16], f32[1,1,40,16], f32[1,1,40,16]; causal=true)"}) {
+    SpecialRun clean(text);
+    const bool causal = clean.inputs.size() == 3;
+    if (!causal) clean.inputs[3][17] = 0;
+    SpecialRun spoilt = clean;
+    spoilt.inputs[1][17 * 16 + 3] = nan;
+    for (const std::string& kernel : clean.kernels()) {
+      const std::vector<float> before = clean.by(kernel), after = spoilt.by(kernel);
+      for (std::size_t i = 0; i < after.size(); ++i) {
+        ASSERT_TRUE(same_bits(after[i], before[i])) << kernel << " on " << text << ": " << i;
+      }
+    }
+  }
+}
+
+// A mask of floats is added: NaN less infinity is NaN.
+TEST(SpecialValues, AMaskOfFloatsHidesNoNan) {
+  for (const char* text : {"attention(f32[1,1,6,16], f32[1,1,40,16], f32[1,1,40,16], f32[40])",
+                           "attention(bf16[1,1,6,16], bf16[1,1,300,16], bf16[1,1,300,16], bf16[300])",
+                           "attention(f32[1,1,2,16], f32[1,1,40,16], f32[1,1,40,16], f32[40])"}) {
+    SpecialRun run(text);
+    for (double& mask : run.inputs[3]) mask = 0;
+    run.inputs[3][17] = -infinity;
+    run.inputs[1][17 * 16 + 3] = nan;
+    for (const std::string& kernel : run.kernels()) {
+      for (const float value : run.by(kernel)) ASSERT_TRUE(std::isnan(value)) << kernel << " on " << text;
+    }
+  }
+}
+
+// Without it winograd may run, whose tiles mix up to 6x6 of them.
+TEST(SpecialValues, UnderDeterministicANanOfAnImageReachesNoWindowButItsOwn) {
+  const SpecialRun clean("conv2d(f32[1,16,20,20], f32[8,16,3,3]; padding=1,1) deterministic");
+  SpecialRun spoilt = clean;
+  spoilt.inputs[0][3 * 400 + 7 * 20 + 9] = nan;
+  ASSERT_GE(clean.kernels().size(), 3u);
+  for (const std::string& kernel : clean.kernels()) {
+    const std::vector<float> before = clean.by(kernel), after = spoilt.by(kernel);
+    for (int i = 0; i < 8 * 400; ++i) {
+      const bool meets = std::abs(i % 400 / 20 - 7) <= 1 && std::abs(i % 20 - 9) <= 1;
+      const auto at = static_cast<std::size_t>(i);
+      ASSERT_TRUE(meets ? std::isnan(after[at]) : same_bits(after[at], before[at])) << kernel << ": " << i;
+    }
+  }
+}
+
+// The product is a zero of some sign, so that the bias alone reaches the activation.
+TEST(SpecialValues, ReluAfterAProductIsTheMaximumWithPlusZero) {
+  const double special[] = {-0.0, 0.0, nan, infinity, -infinity, 1, -1, -0x1p-100, 0x1p-100, 3};
+  for (const char* text : {"linear(f32[1,300], f32[260,300], f32[260]; activation=relu)",
+                           "linear(f32[9,20], f32[33,20], f32[33]; activation=relu)",
+                           "linear(f32[70,96], f32[80,96], f32[80]; activation=relu)",
+                           "linear(bf16[70,96], bf16[80,96], bf16[80]; activation=relu)",
+                           "linear(f16[70,96], f16[80,96], f16[80]; activation=relu)",
+                           "linear(f64[7,9], f64[30,9], f64[30]; activation=relu)"}) {
+    SpecialRun run(text);
+    for (double& x : run.inputs[0]) x = -0.0;
+    Values& bias = run.inputs[2];
+    for (std::size_t i = 0; i < bias.size(); ++i)
+      bias[i] = oracle::rounded(run.problem.inputs[2].dtype, special[i % 10]);
+    for (const std::string& kernel : run.kernels()) {
+      const std::vector<float> out = run.by(kernel);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const auto b = static_cast<float>(bias[i % bias.size()]);
+        ASSERT_TRUE(same_bits(out[i], b <= 0 ? 0 : b)) << kernel << " on " << text << ": " << out[i] << " of " << b;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace xpuruntime::cpu_tests
