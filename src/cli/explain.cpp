@@ -55,7 +55,9 @@ Decision explain_described(Context& context, const Options& options) {
                                   .policy_default = policy.default_precision});
   if (precision.wished) problem = at_precision(problem, governing_dtype(precision, problem));
   const KernelList kernels = registry.kernels(problem.op, profile.type);
-  Decision decision = select({problem, profile, kernels, policy, {}, builtin_rules()}).decision;
+  SelectionInputs inputs{problem, profile, kernels, policy, {}, builtin_rules()};
+  inputs.described = true;
+  Decision decision = select(inputs).decision;
   decision.precision = precision;
   return decision;
 }

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "core/json_text.h"
+#include "select/never_runs.h"
 #include "xpuruntime/registry/catalogue.h"
 
 namespace xpuruntime::cli {
@@ -30,16 +31,23 @@ CatalogueEntry entry_of(OpId op, DeviceType type, std::string_view name) {
 
 std::string needs_of(const CatalogueEntry& entry) { return "needs " + std::string(entry.needs); }
 
+/// Why a registered kernel cannot be used here; empty: it can.
+std::string why_not(Runtime& runtime, const Kernel& kernel, const CatalogueEntry& entry) {
+  const DeviceType type = kernel.device_type();
+  if (!runtime.devices().why_absent(type).empty()) return needs_of(entry);
+  const auto never = never_runs(runtime.registry(), {type, 0}, kernel.op(), std::string(kernel.name()), false);
+  return never ? never->reason : "";
+}
+
 // What is registered comes first, in table order: that is the order of preference.
 void add_rows(std::vector<Row>& rows, Runtime& runtime, OpId op, DeviceType type) {
-  const bool device_here = runtime.devices().why_absent(type).empty();
   std::set<std::string_view> seen;
   const KernelList kernels = runtime.registry().kernels(op, type);
   for (const auto& kernel : kernels) {
     const CatalogueEntry entry = entry_of(op, type, kernel->name());
     seen.insert(kernel->name());
     rows.push_back(
-        {op, type, std::string(kernel->name()), std::string(entry.summary), true, device_here ? "" : needs_of(entry)});
+        {op, type, std::string(kernel->name()), std::string(entry.summary), true, why_not(runtime, *kernel, entry)});
   }
   for (const CatalogueEntry& entry : catalogue()) {
     if (entry.op != op || entry.device_type != type || seen.count(entry.name) != 0) continue;

@@ -17,6 +17,14 @@ ordered_json or_null(const std::optional<T>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
+/// Null where the chosen kernel was not asked, because the device is not here.
+ordered_json workspace_of(const Decision& decision) {
+  for (const Candidate& candidate : decision.candidates) {
+    if (candidate.outcome == Outcome::chosen && !candidate.workspace_bytes) return nullptr;
+  }
+  return decision.workspace_bytes;
+}
+
 std::string tensor_name(const CastStep& step) {
   return (step.is_output ? "output " : "input ") + std::to_string(step.index);
 }
@@ -76,7 +84,7 @@ std::string Decision::to_json(int indent) const {
         {"because", precision.because}}},
       {"casts", ordered_json::array()},
       {"plan", plan},
-      {"workspace_bytes", workspace_bytes},
+      {"workspace_bytes", workspace_of(*this)},
       {"candidates", ordered_json::array()},
   };
   for (const CastStep& step : casts) document["casts"].push_back(to_json_object(step));

@@ -1,7 +1,8 @@
 """Runs every console block of docs/cli.md, docs/selection.md, docs/precision.md and docs/policies.md and compares what it shows.
 
 A comment before a block says what may differ: `varies` (it must only run), `numbers vary`, `needs opencl` (a device),
-`needs cuda kernels` (a backend that was built); several stand with commas between them.
+`needs cuda kernels` (a backend that was built), `needs no amx` (a processor without tiles); several stand with commas
+between them.
 """
 import os
 import re
@@ -45,6 +46,8 @@ class Docs(CliTest):
             rows = self.document("kernels", "--json")["kernels"]
             if not any(row["registered"] and row["device_type"] == "cuda" for row in rows):
                 return "needs CUDA"
+        if "needs no amx" in notes and "amx_bf16" in self.document("profile", "cpu:0")["cpu_features"]:
+            return "needs a processor without AMX"
         return ""
 
     def run_block(self, text, notes):

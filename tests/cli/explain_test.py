@@ -63,10 +63,22 @@ class Kernels(CliTest):
         present = {device["device"].split(":")[0] for device in self.document("devices", "--json")["devices"]}
         for row in document["kernels"]:
             self.assertEqual(list(row), ["op", "device_type", "kernel", "usable", "why_not", "registered", "summary"])
-            self.assertEqual(row["usable"], row["registered"] and row["device_type"] in present)
+            if row["usable"]:
+                self.assertTrue(row["registered"] and row["device_type"] in present, row)
             self.assertEqual(row["why_not"] is None, row["usable"])
+            if row["kernel"] in ["simd", "packed", "reference"] and row["device_type"] == "cpu":
+                self.assertTrue(row["usable"], row)
         self.assertIn(("flash_v2", "needs a backend that has it; this version's have not"),
                       [(row["kernel"], row["why_not"]) for row in document["kernels"]])
+
+    def test_a_kernel_that_this_processor_has_no_instructions_for_is_not_usable(self):
+        features = self.document("profile", "cpu:0")["cpu_features"]
+        tiles = all(feature in features for feature in ["amx_tile", "amx_bf16", "avx512f", "avx512bw"])
+        rows = {row["kernel"]: row for row in self.document("kernels", "--json")["kernels"] if "amx" in row["kernel"]}
+        for kernel in ["amx", "tiled_amx"]:
+            self.assertEqual(rows[kernel]["usable"], tiles, rows[kernel])
+            if not tiles:
+                self.assertRegex(rows[kernel]["why_not"], "has no (AMX|amx_tile)")
 
     def test_text_and_json_agree(self):
         rows = self.document("kernels", "--json")["kernels"]
@@ -178,6 +190,23 @@ class ExplainProfile(CliTest):
         for name, kernel in [("xeon_amx", "tiled_amx"), ("neoverse_n1", "tiled")]:
             decision = self.document("explain", problem, "--profile", PROFILES / f"{name}.json", "--json")
             self.assertEqual(decision["kernel"], kernel, decision)
+
+    def test_nothing_is_prepared_for_a_processor_that_is_described(self):
+        problem = "matmul(bf16[512,512], bf16[512,512])"
+        decision = self.document("explain", problem, "--profile", PROFILES / "xeon_amx.json", "--json")
+        self.assertEqual([decision["kernel"], decision["workspace_bytes"]], ["amx", None])
+        rows = {row["kernel"]: row for row in decision["candidates"]}
+        self.assertEqual([rows["onednn"]["verdict"], rows["onednn"]["workspace_bytes"]], ["passed", None])
+        # Only where a choice depends on workspaces are they asked for, and oneDNN knows its own nowhere but there.
+        limited = problem + " workspace_limit=100000000"
+        decision = self.document("explain", limited, "--profile", PROFILES / "xeon_amx.json", "--json")
+        rows = {row["kernel"]: row for row in decision["candidates"]}
+        self.assertEqual(decision["kernel"], "amx")
+        self.assertIn("on the machine itself", rows["onednn"]["reason"])
+        for threads in ["1", "3"]:
+            again = self.document("explain", limited, "--profile", PROFILES / "xeon_amx.json", "--json",
+                                  env={"XPURUNTIME_NUM_THREADS": threads})
+            self.assertEqual(again, decision)
 
     def test_gpus_that_are_not_here_are_asked_where_their_backend_was_built(self):
         built = {row["device_type"] for row in self.document("kernels", "--json")["kernels"] if row["registered"]}

@@ -66,9 +66,9 @@ class CliTest(unittest.TestCase):
         self.assertEqual((answer.returncode, answer.stderr), (0, ""), answer)
         return answer.stdout
 
-    def document(self, *arguments, code=0):
+    def document(self, *arguments, code=0, **options):
         """The one JSON document on stdout."""
-        answer = xrt(*arguments)
+        answer = xrt(*arguments, **options)
         self.assertEqual(answer.returncode, code, answer)
         return json.loads(answer.stdout)
 

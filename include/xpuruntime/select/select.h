@@ -34,6 +34,9 @@ struct SelectionInputs {
   /// some libraries find it out by half preparing a plan.
   bool every_workspace = true;
   const LockUse* lock = nullptr;  // null, or one without a lock: nothing is locked
+  /// The profile describes a device that is not here: workspaces are asked for only where the choice depends on them,
+  /// as some libraries know them on the machine itself alone.
+  bool described = false;
 };
 
 struct Selection {

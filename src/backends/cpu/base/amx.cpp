@@ -17,14 +17,14 @@
 
 namespace xpuruntime::cpu {
 
-#if defined(__x86_64__)
-
 bool amx_in_profile(const DeviceProfile& profile) {
   for (const char* feature : {"amx_tile", "amx_bf16", "avx512f", "avx512bw", "avx512dq", "avx512vl"}) {
     if (!profile.has_cpu_feature(feature)) return false;
   }
   return true;
 }
+
+#if defined(__x86_64__)
 
 bool amx_allowed() {
   constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
@@ -201,7 +201,6 @@ void amx_multiply(const AmxProduct& product) {
 
 #else
 
-bool amx_in_profile(const DeviceProfile&) { return false; }
 bool amx_allowed() { return false; }
 AmxTiles::AmxTiles() = default;
 AmxTiles::~AmxTiles() = default;

@@ -7,7 +7,7 @@
 #include "xpuruntime/device/profile.h"
 
 // Matrix products of bf16 on the tile registers of x86_64 (AMX): f32 sums of bf16 products, 32 x 32 results at a time.
-// On other machines amx_in_profile() is false and nothing else here may be called.
+// Where this was compiled for another architecture, amx_allowed() is false and nothing below it may be called.
 //
 // The right operand is packed in blocks of 32 columns; within one, blocks of 32 rows follow each other. Such a block of
 // 1024 elements is two tiles of 16 columns, and a tile holds pairs of rows beside each other, as the instruction
@@ -20,7 +20,8 @@ inline constexpr std::int64_t amx_block_elements = amx_block * amx_block;
 
 constexpr std::int64_t amx_blocks(std::int64_t extent) { return (extent + amx_block - 1) / amx_block; }
 
-/// Whether the processor has what the functions below use: amx_tile, amx_bf16 and the AVX-512 that comes with them.
+/// Whether the processor of the profile, which need not be here, has what the functions below use: amx_tile, amx_bf16
+/// and the AVX-512 that comes with them.
 bool amx_in_profile(const DeviceProfile& profile);
 
 /// Asks the system, once a process, for leave to use the tiles. False where it says no.

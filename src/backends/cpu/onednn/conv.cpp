@@ -74,8 +74,8 @@ Verdict supports_conv_onednn(const Problem& problem, const DeviceProfile& profil
 
 bool prefers_conv_onednn(const Problem&, const DeviceProfile& profile) { return has_fast_onednn(profile); }
 
-std::uint64_t workspace_conv_onednn(const Problem& problem, const DeviceProfile&) {
-  return program_workspace(problem, maker_of(problem));
+std::uint64_t workspace_conv_onednn(const Problem& problem, const DeviceProfile& profile) {
+  return program_workspace(problem, profile, maker_of(problem));
 }
 
 std::unique_ptr<const Plan> prepare_conv_onednn(const Problem& problem, const PrepareContext&) {

@@ -203,8 +203,8 @@ Verdict supports_product_onednn(const Problem& problem, const DeviceProfile& pro
 
 bool prefers_product_onednn(const Problem&, const DeviceProfile& profile) { return has_fast_onednn(profile); }
 
-std::uint64_t workspace_product_onednn(const Problem& problem, const DeviceProfile&) {
-  return program_workspace(problem, make_product);
+std::uint64_t workspace_product_onednn(const Problem& problem, const DeviceProfile& profile) {
+  return program_workspace(problem, profile, make_product);
 }
 
 std::unique_ptr<const Plan> prepare_product_onednn(const Problem& problem, const PrepareContext&) {

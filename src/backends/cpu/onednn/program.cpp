@@ -7,6 +7,7 @@
 
 #include "backends/cpu/base/thread_pool.h"
 #include "xpuruntime/core/mutex.h"
+#include "xpuruntime/device/device_manager.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -208,7 +209,11 @@ std::shared_ptr<const Program> program_for(const Problem& problem, MakeProgram m
 
 }  // namespace
 
-std::uint64_t program_workspace(const Problem& problem, MakeProgram make) {
+std::uint64_t program_workspace(const Problem& problem, const DeviceProfile& profile, MakeProgram make) {
+  static const std::vector<std::string> here = probe_cpu().cpu_features;
+  if (profile.cpu_features != here) {
+    fail(ErrorCode::not_supported, "onednn", "it finds its workspace on the machine itself; ask there");
+  }
   return program_for(problem, make)->workspace_bytes;
 }
 

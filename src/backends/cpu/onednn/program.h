@@ -74,8 +74,9 @@ class ProgramBuilder {
 
 using MakeProgram = Program (*)(const Problem& problem);
 
-/// What a kernel's workspace_bytes and prepare answer; an error where oneDNN turns the problem down.
-std::uint64_t program_workspace(const Problem& problem, MakeProgram make);
+/// What a kernel's workspace_bytes and prepare answer; an error where oneDNN turns the problem down, or where the
+/// profile is of another processor: what is installed here would answer for it.
+std::uint64_t program_workspace(const Problem& problem, const DeviceProfile& profile, MakeProgram make);
 std::unique_ptr<const Plan> prepare_program(const Problem& problem, MakeProgram make);
 
 }  // namespace xpuruntime::cpu
