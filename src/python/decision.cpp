@@ -9,6 +9,7 @@
 #include "python/decision_html.h"
 #include "python/policy_values.h"
 #include "python/types.h"
+#include "xpuruntime/registry/kernel.h"
 
 namespace xpuruntime::python {
 namespace {
