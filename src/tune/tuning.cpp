@@ -312,7 +312,8 @@ bool Tuning::run_heats(Race& race, const std::vector<std::size_t>& entered, cons
       race.spend(warming.value_or(0));
     }
     std::optional<double> took;
-    if (status.ok() && !timer_.stands_still()) took = timer_.time([&] { return track.run(contender, heat->calls); }, status);
+    if (status.ok() && !timer_.stands_still())
+      took = timer_.time([&] { return track.run(contender, heat->calls); }, status);
     if (!status.ok()) {
       // It may have failed for what another had written.
       if (!refuse_scribblers(entered, operands)) contender.fail_with(status);
@@ -363,7 +364,7 @@ bool Tuning::finish(const Race& race, const std::vector<std::size_t>& entered, c
 
 std::string Tuning::why(const Race::Result& result, const std::vector<std::size_t>& entered) const {
   const std::string& fastest = contenders_[entered[result.fastest]].row.kernel;
-  const std::string cut = clock_stood_still_   ? "; the clock stood still, and nothing could be timed"
+  const std::string cut = clock_stood_still_  ? "; the clock stood still, and nothing could be timed"
                           : result_.cut_short ? "; the time budget ended the race before it was sure"
                                               : "";
   const std::string of =

@@ -1,6 +1,7 @@
 """xrt store: what it lists, moves, removes and refuses."""
 import json
 import os
+import shutil
 import subprocess
 import unittest
 
@@ -164,6 +165,34 @@ class Store(CliTest):
         rows = self.entries()
         self.assertEqual(len({row["problem"] for row in rows}), 9)
         self.assertEqual(len([row for row in rows if row["problem"] == "relu(f32[8]) @cuda:0"]), 8 + 1 + 1)
+
+    def test_refuses_what_is_no_file_and_folders_of_others(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        self.refused(2, "store", "list", "--store", pipe, says="a pipe")
+        self.refused(2, "tune", "relu(f32[8])", "--store", pipe, says="a pipe")
+        self.refused(2, "report", "--store", "/dev/zero", says="device")
+        self.filled(entry("relu(f32[8]) @cuda:0"))
+        os.chmod(self.folder, 0o777)
+        self.refused(2, "store", "list", "--store", self.store, says="may be written by others")
+        self.refused(2, "store", "list", env={"XPURUNTIME_STORE": str(self.store)}, says="may be written by others")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes programs that run as another user")
+    def test_a_program_with_other_rights_than_its_callers_ignores_the_environment(self):
+        program = self.folder / "xrt"
+        shutil.copy(XRT, program)
+        os.chown(program, 65534, 65534)
+        os.chmod(program, 0o4755)
+        os.chmod(self.folder, 0o755)
+        if os.statvfs(self.folder).f_flag & os.ST_NOSUID:
+            self.skipTest("programs in this folder never run as another user")
+        if subprocess.run([program, "--version"], capture_output=True).returncode:
+            self.skipTest("this build does not run as another user")
+        variables = {**os.environ, "XPURUNTIME_STORE": str(self.store), "HOME": str(self.folder)}
+        for command, said in ((XRT, "missing"), (program, "neither XPURUNTIME_STORE nor")):
+            answer = subprocess.run([command, "store", "list"], capture_output=True, text=True, env=variables)
+            self.assertNotEqual(answer.returncode, 0)
+            self.assertIn(said, answer.stderr)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The library never prints, aborts or exits: usage check_quiet.py ROOT FILE...
+"""The library never prints, aborts or exits, and reads variables by environment_variable alone: usage
+check_quiet.py ROOT FILE...
 
 Looks twice: at what the built files import, and at what our sources say. The files are shared libraries, or the objects of
 one that also holds archives of others: OpenBLAS prints and exits where it finds no memory.
@@ -27,7 +28,7 @@ ALLOWED_PER_BINARY = {"xpuruntime_cuda": {"kill"}, "probe": {"_exit", "kill"}}
 ALLOWED_PER_FILE = {"src/tune/probe.cpp": {"_exit"}}
 
 SPEECH = re.compile(
-    r"(?<![\w.>])(?:std::)?(?:abort|exit|_exit|_Exit|quick_exit|terminate|v?f?printf|puts|perror|assert)\s*\("
+    r"(?<![\w.>])(?:std::)?(?:abort|exit|_exit|_Exit|quick_exit|terminate|v?f?printf|puts|perror|assert|getenv)\s*\("
     r"|\bstd::(?:cout|cerr|clog)\b|#\s*include\s*<(?:iostream|cassert|assert\.h)>"
 )
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)

@@ -104,6 +104,8 @@ class Quiet(Built):
     def test_finds_what_a_source_says(self):
         loud = self.write("src/core/a.cpp", "// abort()\nvoid f() { std::abort(); }\n")
         self.assertEqual(check_quiet.check_source(loud), [f"{loud}:2: says std::abort("])
+        asking = self.write("src/core/c.cpp", "auto v = std::getenv(name);\nauto w = secure_getenv(name);\n")
+        self.assertEqual(check_quiet.check_source(asking), [f"{asking}:1: says std::getenv("])
         calm = self.write("src/core/b.cpp", 'static_assert(true);\nauto s = "exit(1)";\nvoid g() { snprintf(s); on_exit(); }\n')
         self.assertEqual(check_quiet.check_source(calm), [])
 

@@ -91,7 +91,8 @@ TEST_F(StoreOpeners, NothingAcknowledgedIsLostAmongTwoInOneProcessAndTwoOthersTh
   const int rounds = 1000 / reduced();
   open_store(path_);
   fs::create_symlink(path_, folder_ / "link");
-  const std::vector<std::string> names = {path_, (folder_ / "link").string(), (folder_ / "." / "store.sqlite").string()};
+  const std::vector<std::string> names = {path_, (folder_ / "link").string(),
+                                          (folder_ / "." / "store.sqlite").string()};
   // Its 8,000 bytes fit into the pipe.
   const Writer two = start_writer([&](auto say) { return write_beside_openers(path_, names, rounds, say); });
   std::vector<int> by_others;

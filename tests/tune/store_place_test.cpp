@@ -1,0 +1,98 @@
+#include <sys/stat.h>
+
+#include "tune/store_fixture.h"
+
+namespace xpuruntime {
+namespace {
+
+using StorePlace = StoreTest;
+
+constexpr uid_t nobody = 65534;
+
+void expect_refused(const std::string& path, const std::string& part) {
+  for (const StoreMode mode : {StoreMode::read_write, StoreMode::read_only}) {
+    expect_error(ErrorCode::io_error, part, [&] { open_store(path, mode); });
+  }
+}
+
+TEST_F(StorePlace, WhatIsNoFileIsRefusedAtOnce) {
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  expect_refused(pipe, "a pipe");  // a reader of it would wait for a writer for ever
+  fs::create_symlink(pipe, folder_ / "link");
+  expect_refused((folder_ / "link").string(), "a pipe");
+  expect_refused("/dev/null", "device");
+  expect_refused("/dev/zero", "device");
+  expect_refused(folder_.string(), "is a folder");
+  fs::create_symlink(folder_ / "loop", folder_ / "loop");
+  expect_refused((folder_ / "loop").string(), "symbolic links");
+}
+
+TEST_F(StorePlace, FoldersThatAreMadeForItAreTheUsersAlone) {
+  const mode_t before = umask(0);
+  open_store((folder_ / "a" / "b" / "store.sqlite").string());
+  umask(before);
+  for (const fs::path& made : {folder_ / "a", folder_ / "a" / "b"}) {
+    EXPECT_EQ(fs::status(made).permissions(), fs::perms{0700}) << made;
+  }
+}
+
+TEST_F(StorePlace, AFolderThatOthersMayWriteIsRefused) {
+  { open_store(path_)->put(xeon(), record_of(problem(1))); }
+  fs::permissions(folder_, fs::perms{0777});
+  expect_refused(path_, "may be written by others (mode 0777)");
+  fs::create_directory(folder_ / "mine");
+  fs::permissions(folder_ / "mine", fs::perms{0700});
+  fs::create_symlink(path_, folder_ / "mine" / "link");
+  expect_refused((folder_ / "mine" / "link").string(),
+                 "may be written by others");  // it is where the file lies that counts
+  fs::permissions(folder_, fs::perms{01777});  // as /tmp: nobody can put another file in its place
+  EXPECT_EQ(entry_count(open_store(path_)->read()), 4);
+  fs::permissions(folder_, fs::perms{0755});
+  EXPECT_EQ(entry_count(open_store(path_)->read()), 4);
+}
+
+TEST_F(StorePlace, AFileThatOthersMayWriteIsRefused) {
+  { open_store(path_)->put(xeon(), record_of(problem(1))); }
+  fs::permissions(path_, fs::perms{0666});
+  expect_refused(path_, "chmod go-w");
+  fs::permissions(path_, fs::perms{0600});
+  EXPECT_EQ(entry_count(open_store(path_)->read()), 4);
+}
+
+TEST_F(StorePlace, AGroupOfTheUsersOwnMayWriteAndAnotherMayNot) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives files to other groups";
+  { open_store(path_)->put(xeon(), record_of(problem(1))); }
+  fs::permissions(folder_, fs::perms{0775});
+  EXPECT_EQ(entry_count(open_store(path_)->read()), 4);  // umask 002, and root's own group
+  ASSERT_EQ(chown(folder_.c_str(), 0, 100), 0);
+  expect_refused(path_, "may be written by others (mode 0775)");
+}
+
+TEST_F(StorePlace, WhatBelongsToAnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives files to other users";
+  { open_store(path_)->put(xeon(), record_of(problem(1))); }
+  ASSERT_EQ(chown(folder_.c_str(), nobody, nobody), 0);
+  expect_refused(path_, "belongs to user 65534");
+  expect_refused((folder_ / "new").string(), "belongs to user 65534");
+  EXPECT_FALSE(fs::exists(folder_ / "new"));
+  ASSERT_EQ(chown(folder_.c_str(), 0, 0), 0);
+  fs::permissions(folder_, fs::perms{01777});
+  std::ofstream(path_ + "-wal") << "from somebody else";  // SQLite would take it for the log
+  ASSERT_EQ(chown((path_ + "-wal").c_str(), nobody, nobody), 0);
+  expect_refused(path_, "store.sqlite-wal' belongs to user 65534");
+}
+
+TEST_F(StorePlace, WhatBelongsToRootMayBeReadByOthers) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  { open_store(path_)->put(xeon(), record_of(problem(1))); }
+  fs::permissions(folder_, fs::perms{0755});
+  EXPECT_EQ(run_child([this] {
+              if (setgid(nobody) != 0 || setuid(nobody) != 0) return 77;
+              return entry_count(open_store(path_, StoreMode::read_only)->read()) == 4 ? 0 : 1;
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace xpuruntime
