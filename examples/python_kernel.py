@@ -12,7 +12,8 @@ def supports(problem: xrt.Problem, profile: xrt.DeviceProfile) -> bool | str:
     return True
 
 
-@xrt.register_kernel("numpy", "softmax", supports=supports)
+# The version says which code this is: a lock replays it, and times count, only for the same one.
+@xrt.register_kernel("numpy", "softmax", supports=supports, version="1")
 def softmax(problem: xrt.Problem, inputs: list[xrt.Tensor], outputs: list[xrt.Tensor]) -> None:
     x, out = inputs[0].numpy(), outputs[0].numpy()  # views: what is written here is the result
     dim = problem.attributes["dim"]
@@ -31,5 +32,14 @@ with xrt.with_policy(xrt.KernelPolicy(softmax="numpy")):
     decision = xrt.explain("softmax", x.astype(np.float64), dim=-1)
     reasons = [candidate.reason for candidate in decision.candidates if candidate.kernel == "numpy"]
     print(f"\nf64 runs {decision.kernel}, as numpy says: {reasons[0]}")
+
+    # Nor is it asked for the gradient, which is another computation: that takes directions=["forward", "backward"].
+    upstream = np.ones_like(x)
+    upstream[:, 0] = 3
+    decision = xrt.explain("softmax:backward(f32[4,8], f32[4,8]; dim=-1)")
+    reasons = [candidate.reason for candidate in decision.candidates if candidate.kernel == "numpy"]
+    (gradient,) = xrt.backward("softmax", x, dim=-1, grad_output=upstream)
+    np.testing.assert_allclose(gradient, usual * (upstream - (upstream * usual).sum(-1, keepdims=True)), atol=1e-6)
+    print(f"backward runs {decision.kernel}, as numpy is {reasons[0]}")
 
 xrt.unregister_kernel("numpy", "softmax")

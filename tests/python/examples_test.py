@@ -19,7 +19,7 @@ EXAMPLES = ROOT / "examples"
 EXPECTED = {
     "choose_and_explain.py": ["reference [prefer]", "refused  cublasLt", "matmul on (64, 64) ran packed"],
     "write_a_rule.py": ["1 rows: reference [rule]", "few_rows"],
-    "python_kernel.py": ["-> numpy [prefer]", "it takes f32, not f64"],
+    "python_kernel.py": ["-> numpy [prefer]", "it takes f32, not f64", "as numpy is forward only"],
     "tune_and_lock.py": ["matmul(f32[64,64], f32[64,64])", "\nlock\n", "[dispatch]"],
     "mixed_precision.py": ["'forward': 'bf16'", "bfloat16", "stepped: True"],
     "use_from_cpp.cpp": ["-> small [strategy]", "the policy forces reference", "few rows"],

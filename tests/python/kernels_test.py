@@ -54,6 +54,59 @@ class KernelTest(unittest.TestCase):
         xrt.ops.add(self.x, self.x, out=out)
         self.assertEqual(places, [array.__array_interface__["data"][0] for array in (self.x, out)])
 
+    def test_backward_is_not_asked_of_a_kernel_that_does_not_declare_it(self) -> None:
+        gradient = numpy.full_like(self.x, 2)
+        wanted, = xrt.backward("relu", self.x, grad_output=gradient)
+
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            outputs[0].numpy()[:] = 77
+
+        backward = "relu:backward(f32[4,6], f32[4,6])"
+        for options in ({}, {"supports": lambda problem, profile: True}, {"directions": "forward"}):
+            self.kernel(run, "relu", **options)
+            self.assertEqual(xrt.explain("relu", self.x).kernel, "mine")
+            got, = xrt.backward("relu", self.x, grad_output=gradient)
+            numpy.testing.assert_array_equal(got, wanted)
+            reasons = {candidate.kernel: candidate.reason for candidate in xrt.explain(backward).candidates}
+            self.assertEqual(reasons["mine"], "forward only")
+            xrt.unregister_kernel("mine", "relu")
+
+    def test_backward_goes_to_a_kernel_that_declares_it(self) -> None:
+        gradient = numpy.full_like(self.x, 2)
+        seen = []
+
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            seen.append((problem.direction, len(inputs)))
+            outputs[0].numpy()[:] = 77
+
+        self.kernel(run, "relu", directions=("forward", "backward"))
+        got, = xrt.backward("relu", self.x, grad_output=gradient)
+        self.assertEqual(float(got[0, 0]), 77)
+        xrt.ops.relu(self.x)
+        self.assertEqual(seen, [("backward", 2), ("forward", 1)])
+        xrt.unregister_kernel("mine", "relu")
+        self.kernel(run, "relu", directions="backward")
+        self.assertNotEqual(xrt.explain("relu", self.x).kernel, "mine")
+        self.assertEqual(xrt.explain("relu:backward(f32[4,6], f32[4,6])").kernel, "mine")
+
+    def test_a_lock_does_not_replay_other_code_under_the_same_name(self) -> None:
+        problem = "add(f32[4,6], f32[4,6]) @cpu:0"
+        self.kernel(version="1")
+        self.assertEqual(xrt.explain(problem).kernel_version, "1")
+        lock = xrt.KernelLock.from_json(xrt.record_lock([problem]).to_json())
+        self.assertEqual(lock.entries[0].kernel_version, "1")
+        with xrt.use_lock(lock):
+            numpy.testing.assert_array_equal(xrt.ops.add(self.x, self.x), 2 * self.x)
+        for version, reason in (("2", "mine is version 1 in the lock, version 2 here"), (None, "give it a version")):
+            xrt.unregister_kernel("mine", "add")
+            self.kernel(lambda problem, inputs, outputs: self.fail("it ran"), version=version)
+            with xrt.use_lock(lock), self.assertRaisesRegex(xrt.XpuRuntimeError, reason):
+                xrt.ops.add(self.x, self.x)
+        self.assertEqual(xrt.explain(problem).kernel_version, "unversioned")
+        unversioned = xrt.record_lock([problem])
+        with xrt.use_lock(unversioned), self.assertRaisesRegex(xrt.XpuRuntimeError, "give it a version"):
+            xrt.ops.add(self.x, self.x)
+
     def test_strided_inputs_come_with_their_strides(self) -> None:
         self.kernel()
         wide = numpy.arange(48, dtype=numpy.float32).reshape(4, 12)[:, ::2]
@@ -274,11 +327,21 @@ print(xrt.ops.relu(numpy.zeros(3, numpy.float32)))
         for arguments, options in ((("other", "add", 3), {}), ((3, "add", add), {}), (("other", 3, add), {}),
                                    (("other", "add", add, 3), {}), (("other", "add", add), {"workspace_bytes": "1"}),
                                    (("other", "add", add), {"deterministic": 1}),
+                                   (("other", "add", add), {"directions": 3}),
+                                   (("other", "add", add), {"directions": ["forward", None]}),
+                                   (("other", "add", add), {"version": 3}),
                                    (("other", "add", add), {"device": 3})):
             with self.assertRaises(xrt.ArgumentTypeError):
                 xrt.register_kernel(*arguments, **options)
         with self.assertRaises(xrt.InvalidArgumentError):
             xrt.register_kernel("other", "add", add, workspace_bytes=-1)
+        with self.assertRaisesRegex(xrt.UnknownNameError, "forward, backward"):
+            xrt.register_kernel("other", "add", add, directions="forwards")
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, "directions is empty"):
+            xrt.register_kernel("other", "add", add, directions=[])
+        for version in ("", "two\nlines", "x" * 129, "\u00e9"):
+            with self.assertRaisesRegex(xrt.InvalidArgumentError, "version"):
+                xrt.register_kernel("other", "add", add, version=version)
         with self.assertRaises(xrt.FileError):
             xrt.load_plugin("/nowhere/plugin.so")
         with self.assertRaises(xrt.ArgumentTypeError):

@@ -92,6 +92,38 @@ TEST_F(KernelRegistryTest, KeepsTheBackendAliveAsLongAsItself) {
   EXPECT_TRUE(watched.expired());
 }
 
+TEST_F(KernelRegistryTest, TakesVersionsThatAreAShortLineOfText) {
+  const auto add = [&](const std::string& version) {
+    FunctionKernel kernel{.op = OpId::relu, .name = "mine"};
+    kernel.run = [](const Problem&, const RunArguments&) { return Status(); };
+    kernel.version = version;
+    registry.register_kernel(make_kernel(std::move(kernel)));
+  };
+  for (const std::string& bad : {std::string("two\nlines"), std::string(129, 'x'), std::string("\xc3\xa9")}) {
+    expect_invalid("1 to 128 printable ASCII characters", [&] { add(bad); });
+  }
+  EXPECT_TRUE(registry.kernels(OpId::relu, DeviceType::cpu).empty());
+  add("2024-05 beta");
+  EXPECT_EQ(registry.kernels(OpId::relu, DeviceType::cpu).front()->version(), "2024-05 beta");
+}
+
+TEST_F(KernelRegistryTest, GivesABackendsVersionToItsKernels) {
+  struct Versioned final : Backend {
+    std::string_view name() const override { return "versioned"; }
+    DeviceType device_type() const override { return DeviceType::cpu; }
+    std::shared_ptr<DeviceDriver> driver() override { return nullptr; }
+    std::span<const KernelSpec> kernels() const override { return rows; }
+    std::string_view version() const override { return "3"; }
+    std::vector<KernelSpec> rows = {row(OpId::relu, "versioned")};
+  };
+  registry.add_backend(std::make_shared<Versioned>());
+  EXPECT_EQ(registry.kernels(OpId::relu, DeviceType::cpu).front()->version(), "3");
+  registry.add_backend(backend_of({row(OpId::gelu, "silent")}));
+  EXPECT_FALSE(is_versioned(registry.kernels(OpId::gelu, DeviceType::npu).front()->version()));
+  registry.add_backend(backend_of({row(OpId::silu, "own")}), KernelOrigin::built_in);
+  EXPECT_EQ(registry.kernels(OpId::silu, DeviceType::npu).front()->version(), "");
+}
+
 /// A backend that is refused leaves no kernel, no driver, no name and no new generation behind.
 class BadBackend : public KernelRegistryTest, public ::testing::WithParamInterface<int> {};
 

@@ -1,4 +1,4 @@
-# cmake -D build=... -D work=... -D stranger=... -D compiler=... -P check_install.cmake
+# cmake -D build=... -D work=... -D checks=... -D python=... -D compiler=... -P check_install.cmake
 file(REMOVE_RECURSE ${work})
 
 function(step)
@@ -14,9 +14,22 @@ step(${CMAKE_COMMAND} --install ${build} --prefix ${work}/first)
 # Moved after the install: a package that remembers where it was put is of no use in a container or a wheel.
 file(RENAME ${work}/first ${work}/prefix)
 
-step(${CMAKE_COMMAND} -S ${stranger} -B ${work}/build -G Ninja -DCMAKE_CXX_COMPILER=${compiler}
-     -DCMAKE_PREFIX_PATH=${work}/prefix)
-step(${CMAKE_COMMAND} --build ${work}/build)
+function(build_project source folder)
+  step(${CMAKE_COMMAND} -S ${source} -B ${folder} -G Ninja -DCMAKE_CXX_COMPILER=${compiler}
+       -DCMAKE_PREFIX_PATH=${work}/prefix)
+  step(${CMAKE_COMMAND} --build ${folder})
+endfunction()
+
+# What CONTRIBUTING.md tells its readers to write.
+step(${python} -B ${checks}/recipes/write_recipes.py ${checks}/../.. ${work}/recipes)
+build_project(${work}/recipes ${work}/recipes/build)
+step(${work}/recipes/build/recipes ${work}/recipes/build/libmine.so)
+step(${work}/prefix/bin/xrt --plugin ${work}/recipes/build/libmine.so kernels relu)
+if(NOT output MATCHES "my_relu")
+  message(FATAL_ERROR "the plugin's kernel is not listed:\n${output}")
+endif()
+
+build_project(${checks}/stranger ${work}/build)
 step(${work}/build/stranger)
 
 if(NOT EXISTS ${work}/prefix/share/xpuruntime/schemas/kernel_policy.schema.json)
