@@ -5,11 +5,13 @@
 #include <numeric>
 #include <utility>
 
+#include "core/printable.h"
+
 namespace xpuruntime {
 namespace {
 
 std::string with_function(std::string_view function, std::string_view message) {
-  return "[" + std::string(function) + "] " + std::string(message);
+  return "[" + std::string(function) + "] " + printable_lines(message);
 }
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
@@ -102,8 +104,7 @@ std::vector<std::string> near_names(std::string_view name, std::span<const std::
 
 void fail_unknown(std::string_view function, std::string_view what, std::string_view name,
                   std::span<const std::string_view> known) {
-  const std::string shown(name.substr(0, 64));
-  std::string message = "unknown " + std::string(what) + " '" + shown + "'";
+  std::string message = "unknown " + std::string(what) + " '" + printable(name.substr(0, 64)) + "'";
   const std::vector<std::string> near = near_names(name, known);
   if (!near.empty()) {
     message += "; did you mean ";

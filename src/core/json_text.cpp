@@ -1,18 +1,9 @@
 #include "core/json_text.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <set>
 #include <utility>
+#include <vector>
 
-#include "core/claimed_files.h"
 #include "core/json_scan.h"
 
 namespace xpuruntime {
@@ -37,9 +28,9 @@ std::string cause_of(const std::exception& error) {
 [[noreturn]] void refuse_depth(std::string_view text, const JsonSource& source) {
   std::string place;
   scan_json(text, [&](const JsonField& field) {
-    if (field.depth <= static_cast<std::size_t>(source.max_depth)) return true;
+    if (field.depth <= static_cast<std::size_t>(source.max_depth)) return Scanning::inside;
     place = to_text(place_of_byte(text, field.byte)) + ": ";
-    return false;
+    return Scanning::stop;
   });
   source.refuse(ErrorCode::corrupt_data,
                 place + "nested deeper than a " + std::string(source.kind) + " can be; compare it with the manual");
@@ -48,99 +39,98 @@ std::string cause_of(const std::exception& error) {
 [[noreturn]] void refuse_repeated(std::string_view text, const JsonSource& source) {
   std::string message = "a name stands twice; remove one";
   scan_json(text, [&](const JsonField& field) {
-    if (!field.repeated) return true;
+    if (!field.repeated) return Scanning::inside;
     message = to_text(place_of_byte(text, field.byte)) + ": field '" + shown(field.path) + "' stands twice; remove one";
-    return false;
+    return Scanning::stop;
   });
   source.refuse(ErrorCode::invalid_argument, message);
 }
 
-/// Stops at nesting that the document cannot have, and at a name that stands twice.
-class Watch {
- public:
-  Watch(std::string_view text, const JsonSource& source) : text_(text), source_(source) {}
+// A value takes several times the memory of its text: a file of a few hundred megabytes must not take all there is.
+constexpr std::size_t most_values = 20'000'000;
 
-  bool operator()(int depth, Json::parse_event_t event, const Json& value) {
-    using Event = Json::parse_event_t;
-    if ((event == Event::object_start || event == Event::array_start) && depth >= source_.max_depth) {
-      refuse_depth(text_, source_);
-    }
-    if (event == Event::object_start) {
-      std::erase_if(seen_, [depth](const auto& name) { return name.first > depth; });
-    }
-    if (event == Event::key && !seen_.emplace(depth, value.get<std::string>()).second) {
-      refuse_repeated(text_, source_);
-    }
+/// Builds the document out of what the parser comes by. The parser's own way looks for each name among all before it,
+/// and keeps the last of those that stand twice.
+class JsonBuilder : public nlohmann::json_sax<Json> {
+ public:
+  JsonBuilder(std::string_view text, const JsonSource& source) : text_(text), source_(source) {}
+
+  Json take() { return std::move(document_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(std::int64_t value) override { return add(value); }
+  bool number_unsigned(std::uint64_t value) override { return add(value); }
+  bool number_float(double value, const std::string&) override { return add(value); }
+  bool string(std::string& value) override { return add(std::move(value)); }
+  bool binary(Json::binary_t&) override { return false; }  // JSON has none
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool key(std::string& name) override {
+    open_.back().names.push_back(std::move(name));
     return true;
   }
 
+  bool end_object() override {
+    Level level = close();
+    refuse_same(level.names);
+    Json object = Json::object();
+    // As a vector: a pair at the end is not looked for first.
+    Json::object_t::Container& members = object.get_ref<Json::object_t&>();
+    members.reserve(level.names.size());
+    for (std::size_t i = 0; i < level.names.size(); ++i) {
+      members.emplace_back(std::move(level.names[i]), std::move(level.values[i]));
+    }
+    return add(std::move(object));
+  }
+
+  bool end_array() override { return add(Json(close().values)); }
+
+  bool parse_error(std::size_t byte, const std::string&, const Json::exception& error) override {
+    source_.refuse(ErrorCode::corrupt_data,
+                   "not JSON at " + stop_of(text_, byte) + ": " + cause_of(error) + "; correct the text there");
+  }
+
  private:
+  /// An object or a list whose end has not come yet.
+  struct Level {
+    std::vector<std::string> names = {};
+    Json::array_t values = {};
+  };
+
+  bool open() {
+    if (open_.size() >= static_cast<std::size_t>(source_.max_depth)) refuse_depth(text_, source_);
+    open_.emplace_back();
+    return true;
+  }
+
+  Level close() {
+    Level level = std::move(open_.back());
+    open_.pop_back();
+    return level;
+  }
+
+  bool add(Json value) {
+    if (++values_ > most_values) {
+      source_.refuse(ErrorCode::corrupt_data,
+                     "holds more than " + std::to_string(most_values) + " values; split what it is made of");
+    }
+    (open_.empty() ? document_ : open_.back().values.emplace_back()) = std::move(value);
+    return true;
+  }
+
+  void refuse_same(const std::vector<std::string>& names) const {
+    std::vector<std::string_view> sorted(names.begin(), names.end());
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) refuse_repeated(text_, source_);
+  }
+
   std::string_view text_;
   const JsonSource& source_;
-  std::set<std::pair<int, std::string>> seen_ = {};
+  std::vector<Level> open_ = {};
+  std::size_t values_ = 0;
+  Json document_ = {};
 };
-
-/// A file that is removed again unless it was renamed to its place.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& path) {
-    // Not mkstemp: its files are private, and a policy is as readable as any other file of the user's.
-    static std::atomic<unsigned> count{0};
-    do {
-      name_ = path + "." + std::to_string(getpid()) + "-" + std::to_string(count++);
-      handle_ = open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    } while (handle_ < 0 && errno == EEXIST);
-  }
-  ~TemporaryFile() {
-    if (handle_ >= 0) close(handle_);
-    if (handle_ >= 0 && !kept_) unlink(name_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  bool write_all(std::string_view text) const {
-    if (handle_ < 0) return false;
-    while (!text.empty()) {
-      const ssize_t written = ::write(handle_, text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return false;
-      text.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return fsync(handle_) == 0;
-  }
-  bool move_to(const std::string& path) { return kept_ = rename(name_.c_str(), path.c_str()) == 0; }
-
- private:
-  std::string name_ = {};
-  int handle_ = -1;
-  bool kept_ = false;
-};
-
-void refuse_claimed(const std::string& path, const JsonSource& source) {
-  if (is_claimed(path)) source.refuse(ErrorCode::io_error, "is a store that this process has open; name another file");
-}
-
-/// The file behind a path's links, also where it is still to be made: a rename would put it in the place of the link.
-/// It would put it in the place of a device or a pipe just so, and what is written to those is not kept anyway.
-std::string target_of(const std::string& path, const JsonSource& source) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;  // what cannot be looked at cannot be written: that says why
-  const fs::file_status there = fs::status(path, ignored);
-  if (fs::exists(there) && !fs::is_regular_file(there)) {
-    source.refuse(ErrorCode::io_error, std::string("cannot be written: it is ") +
-                                           (fs::is_directory(there) ? "a folder" : "a device, a pipe or a socket") +
-                                           "; name a file");
-  }
-  constexpr int most_links = 40;  // as the system itself follows
-  fs::path target = path;
-  for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(target, ignored)); ++i) {
-    target = target.parent_path() / fs::read_symlink(target, ignored);  // an absolute one replaces the folder
-  }
-  if (fs::is_symlink(fs::symlink_status(target, ignored))) {
-    source.refuse(ErrorCode::io_error, "cannot be written: its links lead nowhere; name a file");
-  }
-  return target.string();
-}
 
 }  // namespace
 
@@ -153,19 +143,16 @@ JsonPlace place_of_byte(std::string_view text, std::size_t byte) {
 
 std::optional<JsonPlace> find_field(std::string_view text, std::string_view field) {
   std::optional<JsonPlace> place;
+  std::vector<std::size_t> ends = {0};  // how much of the field's path is met so far, by depth
   scan_json(text, [&](const JsonField& found) {
-    if (found.path == field) place = place_of_byte(text, found.byte);
-    return !place;
+    ends.resize(found.depth);  // what holds it is on the way, else this would have been passed over
+    if (!field.substr(ends.back()).starts_with(found.path.substr(ends.back()))) return Scanning::behind;
+    ends.push_back(found.path.size());
+    if (found.path.size() < field.size()) return Scanning::inside;
+    place = place_of_byte(text, found.byte);
+    return Scanning::stop;
   });
   return place;
-}
-
-std::string shown(std::string_view text) {
-  std::string out(text.substr(0, 160));
-  for (char& c : out) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return out;
 }
 
 void JsonSource::refuse(ErrorCode code, const std::string& message) const { fail(code, function, prefix + message); }
@@ -190,52 +177,18 @@ Json parse_json(std::string_view text, const JsonSource& source) {
     source.refuse(ErrorCode::corrupt_data,
                   "not JSON at " + stop_of(text, zero + 1) + ": a zero byte; correct the text there");
   }
-  try {
-    return Json::parse(text.begin(), text.end(), Watch(text, source));
-  } catch (const Json::parse_error& error) {
-    source.refuse(ErrorCode::corrupt_data,
-                  "not JSON at " + stop_of(text, error.byte) + ": " + cause_of(error) + "; correct the text there");
-  } catch (const Json::exception& error) {
-    source.refuse(ErrorCode::corrupt_data, "not JSON: " + cause_of(error) + "; correct that value");
-  }
+  JsonBuilder builder(text, source);
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
 }
 
-Json parse_known_json(std::string_view text) { return Json::parse(text.begin(), text.end()); }
+Json parse_known_json(std::string_view text) {
+  constexpr int any_depth = 1 << 20;
+  return parse_json(text, {"parse_known_json", "", "document", any_depth, text});
+}
 
 std::string dump_json(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
-std::string read_text_file(const std::string& path, const JsonSource& source, std::size_t most_bytes) {
-  refuse_claimed(path, source);
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  // In pieces: most files are far smaller than the most that one may be.
-  constexpr std::size_t piece = std::size_t{1} << 16;
-  while (file && text.size() <= most_bytes) {
-    const std::size_t before = text.size();
-    text.resize(before + piece);
-    file.read(text.data() + before, static_cast<std::streamsize>(piece));
-    text.resize(before + static_cast<std::size_t>(file.gcount()));
-  }
-  if (file.bad() || !(file || file.eof())) {
-    source.refuse(ErrorCode::io_error, "cannot be read; check that it exists and that you may read it");
-  }
-  if (text.size() > most_bytes) {
-    source.refuse(ErrorCode::corrupt_data,
-                  "larger than any " + std::string(source.kind) + "; check that it is the right file");
-  }
-  return text;
-}
-
-void write_file_atomically(const std::string& path, std::string_view text, const JsonSource& source) {
-  refuse_claimed(path, source);
-  const std::string target = target_of(path, source);
-  TemporaryFile file(target);
-  if (!file.write_all(text) || !file.move_to(target)) {
-    source.refuse(ErrorCode::io_error, std::string("cannot be written: ") + std::strerror(errno) +
-                                           "; check the folder and the free space. What was there is unchanged");
-  }
+  return printable_json(json.dump(indent, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace xpuruntime

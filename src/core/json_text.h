@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/printable.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -38,10 +39,8 @@ JsonPlace place_of_byte(std::string_view text, std::size_t byte);
 /// Where a field's name stands ("rules[1].when.m"), or an element of a list; nothing where there is none.
 std::optional<JsonPlace> find_field(std::string_view text, std::string_view field);
 
-/// Part of a text that somebody else wrote, short and harmless to print.
-std::string shown(std::string_view text);
-
 /// Strict JSON: comments, trailing text, a name that stands twice and deep nesting are errors with line and column.
+/// Takes n log n steps in the length of the text.
 Json parse_json(std::string_view text, const JsonSource& source);
 
 /// What is known to be JSON: this library has printed it, or read it before.
@@ -50,12 +49,19 @@ Json parse_known_json(std::string_view text);
 /// So many spaces a level, -1: all in one line. Bytes that are no UTF-8 become replacement characters.
 std::string dump_json(const Json& json, int indent = -1);
 
-/// A whole file of at most so many bytes: a file that is larger is not what it should be.
+// ---- files: every file that the library reads or writes goes through these ----
+
+/// A whole regular file of at most so many bytes: a file that is larger is not what it should be. A pipe, a device or a
+/// folder is refused at once and never waited for.
 std::string read_text_file(const std::string& path, const JsonSource& source,
                            std::size_t most_bytes = std::size_t{1} << 20);
 
 /// Writes to a temporary name in the same folder, syncs, renames: the file is the old one or the new one, never half.
-/// Through a link it is the file behind it. What is no regular file is refused.
+/// It keeps the permissions of the old one. Through a link it is the file behind it. What is no regular file is
+/// refused.
 void write_file_atomically(const std::string& path, std::string_view text, const JsonSource& source);
+
+/// Why a path can be no file to write to; empty where it may be one. For those who ask before they work.
+std::string flaw_of_output_file(const std::string& path);
 
 }  // namespace xpuruntime

@@ -74,11 +74,6 @@ Json write_value(const T& value) {
   return value;
 }
 Json write_value(const DeviceType& value) { return to_string(value); }
-Json write_value(const std::map<std::string, std::string>& value) {
-  Json object = Json::object();
-  for (const auto& [name, version] : value) object[name] = version;
-  return object;
-}
 
 // ---- the fields ----
 

@@ -1,15 +1,18 @@
 #include "core/json_text.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 #include <vector>
 
 #include "core/expect_error.h"
+#include "core/in_child.h"
 
 namespace xpuruntime {
 namespace {
@@ -87,6 +90,14 @@ TEST(ParseJson, TakesTheSameNameInDifferentObjects) {
   EXPECT_NO_THROW(parse_json(R"([{"x": 1}, {"x": 2}])", source));
 }
 
+// Whoever looks for each name among all before it is not done with these within the time that a test has.
+TEST(ParseJson, TakesAMillionNamesInOneObject) {
+  std::string text = "{";
+  for (int i = 0; i < 1000000; ++i) text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":{}";
+  EXPECT_EQ(parse_json(text + "}", source).size(), 1000000u);
+  expect_invalid("field '999999' stands twice", [&] { parse_json(text + ",\"999999\":1}", source); });
+}
+
 TEST(ParseJson, RefusesNestingBeforeItCostsAnything) {
   expect_corrupt(R"({"a": {"b": {"c": 1}}})", "line 1, column 14: nested deeper than a thing can be");
   expect_corrupt(std::string(900000, '['), "nested deeper");
@@ -105,6 +116,17 @@ TEST(FindField, KnowsLineAndColumnOfNamesAndElements) {
     EXPECT_EQ(find_field(broken, "b"), std::nullopt) << broken;
   }
   EXPECT_EQ(find_field(std::string(100000, '['), "b"), std::nullopt);
+}
+
+// A path of its own for each element would be a long name many times over.
+TEST(FindField, TakesALongNameWithManyElements) {
+  const std::string name(1 << 20, 'a');
+  std::string text = "{\"" + name + "\": [0";
+  for (int i = 1; i < 200000; ++i) text += ",0";
+  text += "], \"b\": 1}";
+  EXPECT_EQ(find_field(text, "b"), (JsonPlace{1, text.size() - 6}));
+  EXPECT_EQ(find_field(text, name + "[199999]"), (JsonPlace{1, text.size() - 10}));
+  EXPECT_EQ(find_field(text, name + "[200000]"), std::nullopt);
 }
 
 TEST(JsonSource, NamesThePlaceOfAField) {
@@ -139,6 +161,37 @@ TEST_F(JsonFile, IsAsReadableAsTheUsersOtherFiles) {
   std::ofstream(path("other")) << "x";
   write_file_atomically(path("a.json"), "x", source);
   EXPECT_EQ(fs::status(path("a.json")).permissions(), fs::status(path("other")).permissions());
+}
+
+TEST_F(JsonFile, KeepsThePermissionsOfTheFileThatItReplaces) {
+  for (const mode_t mode : {0600, 0640, 0444, 0755}) {
+    std::ofstream(path("a.json")) << "old";
+    ASSERT_EQ(chmod(path("a.json").c_str(), mode), 0);
+    fs::create_symlink("a.json", folder / "link");
+    write_file_atomically(path("link"), "new", source);
+    EXPECT_EQ(content(path("a.json")), "new");
+    EXPECT_EQ(static_cast<mode_t>(fs::status(path("a.json")).permissions()), mode);
+    fs::remove(folder / "link");
+    fs::remove(folder / "a.json");
+  }
+}
+
+TEST_F(JsonFile, IsTheOldOneWhereTheDiskIsFull) {
+  write_file_atomically(path("a.json"), "old", source);
+  const int status = in_child([&] {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {4096, 4096};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
+    try {
+      write_file_atomically(path("a.json"), std::string(100000, 'x'), source);
+    } catch (const Error& error) {
+      return std::string_view(error.what()).find("cannot be written") != std::string_view::npos;
+    }
+    return false;
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(content(path("a.json")), "old");
+  EXPECT_EQ(files(), 1u);
 }
 
 TEST_F(JsonFile, IsNeverSeenHalfWritten) {
@@ -195,7 +248,7 @@ TEST_F(JsonFile, RefusesWhatIsNoFile) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   fs::create_symlink("pipe", folder / "link");
   for (const char* name : {"pipe", "link"}) {
-    expect_error(ErrorCode::io_error, "it is a device, a pipe or a socket; name a file",
+    expect_error(ErrorCode::io_error, "it is a pipe; name a file",
                  [&] { write_file_atomically(path(name), "x", source); });
   }
   EXPECT_TRUE(fs::is_fifo(folder / "pipe"));
@@ -217,11 +270,36 @@ TEST_F(JsonFile, SaysSoWhenThereIsNothingToRead) {
   expect_error(ErrorCode::io_error, "cannot be read", [&] { read_text_file(folder.string(), source); });
 }
 
+// In a child that is stopped where it waits: nobody writes to the pipe.
+TEST_F(JsonFile, ReadsNoPipeNoDeviceAndNoFolder) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  fs::create_symlink("pipe", folder / "link");
+  const std::pair<std::string, std::string> cases[] = {{path("pipe"), "it is a pipe"},
+                                                       {path("link"), "it is a pipe"},
+                                                       {"/dev/zero", "it is a device"},
+                                                       {folder.string(), "it is a folder"}};
+  for (const auto& [file, reason] : cases) {
+    const int status = in_child([&, &name = file, &part = reason] {
+      try {
+        read_text_file(name, source);
+      } catch (const Error& error) {
+        return error.code() == ErrorCode::io_error &&
+               std::string_view(error.what()).find(part + "; name a regular file") != std::string_view::npos;
+      }
+      return false;
+    });
+    EXPECT_EQ(status, 0) << file;
+    EXPECT_NE(flaw_of_output_file(file).find(reason), std::string::npos);
+  }
+  EXPECT_EQ(flaw_of_output_file(path("new")), "");
+}
+
 TEST_F(JsonFile, RefusesFilesOverAMebibyte) {
   std::ofstream(path("fits")) << std::string(1 << 20, ' ');
   EXPECT_EQ(read_text_file(path("fits"), source).size(), std::size_t{1} << 20);
   std::ofstream(path("large")) << std::string((1 << 20) + 1, ' ');
-  expect_error(ErrorCode::corrupt_data, "larger than any thing", [&] { read_text_file(path("large"), source); });
+  expect_error(ErrorCode::corrupt_data, "larger than any thing may be, which is 1 MiB",
+               [&] { read_text_file(path("large"), source); });
 }
 
 }  // namespace
