@@ -7,14 +7,28 @@
 namespace xpuruntime {
 namespace {
 constexpr std::size_t hold_at_most = 1024;
+
+std::string without_rules(KernelPolicy policy) {
+  policy.rules.clear();
+  return policy.to_json();
+}
+}  // namespace
+
+bool ScopeTable::PolicyKey::operator<(const PolicyKey& other) const {
+  if (others != other.others) return others < other.others;
+  return !rules.same_as(other.rules) && rules.text() < other.rules.text();
 }
 
 ScopePtr ScopeTable::intern(const KernelPolicy& policy, std::shared_ptr<const Measurements> measurements,
                             const Autocast& autocast, const LockUse& lock_use) {
   // A scope holds what the addresses in its key point at: they are its own for as long as it lives. Off is one state.
   const Autocast kept = autocast.on() ? autocast : Autocast();
-  Key key{policy.to_json(),    measurements.get(), kept.rules.get(), kept.config.target_precision,
-          lock_use.lock.get(), lock_use.mode};
+  Key key{PolicyKey{without_rules(policy), policy.rules},
+          measurements.get(),
+          kept.rules.get(),
+          kept.config.target_precision,
+          lock_use.lock.get(),
+          lock_use.mode};
   std::vector<ScopePtr> let_go;  // after the lock: what they hold is large
   const std::lock_guard lock(mutex_);
   auto& known = by_content_[std::move(key)];

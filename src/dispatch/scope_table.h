@@ -25,7 +25,14 @@ class ScopeTable {
   ScopePtr find(std::uint32_t id) const;
 
  private:
-  using Key = std::tuple<std::string, const Measurements*, const AmpRules*, DataType, const KernelLock*, LockMode>;
+  /// What a policy says. Rules, of which there may be many, are told apart by where they are, then by their text.
+  struct PolicyKey {
+    std::string others = {};  // all but the rules
+    RuleList rules = {};
+
+    bool operator<(const PolicyKey& other) const;
+  };
+  using Key = std::tuple<PolicyKey, const Measurements*, const AmpRules*, DataType, const KernelLock*, LockMode>;
 
   /// Returns those that make room for it.
   std::vector<ScopePtr> hold(const ScopePtr& scope);

@@ -116,7 +116,7 @@ std::string Decision::to_text() const {
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   }
-  return out;
+  return printable_lines(out);  // a kernel's reason may quote a driver's text
 }
 
 }  // namespace xpuruntime

@@ -1,6 +1,8 @@
 #include "xpuruntime/select/exact_rule.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <type_traits>
 
 #include "select/rule_terms.h"
@@ -45,11 +47,16 @@ KernelPolicy with_exact_rules(KernelPolicy policy, std::vector<PolicyRule> rules
   // A limit that is not there cannot be asked for: the rule that asks for more comes first.
   std::stable_sort(rules.begin(), rules.end(),
                    [](const PolicyRule& a, const PolicyRule& b) { return a.when.size() > b.when.size(); });
-  std::erase_if(policy.rules, [&](const PolicyRule& old) {
-    return std::any_of(rules.begin(), rules.end(),
-                       [&](const PolicyRule& rule) { return rule.op == old.op && rule.when == old.when; });
-  });
-  policy.rules.insert(policy.rules.begin(), rules.begin(), rules.end());
+  const auto before = [](const PolicyRule* a, const PolicyRule* b) {
+    return std::tie(a->op, a->when) < std::tie(b->op, b->when);
+  };
+  std::set<const PolicyRule*, decltype(before)> asked(before);
+  for (const PolicyRule& rule : rules) asked.insert(&rule);
+  std::vector<PolicyRule> all = rules;
+  for (const PolicyRule& old : policy.rules) {
+    if (!asked.contains(&old)) all.push_back(old);
+  }
+  policy.rules = std::move(all);
   return policy;
 }
 

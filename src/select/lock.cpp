@@ -60,7 +60,9 @@ LockEntry& KernelLock::add(const Decision& decision, const Environment& environm
 
 LockEntry& KernelLock::add(const LockEntry& entry, const Environment& environment) {
   LockEntry added = entry;
-  added.environment = environment.id();
+  // An id costs more than to see that the environment is the one of that id.
+  const auto same = environments_.find(entry.environment);
+  added.environment = same != environments_.end() && same->second == environment ? same->first : environment.id();
   if (const auto found = entries_.find(added.problem); found != entries_.end()) {
     LockEntry& known = found->second;
     if (described(known) == described(added) && known.environment == added.environment) return known;

@@ -105,7 +105,7 @@ void KernelPolicy::check() const {
     }
     for (const std::string& kernel : preference.kernels) check_kernel_name("KernelPolicy::check", op, kernel);
   }
-  for (const PolicyRule& rule : rules) rule.check();
+  rules.check();
 }
 
 KernelPolicy KernelPolicy::from_limits(const Limits& limits) {
@@ -120,7 +120,7 @@ KernelPolicy KernelPolicy::merge(const KernelPolicy& other) const {
   KernelPolicy merged = *this;
   for (const auto& [op, preference] : other.preferences) merged.preferences[op] = preference;
   for (const auto& [op, wishes] : other.precision) merged.precision[op] = wishes;
-  merged.rules.insert(merged.rules.begin(), other.rules.begin(), other.rules.end());
+  merged.rules.prepend(other.rules);
   if (other.auto_strategy) merged.auto_strategy = other.auto_strategy;
   if (other.default_precision) merged.default_precision = other.default_precision;
   if (other.workspace_limit_bytes) merged.workspace_limit_bytes = other.workspace_limit_bytes;

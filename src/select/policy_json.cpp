@@ -12,6 +12,8 @@ constexpr std::string_view field_names[] = {
     "version",           "preferences",           "rules",         "precision", "auto_strategy", "strategy",
     "default_precision", "workspace_limit_bytes", "deterministic", "threads"};
 constexpr int policy_version = 1;
+constexpr std::size_t most_rules = 100'000;
+constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
 Strategy read_strategy(const Json& value, std::string_view field, const JsonSource& source) {
   if (!value.is_number_integer() && !value.is_string()) {
@@ -87,9 +89,15 @@ void read_precision(KernelPolicy& policy, const Json& value, const JsonSource& s
 
 void read_rules(KernelPolicy& policy, const Json& value, const JsonSource& source) {
   if (!value.is_array()) source.refuse_field("rules", "must be a list of rules; put it in square brackets");
-  for (const Json& element : value) {
-    policy.rules.push_back(read_rule(element, "rules[" + std::to_string(policy.rules.size()) + "]", source));
+  if (value.size() > most_rules) {
+    source.refuse_field("rules", "are " + std::to_string(value.size()) + ", and a policy has at most " +
+                                     std::to_string(most_rules) + "; split it");
   }
+  std::vector<PolicyRule> rules;
+  for (const Json& element : value) {
+    rules.push_back(read_rule(element, "rules[" + std::to_string(rules.size()) + "]", source));
+  }
+  policy.rules = std::move(rules);
 }
 
 void read_field(KernelPolicy& policy, const std::string& name, const Json& value, const JsonSource& source) {
@@ -162,7 +170,10 @@ std::string KernelPolicy::to_json() const {
     if (preference.kernels.empty()) continue;  // it wishes for nothing
     json["preferences"][std::string(to_string(op))] = preference_to_json(preference);
   }
-  for (const PolicyRule& rule : rules) json["rules"].push_back(rule_to_json(rule));
+  if (!rules.empty()) {
+    Json& list = json["rules"] = Json::array();
+    for (const PolicyRule& rule : rules) list.push_back(rule_to_json(rule));
+  }
   for (const auto& [op, wishes] : precision) {
     json["precision"][std::string(to_string(op))] = precision_to_json(wishes);
   }
@@ -179,7 +190,7 @@ KernelPolicy KernelPolicy::from_json(std::string_view json) {
   return parse_policy(json, {"KernelPolicy::from_json", "policy text: ", "policy", policy_depth, json});
 }
 
-std::string read_policy_text(const std::string& path) { return read_text_file(path, file_source(path)); }
+std::string read_policy_text(const std::string& path) { return read_text_file(path, file_source(path), most_bytes); }
 
 KernelPolicy policy_in_file(std::string_view text, const std::string& path) {
   JsonSource source = file_source(path);

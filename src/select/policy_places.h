@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,13 +13,12 @@ namespace xpuruntime {
 /// text may spell ops and fields in other ways.
 class PolicyPlaces {
  public:
-  explicit PolicyPlaces(std::string_view text) : text_(text), json_(parse_known_json(text)) {}
+  explicit PolicyPlaces(std::string_view text);
 
   std::optional<JsonPlace> find(const std::string& field) const;
 
  private:
-  std::string_view text_;
-  Json json_;
+  std::map<std::string, JsonPlace> places_;
 };
 
 }  // namespace xpuruntime

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/printable.h"
 #include "select/rule_terms.h"
 #include "select/unavailable.h"
 #include "xpuruntime/core/error.h"
@@ -16,7 +17,7 @@ using Integers = std::vector<std::int64_t>;
 using Texts = std::vector<std::string>;
 
 [[noreturn]] void refuse(std::string_view key, const std::string& message) {
-  fail(ErrorCode::invalid_argument, function, "'" + std::string(key.substr(0, 64)) + "' " + message);
+  fail(ErrorCode::invalid_argument, function, "'" + shown(key.substr(0, 64)) + "' " + message);
 }
 
 // ---- which comparisons a kind has ----
@@ -239,9 +240,9 @@ bool PolicyRule::matches(const Problem& problem, const DeviceProfile& profile) c
   return true;
 }
 
-void PolicyRule::check() const {
-  for (const auto& [key, tests] : when) {
-    const Term term = parse_term(op, key);
+void check_conditions(const PolicyRule& rule) {
+  for (const auto& [key, tests] : rule.when) {
+    const Term term = parse_term(rule.op, key);
     if (tests.empty()) refuse(key, "asks nothing; add a comparison or remove the key");
     for (const auto& [comparison, values] : tests) {
       if (canonical_values(key, term, comparison, values) == values) continue;
@@ -250,6 +251,10 @@ void PolicyRule::check() const {
              "them, and real numbers as double");
     }
   }
+}
+
+void PolicyRule::check() const {
+  check_conditions(*this);
   if (use.empty()) fail(ErrorCode::invalid_argument, function, "the rule names no kernel; add one to use");
   for (const std::string& kernel : use) check_kernel_name(function, op, kernel);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "select/rule_terms.h"
 #include "select/unavailable.h"
@@ -175,8 +176,11 @@ Json rule_to_json(const PolicyRule& rule) {
   Json json = Json::object();
   if (!rule.name.empty()) json["name"] = rule.name;
   json["op"] = to_string(rule.op);
-  if (!rule.when.empty()) json["when"] = Json::object();
-  for (const auto& [key, tests] : rule.when) json["when"][key] = tests_to_json(tests);
+  if (!rule.when.empty()) {
+    std::map<std::string, Json> conditions;  // not one by one into an object, which looks for each name in all of it
+    for (const auto& [key, tests] : rule.when) conditions.emplace_hint(conditions.end(), key, tests_to_json(tests));
+    json["when"] = conditions;
+  }
   json["use"] = rule.use.size() == 1 ? Json(rule.use.front()) : Json(rule.use);
   return json;
 }

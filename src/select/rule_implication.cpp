@@ -11,7 +11,7 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-constexpr std::uint64_t most_listed = 4096;  // a range of whole numbers up to this long is looked at one by one
+constexpr std::uint64_t most_listed = 256;  // a range of whole numbers up to this long is looked at one by one
 
 bool passes(const Fact& fact, const RuleTests& tests) {
   return std::all_of(tests.begin(), tests.end(),
@@ -201,6 +201,11 @@ std::string contradiction_in(const PolicyRule& rule) {
     if (facts ? facts->empty() : certainly_empty(term, tests)) return key;
   }
   return {};
+}
+
+std::optional<Fact> only_fact(const Term& term, const RuleTests& tests) {
+  const auto facts = passing_facts(term, tests);
+  return facts && facts->size() == 1 ? std::optional(facts->front()) : std::nullopt;
 }
 
 bool implies(const PolicyRule& narrow, const PolicyRule& wide) {

@@ -44,6 +44,9 @@ RuleValue canonical_value(std::string_view key, const Term& term, Comparison com
 /// The term of a key; an unknown one is an error that lists the near ones.
 Term parse_term(OpId op, std::string_view key);
 
+/// PolicyRule::check, of its conditions alone.
+void check_conditions(const PolicyRule& rule);
+
 /// Fails if the kind of term cannot be compared in this way.
 void check_comparison(std::string_view key, const Term& term, Comparison comparison);
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/printable.h"
+#include "select/rule_index.h"
 #include "select/unavailable.h"
 
 namespace xpuruntime {
@@ -226,18 +228,14 @@ class Selector {
 
   bool by_policy_rule() {
     if (!forced_refusal_.empty() || in_.policy.rules.empty()) return false;
-    for (std::size_t i = 0; i < in_.policy.rules.size(); ++i) {
+    return in_.policy.rules.index().any_match(problem(), in_.profile, [&](std::size_t i, const std::string& thrown) {
       const PolicyRule& rule = in_.policy.rules[i];
-      if (rule.op != in_.problem.op) continue;
-      bool matches = false;
-      const std::string thrown = text_of_throw([&] { matches = rule.matches(problem(), in_.profile); });
-      if (thrown.empty() && !matches) continue;
       const std::string label =
-          "rule " + (rule.name.empty() ? std::to_string(i + 1) : "\"" + rule.name + "\"") + " of the policy";
-      if (!thrown.empty()) preferred_note_ += "; " + label + " threw: " + thrown;
-      if (matches && by_first_of(rule.use, label)) return true;
-    }
-    return false;
+          "rule " + (rule.name.empty() ? std::to_string(i + 1) : "\"" + shown(rule.name) + "\"") + " of the policy";
+      if (thrown.empty()) return by_first_of(rule.use, label);
+      preferred_note_ += "; " + label + " threw: " + thrown;
+      return false;
+    });
   }
 
   /// The first of a rule's kernels that can run.

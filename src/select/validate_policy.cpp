@@ -1,15 +1,30 @@
 #include "xpuruntime/select/validate_policy.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "select/never_runs.h"
 #include "select/policy_check.h"
 #include "select/policy_places.h"
 #include "select/rule_implication.h"
+#include "select/rule_index.h"
 #include "select/rule_terms.h"
 
 namespace xpuruntime {
 namespace {
+
+constexpr std::size_t most_comparisons = 500'000;  // of a rule with another; some seconds
+constexpr std::size_t values_a_comparison = 256;   // pairs of values that cost as much
+
+/// How many values a rule compares keys with.
+std::size_t value_count(const PolicyRule& rule) {
+  std::size_t count = 0;
+  for (const auto& [key, tests] : rule.when) {
+    for (const auto& [comparison, values] : tests) count += values.size();
+  }
+  return count;
+}
 
 class Validation {
  public:
@@ -20,6 +35,9 @@ class Validation {
     policy_.check();
     for (const auto& [op, preference] : policy_.preferences) examine(op, preference);
     for (std::size_t i = 0; i < policy_.rules.size(); ++i) examine_rule(i);
+    if (comparisons_ > most_comparisons) {
+      add(Severity::note, "rules", "too many to compare each with all before it: some that others hide may be unnamed");
+    }
     for (const auto& [op, wishes] : policy_.precision) examine(op, wishes);
     return std::move(findings_);
   }
@@ -34,15 +52,18 @@ class Validation {
   void examine(OpId op, const KernelPreference& preference) {
     const std::string field = "preferences." + std::string(to_string(op));
     if (!preference.force) return examine_kernels(op, preference.kernels, field);
-    const auto why = never(op, preference.kernels.front());
+    const auto& why = never(op, preference.kernels.front());
     if (!why) return;
     add(Severity::error, field,
         preference.kernels.front() + " is forced and never runs on " + here() + ": " + why->reason + ". Every " +
             std::string(to_string(op)) + " there fails; prefer it, or force another");
   }
 
-  std::optional<NeverRuns> never(OpId op, const std::string& kernel) const {
-    return never_runs(registry_, device_, op, kernel, policy_.deterministic.value_or(false));
+  /// Each is asked once: a kernel's answer costs more than a rule.
+  const std::optional<NeverRuns>& never(OpId op, const std::string& kernel) {
+    const auto [found, added] = never_.try_emplace({op, kernel});
+    if (added) found->second = never_runs(registry_, device_, op, kernel, policy_.deterministic.value_or(false));
+    return found->second;
   }
 
   /// A wish that is only for other devices, or has a second choice, is no mistake; one that nothing can grant is.
@@ -62,19 +83,38 @@ class Validation {
   void examine_rule(std::size_t index) {
     const PolicyRule& rule = policy_.rules[index];
     const std::string field = "rules[" + std::to_string(index) + "]";
-    if (const std::string key = contradiction_in(rule); !key.empty()) {
+    if (const std::string key = affords(rule, rule) ? contradiction_in(rule) : ""; !key.empty()) {
       return add(Severity::warning, field + ".when." + key,
                  "no problem can match: what is asked of it excludes itself");
     }
     if (under_preference(rule, field)) return;
-    for (std::size_t i = 0; i < index; ++i) {
-      if (!implies(rule, policy_.rules[i])) continue;
-      return add(Severity::warning, field, hidden_by(i));
-    }
+    if (const auto wider = hiding(rule, index)) return add(Severity::warning, field, hidden_by(*wider));
     if (const std::string key = excluded_here(rule); !key.empty()) {
       return add(Severity::note, field + ".when." + key, "never matches on " + here());
     }
     examine_kernels(rule.op, rule.use, field + ".use");
+  }
+
+  /// Counts what a comparison of two rules costs; false: it would be too much by now.
+  bool affords(const PolicyRule& a, const PolicyRule& b) {
+    comparisons_ += 1 + value_count(a) * value_count(b) / values_a_comparison;
+    return comparisons_ <= most_comparisons;
+  }
+
+  /// The first rule before this one that takes all that it would take.
+  std::optional<std::size_t> hiding(const PolicyRule& rule, std::size_t index) {
+    const RuleIndex& rules = policy_.rules.index();
+    comparisons_ += rules.groups(rule.op);
+    if (comparisons_ > most_comparisons) return {};
+    const auto candidates = rules.candidates(rule.op, [&](const std::string& key, const Term& term) {
+      const auto own = rule.when.find(key);
+      return own == rule.when.end() ? std::nullopt : only_fact(term, own->second);
+    });
+    for (const std::size_t i : candidates) {
+      if (i >= index || !affords(rule, policy_.rules[i])) return {};
+      if (implies(rule, policy_.rules[i])) return i;
+    }
+    return {};
   }
 
   /// A forced kernel runs or the call fails: no rule is asked. A preferred one only comes first.
@@ -93,7 +133,7 @@ class Validation {
   std::string hidden_by(std::size_t index) const {
     const std::string& name = policy_.rules[index].name;
     return "every problem that matches it matches rules[" + std::to_string(index) + "]" +
-           (name.empty() ? "" : " (\"" + name + "\")") +
+           (name.empty() ? "" : " (\"" + shown(name) + "\")") +
            " before; put the narrower rule first, or its kernels into the use of the other";
   }
 
@@ -133,7 +173,9 @@ class Validation {
   const KernelRegistry& registry_;
   const Device device_;
   const DeviceProfile& profile_;
-  std::vector<PolicyFinding> findings_;
+  std::vector<PolicyFinding> findings_ = {};
+  std::map<std::pair<OpId, std::string>, std::optional<NeverRuns>> never_ = {};
+  std::size_t comparisons_ = 0;
 };
 
 }  // namespace

@@ -46,6 +46,26 @@ TEST_F(Scopes, LayersNestAndRestore) {
   EXPECT_EQ(dispatcher().policy().workspace_limit_bytes, std::nullopt);
 }
 
+TEST_F(Scopes, APolicyWithManyRulesIsNeitherCopiedNorReadAnewToEnterItAgain) {
+  KernelPolicy policy;
+  for (std::int64_t n = 1; n <= 2000; ++n) {
+    PolicyRule rule = {OpId::relu, {}, {n == 8 ? "one" : "two"}, ""};
+    rule.when["inputs.0.shape"] = {{Comparison::equal, {RuleValue{std::vector<std::int64_t>{n}}}}};
+    policy.rules.push_back(rule);
+  }
+  const ScopePtr first = dispatcher().layered_scope(policy);
+  EXPECT_TRUE(first->policy.rules.same_as(policy.rules));
+  EXPECT_EQ(dispatcher().layered_scope(policy), first);
+  // Equal rules in another place are the same scope; other rules are not.
+  KernelPolicy equal = policy;
+  equal.rules = std::vector<PolicyRule>(policy.rules.begin(), policy.rules.end());
+  EXPECT_EQ(dispatcher().layered_scope(equal), first);
+  equal.rules.push_back({OpId::relu, {}, {"two"}, ""});
+  EXPECT_NE(dispatcher().layered_scope(equal), first);
+  const ScopedPolicy scope(dispatcher(), first);
+  EXPECT_EQ(chosen(), "one");
+}
+
 TEST_F(Scopes, RestoreOnExceptions) {
   dispatcher().set_policy(preferring("one"));
   EXPECT_THROW(

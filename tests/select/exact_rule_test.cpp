@@ -50,5 +50,15 @@ TEST(ExactRule, TheOneWithMoreLimitsIsAskedFirstAndEqualOnesAreReplaced) {
   EXPECT_EQ(KernelPolicy::from_json(policy.to_json()), policy);
 }
 
+// To hold each old rule against each new one is not done within the time that a test has.
+TEST(ExactRule, ReplacesManyByMany) {
+  std::vector<PolicyRule> rules;
+  for (int i = 1; i <= 50000; ++i) {
+    rules.push_back(exact_rule(parse_problem("relu(f32[" + std::to_string(i) + "])"), "simd"));
+  }
+  const KernelPolicy policy = with_exact_rules({}, rules);
+  EXPECT_EQ(with_exact_rules(policy, rules).rules.size(), rules.size());
+}
+
 }  // namespace
 }  // namespace xpuruntime

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "select/policy_places.h"
+
 namespace xpuruntime {
 namespace {
 
@@ -20,6 +22,38 @@ TEST(PolicyFields, ListWhatIsSetAndTheSingleFieldsThatAreNot) {
                                              {"deterministic", ""},
                                              {"threads", "2"}};
   EXPECT_EQ(policy_fields(policy), expected);
+}
+
+TEST(PolicyPlaces, AreThoseThatASearchForEachFieldFinds) {
+  std::string text =
+      "{\"strategy\": 1,\n\"preferences\": {\"gemm\": \"packed\",\n  \"relu\": {\"kernel\": \"simd\"}}, \"rules\": [\n";
+  for (int i = 0; i < 50; ++i) {
+    text += std::string(i == 0 ? "" : ",\n") + "  {\"op\": \"matmul\", \"when\": {\"m\": " + std::to_string(i) +
+            ",\n \"device.vendor\": \"x\"}, \"use\": [\"skinny\"]}";
+  }
+  text += "]}";
+  const PolicyPlaces places(text);
+  for (int i = 0; i < 50; ++i) {
+    for (const char* part : {"", ".use", ".use[0]", ".when", ".when.m", ".when.device.vendor"}) {
+      const std::string field = "rules[" + std::to_string(i) + "]" + part;
+      ASSERT_TRUE(places.find(field)) << field;
+      EXPECT_EQ(places.find(field), find_field(text, field)) << field;
+    }
+  }
+  EXPECT_EQ(places.find("auto_strategy"), find_field(text, "strategy"));
+  EXPECT_EQ(places.find("preferences.matmul"), find_field(text, "preferences.gemm"));
+  EXPECT_EQ(places.find("preferences.relu"), (JsonPlace{3, 3}));
+  EXPECT_EQ(places.find("rules[50]"), std::nullopt);
+}
+
+// One search of the text for each of them is not done within the time that a test has.
+TEST(PolicyPlaces, AreFoundInOneGoThroughTheText) {
+  std::string text = "{\"rules\": [";
+  for (int i = 0; i < 200000; ++i) text += std::string(i == 0 ? "" : ",\n") + "{\"op\": \"relu\", \"use\": \"simd\"}";
+  const PolicyPlaces places(text + "]}");
+  for (std::size_t i = 1; i < 200000; ++i) {
+    ASSERT_EQ(places.find("rules[" + std::to_string(i) + "].use"), (JsonPlace{i + 1, 16}));
+  }
 }
 
 TEST(PolicyDiff, FindsNothingBetweenEqualPolicies) {

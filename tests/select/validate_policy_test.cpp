@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "core/expect_error.h"
 #include "device/fake_driver.h"
@@ -168,6 +169,38 @@ TEST_F(Validate, NamesTheLineOfAFileAlsoWhereItUsesAnotherNameOfAnOp) {
   EXPECT_EQ((std::pair{found[0].line, found[0].column}), (std::pair<std::size_t, std::size_t>{3, 5}));
   EXPECT_EQ((std::pair{found[1].line, found[1].column}), (std::pair<std::size_t, std::size_t>{6, 44}));
   expect_error(ErrorCode::io_error, path.string(), [&] { validate_policy_file(path.string(), registry, {}); });
+}
+
+std::string rules_json(const std::string& rules) { return R"({"rules": [)" + rules + "]}"; }
+
+std::string many(int count, const std::function<std::string(int)>& when) {
+  std::string rules;
+  for (int i = 0; i < count; ++i) {
+    rules += (i == 0 ? "" : ",") + (R"({"op": "matmul", "use": "skinny", "when": )" + when(i) + "}");
+  }
+  return rules;
+}
+
+TEST_F(Validate, FindsTheHiddenOneAmongManyRulesWithoutComparingAllWithAll) {
+  // A hundred million pairs; within the bound, as each is only held against those that ask for the same.
+  const std::string rules = many(
+      20000, [](int i) { return R"({"m": )" + std::to_string(i / 2) + R"(, "n": [)" + std::to_string(i % 2) + "]}"; });
+  EXPECT_TRUE(findings(rules_json(rules)).empty());
+  const std::string hidden = many(1, [](int) { return R"({"m": 7, "n": 1, "k": {">": 3}})"; });
+  const auto found = findings(rules_json(rules + "," + hidden));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].field, "rules[20000]");
+  EXPECT_NE(found[0].text.find("matches rules[15] before"), std::string::npos) << found[0].text;
+}
+
+TEST_F(Validate, SaysSoWhereThereAreTooManyToCompare) {
+  // No two hide each other, and nothing but a comparison can tell.
+  const auto found = findings(rules_json(many(1500, [](int i) {
+    return R"({"m": {">": )" + std::to_string(i) + R"(, "<": )" + std::to_string(i + 1000) + "}}";
+  })));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].severity, Severity::note);
+  EXPECT_NE(found[0].text.find("too many to compare"), std::string::npos);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "xpuruntime/core/problem.h"
 #include "xpuruntime/precision/op_precision_rule.h"
-#include "xpuruntime/select/policy_rule.h"
+#include "xpuruntime/select/rule_list.h"
 
 namespace xpuruntime {
 
@@ -31,7 +31,7 @@ struct KernelPreference {
 /// A field that is not set takes part in nothing: merging keeps the other's.
 struct KernelPolicy {
   std::map<OpId, KernelPreference> preferences = {};
-  std::vector<PolicyRule> rules = {};  // tried in order, after the preferences and before rules registered in code
+  RuleList rules = {};  // tried in order, after the preferences and before rules registered in code
   std::map<OpId, DirectionWishes> precision = {};  // stronger than autocast, and in force without it
   std::optional<Strategy> auto_strategy = {};
   std::optional<DataType> default_precision = {};
