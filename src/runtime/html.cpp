@@ -1,10 +1,12 @@
 #include "runtime/html.h"
 
+#include "core/printable.h"
+
 namespace xpuruntime {
 
 std::string escape_html(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : printable_lines(text)) {
     switch (c) {
       case '<':
         out += "&lt;";

@@ -216,10 +216,9 @@ std::vector<LockDifference> report_changes(const ReportRows& rows, const ReportO
   if (options.lock != nullptr) return diff(*options.against, *options.lock);
   std::vector<LockDifference> found = diff(*options.against, lock_of(rows));
   // Who asks about some problems does not ask about the others.
-  std::erase_if(found, [&](const LockDifference& difference) {
-    return std::none_of(rows.rows.begin(), rows.rows.end(),
-                        [&](const ReportRow& row) { return row.problem == difference.problem; });
-  });
+  std::set<std::string_view> asked;
+  for (const ReportRow& row : rows.rows) asked.insert(row.problem);
+  std::erase_if(found, [&](const LockDifference& difference) { return !asked.contains(difference.problem); });
   return found;
 }
 

@@ -34,17 +34,35 @@ bool key_less(const T& a, const T& b) {
   return key_of(a) < key_of(b);
 }
 
-/// Puts `entry` where its key belongs, over what has the same key if `wins(entry, old)`. True if it stands there now.
+/// Puts entries where their keys belong, over what has the same key if `wins(entry, old)`. Both lists are sorted and
+/// have each key once. Returns how many stand there now.
 template <class T, class Wins>
-bool place(std::vector<T>& list, const T& entry, Wins wins) {
-  const auto at = std::lower_bound(list.begin(), list.end(), entry, key_less<T>);
-  if (at == list.end() || key_of(*at) != key_of(entry)) {
-    list.insert(at, entry);
-    return true;
+std::size_t place(std::vector<T>& list, const std::vector<T>& entries, Wins wins) {
+  const auto old = static_cast<std::ptrdiff_t>(list.size());
+  std::size_t placed = 0;
+  for (const T& entry : entries) {
+    const auto end = list.begin() + old;
+    const auto at = std::lower_bound(list.begin(), end, entry, key_less<T>);
+    const bool known = at != end && key_of(*at) == key_of(entry);
+    if (known && !wins(entry, *at)) continue;
+    if (known) {
+      *at = entry;
+    } else {
+      list.push_back(entry);
+    }
+    ++placed;
   }
-  if (!wins(entry, *at)) return false;
-  *at = entry;
-  return true;
+  std::inplace_merge(list.begin(), list.begin() + old, list.end(), key_less<T>);
+  return placed;
+}
+
+/// Sorts a list; of those with the same key the last stays.
+template <class T>
+void settle(std::vector<T>& list) {
+  std::stable_sort(list.begin(), list.end(), key_less<T>);
+  const auto kept =
+      std::unique(list.rbegin(), list.rend(), [](const T& a, const T& b) { return key_of(a) == key_of(b); });
+  list.erase(list.begin(), kept.base());
 }
 
 constexpr auto always = [](const auto&, const auto&) { return true; };
@@ -61,9 +79,9 @@ bool means(const StoreFilter& filter, const T& entry) {
 constexpr std::size_t longest_name = std::size_t{1} << 16;
 
 void check_name(const char* what, const std::string& name, bool may_be_empty, std::string_view function) {
-  const bool printable =
+  const bool one_line =
       std::none_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; });
-  if (printable && (may_be_empty || !name.empty()) && name.size() <= longest_name && as_utf8(name) == name) return;
+  if (one_line && (may_be_empty || !name.empty()) && name.size() <= longest_name && as_utf8(name) == name) return;
   fail(ErrorCode::invalid_argument, function,
        std::string(what) + " '" + shown(name) + "' is no name; it must be one line of text, at most 64 KiB");
 }
@@ -95,8 +113,8 @@ std::int64_t ProblemEntry::measured_at() const {
 
 void ProblemEntry::put(const ProblemEntry& later) {
   if (later.choice) choice = later.choice;
-  for (const Measurement& entry : later.measurements) place(measurements, entry, always);
-  for (const QuarantineEntry& entry : later.quarantine) place(quarantine, entry, always);
+  place(measurements, later.measurements, always);
+  place(quarantine, later.quarantine, always);
 }
 
 std::size_t ProblemEntry::merge(const ProblemEntry& other) {
@@ -105,9 +123,7 @@ std::size_t ProblemEntry::merge(const ProblemEntry& other) {
     choice = other.choice;
     ++changed;
   }
-  for (const Measurement& entry : other.measurements) changed += place(measurements, entry, newer) ? 1 : 0;
-  for (const QuarantineEntry& entry : other.quarantine) changed += place(quarantine, entry, newer) ? 1 : 0;
-  return changed;
+  return changed + place(measurements, other.measurements, newer) + place(quarantine, other.quarantine, newer);
 }
 
 std::size_t ProblemEntry::remove(const StoreFilter& filter) {
@@ -134,7 +150,7 @@ ProblemEntries by_problem(const TuneRecord& record, std::string_view function) {
   };
   for (const Measurement& entry : record.measurements) {
     check(entry, function);
-    place(of(entry.problem).measurements, entry, always);
+    of(entry.problem).measurements.push_back(entry);
   }
   for (TunedChoice entry : record.choices) {
     check_name("kernel", entry.kernel, false, function);
@@ -148,7 +164,11 @@ ProblemEntries by_problem(const TuneRecord& record, std::string_view function) {
     check_name("kernel", entry.kernel, false, function);
     check_name("kernel_version", entry.kernel_version, true, function);
     entry.reason = as_utf8(entry.reason);
-    place(of(entry.problem).quarantine, entry, always);
+    of(entry.problem).quarantine.push_back(std::move(entry));
+  }
+  for (auto& [problem, entry] : entries) {
+    settle(entry.measurements);
+    settle(entry.quarantine);
   }
   return entries;
 }

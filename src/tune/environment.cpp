@@ -74,20 +74,20 @@ Texts versions_of(const DeviceProfile& profile) {
   return versions;
 }
 
-Json as_json(const Texts& texts) {
-  Json object = Json::object();
-  for (const auto& [name, text] : texts) object[name] = text;
-  return object;
-}
-
 // Features of a CPU are many words, of which a few differ: those are what a reader wants to see.
 std::string words_without(const std::string& text, const std::string& other) {
+  const auto words_of = [](std::string_view all) {
+    std::vector<std::string_view> words;
+    for (; !all.empty(); all.remove_prefix(std::min(all.size(), words.back().size() + 1))) {
+      words.push_back(all.substr(0, all.find(' ')));
+    }
+    return words;
+  };
+  const auto others = words_of(other);
+  const std::set<std::string_view> known(others.begin(), others.end());
   std::string rest;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    if ((" " + other + " ").find(" " + word + " ") == std::string::npos) rest += (rest.empty() ? "" : " ") + word;
-    at = end + 1;
+  for (const std::string_view word : words_of(text)) {
+    if (!known.contains(word)) rest += (rest.empty() ? "" : " ") + std::string(word);
   }
   return rest.empty() ? "none" : rest;
 }
@@ -124,12 +124,17 @@ std::string sentence(const Texts& differences) {
 }  // namespace
 
 std::string Environment::to_json() const {
-  const Json json = {{"device", device}, {"traits", as_json(traits)}, {"versions", as_json(versions)}};
+  const Json json = {{"device", device}, {"traits", traits}, {"versions", versions}};
   return dump_json(json);
 }
 
 Environment Environment::from_json(std::string_view json) {
   const JsonSource source = {"Environment::from_json", "environment text: ", "environment", 2, json};
+  // Each entry of a lock is compared with its environment: one without end would cost as much for each.
+  constexpr std::size_t most_bytes = std::size_t{64} << 10;
+  if (json.size() > most_bytes) {
+    source.refuse(ErrorCode::corrupt_data, "larger than any environment may be, which is 64 KiB; record it anew");
+  }
   const Json document = parse_json(json, source);
   JsonFields fields(document, {}, source);
   Environment environment = {fields.text("device"), fields.texts("traits"), fields.texts("versions")};
