@@ -5,9 +5,22 @@
 #include <sstream>
 
 #include "core/environment_variable.h"
+#include "core/printable.h"
 
 namespace xpuruntime::cli {
 namespace {
+
+constexpr std::string_view codes[] = {"\033[1m", "\033[2m", "\033[32m", "\033[31m"};
+constexpr std::string_view reset = "\033[0m";
+
+/// How long the colour code at the front is; 0 where none of ours is there.
+std::size_t code_length(std::string_view text) {
+  if (text.starts_with(reset)) return reset.size();
+  for (const std::string_view code : codes) {
+    if (text.starts_with(code)) return code.size();
+  }
+  return 0;
+}
 
 std::string_view value_of(const char* variable) {
   const char* value = environment_variable(variable);
@@ -22,8 +35,7 @@ Painter Painter::for_stdout() {
 
 std::string Painter::operator()(Colour colour, std::string_view text) const {
   if (!on_) return std::string(text);
-  constexpr std::string_view codes[] = {"\033[1m", "\033[2m", "\033[32m", "\033[31m"};
-  return std::string(codes[static_cast<std::size_t>(colour)]) + std::string(text) + "\033[0m";
+  return std::string(codes[static_cast<std::size_t>(colour)]) + printable_lines(text) + std::string(reset);
 }
 
 std::string Painter::decision(const std::string& text) const {
@@ -40,6 +52,20 @@ std::string Painter::decision(const std::string& text) const {
       line = (*this)(Colour::red, line);
     }
     out += line + "\n";
+  }
+  return out;
+}
+
+std::string Painter::harmless(std::string_view text) const {
+  std::string out;
+  while (!text.empty()) {
+    std::size_t end = on_ ? text.find('\033') : text.npos;
+    while (end != text.npos && code_length(text.substr(end)) == 0) end = text.find('\033', end + 1);
+    out += printable_lines(text.substr(0, end));
+    if (end == text.npos) break;
+    const std::size_t length = code_length(text.substr(end));
+    out += text.substr(end, length);
+    text.remove_prefix(end + length);
   }
   return out;
 }

@@ -17,6 +17,8 @@ class Painter {
   std::string operator()(Colour colour, std::string_view text) const;
   /// A decision as Decision::to_text gives it: what runs is green, what was refused is red.
   std::string decision(const std::string& text) const;
+  /// A whole answer with nothing in it that a terminal would obey, but for our own colours.
+  std::string harmless(std::string_view text) const;
 
  private:
   bool on_;

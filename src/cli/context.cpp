@@ -1,8 +1,9 @@
 #include "cli/context.h"
 
 #include <charconv>
-#include <iostream>
 
+#include "cli/output.h"
+#include "core/json_text.h"
 #include "xpuruntime/device/current.h"
 
 namespace xpuruntime::cli {
@@ -47,7 +48,7 @@ KernelPolicy Context::policy_of(const std::string& file) {
   return file.empty() ? KernelPolicy{} : KernelPolicy::load(file);
 }
 
-void Context::note(std::string_view message) const { std::cerr << "xrt: " << message << '\n'; }
+void Context::note(std::string_view message) const { write_message(message); }
 
 void PolicyOptions::add_file_to(CLI::App& command) {
   command.add_option("--policy", file, "Decide under the policy in this JSON file, not XPURUNTIME_POLICY's")
@@ -68,6 +69,13 @@ KernelPolicy PolicyOptions::whole_policy(OpId op) const {
   KernelPolicy policy = load_policy(file);
   if (!forced.empty()) policy.force(to_string(op), forced);
   return policy;
+}
+
+CLI::Option* add_output_to(CLI::App& command, const std::string& name, std::string& path, const std::string& about) {
+  return command.add_option(name, path, about)->type_name("FILE")->check([](const std::string& given) {
+    const std::string flaw = flaw_of_output_file(given);
+    return flaw.empty() ? flaw : "'" + given + "' " + flaw;
+  });
 }
 
 void add_seed_to(CLI::App& command, std::uint64_t& seed) {

@@ -61,6 +61,9 @@ struct PolicyOptions {
   KernelPolicy whole_policy(OpId op) const;
 };
 
+/// An option that names a file to write. What can be none is refused before the work begins.
+CLI::Option* add_output_to(CLI::App& command, const std::string& name, std::string& path, const std::string& about);
+
 /// --seed, as run and trace take it.
 void add_seed_to(CLI::App& command, std::uint64_t& seed);
 

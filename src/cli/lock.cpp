@@ -56,8 +56,8 @@ Answer record(Context& context, const Options& options) {
   const Json summary = {
       {"version", 1}, {"file", options.out}, {"decisions", lock.entries().size()}, {"hashed", hashed}};
   return {context.json ? dumped(summary)
-                       : std::to_string(lock.entries().size()) + " decisions recorded in " + options.out + ", " +
-                             std::to_string(hashed) + " with a hash of their outputs\n"};
+                       : std::to_string(lock.entries().size()) + " decisions recorded in " + printable(options.out) +
+                             ", " + std::to_string(hashed) + " with a hash of their outputs\n"};
 }
 
 std::string verify_text(const ReplayReport& report, bool revalidated, const Painter& paint) {
@@ -186,8 +186,7 @@ void add_lock(CLI::App& app, Context& context) {
       ->type_name("PROBLEM|LOCK");
   command.add_option("--from-log", options->log, "Take problems from a trace, or from a text with one a line")
       ->type_name("FILE");
-  command.add_option("--out", options->out, "Where record writes; where verify writes what was revalidated")
-      ->type_name("FILE");
+  add_output_to(command, "--out", options->out, "Where record writes; where verify writes what was revalidated");
   command.add_option("--policy", options->policy, "Decide under the policy in this JSON file")->type_name("FILE");
   options->store.add_to(command);
   add_seed_to(command, options->seed);

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <exception>
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "core/printable.h"
 
 namespace xpuruntime::cli {
 namespace {
@@ -74,7 +74,7 @@ std::vector<std::string> option_names(const CLI::App& app, const CLI::App* comma
   const bool nothing = command == nullptr && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const std::string help = command == nullptr ? "--help" : command->get_name() + " --help";
   fail(ErrorCode::invalid_argument, "xrt",
-       (nothing ? "no command was given" : std::string(error.what())) + "; see xrt " + help);
+       (nothing ? "no command was given" : printable(error.what())) + "; see xrt " + help);
 }
 
 /// A policy that is named on the command line stands instead of the environment's, also where that one cannot be read;
@@ -100,7 +100,9 @@ Answer answer(int count, const char* const* arguments) {
     refuse_command_line(app, error);
   }
   leave_policy_of_environment(app);
-  return context.command();
+  Answer said = context.command();
+  said.text = context.paint.harmless(said.text);
+  return said;
 }
 
 int run(int count, const char* const* arguments) {
@@ -111,14 +113,14 @@ int run(int count, const char* const* arguments) {
     // Errors of the command itself would name it twice.
     std::string_view text = error.what();
     if (text.starts_with("[xrt] ")) text.remove_prefix(6);
-    std::fprintf(stderr, "xrt: %.*s\n", static_cast<int>(text.size()), text.data());
+    write_message(text);
     return exit_code_of(error.code());
   } catch (const std::bad_alloc&) {
-    std::fputs("xrt: out of host memory; use smaller shapes\n", stderr);
+    write_message("out of host memory; use smaller shapes");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "xrt: %s\n", error.what());
+    write_message(error.what());
   } catch (...) {
-    std::fputs("xrt: something was thrown that is no std::exception; report this\n", stderr);
+    write_message("something was thrown that is no std::exception; report this");
   }
   return exit_no;
 }
@@ -129,5 +131,6 @@ int run(int count, const char* const* arguments) {
 int main(int count, char** arguments) {
   // A reader that goes away (xrt kernels | head -1) shows as an error of the write, not as our death.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // and so does a limit on the size of files
   return xpuruntime::cli::run(count, arguments);
 }

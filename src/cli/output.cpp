@@ -1,14 +1,12 @@
 #include "cli/output.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <string>
 
-#include "xpuruntime/core/error.h"
+#include "core/printable.h"
 
 namespace xpuruntime::cli {
 namespace {
@@ -29,17 +27,18 @@ int write_all(int file, std::string_view text) {
 bool write_to_stdout(std::string_view text) {
   const int error = write_all(STDOUT_FILENO, text);
   if (error == 0 || error == EPIPE) return true;
-  std::fprintf(stderr, "xrt: the answer could not be written: %s\n", std::strerror(error));
+  write_message(std::string("the answer could not be written: ") + std::strerror(error));
   return false;
 }
 
-void write_file(const char* path, std::string_view text) {
-  const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  int error = file < 0 ? errno : write_all(file, text);
-  if (file >= 0 && close(file) != 0 && error == 0) error = errno;
-  if (error == 0) return;
-  fail(ErrorCode::io_error, "xrt",
-       "'" + std::string(path) + "' could not be written: " + std::strerror(error) + "; check the path and the disk");
+void write_message(std::string_view text) {
+  std::string lines = "xrt: ";
+  for (const char c : printable_lines(text)) {
+    lines += c;
+    if (c == '\n') lines += "     ";
+  }
+  lines += '\n';
+  write_all(STDERR_FILENO, lines);
 }
 
 }  // namespace xpuruntime::cli

@@ -26,11 +26,12 @@ std::string document(const Json& json) { return dump_json(json, 2) + "\n"; }
 
 /// As compilers write it, so that editors find the place.
 std::string line_of(const std::string& file, const PolicyFinding& finding, const Painter& paint) {
-  std::string place = file + ":";
+  std::string place = printable(file) + ":";
   if (finding.line != 0) place += std::to_string(finding.line) + ":" + std::to_string(finding.column) + ":";
   const std::string severity(to_string(finding.severity));
   const Colour colour = finding.severity == Severity::note ? Colour::dim : Colour::red;
-  return place + " " + paint(colour, severity) + ": " + finding.field + ": " + finding.text + "\n";
+  return place + " " + paint(colour, severity) + ": " + printable(finding.field) + ": " + printable(finding.text) +
+         "\n";
 }
 
 Json to_json(const PolicyFinding& finding) {
@@ -54,7 +55,7 @@ Answer validate(Context& context, const Options& options) {
       findings.push_back(to_json(finding));
       fine = fine && finding.severity == Severity::note;
     }
-    if (findings.empty()) text += file + ": fine on " + to_string(device) + "\n";
+    if (findings.empty()) text += printable(file) + ": fine on " + to_string(device) + "\n";
     files.push_back({{"file", file}, {"findings", findings}});
   }
   const int code = fine ? exit_fine : exit_no;
@@ -98,7 +99,7 @@ Answer merge(Context& context, const Options& options) {
   if (context.json) {
     return {document({{"version", 1}, {"out", options.out}, {"policy", value_of(merged.to_json())}})};
   }
-  return {std::to_string(options.files.size()) + " policies merged into " + options.out + "\n"};
+  return {std::to_string(options.files.size()) + " policies merged into " + printable(options.out) + "\n"};
 }
 
 // ---- diff ----
@@ -168,7 +169,7 @@ void add_policy(CLI::App& app, Context& context) {
       ->required()
       ->check(CLI::IsMember({"validate", "show", "merge", "diff"}));
   command.add_option("files", options->files, "Policy files")->type_name("FILE")->required();
-  command.add_option("--out", options->out, "Where merge writes; else it prints")->type_name("FILE");
+  add_output_to(command, "--out", options->out, "Where merge writes; else it prints");
   command.callback(
       [&context, options] { context.command = [&context, options] { return policy(context, *options); }; });
 }

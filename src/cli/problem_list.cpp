@@ -1,25 +1,17 @@
 #include "cli/problem_list.h"
 
-#include <algorithm>
-#include <fstream>
-#include <iterator>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include <set>
+
+#include "core/json_text.h"
 
 namespace xpuruntime::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string read_log(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  if (!file.is_open() || file.bad()) {
-    fail(ErrorCode::io_error, "xrt",
-         "log '" + path + "' cannot be read; check that it exists and that you may read it");
-  }
-  return text;
-}
+// What a log may be at most; docs/interfaces.md.
+constexpr std::size_t most_bytes = std::size_t{256} << 20;
+constexpr std::size_t most_line_bytes = std::size_t{64} << 10;
+constexpr std::size_t most_problems = 100'000;  // different ones
+constexpr int most_depth = 16;                  // other programs' traces may have more in their arguments than ours
 
 std::vector<std::string> problems_of_trace(const Json& trace, const std::string& path) {
   std::vector<std::string> texts;
@@ -36,21 +28,29 @@ std::vector<std::string> problems_of_trace(const Json& trace, const std::string&
   return texts;
 }
 
-std::vector<std::string> problems_of_lines(const std::string& text) {
+std::vector<std::string> problems_of_lines(std::string_view text, const JsonSource& source) {
   std::vector<std::string> texts;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.size() > most_line_bytes) {
+      source.refuse(ErrorCode::corrupt_data, "line " + std::to_string(number) +
+                                                 " is longer than any problem may be, which is 64 KiB; check that it "
+                                                 "is a log");
+    }
     const auto begin = line.find_first_not_of(" \t\r");
     if (begin == line.npos || line[begin] == '#') continue;
-    texts.push_back(line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1));
+    texts.emplace_back(line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1));
   }
   return texts;
 }
 
 std::vector<std::string> problems_of_log(const std::string& path) {
-  const std::string text = read_log(path);
-  const Json trace = Json::parse(text, nullptr, false);
-  return trace.is_object() ? problems_of_trace(trace, path) : problems_of_lines(text);
+  const JsonSource source = {"xrt", "log '" + path + "': ", "log", most_depth};
+  const std::string text = read_text_file(path, source, most_bytes);
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  if (begin == text.npos || text[begin] != '{') return problems_of_lines(text, source);
+  return problems_of_trace(parse_json(text, source), path);
 }
 
 }  // namespace
@@ -67,9 +67,17 @@ std::vector<Problem> ProblemList::problems(Context& context) const {
     all.insert(all.end(), logged.begin(), logged.end());
   }
   std::vector<Problem> problems;
+  std::set<std::string> seen;  // as they stand there, and as they print
   for (const std::string& text : all) {
+    if (!seen.insert(text).second) continue;
     Problem problem = context.problem(text);
-    if (std::find(problems.begin(), problems.end(), problem) == problems.end()) problems.push_back(std::move(problem));
+    const std::string canonical = to_string(problem);
+    if (canonical != text && !seen.insert(canonical).second) continue;
+    problems.push_back(std::move(problem));
+    if (problems.size() > most_problems) {
+      fail(ErrorCode::invalid_argument, "xrt",
+           "more than " + std::to_string(most_problems) + " problems were given; split the log");
+    }
   }
   if (problems.empty()) {
     fail(ErrorCode::invalid_argument, "xrt",

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/printable.h"
+
 namespace xpuruntime::cli {
 namespace {
 
@@ -39,7 +41,7 @@ void ProgressShow::moved(const TuneProgress& progress) {
   char left[96];
   std::snprintf(left, sizeof left, " %zu/%zu, %zu kernels left in the race, at most %.0f s more: ", done_ + 1,
                 problems_, progress.candidates_left, progress.remaining_s);
-  const std::string line = bar(done_, problems_) + left + progress.problem;
+  const std::string line = bar(done_, problems_) + left + printable(progress.problem);
   std::fprintf(stderr, "\r\033[K%s", line.substr(0, terminal_width() - 1).c_str());
   drawn_ = true;
 }
@@ -48,7 +50,7 @@ void ProgressShow::finished(const TuneResult& result) {
   ++done_;
   if (terminal_) return;
   std::fprintf(stderr, "xrt: %zu/%zu %s: %s\n", done_, problems_, to_string(result.problem).c_str(),
-               result.chosen.empty() ? result.because.c_str() : result.chosen.c_str());
+               printable(result.chosen.empty() ? result.because : result.chosen).c_str());
 }
 
 }  // namespace xpuruntime::cli

@@ -53,9 +53,9 @@ Answer report(Context& context, const Options& options) {
   save_report(options.out, report_page(json));
   const std::size_t count = parse_known_json(json)["decisions"].size();
   const Json summary = {{"version", 1}, {"file", options.out}, {"decisions", count}};
-  return {context.json
-              ? dump_json(summary, 2) + "\n"
-              : std::to_string(count) + (count == 1 ? " decision" : " decisions") + " shown in " + options.out + "\n"};
+  return {context.json ? dump_json(summary, 2) + "\n"
+                       : std::to_string(count) + (count == 1 ? " decision" : " decisions") + " shown in " +
+                             printable(options.out) + "\n"};
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ void add_report(CLI::App& app, Context& context) {
   options->store.add_to(command);
   command.add_option("--policy", options->policy, "Decide under the policy in this JSON file")->type_name("FILE");
   command.add_option("--title", options->title, "What stands at the top of the page")->type_name("TEXT");
-  command.add_option("--out", options->out, "Write to this file instead of stdout")->type_name("FILE");
+  add_output_to(command, "--out", options->out, "Write to this file instead of stdout");
   command.callback(
       [&context, options] { context.command = [&context, options] { return report(context, *options); }; });
 }

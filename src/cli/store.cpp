@@ -90,7 +90,7 @@ Answer export_store(Context& context, const Options& options) {
       open_store(options.store.file(), StoreMode::read_only)->read(filter_of(options, context));
   if (options.out.empty()) return {to_json(contents)};
   write_file_atomically(options.out, to_json(contents), {"xrt", "'" + options.out + "' ", "store contents"});
-  return told(context, options.store.file(), "exported", entry_count(contents), "written to " + options.out);
+  return told(context, options.store.file(), "exported", entry_count(contents), "written to " + printable(options.out));
 }
 
 Answer import_file(Context& context, const Options& options) {
@@ -203,7 +203,7 @@ void add_store(CLI::App& app, Context& context) {
   command.add_option("--older-than", options->older_than, "Prune what was measured longer ago, such as 30d or 12h")
       ->type_name("AGE")
       ->check(flaw_of_age);
-  command.add_option("--out", options->out, "Where export writes (default: stdout)")->type_name("FILE");
+  add_output_to(command, "--out", options->out, "Where export writes (default: stdout)");
   command.add_flag("--dry-run", options->dry_run, "Say what prune would remove, and remove nothing");
   command.callback([&context, options] { context.command = [&context, options] { return run(context, *options); }; });
 }

@@ -80,7 +80,7 @@ std::string as_text(const StoreContents& contents, const std::vector<Environment
   std::string text = contents.empty() ? "" : table.to_text(paint);
   for (std::size_t i = 0; i < contents.size(); ++i) {
     text += "environment " + contents[i].environment.id() + ": " + std::string(to_string(matches[i].verdict)) +
-            (matches[i].reason.empty() ? "" : ": " + matches[i].reason) + "\n";
+            (matches[i].reason.empty() ? "" : ": " + printable(matches[i].reason)) + "\n";
   }
   const std::size_t count = entry_count(contents);
   return text + std::to_string(count) + (count == 1 ? " entry\n" : " entries\n");

@@ -15,8 +15,8 @@ class Table {
  public:
   explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
 
-  /// As many cells as the heading has.
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  /// As many cells as the heading has. What they say may come from anywhere.
+  void add(std::vector<std::string> row);
   std::string to_text(const Painter& paint) const;
 
  private:

@@ -1,7 +1,6 @@
 
 #include "cli/call_on.h"
 #include "cli/commands.h"
-#include "cli/output.h"
 #include "core/json_text.h"
 
 namespace xpuruntime::cli {
@@ -37,10 +36,10 @@ Answer trace(Context& context, const Options& options) {
   const std::vector<LogEntry> log = dispatcher.logs();
   const std::string events = to_trace_json(log);
   if (options.out.empty()) return {events};
-  write_file(options.out.c_str(), events);
+  write_file_atomically(options.out, events, {"xrt", "trace file '" + options.out + "': ", "trace"});
   const Json summary = {{"version", 1}, {"file", options.out}, {"calls", log.size()}};
   return {context.json ? dump_json(summary, 2) + "\n"
-                       : std::to_string(log.size()) + " calls written to " + options.out + "\n"};
+                       : std::to_string(log.size()) + " calls written to " + printable(options.out) + "\n"};
 }
 
 }  // namespace
@@ -52,7 +51,7 @@ void add_trace(CLI::App& app, Context& context) {
   const auto options = std::make_shared<Options>();
   command.add_option("problems", options->problems, "The calls, in order")->type_name("PROBLEM")->required();
   command.add_option("--policy", options->file, "Decide under the policy in this JSON file")->type_name("FILE");
-  command.add_option("--out", options->out, "Write to this file instead of stdout")->type_name("FILE");
+  add_output_to(command, "--out", options->out, "Write to this file instead of stdout");
   command.add_option("--repeat", options->repeat, "How often all of them are run (default 3)")
       ->type_name("N")
       ->check(CLI::Range(1, 100000));

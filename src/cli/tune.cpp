@@ -166,8 +166,8 @@ void add_tune(CLI::App& app, Context& context) {
   command.add_option("--per-problem", options->per_problem, "Most time for measuring one of them (default 500ms)")
       ->type_name("TIME")
       ->check(flaw_of_duration);
-  command.add_option("--out", options->out, "Write a policy with a rule for each of them")->type_name("FILE");
-  command.add_option("--lock", options->lock, "Write a lock of the tuned choices")->type_name("FILE");
+  add_output_to(command, "--out", options->out, "Write a policy with a rule for each of them");
+  add_output_to(command, "--lock", options->lock, "Write a lock of the tuned choices");
   command.callback([&context, options] { context.command = [&context, options] { return tune(context, *options); }; });
 }
 

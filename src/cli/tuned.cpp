@@ -94,9 +94,9 @@ std::string tuned_text(const std::vector<Problem>& problems, const std::vector<T
     table.add({to_string(problems[i]), "-", "-", "-", "-", "", "not tuned"});
   }
   std::string text = table.to_text(paint) + "\n" + std::to_string(tuned) + " of " + std::to_string(problems.size()) +
-                     " problems tuned in " + figure("%.1f s", spent) + ", kept in " + files.store + "\n";
-  if (!files.policy.empty()) text += "policy: " + files.policy + "\n";
-  if (!files.lock.empty()) text += "lock: " + files.lock + "\n";
+                     " problems tuned in " + figure("%.1f s", spent) + ", kept in " + printable(files.store) + "\n";
+  if (!files.policy.empty()) text += "policy: " + printable(files.policy) + "\n";
+  if (!files.lock.empty()) text += "lock: " + printable(files.lock) + "\n";
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "core/printable.h"
 #include "python/arguments.h"
 #include "python/decision_html.h"
 #include "python/policy_values.h"
@@ -33,8 +34,8 @@ void bind_candidate(nb::module_& module) {
           "workspace_bytes", [](const Candidate& self) { return self.workspace_bytes; },
           "Temporary memory that it would ask for; None: not known.")
       .def("__repr__", [](const Candidate& self) {
-        return to_python(std::string_view("Candidate(" + self.kernel + ", " + std::string(to_string(self.outcome)) +
-                                          (self.reason.empty() ? "" : ": " + self.reason) + ")"));
+        return printable("Candidate(" + self.kernel + ", " + std::string(to_string(self.outcome)) +
+                         (self.reason.empty() ? "" : ": " + self.reason) + ")");
       });
 }
 
@@ -121,7 +122,7 @@ void bind_decision(nb::module_& module) {
           "to_dict", [](const Decision& self) { return from_json_text(self.to_json(-1)); },
           nb::sig("def to_dict(self) -> dict[str, object]"), "What to_json writes, as a dict.")
       .def("__str__", [](const Decision& self) { return to_python(std::string_view(self.to_text())); })
-      .def("__repr__", [](const Decision& self) { return to_python(std::string_view(summary(self))); })
+      .def("__repr__", [](const Decision& self) { return printable(summary(self)); })
       .def("_repr_html_", [](const Decision& self) { return to_python(std::string_view(to_html(self))); })
       .def(
           "__eq__",

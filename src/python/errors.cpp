@@ -2,6 +2,7 @@
 
 #include <typeinfo>
 
+#include "core/printable.h"
 #include "python/bindings.h"
 
 namespace xpuruntime::python {
@@ -47,7 +48,7 @@ void set_python_error(ErrorCode code, const char* text) {
 }
 
 void raise_type_error(const std::string& text) {
-  set_error("ArgumentTypeError", text.c_str());
+  set_error("ArgumentTypeError", printable_lines(text).c_str());
   throw nb::python_error();
 }
 

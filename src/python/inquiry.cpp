@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/printable.h"
 #include "python/arguments.h"
 #include "python/gil.h"
 #include "python/policy_values.h"
@@ -107,8 +108,8 @@ void bind_quarantine(nb::module_& module) {
           "reason", [](const QuarantinedPlan& self) { return to_python(std::string_view(self.reason)); },
           "What was reported.")
       .def("__repr__", [](const QuarantinedPlan& self) {
-        return to_python(std::string_view("QuarantinedPlan(" + self.kernel + " for " + to_string(self.problem) + ": " +
-                                          self.reason + ")"));
+        return printable("QuarantinedPlan(" + self.kernel + " for " + to_string(self.problem) + ": " + self.reason +
+                         ")");
       });
   module.def(
       "quarantined", [] { return Runtime::global().dispatcher().quarantined(); },

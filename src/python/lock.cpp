@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "core/printable.h"
 #include "python/arguments.h"
 #include "python/errors.h"
 #include "python/gil.h"
@@ -119,15 +120,16 @@ void bind_values(nb::module_& module) {
       .def_ro("seed", &LockEntry::seed)
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const LockEntry& self) { return nb::hash(to_python(self.problem)); })
-      .def("__repr__", [](const LockEntry& self) { return "LockEntry('" + self.problem + "': " + self.kernel + ")"; });
+      .def("__repr__",
+           [](const LockEntry& self) { return printable("LockEntry('" + self.problem + "': " + self.kernel + ")"); });
   nb::class_<LockDifference>(module, "LockDifference", "One thing that two locks do not have in common.")
       .def_ro("problem", &LockDifference::problem)
       .def_ro("field", &LockDifference::field, "\"entry\": one of them lacks it.")
       .def_prop_ro("before", [](const LockDifference& self) { return to_python(self.before); })
       .def_prop_ro("after", [](const LockDifference& self) { return to_python(self.after); })
       .def("__repr__", [](const LockDifference& self) {
-        return "LockDifference('" + self.problem + "', " + self.field + ": '" + self.before + "' -> '" + self.after +
-               "')";
+        return printable("LockDifference('" + self.problem + "', " + self.field + ": '" + self.before + "' -> '" +
+                         self.after + "')");
       });
   nb::class_<ReplayResult>(module, "ReplayResult", "One entry of a lock, tried here.")
       .def_ro("problem", &ReplayResult::problem)

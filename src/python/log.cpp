@@ -71,7 +71,7 @@ void bind_log(nb::module_& module) {
       .def_ro("thread", &LogEntry::thread, "A small number per thread.")
       .def_prop_ro(
           "decision", [](const LogEntry& self) { return *self.decision; }, "What was chosen, and why.")
-      .def("__repr__", [](const LogEntry& self) { return to_python(std::string_view(repr(self))); });
+      .def("__repr__", [](const LogEntry& self) { return printable(repr(self)); });
   module.def("enable_dispatch_logging", &enable, nb::arg("capacity").none() = 4096,
              nb::sig("def enable_dispatch_logging(capacity: int = 4096) -> None"),
              "Logs calls from now on: the last `capacity` of each thread.");

@@ -100,7 +100,7 @@ void bind_profile(nb::module_& module) {
       .def("__setstate__", [](DeviceProfile& self,
                               const std::string& json) { new (&self) DeviceProfile(DeviceProfile::from_json(json)); })
       .def("__repr__", [](const DeviceProfile& self) {
-        return "DeviceProfile(type='" + std::string(to_string(self.type)) + "', name='" + self.name + "')";
+        return printable("DeviceProfile(type='" + std::string(to_string(self.type)) + "', name='" + self.name + "')");
       });
   bind_fields(profile);
 }

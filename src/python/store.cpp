@@ -151,7 +151,8 @@ void bind_store(nb::module_& module) {
             self.store->check();
           },
           "Reads all there is; damage is a CorruptDataError that says where.")
-      .def("__repr__", [](const StoreObject& self) { return "MeasurementStore('" + self.store->path() + "')"; });
+      .def("__repr__",
+           [](const StoreObject& self) { return printable("MeasurementStore('" + self.store->path() + "')"); });
   module.def("open_store", open, nb::arg("path").none() = nb::none(), nb::arg("read_only").none() = false,
              nb::sig("def open_store(path: str | os.PathLike[str] | None = None, read_only: bool = False) -> "
                      "MeasurementStore"),

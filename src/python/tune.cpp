@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "core/printable.h"
 #include "python/arguments.h"
 #include "python/callables.h"
 #include "python/errors.h"
@@ -113,7 +114,7 @@ void bind_results(nb::module_& module) {
       .def_ro("error", &TunedCandidate::error, "Relative, against the reference.")
       .def_ro("tolerance", &TunedCandidate::tolerance)
       .def("__repr__", [](const TunedCandidate& self) {
-        return "TunedCandidate('" + self.kernel + "', '" + std::string(to_string(self.outcome)) + "')";
+        return printable("TunedCandidate('" + self.kernel + "', '" + std::string(to_string(self.outcome)) + "')");
       });
   nb::class_<TuneResult>(module, "TuneResult", "What a race on one problem ended with.")
       .def_ro("problem", &TuneResult::problem)

@@ -206,7 +206,7 @@ class Trace(CliTest):
 
     def test_what_cannot_run_or_be_written_is_refused(self):
         self.refused(1, "trace", SQUARE, "exp:backward(f32[8], f32[8])", says="forward only")
-        self.refused(2, "trace", SQUARE, "--out", self.folder / "no" / "such" / "folder", says="could not be written")
+        self.refused(2, "trace", SQUARE, "--out", self.folder / "no" / "such" / "folder", says="cannot be written")
 
 
 if __name__ == "__main__":
