@@ -317,6 +317,12 @@ class Decision:
         """None: nothing can run this, and `because` says why."""
 
     @property
+    def kernel_version(self) -> str | None:
+        """
+        Of a kernel that somebody brought: its version, or "unversioned". None for kernels of xpuruntime.
+        """
+
+    @property
     def level(self) -> str:
         """Who decided: "lock", "force", "prefer", "rule" or "strategy"."""
 
@@ -843,7 +849,7 @@ class DeviceProfile:
     @property
     def extensions(self) -> list[str]: ...
 
-def register_kernel(name: object | None, op: object | None, run: object | None, supports: object | None, device: object | None, workspace_bytes: object | None, deterministic: object | None) -> None: ...
+def register_kernel(name: object | None, op: object | None, run: object | None, supports: object | None, device: object | None, workspace_bytes: object | None, deterministic: object | None, directions: object | None, version: object | None) -> None: ...
 
 def unregister_kernel(name: object | None, op: object | None, device: object | None) -> bool: ...
 
@@ -1397,6 +1403,12 @@ class LockEntry:
 
     @property
     def kernel(self) -> str: ...
+
+    @property
+    def kernel_version(self) -> str | None:
+        """
+        Of a kernel that somebody brought: its version, or "unversioned". None for kernels of xpuruntime.
+        """
 
     @property
     def plan(self) -> str: ...
