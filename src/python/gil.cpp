@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cstddef>
+
 namespace xpuruntime::python {
 namespace {
 
@@ -29,3 +31,22 @@ WithoutGil::~WithoutGil() {
 WithGil::WithGil() : state_(taken([] { return PyGILState_Ensure(); })) {}
 
 }  // namespace xpuruntime::python
+
+// Python code that C++ calls may hand the GIL to others and ask for it again. Were the thread ended there, every C++
+// frame below would destroy its Python objects without the GIL. So the linker leads each such call of this module,
+// nanobind's among them, through a frame that stops the thread before (--wrap in CMakeLists.txt).
+extern "C" {
+PyObject* real_vectorcall(PyObject*, PyObject* const*, std::size_t, PyObject*) asm("__real_PyObject_Vectorcall");
+PyObject* real_method_call(PyObject*, PyObject* const*, std::size_t, PyObject*) asm("__real_PyObject_VectorcallMethod");
+PyObject* guarded_vectorcall(PyObject*, PyObject* const*, std::size_t, PyObject*) asm("__wrap_PyObject_Vectorcall");
+PyObject* guarded_method_call(PyObject*, PyObject* const*, std::size_t,
+                              PyObject*) asm("__wrap_PyObject_VectorcallMethod");
+
+PyObject* guarded_vectorcall(PyObject* function, PyObject* const* arguments, std::size_t count, PyObject* names) {
+  return xpuruntime::python::taken([&] { return real_vectorcall(function, arguments, count, names); });
+}
+
+PyObject* guarded_method_call(PyObject* name, PyObject* const* arguments, std::size_t count, PyObject* names) {
+  return xpuruntime::python::taken([&] { return real_method_call(name, arguments, count, names); });
+}
+}
