@@ -1,4 +1,4 @@
-// Under a deterministic policy the thread count changes nothing, not a bit.
+// The thread count changes nothing, not a bit, but where a plan's token says that its split follows it.
 
 #include <gtest/gtest.h>
 
@@ -24,10 +24,22 @@ class Heap {
   std::vector<Tensor> slots_;
 };
 
-std::vector<std::vector<std::byte>> bytes_with(const Kernel& kernel, const oracle::Case& one, std::uint32_t threads) {
-  Problem problem = one.problem();
-  problem.limits.deterministic = true;
-  problem.limits.threads = threads;
+Problem limited(const Problem& problem, bool deterministic, std::uint32_t threads) {
+  Problem under = problem;
+  under.limits.deterministic = deterministic;
+  under.limits.threads = threads;
+  return under;
+}
+
+/// Whether the plan says that the cuts through its work depend on the number of threads.
+bool says_so(const Kernel& kernel, const Problem& problem) {
+  const PrepareContext context{problem.device, cpu_profile(), Runtime::global().devices().driver(problem.device)};
+  return kernel.prepare(problem, context)->token().find("split=threads") != std::string::npos;
+}
+
+std::vector<std::vector<std::byte>> bytes_with(const Kernel& kernel, const oracle::Case& one, bool deterministic,
+                                               std::uint32_t threads) {
+  const Problem problem = limited(one.problem(), deterministic, threads);
   Heap heap;
   const PlanRun run = run_plan(
       kernel, problem, one, [&](std::size_t slot, std::size_t bytes, std::size_t) { return heap.place(slot, bytes); });
@@ -44,19 +56,65 @@ bool large(const Problem& problem) {
   return bytes > 8192;
 }
 
+void compare_counts(const Kernel& kernel, const oracle::Case& one, bool deterministic, FirstFailures& failures) {
+  const auto alone = bytes_with(kernel, one, deterministic, 1);
+  for (const std::uint32_t threads : {3u, 2u, 7u, 4u, 8u}) {
+    // One more count will do where the work is small or, in a reference, not split at all.
+    if (threads != 3 && (kernel.name() == "reference" || !large(one.problem()))) continue;
+    if (bytes_with(kernel, one, deterministic, threads) == alone) continue;
+    failures.add(kernel, text_of(kernel, one.problem()) + " differs with " + std::to_string(threads) + " threads");
+    return;
+  }
+}
+
 TEST(ThreadCount, LeavesEveryBitOfADeterministicKernelsResult) {
   FirstFailures failures;
   for_each_subject([&](const Kernel& kernel, const oracle::Case& one) {
     if (!kernel.deterministic()) return;
-    const auto alone = bytes_with(kernel, one, 1);
-    for (const std::uint32_t threads : {3u, 2u, 7u}) {
-      // One more count will do where the work is small or, in a reference, not split at all.
-      if (threads != 3 && (kernel.name() == "reference" || !large(one.problem()))) continue;
-      if (bytes_with(kernel, one, threads) == alone) continue;
-      failures.add(kernel, text_of(kernel, one.problem()) + " differs with " + std::to_string(threads) + " threads");
-      return;
-    }
+    EXPECT_FALSE(says_so(kernel, limited(one.problem(), true, 2))) << text_of(kernel, one.problem());
+    compare_counts(kernel, one, true, failures);
   });
+}
+
+TEST(ThreadCount, LeavesEveryBitUnlessThePlanSaysOtherwise) {
+  FirstFailures failures;
+  for_each_subject([&](const Kernel& kernel, const oracle::Case& one) {
+    if (!kernel.deterministic()) return;
+    if (!says_so(kernel, limited(one.problem(), false, 1))) return compare_counts(kernel, one, false, failures);
+    EXPECT_TRUE(kernel.name() == "onednn" || kernel.name() == "openblas") << text_of(kernel, one.problem());
+  });
+}
+
+// Extents that are cut at other places by other counts, and sums long enough for their order to show.
+constexpr const char* cut_products[] = {
+    "matmul(f64[100,333], f64[333,257])",
+    "matmul(f64[3,65,500], f64[3,500,129])",
+    "matmul(f64[1,700], f64[700,4000])",
+    "matmul(f64[257,700], f64[700,3])",
+    "matmul(f32[100,333], f32[333,257])",
+    "matmul(f32[1,700], f32[700,4000])",
+    "matmul(bf16[100,333], bf16[333,257])",
+    "matmul(i8[100,333], i8[333,257]) -> i32[100,257]",
+    "linear(f32[130,700], f32[333,700], f32[333]; activation=gelu)",
+    "conv2d(f32[2,70,17,17], f32[90,70,3,3], f32[90]; padding=1,1)",
+    "conv2d(f32[1,256,14,14], f32[200,256,1,1])",
+    "conv2d(f32[1,256,4,4], f32[512,256,3,3])",
+    "conv3d(f32[1,16,9,9,9], f32[33,16,3,3,3])",
+    "matmul:backward(f64[100,333], f64[333,257], f64[100,257])",
+    "conv2d:backward(f32[2,70,17,17], f32[90,70,3,3], f32[90], f32[2,90,17,17]; padding=1,1)",
+};
+
+class ThreadCountOf : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(CutProducts, ThreadCountOf, ::testing::ValuesIn(cut_products));
+
+TEST_P(ThreadCountOf, AProductShowsOnlyWhereItsPlanSaysSo) {
+  FirstFailures failures;
+  const auto one = oracle::case_of(GetParam(), Device{});
+  for (const auto& kernel : cpu_kernels(one->problem().op)) {
+    if (kernel->name() == "reference" || !kernel->supports(one->problem(), cpu_profile()).supported) continue;
+    compare_counts(*kernel, *one, true, failures);
+    if (!says_so(*kernel, limited(one->problem(), false, 1))) compare_counts(*kernel, *one, false, failures);
+  }
 }
 
 std::size_t threads_of_this_process() {

@@ -38,11 +38,15 @@ ConvShape conv_shape(const Problem& problem) {
   return shape;
 }
 
-int conv_threads(const Problem& problem, const ConvShape& shape) {
+bool conv_is_large(const ConvShape& shape) {
   constexpr double few_products = 1e6;
   const double outputs =
       static_cast<double>(shape.batch * shape.groups * shape.out_channels) * static_cast<double>(volume(shape.out));
-  return outputs * static_cast<double>(shape.depth() + 4) < few_products ? 1 : threads_for(problem);
+  return outputs * static_cast<double>(shape.depth() + 4) >= few_products;
+}
+
+int conv_threads(const Problem& problem, const ConvShape& shape) {
+  return conv_is_large(shape) ? threads_for(problem) : 1;
 }
 
 Verdict supports_modest_windows(const Problem& problem) {

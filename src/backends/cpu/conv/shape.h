@@ -35,7 +35,9 @@ struct ConvShape {
 
 ConvShape conv_shape(const Problem& problem);
 
-/// The threads that pay for this much work: one below some tens of microseconds.
+/// Whether it takes more than some tens of microseconds, so that several threads pay.
+bool conv_is_large(const ConvShape& shape);
+/// The threads that pay for this much work.
 int conv_threads(const Problem& problem, const ConvShape& shape);
 
 /// Refuses windows whose numbers could overflow the arithmetic of offsets; only the reference takes such.

@@ -49,7 +49,8 @@ class OpenBlasPlan final : public Plan {
         a_(*layout_of(product.shape.m, product.shape.k, product.shape.a)),
         b_(*layout_of(product.shape.k, product.shape.n, product.shape.b)),
         c_(*layout_of(product.shape.m, product.shape.n, product.shape.c)),
-        slices_(split_product(product.shape, product.threads, fixed_split, multiplications_per_us)) {}
+        slices_(split_product(product.shape, product.threads, fixed_split, multiplications_per_us)),
+        by_threads_(follows_threads(product.shape, fixed_split, multiplications_per_us)) {}
 
   Status run(const RunArguments& arguments) const override {
     parallel_tasks(static_cast<std::int64_t>(slices_.size()), product_.threads, [&](std::int64_t i) {
@@ -57,6 +58,11 @@ class OpenBlasPlan final : public Plan {
       for (std::int64_t j = 0; j < slice.batches; ++j) run_slice(arguments, slice, slice.batch + j);
     });
     return {};
+  }
+
+  // Where the slices follow from the problem there was nothing to choose.
+  std::string token() const override {
+    return by_threads_ ? "slices=" + std::to_string(slices_.size()) + split_by_threads : "";
   }
 
  private:
@@ -79,6 +85,7 @@ class OpenBlasPlan final : public Plan {
   MatrixLayout b_;
   MatrixLayout c_;
   std::vector<Slice> slices_;
+  bool by_threads_;
 };
 
 Verdict one_dtype(const Problem& problem) {

@@ -41,6 +41,10 @@ std::optional<MatrixLayout> layout_of(std::int64_t rows, std::int64_t columns, c
   return std::nullopt;
 }
 
+bool follows_threads(const MatmulShape& shape, bool fixed, double multiplications_per_us) {
+  return !fixed && worthwhile_parts(shape, 2, multiplications_per_us) > 1;
+}
+
 std::vector<Slice> split_product(const MatmulShape& shape, int threads, bool fixed, double multiplications_per_us,
                                  SplitSide side) {
   if (shape.batch_count == 0) return {};

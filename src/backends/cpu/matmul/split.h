@@ -31,6 +31,13 @@ struct Slice {
 
 enum class SplitSide { longer, rows };
 
+/// What the token of a plan says whose slices follow the number of threads. Libraries go through a sum in an order that
+/// may depend on the extents: such a plan may give other bits on another number of threads.
+inline constexpr const char* split_by_threads = " split=threads";
+
+/// Whether the slices of a product follow the number of threads: it is not fixed, and large enough to be cut.
+bool follows_threads(const MatmulShape& shape, bool fixed, double multiplications_per_us);
+
 /// At most `threads` slices of like size, fewer where the work is small; under `fixed` their number depends on the
 /// shape alone. Batches are cut first; of rows and columns the longer side, or the rows as long as they suffice.
 std::vector<Slice> split_product(const MatmulShape& shape, int threads, bool fixed, double multiplications_per_us,

@@ -78,7 +78,7 @@ class BackwardWriter {
   }
 
   Program take() {
-    builder_.program().token = "tasks=" + std::to_string(builder_.program().tasks.size());
+    builder_.program().token = call_.tasks_text(builder_.program().tasks.size());
     return std::move(builder_.program());
   }
 

@@ -123,7 +123,7 @@ class SliceWriter {
 
   void begin_task() { builder_.begin_task(); }
   Program take(std::string token) {
-    builder_.program().token = std::move(token) + " tasks=" + std::to_string(builder_.program().tasks.size());
+    builder_.program().token = std::move(token) + " " + call_.tasks_text(builder_.program().tasks.size());
     return std::move(builder_.program());
   }
 
@@ -227,6 +227,10 @@ PointwisePieces make_pointwise(const ConvCall& call, const MatmulShape& shape, c
 
 }  // namespace
 
+std::string ConvCall::tasks_text(std::size_t tasks) const {
+  return "tasks=" + std::to_string(tasks) + (large && !fixed_parts ? split_by_threads : "");
+}
+
 ConvCall conv_call(const Problem& problem) {
   ConvCall call;
   call.shape = conv_shape(problem);
@@ -236,6 +240,7 @@ ConvCall conv_call(const Problem& problem) {
   call.has_bias = problem.inputs.size() > 2;
   if (call.has_bias) call.bias = problem.inputs[2].dtype;
   call.threads = conv_threads(problem, call.shape);
+  call.large = conv_is_large(call.shape);
   call.fixed_parts = problem.limits.deterministic;
   call.parts = call.threads;
   if (call.fixed_parts) {
@@ -266,7 +271,7 @@ Program pointwise_program(const ConvCall& call) {
                                      out});
     }
   }
-  builder.program().token = "product tasks=" + std::to_string(builder.program().tasks.size());
+  builder.program().token = "product " + call.tasks_text(builder.program().tasks.size());
   return std::move(builder.program());
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "backends/cpu/conv/shape.h"
 #include "backends/cpu/onednn/program.h"
 
@@ -16,6 +18,10 @@ struct ConvCall {
   int threads = 1;
   std::int64_t parts = 1;  // tasks; under a deterministic policy not those of this machine
   bool fixed_parts = false;
+  bool large = false;  // enough for several threads, were there any
+
+  /// "tasks=2", and whether they follow the number of threads.
+  std::string tasks_text(std::size_t tasks) const;
 };
 
 ConvCall conv_call(const Problem& problem);

@@ -55,12 +55,14 @@ class ProductProgram {
         // Integers are fast only where the output is dense, which a cut through its columns is not.
         slices_(split_product(shape(), product.threads, fixed_split, multiplications_per_us(product),
                               is_integer(product) ? SplitSide::rows : SplitSide::longer)),
+        // Sums of integers are exact, in whatever order.
+        by_threads_(!is_integer(product) && follows_threads(shape(), fixed_split, multiplications_per_us(product))),
         builder_(product.threads) {}
 
   Program write() {
     for (const Slice& slice : slices_) add_task(slice);
     Program& program = builder_.program();
-    program.token = "slices=" + std::to_string(slices_.size());
+    program.token = "slices=" + std::to_string(slices_.size()) + (by_threads_ ? split_by_threads : "");
     if (product_.activation != Activation::none && activation_is_ours(product_)) {
       program.finish = [product = product_, c = c_, slices = slices_](const RunArguments& arguments,
                                                                       std::int64_t task) {
@@ -145,6 +147,7 @@ class ProductProgram {
   Product product_;
   Operand a_, b_, c_;
   std::vector<Slice> slices_;
+  bool by_threads_;
   std::vector<Size> sizes_;
   ProgramBuilder builder_;
 };
