@@ -111,7 +111,7 @@ Tuned tune_all(Runtime& runtime, const std::vector<Problem>& problems, TuneOptio
 bool tell(const Context& context, const Tuned& tuned, const Options& options) {
   for (const TuneResult& result : tuned.results) {
     if (result.not_stored.empty()) continue;
-    context.note("what was found could not be stored: " + result.not_stored);
+    context.note("what was found was not stored: " + result.not_stored);
     return false;
   }
   if (tuned.complete) return true;

@@ -138,7 +138,7 @@ bool MeasuredChoices::tune_all(std::vector<TuneTask> tasks, const TuneOptions& o
   for (TuneTask& task : tasks) task.quarantined = quarantined(task.problem);
   return Tuner(dispatcher_.registry()).tune_all(tasks, options, [&](const TuneResult& result) {
     TuneResult kept = result;
-    kept.not_stored = keep(result);
+    if (kept.not_stored.empty()) kept.not_stored = keep(result);
     if (finished) finished(kept);
   });
 }
@@ -151,7 +151,7 @@ void MeasuredChoices::enable_tuning(const TuneOptions& options) {
         TuneResult found;
         tune_all({{problem, incumbent, {}}}, options, [&](const TuneResult& result) { found = result; });
         if (found.chosen.empty()) return nullptr;
-        if (!found.not_stored.empty()) found.because += "; it could not be stored: " + found.not_stored;
+        if (!found.not_stored.empty()) found.because += "; it was not stored: " + found.not_stored;
         return std::make_shared<const Measurements>(
             Measurements::Snapshots{{problem.device, std::make_shared<const OneProblem>(found)}});
       });

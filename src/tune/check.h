@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,8 +13,10 @@ namespace xpuruntime {
 struct Check {
   std::string skipped = {};  // why nothing was compared; the rest has no meaning then
   double max_abs_error = 0;
-  double max_rel_error = 0;  // of the largest magnitude in the reference
-  double tolerance = 0;      // for max_rel_error
+  // Of the value that comes nearest to its bound or goes furthest beyond it:
+  double ratio = 0;          // error over bound
+  double max_rel_error = 0;  // the error over the largest magnitude of its tensor
+  double tolerance = 0;      // the bound over the same
   bool within = true;
 };
 
@@ -26,16 +29,19 @@ struct Computation {
 /// The distance from 1 to the next number; 0 for integers, which are exact.
 double epsilon_of(DataType dtype);
 
-/// The largest relative error that rounding explains.
-double tolerance_of(const Problem& problem, const Computation& computation, const TensorSpec& output);
-
 /// Products, roughly, that the reference goes through one by one: a large number is a long wait.
 double reference_work(const Problem& problem);
 
-/// Compares two contiguous tensors on the host and takes what it finds into `check`. The tolerance is `slack` times
-/// what rounding explains.
-void compare(Check& check, const Problem& problem, const Computation& computation, const Tensor& result,
-             const Tensor& expected, double slack = 1);
+/// What the values of one output may be off by (slack.h).
+struct Bound {
+  double unit = 0;
+  std::span<const double> slack = {};  // of each value
+  double times = 1;                    // 2 where both sides are rounded
+};
+
+/// Compares two contiguous tensors on the host and takes what it finds into `check`.
+void compare(Check& check, const Computation& computation, const Tensor& result, const Tensor& expected,
+             const Bound& bound);
 
 /// Runs the CPU's `reference` kernel on copies of the inputs in float64 and compares its results with the outputs.
 Check check_against_reference(const KernelRegistry& registry, const Problem& problem, const Computation& computation,

@@ -10,6 +10,7 @@
 namespace xpuruntime {
 
 // What is said of a kernel wherever it is found out.
+inline constexpr const char* gave_wrong_numbers = "it gave wrong numbers";
 inline constexpr const char* made_no_plan = "prepare made no plan";
 inline constexpr const char* wrote_to_its_inputs = "it wrote to its inputs";
 
@@ -18,7 +19,8 @@ struct Contender {
   std::shared_ptr<const Kernel> kernel = {};
   bool third_party = false;
   std::unique_ptr<const Plan> plan = {};
-  double first_us = 0;  // its first run
+  double first_us = 0;         // its first run
+  bool wrong_numbers = false;  // now or when it was put in quarantine
   TunedCandidate row = {};
 
   bool usable() const { return row.outcome == TuneOutcome::lost; }

@@ -66,10 +66,13 @@ Range range_of(const Problem& problem, DataType dtype) {
   const OpCategory category = op_info(problem.op).category;
   if (problem.op == OpId::dropout || problem.op == OpId::poisson_nll_loss) return {0, 4};
   if (category == OpCategory::lookup || category == OpCategory::loss) {
-    // Integers are indices there: every extent of every float input bounds them, so one of them is the right bound.
+    // Integers are indices there: every extent of every table or float input bounds them, so one of them is the right
+    // bound.
     std::int64_t bound = 1 << 16;
-    for (const TensorSpec& spec : problem.inputs) {
-      if (!is_floating(spec.dtype)) continue;
+    for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+      const TensorSpec& spec = problem.inputs[i];
+      const bool table = category == OpCategory::lookup && i == 1;  // of any dtype
+      if (!is_floating(spec.dtype) && !table) continue;
       for (const std::int64_t extent : spec.shape) bound = std::min(bound, extent);
     }
     return {0, std::max<std::int64_t>(bound, 1) - 1};

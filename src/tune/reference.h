@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tune/check.h"
+#include "tune/slack.h"
 #include "tune/slices.h"
 
 namespace xpuruntime {
@@ -22,13 +23,18 @@ class Reference {
   double share() const { return share_; }
   /// Tensors like the problem's outputs, on its device.
   Check compare_with(const std::vector<Tensor>& outputs, const Computation& computation) const;
+  /// Two results with each other, both on the host: all of them, though there may be a reference of a part or of none.
+  Check compare_both(const std::vector<Tensor>& outputs, const std::vector<Tensor>& others,
+                     const Computation& computation) const;
 
  private:
   struct Part {
     Slice slice = {};
     std::vector<Tensor> expected = {};
+    std::vector<Slack> slack = {};
   };
   std::string run(const Operands& operands, Part& part);
+  double slack_outside(std::size_t output, const Tensor& values) const;
 
   const KernelRegistry& registry_;
   Problem problem_;

@@ -34,6 +34,7 @@ class Tuning {
   void admit_all(const Operands& operands, const Track& track);
   void admit(Contender& contender, const Operands& operands, const Track& track);
   void pass_over_the_reference();
+  void doubt_a_lone_reference();
   void run_slow_ones_again(const Operands& operands, const Track& track);
   void watch_inputs(const Operands& operands);
   bool restored_inputs(const Operands& operands);

@@ -83,11 +83,13 @@ class Run(CliTest):
         self.assertNotEqual(first["max_abs_error"], other["max_abs_error"])
         # 64 products summed in f32: some steps of 2^-24 of sums near 3, never none.
         self.assertTrue(1e-8 < first["max_abs_error"] < 1e-5, first)
-        # One step of f32 for the result and four times sqrt(64) for the sum.
-        self.assertAlmostEqual(first["tolerance"] / 2**-23, 33)
+        # Over a largest value near 3: half a step of f32 for the result, and for the sum 14 times sqrt(64) steps of its
+        # Q, which is near sqrt(64) / 3. Some values are larger than others, and so is what they are allowed.
+        self.assertTrue(30 < first["tolerance"] / 2**-24 < 600, first)
+        self.assertLess(first["max_rel_error"], first["tolerance"])
 
     def test_the_text_says_which_error_the_tolerance_bounds(self):
-        self.assertRegex(self.fine("run", SQUARE), r"error  max abs \S+; max rel \S+, within the tolerance 3\.93e-06\n")
+        self.assertRegex(self.fine("run", SQUARE), r"error  max abs \S+; max rel \S+, within the tolerance \S+\n")
 
     def test_integers_must_be_equal(self):
         check = self.document("run", "matmul(i32[8,8], i32[8,8])", "--json")["check"]

@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 
+#include "tune/made_up_kernels.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime {
@@ -69,12 +70,32 @@ TEST_F(TuningOnTheWay, ACallDoesNotFailBecauseTheStoreCannotBeWritten) {
   runtime.enable_tuning(options);
   runtime.dispatcher().set_policy(policy);
   runtime.dispatcher().dispatch(call());
-  EXPECT_NE(because().find("it could not be stored: [put] the disk is full"), std::string::npos) << because();
+  EXPECT_NE(because().find("it was not stored: [put] the disk is full"), std::string::npos) << because();
 
   std::string told;
   EXPECT_TRUE(runtime.tune(std::array{parse_problem("relu(f32[64])")}, options,
                            [&](const TuneResult& result) { told = result.not_stored; }));
   EXPECT_NE(told.find("the disk is full"), std::string::npos);
+}
+
+// The reference would win for good in every process to come, and nobody would know why calls are slow.
+TEST_F(TuningOnTheWay, DoesNotStoreThatOnlyTheReferenceIsRight) {
+  const std::string path = ::testing::TempDir() + "only_the_reference.sqlite";
+  std::filesystem::remove(path);
+  runtime.registry().add_backend(std::make_shared<testing::WrongCpu>(), KernelOrigin::built_in);
+  const std::shared_ptr<MeasurementStore> store = open_store(path);
+  runtime.use_store(store);
+  runtime.enable_tuning(options);
+  runtime.dispatcher().set_policy(policy);
+  const Tensor wide = Tensor::empty(DataType::float64, {64});  // no other kernel of ours takes f64
+  const Tensor* const tensors[] = {&wide};
+  const Decision decision = runtime.dispatcher().decide({OpId::relu, tensors, tensors});
+  EXPECT_EQ(decision.kernel, "reference");
+  EXPECT_NE(decision.because.find("it was not stored: no kernel but the reference passed the check"), std::string::npos)
+      << decision.because;
+  EXPECT_TRUE(store->read({}).empty());
+  runtime.use_store(nullptr);
+  std::filesystem::remove(path);
 }
 
 TEST_F(TuningOnTheWay, CallbacksMayCallOpsThatWouldBeTuned) {

@@ -35,6 +35,34 @@ inline Status relu(const RunArguments& arguments) {
   return {};
 }
 
+/// A built-in kernel `fast` whose relu is a little off.
+class WrongCpu final : public Backend {
+ public:
+  std::string_view name() const override { return "wrong_cpu"; }
+  DeviceType device_type() const override { return DeviceType::cpu; }
+  std::shared_ptr<DeviceDriver> driver() override { return nullptr; }
+  std::span<const KernelSpec> kernels() const override { return table; }
+
+ private:
+  class Wrong final : public Plan {
+    Status run(const RunArguments& arguments) const override {
+      const Status status = relu(arguments);
+      const Tensor& out = *arguments.outputs[0];
+      if (out.dtype() == DataType::float64) {
+        *out.as<double>() += 1e-4;
+      } else {
+        *out.as<float>() += 1e-4F;
+      }
+      return status;
+    }
+  };
+  static Verdict takes(const Problem&, const DeviceProfile&) { return Verdict::yes(); }
+  static std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) {
+    return std::make_unique<Wrong>();
+  }
+  static constexpr KernelSpec table[] = {{OpId::relu, "fast", takes, prepare}};
+};
+
 /// A machine whose time goes by only when its relu kernels run: nothing here depends on how fast the tests are.
 class MadeUpMachine {
  public:

@@ -192,6 +192,27 @@ class ThrowingKernel final : public Kernel {
   bool in_supports_;
 };
 
+// That all our own are wrong is less likely than that the check is.
+TEST_F(TunerTest, DoubtsTheCheckWhereOnlyTheReferencePasses) {
+  registry.add_backend(std::make_shared<testing::WrongCpu>(), KernelOrigin::built_in);
+  const TuneResult result = tune("fast");
+  EXPECT_EQ(result.chosen, "reference");  // for now, as it is the safe one
+  EXPECT_EQ(row(result, "fast").outcome, TuneOutcome::quarantined);
+  EXPECT_TRUE(result.not_stored.starts_with("no kernel but the reference passed the check (wrong numbers: fast)"))
+      << result.not_stored;
+  const std::vector<QuarantineEntry> known = {{to_string(problem), "fast", row(result, "fast").reason, 1}};
+  EXPECT_NE(tune("fast", problem, known).not_stored, "") << "nor where it is known from before";
+}
+
+TEST_F(TunerTest, DoubtsNothingWhereAnotherPasses) {
+  registry.add_backend(std::make_shared<testing::WrongCpu>(), KernelOrigin::built_in);
+  add("good", 1000);
+  const TuneResult result = tune("fast");
+  EXPECT_EQ(result.chosen, "reference");
+  EXPECT_EQ(result.not_stored, "");
+  EXPECT_EQ(result.record(1).quarantine.size(), 1u);
+}
+
 TEST_F(TunerTest, RefusesAKernelThatThrowsWhenItIsAsked) {
   registry.register_kernel(std::make_shared<ThrowingKernel>(true));
   const TuneResult result = tune("reference");

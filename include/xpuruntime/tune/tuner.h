@@ -66,7 +66,7 @@ struct TuneResult {
   double measuring_s = 0;                       // of it, in first runs and timed batches
   int discarded = 0;                            // readings of the clock that could not be right
   std::vector<TunedCandidate> candidates = {};  // in table order
-  std::string not_stored = {};  // why what was found could not be kept; empty: it was, or there is no store
+  std::string not_stored = {};                  // why what was found is not kept; empty: it is, or there is no store
 
   /// What a store keeps of it. Of a cancelled one only what must not run. `now` in seconds since 1970.
   TuneRecord record(std::int64_t now) const;
