@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "allocations.h"
 #include "peers.h"
 #include "timing.h"
 #include "xpuruntime/cache/lru_cache.h"
 #include "xpuruntime/cache/op_dispatcher.h"
+#include "xpuruntime/device/workspace_pool.h"
 #include "xpuruntime/runtime/runtime.h"
 #include "xpuruntime/select/kernel_selector.h"
 
@@ -30,12 +32,28 @@ OpId product_op() {
   return op;
 }
 
-/// A product of one shape with its tensors; the kernels chosen here do nothing with them.
+constexpr std::int64_t depth = 64;      // of all products in rotation
+constexpr std::int64_t most_rows = 64;  // 64 numbers of rows and 64 of columns: 4096 problems
+constexpr std::int64_t most_columns = 64;
+
+/// Products of one dtype. The kernels chosen here do nothing with them, so all of them may lie on the same memory.
+struct Memory {
+  explicit Memory(DataType type)
+      : dtype(type),
+        a(Tensor::empty(type, {most_rows, depth})),
+        b(Tensor::empty(type, {depth, most_columns})),
+        out(Tensor::empty(type, {most_rows, most_columns})) {}
+
+  DataType dtype;
+  Tensor a, b, out;
+};
+
+/// A product of one shape with its tensors.
 struct Product {
-  Product(std::int64_t m, std::int64_t n, std::int64_t k)
-      : a(Tensor::empty(DataType::bfloat16, {m, k})),
-        b(Tensor::empty(DataType::bfloat16, {k, n})),
-        out(Tensor::empty(DataType::bfloat16, {m, n})),
+  Product(const Memory& memory, std::int64_t m, std::int64_t n)
+      : a(Tensor::view(memory.a.data(), memory.dtype, {m, depth})),
+        b(Tensor::view(memory.b.data(), memory.dtype, {depth, n})),
+        out(Tensor::view(memory.out.data(), memory.dtype, {m, n})),
         attributes(product_op()) {}
 
   Call call() const { return {product_op(), inputs, outputs, &attributes}; }
@@ -86,8 +104,8 @@ class Bench {
     policy.workspace_limit_bytes = 1 << 30;
     runtime_.dispatcher().set_policy(policy);
     runtime_.dispatcher().set_precision_hook([](const Problem&) { return std::optional(DataType::bfloat16); });
-    for (std::int64_t i = 0; i < 64; ++i) {
-      products_.push_back(std::make_unique<Product>(1 + i % 8, 16 + 16 * (i / 8), 64));
+    for (std::int64_t i = 0; i < most_rows * most_columns; ++i) {
+      products_.push_back(std::make_unique<Product>(memory_, 1 + i % most_rows, 1 + i / most_rows));
     }
   }
 
@@ -113,15 +131,25 @@ class Bench {
   }
 
   std::function<void(std::uint64_t)> decide_block(std::size_t problems) {
-    return [this, problems](std::uint64_t calls) {
+    auto rotation = std::make_shared<std::vector<Call>>();
+    for (std::size_t i = 0; i < problems; ++i) rotation->push_back(products_[i]->call());
+    return [this, rotation](std::uint64_t calls) {
       Dispatcher& dispatcher = runtime_.dispatcher();
-      std::vector<Call> rotation;
-      for (std::size_t i = 0; i < problems; ++i) rotation.push_back(products_[i]->call());
       for (std::uint64_t i = 0, at = 0; i < calls; ++i) {
-        keep(dispatcher.decide(rotation[at]));
-        if (++at == problems) at = 0;  // a division would cost as much as half a decision
+        keep(dispatcher.decide((*rotation)[at]));
+        if (++at == rotation->size()) at = 0;  // a division would cost as much as half a decision
       }
     };
+  }
+
+  /// The share of repeated decisions that this thread's table does not have.
+  double misses(std::size_t problems) {
+    constexpr std::size_t rounds = 10;
+    const auto block = decide_block(problems);
+    block(problems);
+    const std::uint64_t before = runtime_.dispatcher().table_misses();
+    block(rounds * problems);
+    return static_cast<double>(runtime_.dispatcher().table_misses() - before) / static_cast<double>(rounds * problems);
   }
 
   std::function<void(std::uint64_t)> dispatch_block(bool logged) {
@@ -130,6 +158,29 @@ class Bench {
       runtime_.dispatcher().enable_logging(logged ? 4096 : 0);
       for (std::uint64_t i = 0; i < calls; ++i) runtime_.dispatcher().dispatch(call);
     };
+  }
+
+  /// Of float32 tensors, which are cast on the way in and out.
+  std::function<void(std::uint64_t)> autocast_block() {
+    return [this](std::uint64_t calls) {
+      const ScopedAutocast scope(runtime_.dispatcher(), runtime_.amp());
+      const Call call = wide_.call();
+      for (std::uint64_t i = 0; i < calls; ++i) runtime_.dispatcher().dispatch(call);
+    };
+  }
+
+  /// What a warm call under autocast allocates, and how often it asks the device's pool for memory.
+  std::string autocast_costs() {
+    constexpr int calls = 1000;
+    const ScopedAutocast scope(runtime_.dispatcher(), runtime_.amp());
+    const WorkspacePool& pool = runtime_.devices().workspace({});
+    for (int i = 0; i < 3; ++i) runtime_.dispatcher().dispatch(wide_.call());
+    const long allocated = allocations();
+    const std::uint64_t leased = pool.stats().acquired;
+    for (int i = 0; i < calls; ++i) runtime_.dispatcher().dispatch(wide_.call());
+    const auto per_call = [](auto count) { return number(static_cast<double>(count) / calls, 2); };
+    return per_call(allocations() - allocated) + " allocations, " + per_call(pool.stats().acquired - leased) +
+           " leases a call: 0";
   }
 
   double cold(bool with_plan_cached) {
@@ -152,6 +203,8 @@ class Bench {
 
  private:
   Runtime runtime_;
+  Memory memory_{DataType::bfloat16}, wide_memory_{DataType::float32};
+  Product wide_{wide_memory_, 8, 16};
   std::vector<std::unique_ptr<Product>> products_;
   FreshProducts fresh_;
 };
@@ -191,34 +244,43 @@ int run() {
   Bench bench;
   std::string why;
   const auto torch = open_torch(why);
-  std::vector<std::function<void(std::uint64_t)>> blocks = {bench.lookup_block(),        bench.lru_block(),
-                                                            bench.decide_block(1),       bench.decide_block(64),
-                                                            bench.dispatch_block(false), bench.dispatch_block(true)};
+  std::vector<std::function<void(std::uint64_t)>> blocks = {
+      bench.lookup_block(),        bench.lru_block(),          bench.decide_block(1),
+      bench.decide_block(64),      bench.decide_block(2048),   bench.decide_block(4096),
+      bench.dispatch_block(false), bench.dispatch_block(true), bench.autocast_block()};
+  const std::size_t ours_end = blocks.size();
   if (torch) blocks.insert(blocks.end(), {torch->plain, torch->autocast, torch->inference});
   const std::vector<double> ns = ns_per_call_in_turn(blocks);
   bench.runtime().dispatcher().disable_logging();
   const Scaling ours = two_threads([&] { return bench.decide_block(64); });
   const Scaling nothing_shared = two_threads([] { return arithmetic_block(); });
+  const auto rotation = [&](std::size_t problems, double time) {
+    return number(100 * bench.misses(problems), 2) + " % misses, < 1; " + number(time / ns[2], 2) +
+           " of 1 problem, <= 2";
+  };
 
   std::vector<Row> rows = {
       {"OpDispatcher::lookup", ns[0], ""},
       {"LRUCache hit", ns[1], ""},
       {"warm decision, 1 problem, 1 thread", ns[2], "<= 0.2 of torch, goal 0.125"},
-      {"warm decision, 64 problems, 1 thread", ns[3], "<= 0.2 of torch"},
+      {"warm decision, 64 problems, 1 thread", ns[3], "<= 0.2 of torch; " + rotation(64, ns[3])},
+      {"warm decision, 2048 problems, 1 thread", ns[4], rotation(2048, ns[4])},
+      {"warm decision, 4096 problems, 1 thread", ns[5], rotation(4096, ns[5])},
       {"  64 problems, 2 threads, per thread", ours.ns_both, "together " + number(ours.together(), 2) + "x, >= 1.9x"},
       {"  arithmetic that shares nothing, 2 threads", nothing_shared.ns_both,
        "together " + number(nothing_shared.together(), 2) + "x: what these cores give"},
-      {"warm dispatch of a kernel that does nothing", ns[4], ""},
-      {"  the same with logging", ns[5], "adds " + number(ns[5] - ns[4]) + ", <= 60 ns"},
+      {"warm dispatch of a kernel that does nothing", ns[6], ""},
+      {"  the same with logging", ns[7], "adds " + number(ns[7] - ns[6]) + ", <= 60 ns"},
+      {"  the same under autocast, with its three casts", ns[8], bench.autocast_costs()},
       {"cold decision, 8 candidates, plan known", bench.cold(true), "<= 10000 ns"},
       {"cold decision, 8 candidates, new problem", bench.cold(false), "<= 10000 ns"},
   };
   if (torch) {
-    rows.push_back({"PyTorch " + torch->version + ", op that does nothing", ns[6], ""});
-    rows.push_back({"  through autocast", ns[7], ""});
-    rows.push_back({"  in inference mode", ns[8], ""});
+    rows.push_back({"PyTorch " + torch->version + ", op that does nothing", ns[ours_end], ""});
+    rows.push_back({"  through autocast", ns[ours_end + 1], ""});
+    rows.push_back({"  in inference mode", ns[ours_end + 2], ""});
   }
-  print(rows, torch ? ns[6] : 0, torch ? ns[7] : 0);
+  print(rows, torch ? ns[ours_end] : 0, torch ? ns[ours_end + 1] : 0);
   if (!torch) std::printf("PyTorch: not measured: %s\n", why.c_str());
   return 0;
 }

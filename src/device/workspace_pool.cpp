@@ -35,15 +35,17 @@ WorkspacePool::Lease WorkspacePool::acquire(std::size_t bytes, Stream stream) {
   Lease lease;
   if (bytes == 0) return lease;
   Block block = take_cached(bytes, stream);
-  const bool is_new = block.data == nullptr;
-  // The driver is asked without the lock: it may wait for the device, and other streams need not.
-  if (is_new) block = {allocate_or_trim(driver_, index_, bytes, *this), bytes, stream};
-
+  if (block.data == nullptr) {
+    // The driver is asked without the lock: it may wait for the device, and other streams need not.
+    block = {allocate_or_trim(driver_, index_, bytes, *this), bytes, stream};
+    const std::lock_guard lock(mutex_);
+    stats_.allocated += 1;
+    count_acquired(bytes);
+  }
   lease.pool_ = this;
   lease.data_ = block.data;
   lease.size_ = block.size;
   lease.stream_ = stream;
-  count_acquired(block.size, is_new);
   return lease;
 }
 
@@ -56,17 +58,16 @@ WorkspacePool::Block WorkspacePool::take_cached(std::size_t bytes, Stream stream
     const Block taken = *block;
     cached_.erase(block);
     stats_.bytes_cached -= taken.size;
+    count_acquired(taken.size);
     return taken;
   }
   return {};
 }
 
-void WorkspacePool::count_acquired(std::size_t bytes, bool is_new) {
-  const std::lock_guard lock(mutex_);
+void WorkspacePool::count_acquired(std::size_t bytes) {
   stats_.bytes_in_use += bytes;
   stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
   stats_.acquired += 1;
-  stats_.allocated += is_new ? 1 : 0;
 }
 
 void WorkspacePool::release(Block block) noexcept {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <map>
 #include <memory>
 
@@ -14,6 +16,17 @@ struct LeasedTensor {
   WorkspacePool::Lease lease = {};
   Tensor tensor = {};
 };
+
+/// The memory that a tensor takes; a tensor without elements has an address too.
+inline std::size_t bytes_for(const TensorSpec& spec) { return std::max<std::size_t>(span_bytes(spec), 1); }
+
+/// The spec is one that make_spec gave.
+inline LeasedTensor lease_tensor(WorkspacePool& pool, const TensorSpec& spec, Device device, Stream stream) {
+  LeasedTensor leased;
+  leased.lease = pool.acquire(bytes_for(spec), stream);
+  leased.tensor = Tensor::on(leased.lease.data(), spec, device);
+  return leased;
+}
 
 /// Casts of tensors that bear a version, kept while autocast is on: a weight is cast once, however often it is used.
 /// Belongs to one thread.

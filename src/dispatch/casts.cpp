@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <array>
 #include <utility>
-#include <vector>
 
 #include "dispatch/dispatcher_impl.h"
 #include "dispatch/thread_state.h"
@@ -10,65 +7,72 @@
 namespace xpuruntime {
 namespace {
 
-const Attributes& cast_to(DataType dtype) {
-  static const auto all = [] {
-    std::array<Attributes, data_type_count> out;
-    for (int i = 0; i < data_type_count; ++i) {
-      out[i] = Attributes(OpId::cast).parse("dtype", to_string(static_cast<DataType>(i)));
-    }
-    return out;
-  }();
-  return all[static_cast<std::size_t>(dtype)];
-}
+/// The frame of a running call.
+class FrameUse {
+ public:
+  explicit FrameUse(ThreadState& state) : frame(state.cast_frames.enter()), state_(state) {}
+  ~FrameUse() { state_.cast_frames.leave(state_.keeps_casts()); }
+  FrameUse(const FrameUse&) = delete;
+  FrameUse& operator=(const FrameUse&) = delete;
 
-LeasedTensor lease(const CachedPlan& plan, const TensorSpec& spec, Stream stream) {
-  LeasedTensor leased;
-  leased.lease = plan.pool->acquire(std::max<std::size_t>(span_bytes(spec), 1), stream);
-  leased.tensor = Tensor(leased.lease.data(), spec, plan.device);
-  return leased;
-}
+  CastFrame& frame;
+
+ private:
+  ThreadState& state_;
+};
 
 }  // namespace
 
-// Inputs are cast, the kernel runs on the casts, and what it wrote in another dtype than the caller's is cast back. A
-// cast is a call of its own: with its own decision, log entry and recovery.
+// With its own decision, log entry and recovery, as if the caller had made it; only the decision is at hand already.
+void Dispatcher::run_cast(const TableEntry& cast, const Tensor& from, const Tensor& to, ThreadState& state) {
+  const Tensor* const inputs[] = {&from};
+  const Tensor* const outputs[] = {&to};
+  const Call call{
+      .op = OpId::cast, .inputs = inputs, .outputs = outputs, .attributes = &cast.prepared->asked.problem->attributes};
+  const Status status = run_plan(cast, call, state);
+  if (status.ok()) [[likely]]
+    return;
+  TableEntry failed;
+  failed.fill(cast.prepared);
+  recover(call, state, failed, status);
+}
+
+const Tensor* Dispatcher::cast_input(const Prepared& prepared, std::size_t step, const Tensor& from, Stream stream,
+                                     CastFrame& frame, ThreadState& state) {
+  const CachedPlan& plan = *prepared.plan;
+  const Decision& decision = prepared.record->decision;
+  const TensorSpec& spec = decision.problem.inputs[decision.casts[step].index];
+  if (from.version() == 0 || !state.keeps_casts()) {
+    const Tensor& to = frame.temporary(step, *plan.pool, spec, plan.device, stream);
+    run_cast(prepared.casts[step], from, to, state);
+    return &to;
+  }
+  auto kept = state.kept_casts.find(from, spec.dtype, stream);
+  if (kept == nullptr) {
+    LeasedTensor made = lease_tensor(*plan.pool, spec, plan.device, stream);
+    run_cast(prepared.casts[step], from, made.tensor, state);
+    kept = state.kept_casts.keep(from, std::move(made), stream);
+  }
+  frame.kept.push_back(std::move(kept));
+  return &frame.kept.back()->tensor;
+}
+
+// Inputs are cast, the kernel runs on the casts, and what it wrote in another dtype than the caller's is cast back.
 Status Dispatcher::run_with_casts(const TableEntry& entry, const Call& call, ThreadState& state) {
   const std::shared_ptr<Prepared> prepared = entry.prepared;
   const CachedPlan& plan = *prepared->plan;
   const Decision& decision = prepared->record->decision;
   const Stream stream = entry.asynchronous ? current_stream(plan.device) : Stream{};
-  const bool keeps = !state.scopes.empty() && state.scopes.back().second->autocast.on();
-  std::vector<const Tensor*> inputs(call.inputs.begin(), call.inputs.end());
-  std::vector<const Tensor*> outputs(call.outputs.begin(), call.outputs.end());
-  std::vector<std::shared_ptr<const LeasedTensor>> held;  // until the work is queued
-
-  const auto cast = [&](const Tensor& from, const Tensor& to) {
-    const Tensor* const in[] = {&from};
-    const Tensor* const out[] = {&to};
-    dispatch({.op = OpId::cast, .inputs = in, .outputs = out, .attributes = &cast_to(to.dtype())});
-  };
-  const auto input = [&](const Tensor& from, const TensorSpec& spec) -> const Tensor* {
-    const bool kept = keeps && from.version() != 0;
-    if (kept) {
-      if (auto found = state.kept_casts.find(from, spec.dtype, stream)) {
-        held.push_back(std::move(found));
-        return &held.back()->tensor;
-      }
-    }
-    LeasedTensor made = lease(plan, spec, stream);
-    cast(from, made.tensor);
-    held.push_back(kept ? state.kept_casts.keep(from, std::move(made), stream)
-                        : std::make_shared<const LeasedTensor>(std::move(made)));
-    return &held.back()->tensor;
-  };
-
+  const FrameUse use(state);
+  CastFrame& frame = use.frame;
+  frame.start_call(call, decision.casts.size());
   try {
-    for (const CastStep& step : decision.casts) {
-      if (step.is_output) {
-        held.push_back(std::make_shared<const LeasedTensor>(lease(plan, decision.problem.outputs[step.index], stream)));
-        outputs[step.index] = &held.back()->tensor;
+    for (std::size_t i = 0; i < decision.casts.size(); ++i) {
+      const std::size_t index = decision.casts[i].index;
+      if (decision.casts[i].is_output) {
+        frame.outputs[index] = &frame.temporary(i, *plan.pool, decision.problem.outputs[index], plan.device, stream);
       } else {
-        inputs[step.index] = input(*call.inputs[step.index], decision.problem.inputs[step.index]);
+        frame.inputs[index] = cast_input(*prepared, i, *call.inputs[index], stream, frame, state);
       }
     }
   } catch (const Error& error) {
@@ -76,13 +80,13 @@ Status Dispatcher::run_with_casts(const TableEntry& entry, const Call& call, Thr
     return Status(error.code(), error.what());
   }
   Call inner = call;
-  inner.inputs = inputs;
-  inner.outputs = outputs;
-  const std::size_t logged = log_capacity_.load(std::memory_order_relaxed);
-  Status status = logged != 0 ? launch_logged(entry, inner, state, logged) : launch(entry, inner);
+  inner.inputs = frame.inputs;
+  inner.outputs = frame.outputs;
+  Status status = run_plan(entry, inner, state);
   if (!status.ok()) return status;
-  for (const CastStep& step : decision.casts) {
-    if (step.is_output) cast(*outputs[step.index], *call.outputs[step.index]);
+  for (std::size_t i = 0; i < decision.casts.size(); ++i) {
+    const CastStep& step = decision.casts[i];
+    if (step.is_output) run_cast(prepared->casts[i], *frame.outputs[step.index], *call.outputs[step.index], state);
   }
   return status;
 }

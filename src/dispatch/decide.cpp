@@ -68,10 +68,11 @@ std::shared_ptr<Prepared> Dispatcher::Impl::prepare(const Asked& asked, const Sc
   // Decisions of an older generation can never be found again; they only keep plans alive.
   const auto generation = static_cast<std::uint32_t>(stamp);
   if (decisions_generation.exchange(generation) != generation) decisions.clear();
-  return decisions.get_or_make({asked.problem, stamp, asked.precision}, [&] { return make(asked, scope); });
+  return decisions.get_or_make({asked.problem, stamp, asked.precision}, [&] { return make(asked, scope, stamp); });
 }
 
-Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::span<const PassedOver> passed_over) {
+Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::uint64_t stamp,
+                                std::span<const PassedOver> passed_over) {
   // What is new needs room: threads that have not called since the last time give theirs back.
   if ((decisions_made.fetch_add(1, std::memory_order_relaxed) + 1) % made_between_releases == 0)
     threads->release_idle();
@@ -79,7 +80,15 @@ Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::spa
   if (plan == nullptr) {
     fail(ErrorCode::not_supported, "dispatch", to_string(*asked.problem) + ": " + decision.because + advice(decision));
   }
-  return {asked, std::make_shared<DecisionRecord>(std::move(decision), archive), std::move(plan)};
+  std::vector<TableEntry> casts(decision.casts.size());
+  if (!casts.empty()) {
+    // Decided like casts that the caller makes, which share their records and plans.
+    const std::vector<CastProblem> problems = cast_problems(*asked.problem, decision.problem);
+    for (std::size_t i = 0; i < casts.size(); ++i)
+      casts[i].fill(prepare({SharedProblem(problems[i].problem)}, scope, stamp));
+  }
+  auto record = std::make_shared<DecisionRecord>(std::move(decision), archive);
+  return {asked, std::move(record), std::move(plan), std::move(casts)};
 }
 
 PrecisionWishes Dispatcher::Impl::wishes_for(const Asked& asked, const Scope& scope,

@@ -33,7 +33,8 @@ TableEntry& Dispatcher::entry_for(const Call& call) {
   if (signature::has_tensors(call)) {
     if (TableEntry* entry = state.find(call, now)) return *entry;
   }
-  if (state.depth == 1) state.bury();  // no other call of this thread is running
+  ++state.misses;
+  if (state.depth == 1) state.table.release_evicted();  // no other call of this thread is running
   const ScopePtr scope = impl_->scopes.find(static_cast<std::uint32_t>(now >> 32));
   if (scope == nullptr) return entry_for(call);  // the base policy was replaced just now: there is a new stamp
   const Asked asked{SharedProblem(problem_of(call, scope->policy.limits())), call.precision};
@@ -51,6 +52,8 @@ const Decision& Dispatcher::decide(const Call& call) {
 
 const Decision& Dispatcher::decide_anew(const Call& call) { return entry_for(call).record->decision; }
 
+std::uint64_t Dispatcher::table_misses() const { return thread_state().misses; }
+
 namespace {
 
 Call without_outputs(const Call& call) {
@@ -59,19 +62,14 @@ Call without_outputs(const Call& call) {
   return asked;
 }
 
-KnownOutputs& place_of(ThreadState& state, const Call& asked, std::uint64_t stamp) {
-  return state.known_outputs[signature::hash(asked, stamp) % state.known_outputs.size()];
-}
-
 }  // namespace
 
 const std::vector<TensorSpec>* Dispatcher::known_output_specs(const Call& call) const {
   const Call asked = without_outputs(call);
   if (!signature::has_tensors(asked)) return nullptr;
   ThreadState& state = thread_state();
-  const std::uint64_t now = stamp(state);
-  const KnownOutputs& known = place_of(state, asked, now);
-  return known.signature.match(asked, now) ? &known.specs : nullptr;
+  const KnownOutputs* known = state.known_outputs.find(asked, stamp(state));
+  return known == nullptr ? nullptr : &known->specs;
 }
 
 const std::vector<TensorSpec>& Dispatcher::output_specs(const Call& call) {
@@ -80,9 +78,9 @@ const std::vector<TensorSpec>& Dispatcher::output_specs(const Call& call) {
   // Before its place is looked for: what decides may ask for outputs itself.
   std::vector<TensorSpec> specs = infer_output_specs(asked, *current_scope());
   ThreadState& state = thread_state();
-  const std::uint64_t now = stamp(state);
-  KnownOutputs& known = place_of(state, asked, now);
-  known = {signature::Words(asked, now), std::move(specs)};
+  state.known_outputs.release_evicted();
+  KnownOutputs& known = state.known_outputs.insert(asked, stamp(state));
+  known.specs = std::move(specs);
   return known.specs;
 }
 
@@ -134,6 +132,12 @@ Status Dispatcher::launch_logged(const TableEntry& entry, const Call& call, Thre
   return status;
 }
 
+// For casts.cpp; a call without casts has these lines in its one run of instructions.
+Status Dispatcher::run_plan(const TableEntry& entry, const Call& call, ThreadState& state) {
+  const std::size_t logged = log_capacity_.load(std::memory_order_relaxed);
+  return logged != 0 ? launch_logged(entry, call, state, logged) : launch(entry, call);
+}
+
 XRT_ALWAYS_INLINE Status Dispatcher::run(const TableEntry& entry, const Call& call, ThreadState& state) {
   if (entry.casts) [[unlikely]]
     return run_with_casts(entry, call, state);
@@ -175,7 +179,7 @@ void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& faile
   const ScopePtr scope = current_scope();
   std::vector<PassedOver> passed_over;
   TableEntry fallback;
-  fallback.fill(signature::Words(), first);
+  fallback.fill(first);
   while (!status.ok()) {
     const Decision& decision = fallback.record->decision;
     // The kernel is well: it found a value in the caller's tensors that cannot be right, before it wrote anything.
@@ -197,7 +201,7 @@ void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& faile
     if (!refusal.empty()) fail(status.code(), "dispatch", what + "; " + refusal);
     passed_over.push_back(
         {SharedProblem(decision.problem), {decision.kernel, "passed over in this call: " + status.message()}});
-    fallback.fill(signature::Words(), std::make_shared<Prepared>(impl_->make(first->asked, *scope, passed_over)));
+    fallback.fill(std::make_shared<Prepared>(impl_->make(first->asked, *scope, stamp(state), passed_over)));
     status = run(fallback, call, state);
   }
 }

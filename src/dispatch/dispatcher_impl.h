@@ -34,7 +34,8 @@ struct Dispatcher::Impl {
   // --- decide.cpp: from a problem to something that runs ---
   ScopePtr make_scope(const KernelPolicy& policy, const Autocast& autocast, const LockUse& lock);
   std::shared_ptr<Prepared> prepare(const Asked& asked, const Scope& scope, std::uint64_t stamp);
-  Prepared make(const Asked& asked, const Scope& scope, std::span<const PassedOver> passed_over = {});
+  Prepared make(const Asked& asked, const Scope& scope, std::uint64_t stamp,
+                std::span<const PassedOver> passed_over = {});
   /// The precision, the choice and its plan, past kernels that fail to prepare. The plan is null where nothing can run
   /// the problem.
   Chosen decide(const Asked& asked, const Scope& scope, std::span<const PassedOver> passed_over = {},

@@ -4,8 +4,10 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "dispatch/decision_record.h"
+#include "dispatch/table_entry.h"
 #include "xpuruntime/device/workspace_pool.h"
 #include "xpuruntime/dispatch/dispatcher.h"
 #include "xpuruntime/registry/kernel.h"
@@ -59,6 +61,7 @@ struct Prepared {
   Asked asked;  // before any casts; the decision's problem is after them
   std::shared_ptr<DecisionRecord> record;
   std::shared_ptr<CachedPlan> plan;
+  std::vector<TableEntry> casts = {};  // one for each of the decision's
 };
 
 struct DecisionKey {

@@ -88,7 +88,7 @@ bool Dispatcher::try_leave_scope(std::uint64_t token) noexcept {
   scopes.erase(found);
   state.scope_id = scopes.empty() ? 0 : scopes.back().second->id;
   const bool casting = std::any_of(scopes.begin(), scopes.end(), [](const auto& s) { return s.second->autocast.on(); });
-  if (!casting) state.kept_casts.clear();
+  if (!casting) state.release_casts();
   return true;
 }
 

@@ -1,6 +1,7 @@
 #include "dispatch/signature.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace xpuruntime::signature {
 namespace {
@@ -51,7 +52,7 @@ std::uint64_t hash(const Call& call, std::uint64_t stamp) {
   return (sum ^ sum >> 29) * 0x9e3779b97f4a7c15ULL;
 }
 
-Words::Words(const Call& call, std::uint64_t stamp) {
+Words::Words(const Call& call, std::uint64_t stamp) : Words() {
   for (const auto& tensors : {call.inputs, call.outputs}) {
     for (const Tensor* tensor : tensors) {
       const std::size_t rank = tensor->shape().size();
@@ -62,22 +63,24 @@ Words::Words(const Call& call, std::uint64_t stamp) {
     }
   }
   const Head head = head_of(call);
-  words_ = {head.what, head.counts, stamp};
+  std::vector<std::uint64_t> words = {head.what, head.counts, stamp};
   if (call.attributes != nullptr) {
     const std::span<const std::int64_t> attributes = call.attributes->words();
-    for (const std::int64_t word : attributes) words_.push_back(static_cast<std::uint64_t>(word));
-    if (attributes.size() % 2 != 0) words_.push_back(0);
+    for (const std::int64_t word : attributes) words.push_back(static_cast<std::uint64_t>(word));
+    if (attributes.size() % 2 != 0) words.push_back(0);
   }
   for (const auto& tensors : {call.inputs, call.outputs}) {
     for (const Tensor* tensor : tensors) {
-      words_.push_back(tensor->meta());
+      words.push_back(tensor->meta());
       const std::size_t count = layout_ == Layout::matrices     ? 2
                                 : layout_ == Layout::contiguous ? 4
                                                                 : words_for(tensor->shape());
-      append(words_, tensor->shape(), count);
-      if (!tensor->contiguous()) append(words_, tensor->strides(), count);
+      append(words, tensor->shape(), count);
+      if (!tensor->contiguous()) append(words, tensor->strides(), count);
     }
   }
+  if (words.size() > near_count) far_ = std::make_unique<std::uint64_t[]>(words.size());
+  std::copy(words.begin(), words.end(), far_ == nullptr ? near_.data() : far_.get());
 }
 
 bool Words::match_any_layout(const Call& call, const std::uint64_t* words) {

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <vector>
 
 #include "xpuruntime/dispatch/call.h"
 
@@ -29,6 +30,9 @@ XRT_ALWAYS_INLINE Head head_of(const Call& call) {
           call.inputs.size() | call.outputs.size() << 32};
 }
 
+/// The registry's generation, out of a stamp.
+inline std::uint32_t generation_of(std::uint64_t stamp) { return static_cast<std::uint32_t>(stamp); }
+
 /// A call with a null pointer for a tensor is no hit; the slow path says what is wrong with it.
 bool has_tensors(const Call& call);
 
@@ -48,13 +52,15 @@ inline bool is_zero(Pair pair) { return (pair[0] | pair[1]) == 0; }
 class Words {
  public:
   /// Matches no call.
-  Words() : words_{~std::uint64_t{0}} {}
+  Words() : near_{~std::uint64_t{0}} {}
   /// Of a call whose tensors are there. `stamp` stands for the scope and the registry's generation.
   Words(const Call& call, std::uint64_t stamp);
 
+  std::uint64_t stamp() const { return words()[2]; }
+
   /// Whether this is the signature of the call.
   XRT_ALWAYS_INLINE bool match(const Call& call, std::uint64_t stamp) const {
-    const std::uint64_t* words = words_.data();
+    const std::uint64_t* words = this->words();
     const Head head = head_of(call);
     if (words[0] != head.what || words[1] != head.counts || words[2] != stamp) return false;
     words += 3;
@@ -101,8 +107,14 @@ class Words {
 
   static bool match_any_layout(const Call& call, const std::uint64_t* words);
 
-  std::vector<std::uint64_t> words_;
+  // Most signatures lie in place: entries of a table are three cache lines each, side by side. Long ones lie elsewhere.
+  static constexpr std::size_t near_count = 15;
+
+  XRT_ALWAYS_INLINE const std::uint64_t* words() const { return far_ == nullptr ? near_.data() : far_.get(); }
+
+  std::unique_ptr<std::uint64_t[]> far_;
   Layout layout_ = Layout::matrices;
+  std::array<std::uint64_t, near_count> near_;
 };
 
 }  // namespace xpuruntime::signature

@@ -4,14 +4,13 @@
 
 namespace xpuruntime {
 
-void TableEntry::fill(signature::Words words, std::shared_ptr<Prepared> made) {
+void TableEntry::fill(std::shared_ptr<Prepared> made) {
   plan = made->plan->plan.get();
   record = made->record.get();
   workspace_bytes = made->record->decision.workspace_bytes;
   asynchronous = made->plan->driver->asynchronous();
-  casts = !made->record->decision.casts.empty();
+  casts = !made->casts.empty();
   prepared = std::move(made);
-  signature = std::move(words);
 }
 
 void TableEntry::empty() {
@@ -20,53 +19,28 @@ void TableEntry::empty() {
 }
 
 TableEntry* ThreadState::find(const Call& call, std::uint64_t stamp) {
-  const std::uint64_t hash = signature::hash(call, stamp);
-  const Set& set = sets[set_of(hash)];
-  for (std::size_t way = 0; way < ways; ++way) {
-    TableEntry* entry = set.entries[way];
-    if (set.tags[way] == tag_of(hash) && entry != nullptr && entry->signature.match(call, stamp)) {
-      return last = last->next = entry;
-    }
-  }
-  return nullptr;
+  TableEntry* entry = table.find(call, stamp);
+  return entry == nullptr ? nullptr : last = last->next = entry;
 }
 
 TableEntry& ThreadState::insert(const Call& call, std::uint64_t stamp, std::shared_ptr<Prepared> prepared) {
-  if (free_.empty()) {
-    all_.push_back(std::make_unique<TableEntry>());
-    all_.back()->next = &start;
-    free_.push_back(all_.back().get());
-  }
-  TableEntry* entry = free_.back();
-  entry->fill(signature::Words(call, stamp), std::move(prepared));
-  free_.pop_back();
-
-  const std::uint64_t hash = signature::hash(call, stamp);
-  Set& set = sets[set_of(hash)];
-  // The one unused for longest goes. A running call may still use it, so it is only put aside here.
-  if (set.entries[ways - 1] != nullptr) buried_.push_back(set.entries[ways - 1]);
-  for (std::size_t way = ways - 1; way > 0; --way) {
-    set.entries[way] = set.entries[way - 1];
-    set.tags[way] = set.tags[way - 1];
-  }
-  set.entries[0] = entry;
-  set.tags[0] = tag_of(hash);
-  last = last->next = entry;
-  return *entry;
+  TableEntry& entry = table.insert(call, stamp);
+  entry.fill(std::move(prepared));
+  if (entry.next == nullptr) entry.next = &start;
+  last = last->next = &entry;
+  return entry;
 }
 
-void ThreadState::bury() {
-  for (TableEntry* entry : buried_) {
-    entry->empty();
-    free_.push_back(entry);
-  }
-  buried_.clear();
+void ThreadState::release_casts() noexcept {
+  kept_casts.clear();
+  cast_frames.release_idle();
 }
 
 void ThreadState::drop_table() {
   const std::lock_guard lock(release_mutex);
   kept_casts.clear();
-  known_outputs = {};
+  cast_frames.clear();
+  known_outputs.clear();
   drop_entries();
 }
 
@@ -86,10 +60,7 @@ void ThreadState::answer() {
 void ThreadState::drop_entries() {
   last = &start;
   start.next = &start;
-  for (Set& set : sets) set = {};
-  buried_.clear();
-  free_.clear();
-  all_.clear();
+  table.clear();
 }
 
 }  // namespace xpuruntime

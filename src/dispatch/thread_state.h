@@ -1,40 +1,25 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "dispatch/cast_cache.h"
-#include "dispatch/decision_record.h"
+#include "dispatch/cast_frames.h"
 #include "dispatch/log_ring.h"
 #include "dispatch/prepared.h"
-#include "dispatch/signature.h"
+#include "dispatch/signature_table.h"
+#include "dispatch/table_entry.h"
 #include "xpuruntime/core/mutex.h"
 #include "xpuruntime/dispatch/dispatcher.h"
 
 namespace xpuruntime {
 
-/// One row of a thread's decision table: a signature and what to run for it.
-struct TableEntry {
-  void fill(signature::Words words, std::shared_ptr<Prepared> made);
-  /// Matches nothing from now on and lets its plan go.
-  void empty();
-
-  // What a warm call reads lies together.
-  signature::Words signature = {};
-  TableEntry* next = nullptr;  // the entry that the call after this one's hit last time
-  const Plan* plan = nullptr;
-  const DecisionRecord* record = nullptr;
-  std::uint64_t workspace_bytes = 0;
-  bool asynchronous = false;
-  bool casts = false;
-  std::shared_ptr<Prepared> prepared = {};
-};
-
 /// The outputs that follow from a call's inputs, for callers that allocate them with every call.
 struct KnownOutputs {
+  void empty() { *this = {}; }
+
   signature::Words signature = {};  // of the call without outputs
   std::vector<TensorSpec> specs = {};
 };
@@ -42,18 +27,10 @@ struct KnownOutputs {
 /// What one thread keeps for one dispatcher: its decision table, its scope and its log. Only that thread touches the
 /// table.
 struct alignas(128) ThreadState {  // on cache lines of its own: its thread writes to it with every call
-  static constexpr std::size_t ways = 4;
-  static constexpr std::size_t set_count = 512;
+  // Twice the 4,096 problems that a program may have in rotation without a miss.
+  static constexpr std::size_t entries_at_most = 8192;
 
-  struct alignas(64) Set {
-    std::uint32_t tags[ways] = {};
-    TableEntry* entries[ways] = {};
-  };
-
-  explicit ThreadState(std::uint64_t thread_number) : sets(set_count), thread(thread_number) { start.next = &start; }
-
-  static std::size_t set_of(std::uint64_t hash) { return hash % set_count; }
-  static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
+  explicit ThreadState(std::uint64_t thread_number) : thread(thread_number) { start.next = &start; }
 
   /// Programs repeat themselves: what came after the last call before is tried first, without a hash.
   XRT_ALWAYS_INLINE TableEntry* find_next(const Call& call, std::uint64_t stamp) {
@@ -64,8 +41,10 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
   TableEntry* find(const Call& call, std::uint64_t stamp);
   TableEntry& insert(const Call& call, std::uint64_t stamp, std::shared_ptr<Prepared> prepared);
   void drop_table();
-  /// Frees entries that were pushed out; not while a call of this thread may still run one of them.
-  void bury();
+
+  /// Whether casts, and the memory for them, are kept from call to call.
+  bool keeps_casts() const { return !scopes.empty() && scopes.back().second->autocast.on(); }
+  void release_casts() noexcept;
 
   /// Another thread's question, see ThreadRegistry::release_idle: empties the table of a thread that was asked before
   /// and has not called since. What `decide` returned last stays.
@@ -75,13 +54,16 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
 
   TableEntry* last = &start;  // the entry of the last call
   TableEntry start = {};      // stands before the first call
-  std::vector<Set> sets;
+  // Entries are reused, never freed: a `next` that points at an evicted one finds an entry that says what it is.
+  SignatureTable<TableEntry> table{entries_at_most};
+  std::uint64_t misses = 0;         // calls that were not in the table
   std::atomic<int> depth = 0;       // calls of this thread that are running: a kernel may dispatch
   std::atomic<bool> asked = false;  // whether it is idle; only this thread says no
   std::uint32_t scope_id = 0;       // of the innermost scope; 0: the dispatcher's base scope
   std::vector<std::pair<std::uint64_t, ScopePtr>> scopes;  // with their tokens, innermost last
   CastCache kept_casts;
-  std::array<KnownOutputs, 256> known_outputs;
+  CastFrames cast_frames;
+  SignatureTable<KnownOutputs> known_outputs{entries_at_most};
   std::shared_ptr<LogRing> ring;
   std::uint64_t thread;
   Mutex release_mutex;  // held by whoever empties the table, unless it is this thread
@@ -90,10 +72,6 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
   void drop_entries();
 
   std::shared_ptr<const DecisionRecord> last_record_;  // of a table that another thread emptied
-  // Entries are reused, never freed: a `next` that points at one pushed out finds an entry that says what it is.
-  std::vector<std::unique_ptr<TableEntry>> all_;
-  std::vector<TableEntry*> free_;
-  std::vector<TableEntry*> buried_;
 };
 
 /// A call of this thread is running: no other thread touches its table, and no entry dies under it.

@@ -2,17 +2,21 @@
 
 #include <cstdlib>
 #include <new>
+#include <thread>
 
 #include "dispatch/fixture.h"
+#include "xpuruntime/device/workspace_pool.h"
 
 // The compiler sees new and free side by side here and takes that for a mix-up.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 
 namespace {
 thread_local long allocations = 0;
+thread_local std::size_t allocated_bytes = 0;
 
 void* counted(std::size_t bytes, std::size_t alignment) {
   ++allocations;
+  allocated_bytes += bytes;
   void* memory = alignment <= alignof(std::max_align_t)
                      ? std::malloc(bytes == 0 ? 1 : bytes)
                      : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -92,6 +96,50 @@ TEST_F(Allocation, ASnapshotCopiesOnlyWhatChangedSinceTheLast) {
   }
   EXPECT_LT(allocations - before, 10 * 1000);  // one copy of all alone would take 40,000
   EXPECT_EQ(frozen->problem_count(), 10010u);
+}
+
+TEST_F(Allocation, AWarmCallUnderAutocastAllocatesNothingAndAsksThePoolForNothing) {
+  add_kernel("quiet");
+  const Relu small, large(1000);
+  Relu weight(100);
+  weight.in.set_version(Tensor::new_version());
+  const ScopedAutocast scope(dispatcher(), runtime.amp());
+  WorkspacePool& pool = runtime.devices().workspace({});
+  ASSERT_EQ(dispatcher().decide(small.call()).casts.size(), 2u);
+  for (const bool logging : {false, true}) {
+    dispatcher().enable_logging(logging ? 128 : 0);
+    const auto round = [&] {
+      for (const Relu* relu : {&small, &large, static_cast<const Relu*>(&weight)}) dispatcher().dispatch(relu->call());
+    };
+    for (int i = 0; i < 3; ++i) round();
+    const long before = allocations;
+    const std::uint64_t leases = pool.stats().acquired;
+    for (int i = 0; i < 1000; ++i) round();
+    EXPECT_EQ(allocations, before) << (logging ? "logged" : "");
+    EXPECT_EQ(pool.stats().acquired, leases) << (logging ? "logged" : "");
+  }
+}
+
+TEST_F(Allocation, APrecisionWithoutAScopeAllocatesNothingEither) {
+  add_kernel("quiet");
+  const Relu relu;
+  Call call = relu.call();
+  call.precision = DataType::bfloat16;
+  ASSERT_EQ(dispatcher().decide(call).casts.size(), 2u);
+  for (int i = 0; i < 3; ++i) dispatcher().dispatch(call);
+  const long before = allocations;
+  for (int i = 0; i < 1000; ++i) dispatcher().dispatch(call);
+  EXPECT_EQ(allocations, before);
+}
+
+TEST_F(Allocation, AThreadWithOneProblemTakesLittleMemory) {
+  const Relu relu;
+  dispatcher().decide(relu.call());  // decided, for all threads
+  std::thread([&] {
+    const std::size_t before = allocated_bytes;
+    dispatcher().decide(relu.call());
+    EXPECT_LT(allocated_bytes - before, 8192u);
+  }).join();
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ class WorkspacePool {
     Stream stream = {};
   };
   Block take_cached(std::size_t bytes, Stream stream);
-  void count_acquired(std::size_t bytes, bool is_new);
+  void count_acquired(std::size_t bytes);  // with the lock held
   void release(Block block) noexcept;
 
   DeviceDriver& driver_;

@@ -20,6 +20,8 @@
 
 namespace xpuruntime {
 
+class CastFrame;
+struct Prepared;
 struct TableEntry;
 struct ThreadState;
 
@@ -58,6 +60,10 @@ class Dispatcher {
 
   /// Decides without running. The reference is good until this thread's next call on this dispatcher.
   const Decision& decide(const Call& call);
+
+  /// How many calls of this thread were not in its table so far: each problem's first call, what a change of kernels or
+  /// of the policy made anew, and what was evicted where thousands of problems take turns.
+  std::uint64_t table_misses() const;
 
   /// What would be decided for a problem, and why; the plan is prepared, nothing runs. Where nothing can run it, the
   /// decision's kernel is empty and `because` says why. Never throws for a problem that is right.
@@ -141,7 +147,11 @@ class Dispatcher {
   Status launch_logged_on_device(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
   void recover(const Call& call, ThreadState& state, TableEntry& failed, Status status);
   Status run(const TableEntry& entry, const Call& call, ThreadState& state);
+  Status run_plan(const TableEntry& entry, const Call& call, ThreadState& state);
   Status run_with_casts(const TableEntry& entry, const Call& call, ThreadState& state);
+  const Tensor* cast_input(const Prepared& prepared, std::size_t step, const Tensor& from, Stream stream,
+                           CastFrame& frame, ThreadState& state);
+  void run_cast(const TableEntry& cast, const Tensor& from, const Tensor& to, ThreadState& state);
   bool try_leave_scope(std::uint64_t token) noexcept;
   LockUse base_lock() const;
   void set_base_scope(const KernelPolicy& policy, const LockUse& lock);
