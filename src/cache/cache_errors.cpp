@@ -23,9 +23,9 @@ Reporter& reporter() {
   return instance;
 }
 
-std::string text_of_current_exception() {
+std::string text_of(const std::exception_ptr& thrown) {
   try {
-    throw;
+    std::rethrow_exception(thrown);
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
@@ -51,11 +51,11 @@ std::uint64_t cache_error_count() { return reporter().count.load(std::memory_ord
 
 namespace detail {
 
-void report_cache_error(std::string_view what) noexcept {
+void report_cache_error(std::string_view what, const std::exception_ptr& error) noexcept {
   reporter().count.fetch_add(1, std::memory_order_relaxed);
   try {
     if (const auto handler = current_handler()) {
-      (*handler)("[cache] " + std::string(what) + ": " + text_of_current_exception() +
+      (*handler)("[cache] " + std::string(what) + ": " + text_of(error) +
                  "; what the value held may be lost, so mend its destructor or its device");
     }
   } catch (...) {

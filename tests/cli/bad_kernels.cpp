@@ -58,7 +58,7 @@ constexpr KernelSpec table[] = {
     {OpId::relu, "wrong_relu", dense_floats, prepare<off_by_a_little>},
     {OpId::relu, "lazy_relu", dense_floats, prepare<write_nothing>},
     {OpId::relu, "failing_relu", dense_floats, prepare<refuse_to_start>},
-    {OpId::exp, "lone_exp", dense_floats, prepare<exponential>},
+    with_backward({OpId::exp, "lone_exp", dense_floats, prepare<exponential>}),
     {OpId::tanh, "crashing_tanh", dense_floats, prepare<crash>},
     {OpId::tanh, "exiting_tanh", dense_floats, prepare<end_the_process>},
     {OpId::tanh, "throwing_tanh", dense_floats, prepare<give_up>},
