@@ -1,4 +1,4 @@
-// Runs the recipes of CONTRIBUTING.md, forward and backward: recipes LIBMINE.
+// Runs the recipes of CONTRIBUTING.md and backend.h, forward and backward: recipes PLUGIN...
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -77,15 +77,16 @@ void expect_relu(Runtime& runtime, const std::string& kernel) {
 
 }  // namespace
 
-int main(int, char** arguments) {
-  for (const std::string name : {"fast_relu", "mine", "my_relu"}) {
-    Runtime runtime({false, false, {}});
-    if (name == "fast_relu") runtime.registry().add_backend(std::make_shared<FastRelu>());
-    if (name == "mine") add_function_kernel(runtime);
-    if (name == "my_relu") runtime.registry().load_plugin(arguments[1]);
-    expect_relu(runtime, name);
+int main(int count, char** arguments) {
+  for (int i = 1; i < count; ++i) {
+    Runtime with_plugin({false, false, {arguments[i]}});
+    expect_relu(with_plugin, "my_relu");
   }
   Runtime runtime({false, false, {}});
+  runtime.registry().add_backend(std::make_shared<FastRelu>());
+  expect_relu(runtime, "fast_relu");
+  add_function_kernel(runtime);
+  expect_relu(runtime, "mine");
   add_rule(runtime, {});
   const KernelList kernels = runtime.registry().kernels(OpId::matmul, DeviceType::cpu);
   const std::vector<Rule> rules = runtime.registry().get_or_create_selector({})->rules(OpId::matmul);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the recipes of CONTRIBUTING.md out as files that can be built: write_recipes.py ROOT FOLDER."""
+"""Writes the recipes of CONTRIBUTING.md and backend.h out as files that can be built: write_recipes.py ROOT FOLDER."""
 import re
 import sys
 from pathlib import Path
@@ -24,10 +24,20 @@ def recipes(text):
             "mine.cpp": mine + "\n" + backend, "recipe.cmake": project}
 
 
+def shortest(header):
+    """The plugin in the comment at the head of backend.h."""
+    lines = [line.removeprefix("//").removeprefix("   ") for line in header.splitlines() if line.startswith("//")]
+    first = next(i for i, line in enumerate(lines) if line.startswith("#include"))
+    last = next(i for i, line in enumerate(lines) if line.startswith("XRT_EXPORT_BACKEND"))
+    return "\n".join(lines[first:last + 1]) + "\n"
+
+
 def main(root, folder):
     here, out = Path(__file__).parent, Path(folder)
     out.mkdir(parents=True)
     found = recipes((Path(root) / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    header = Path(root) / "include" / "xpuruntime" / "registry" / "backend.h"
+    found["shortest.cpp"] = shortest(header.read_text(encoding="utf-8"))
     for name in ("CMakeLists.txt", "main.cpp"):
         found[name] = (here / name).read_text(encoding="utf-8")
     for name, text in found.items():
