@@ -113,8 +113,7 @@ std::string refusal(const std::string& kernel, const std::string& text) {
 
 TEST(Backward, IsRefusedWithAReasonWhereAKernelHasNone) {
   EXPECT_EQ(refusal("simd", "exp:backward(f32[8], f32[8])"), "forward only");
-  EXPECT_EQ(refusal("reference", "max_pool2d:backward(f32[1,1,4,4], f32[1,1,2,2]; kernel_size=2)"),
-            "forward only");
+  EXPECT_EQ(refusal("reference", "max_pool2d:backward(f32[1,1,4,4], f32[1,1,2,2]; kernel_size=2)"), "forward only");
   EXPECT_EQ(refusal("direct", "conv2d:backward(f32[1,4,8,8], f32[6,4,3,3], f32[1,6,6,6])"), "forward only");
   EXPECT_EQ(refusal("simd", "softmax:backward(bf16[4,8], f32[4,8])"),
             "the gradient is f32, and this kernel takes the input's bf16");
