@@ -32,8 +32,8 @@ class Database {
   std::string first_bytes(int most) const;
   /// False: the system let us open the file only to read it.
   bool writable() const { return sqlite3_db_readonly(handle(), "main") == 0; }
-  /// Moves what the log holds into the file itself and empties the log, as far as nobody is in the way: where readers or
-  /// a writer are, it moves what it can. Never fails: what stays in the log is as good there.
+  /// Moves what the log holds into the file itself and empties the log, as far as nobody is in the way: where readers
+  /// or a writer are, it moves what it can. Never fails: what stays in the log is as good there.
   void checkpoint() const noexcept;
   /// Closing it will not touch the log.
   void leave_log() const { sqlite3_db_config(handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr); }
