@@ -1,33 +1,38 @@
 #include "dispatch/decision_record.h"
 
+#include <exception>
+
 namespace xpuruntime {
 
 void RecordArchive::collect() {
   const double us_per_tick = scale.us_per_tick();
   const std::lock_guard lock(mutex_);
-  for (const DecisionRecord* record : records_) {
+  const DecisionRecord* record = with_times_.exchange(nullptr, std::memory_order_acquire);
+  while (record != nullptr) {
+    const DecisionRecord* next = record->next_;
+    // From here on it may be announced again: a time that is not taken below does that.
+    record->announced_.exchange(false, std::memory_order_acq_rel);
     statistics.merge(record->decision.problem, record->decision.kernel, record->take_times(us_per_tick),
                      record->decision.kernel_version);
+    record = next;
   }
-}
-
-DecisionRecord::DecisionRecord(Decision made, std::shared_ptr<RecordArchive> archive)
-    : decision(std::move(made)), archive_(std::move(archive)) {
-  const std::lock_guard lock(archive_->mutex_);
-  place_ = archive_->records_.insert(archive_->records_.end(), this);
 }
 
 DecisionRecord::~DecisionRecord() {
-  {
-    const std::lock_guard lock(archive_->mutex_);
-    archive_->records_.erase(place_);
-  }
-  if (longest_.load(std::memory_order_relaxed) == 0) return;  // never logged
+  const bool was_logged = shortest_.load(std::memory_order_relaxed) != std::numeric_limits<std::uint64_t>::max();
+  if (!was_logged) return;
   try {
-    const RunningStats times = take_times(archive_->scale.us_per_tick());
-    archive_->statistics.merge(decision.problem, decision.kernel, times, decision.kernel_version);
-  } catch (...) {
+    archive_->collect();  // takes its times too, or waits until somebody has
+  } catch (const std::exception&) {
     // No memory for them: times may be lost, a destructor may not throw.
+  }
+}
+
+void DecisionRecord::announce() const {
+  if (announced_.exchange(true, std::memory_order_acq_rel)) return;
+  next_ = archive_->with_times_.load(std::memory_order_relaxed);
+  while (
+      !archive_->with_times_.compare_exchange_weak(next_, this, std::memory_order_release, std::memory_order_relaxed)) {
   }
 }
 
@@ -44,9 +49,12 @@ void DecisionRecord::raise(std::uint64_t ticks) const {
 }
 
 void DecisionRecord::add_long_time(std::uint64_t ticks) const {
-  const std::lock_guard lock(mutex_);
-  ++calls_;
-  ticks_ += static_cast<double>(ticks);
+  {
+    const std::lock_guard lock(mutex_);
+    ++calls_;
+    ticks_ += static_cast<double>(ticks);
+  }
+  announce();
 }
 
 void DecisionRecord::unpack() const {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
-#include <list>
 #include <memory>
 #include <utility>
 
@@ -20,7 +19,7 @@ class DecisionRecord;
 /// that dies hands its times in. Records share it, as entries of a log may outlive their dispatcher.
 class RecordArchive {
  public:
-  /// Takes the times of all records so far.
+  /// Takes the times that records have got since the last call.
   void collect();
 
   TickScale scale;
@@ -28,17 +27,17 @@ class RecordArchive {
 
  private:
   friend class DecisionRecord;
-  using Records = std::list<const DecisionRecord*>;
 
-  Mutex mutex_;
-  Records records_;  // a record leaves before its parts die
+  Mutex mutex_;  // held by who collects; a record that has times waits for it
+  std::atomic<const DecisionRecord*> with_times_{nullptr};  // a stack: pushed to without a lock, taken whole
 };
 
 /// A decision and the times of its logged calls. Times are added from many threads at once, each with one atomic
 /// addition.
 class DecisionRecord : public std::enable_shared_from_this<DecisionRecord> {
  public:
-  DecisionRecord(Decision made, std::shared_ptr<RecordArchive> archive);
+  DecisionRecord(Decision made, std::shared_ptr<RecordArchive> archive)
+      : decision(std::move(made)), archive_(std::move(archive)) {}
   ~DecisionRecord();
   DecisionRecord(const DecisionRecord&) = delete;
   DecisionRecord& operator=(const DecisionRecord&) = delete;
@@ -49,8 +48,8 @@ class DecisionRecord : public std::enable_shared_from_this<DecisionRecord> {
     if (ticks > max_packed_ticks) [[unlikely]]
       return add_long_time(ticks);
     const std::uint64_t before = packed_.fetch_add(one_call | ticks, std::memory_order_relaxed);
-    if (before >= unpack_at) [[unlikely]]
-      unpack();
+    if (before - 1 >= unpack_at - 1) [[unlikely]]  // the first since they were taken, or too many
+      before == 0 ? announce() : unpack();
   }
 
   /// What was added since the last call.
@@ -70,6 +69,7 @@ class DecisionRecord : public std::enable_shared_from_this<DecisionRecord> {
   void raise(std::uint64_t ticks) const;
   void add_long_time(std::uint64_t ticks) const;
   void unpack() const;
+  void announce() const;
 
   mutable std::atomic<std::uint64_t> packed_{0};
   mutable std::atomic<std::uint64_t> shortest_{std::numeric_limits<std::uint64_t>::max()};
@@ -78,7 +78,10 @@ class DecisionRecord : public std::enable_shared_from_this<DecisionRecord> {
   mutable std::uint64_t calls_ = 0;  // guarded, as is the sum
   mutable double ticks_ = 0;
   const std::shared_ptr<RecordArchive> archive_;
-  RecordArchive::Records::iterator place_;
+  mutable std::atomic<bool> announced_{false};    // stands in the archive's stack
+  mutable const DecisionRecord* next_ = nullptr;  // there; of whoever announced this one
+
+  friend class RecordArchive;
 };
 
 }  // namespace xpuruntime

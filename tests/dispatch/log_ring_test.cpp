@@ -19,9 +19,10 @@ TEST(LogRing, OwnsNoMoreRecordsThanItHasSlotsAndAQuarter) {
     ring.push({record.get(), i, 2, true});
     ASSERT_LE(ring.pinned(), 126u);
   }
-  const auto items = ring.read();
+  auto items = ring.read();
   ASSERT_EQ(items.size(), 100u);
   for (std::size_t i = 0; i < items.size(); ++i) EXPECT_EQ(items[i].start_ticks, 9950 + i / 2);
+  items.clear();
   ring.unpin_overwritten();
   EXPECT_EQ(ring.pinned(), 50u);
   EXPECT_TRUE(overwritten.expired());

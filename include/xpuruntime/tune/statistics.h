@@ -122,7 +122,7 @@ class Statistics {
 
   const std::size_t limit_;
   mutable Mutex mutex_;
-  mutable std::vector<Slot> slots_ = std::vector<Slot>(256);
+  mutable std::vector<Slot> slots_ = std::vector<Slot>(1024);
   std::size_t pairs_ = 0;  // of problem and kernel
   std::uint64_t turn_ = 0;
   mutable std::shared_ptr<const Measurements> frozen_;
