@@ -50,7 +50,7 @@ struct BeforeActivation {
       units = 40 + 0.8 * walk_units(terms) * (largest == roots[0].end() ? 0 : *largest);
       // Kernels that multiply bf16 alone round what goes into their products once more: by half a unit each, at random.
       constexpr double bf16_rounding = 5 * 0x1p-9;
-      if (problem.inputs.back().dtype == DataType::bfloat16) units += bf16_rounding / solved.unit;
+      if (solved.stored == DataType::bfloat16) units += bf16_rounding / solved.unit;
       return;
     }
     const auto same = [](std::size_t, double value) { return value; };

@@ -60,8 +60,14 @@ HWY_INLINE F32Vec power_of_two(I32Vec n) {
   return hn::BitCast(F32(), hn::ShiftLeft<23>(hn::Add(n, hn::Set(I32(), 127))));
 }
 
+/// Differences of bits, which wrap around: as unsigned numbers, since NEON's are plain C++ and watched for overflow.
+HWY_INLINE I32Vec minus(I32Vec a, I32Vec b) {
+  const hn::RebindToUnsigned<I32> u32;
+  return hn::BitCast(I32(), hn::Sub(hn::BitCast(u32, a), hn::BitCast(u32, b)));
+}
+
 HWY_INLINE I32Vec integer_of(F32Vec n_plus_magic) {
-  return hn::Sub(hn::BitCast(I32(), n_plus_magic), hn::BitCast(I32(), constant(round_magic)));
+  return minus(hn::BitCast(I32(), n_plus_magic), hn::BitCast(I32(), constant(round_magic)));
 }
 
 /// x 2^n, rounded once where it is denormal.
@@ -109,8 +115,8 @@ HWY_INLINE F32Vec vlog(F32Vec x) {
   const F32Vec normal = hn::IfThenElse(tiny, hn::Mul(x, constant(0x1p23f)), x);
   // x = m 2^e with m from sqrt(1/2) to sqrt(2): the bits are moved so that e steps there.
   const I32Vec bits = hn::BitCast(I32(), normal);
-  const I32Vec exponent = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(I32(), 0x3f3504f3)));
-  const F32Vec m = hn::BitCast(F32(), hn::Sub(bits, hn::ShiftLeft<23>(exponent)));
+  const I32Vec exponent = hn::ShiftRight<23>(minus(bits, hn::Set(I32(), 0x3f3504f3)));
+  const F32Vec m = hn::BitCast(F32(), minus(bits, hn::ShiftLeft<23>(exponent)));
   const F32Vec e = hn::Sub(hn::ConvertTo(F32(), exponent), hn::IfThenElseZero(tiny, constant(23)));
   const F32Vec finite = log_combined(e, hn::Sub(m, constant(1)));
 
