@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 #include <vector>
 
@@ -41,9 +42,13 @@ FileClaim::~FileClaim() {
 }
 
 bool is_claimed(const std::string& path) {
-  for (const std::string_view beside : {"", "-wal", "-shm"}) {
-    if (!path.ends_with(beside)) continue;
-    const auto id = file_id(path.substr(0, path.size() - beside.size()));
+  // Behind links: a file that SQLite keeps beside a database is known by its own name alone.
+  std::error_code error;
+  const std::string real = std::filesystem::weakly_canonical(path, error).string();
+  if (error) return false;
+  for (const std::string_view beside : {"", "-wal", "-shm", "-journal"}) {
+    if (!real.ends_with(beside)) continue;
+    const auto id = file_id(real.substr(0, real.size() - beside.size()));
     const std::lock_guard lock(claims().mutex);
     if (id && std::find(claims().ids.begin(), claims().ids.end(), *id) != claims().ids.end()) return true;
   }

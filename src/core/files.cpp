@@ -159,9 +159,9 @@ std::string read_text_file(const std::string& path, const JsonSource& source, st
 }
 
 void write_file_atomically(const std::string& path, std::string_view text, const JsonSource& source) {
-  refuse_claimed(path, source);
   if (const std::string flaw = flaw_of_output_file(path); !flaw.empty()) source.refuse(ErrorCode::io_error, flaw);
   const std::string target = target_of(path, source);
+  refuse_claimed(target, source);
   TemporaryFile file(target);
   if (!file.write_all(text) || !file.move_to(target)) {
     source.refuse(ErrorCode::io_error, std::string("cannot be written: ") + std::strerror(errno) +

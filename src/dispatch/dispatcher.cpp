@@ -161,9 +161,8 @@ namespace {
 
 /// Why no other kernel may be tried after this failure; empty where one may.
 std::string why_no_fallback(const Decision& decision, const Call& call) {
-  if (decision.level == Level::force || decision.level == Level::lock) {
-    return "the policy allows no other kernel: change it or repair the device";
-  }
+  if (decision.level == Level::force) return "the policy allows no other kernel: change it or repair the kernel";
+  if (decision.level == Level::lock) return "the lock allows no other kernel: record it anew or repair the kernel";
   if (writes_over_inputs(call, decision.casts)) {
     return "no other kernel is tried because the output overwrites an input: call again with fresh inputs";
   }

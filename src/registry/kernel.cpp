@@ -137,6 +137,11 @@ std::shared_ptr<const Kernel> make_kernel(FunctionKernel function) {
     fail(ErrorCode::invalid_argument, "make_kernel",
          "kernel '" + function.name + "' has no run function; set FunctionKernel::run");
   }
+  if (!is_versioned(function.version)) {
+    fail(ErrorCode::invalid_argument, "make_kernel",
+         "kernel '" + function.name + "': versions must not begin with '" + std::string(unversioned) +
+             "', which stands for none; give another");
+  }
   return std::make_shared<UserKernel>(std::move(function));
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/claimed_files.h"
 #include "core/sha256.h"
 #include "registry/shared_object.h"
 
@@ -25,6 +26,7 @@ void check_path(const std::string& path) {
   struct stat status = {};
   if (stat(path.c_str(), &status) != 0) refuse(ErrorCode::io_error, path, "does not exist; check the path");
   if (!S_ISREG(status.st_mode)) refuse(ErrorCode::io_error, path, "is not a file; give the path of a shared library");
+  if (is_claimed(path)) refuse(ErrorCode::io_error, path, "is a store that this process has open; name another file");
   if (const std::string flaw = flaw_of_shared_object(path); !flaw.empty()) {
     refuse(ErrorCode::corrupt_data, path, flaw);
   }

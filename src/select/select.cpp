@@ -323,10 +323,22 @@ class Selector {
       return false;
     }
     if (entry != nullptr && entry->usable) {
-      return choose(*entry, Level::strategy, "tuned: " + known_.choice->because + preferred_note_);
+      return choose(*entry, Level::strategy, "tuned: " + known_.choice->because + absent_from_race() + preferred_note_);
     }
     preferred_note_ += "; tuning chose " + known_.choice->kernel + ", but " + refusal_of_named(known_.choice->kernel);
     return false;
+  }
+
+  /// Kernels of a user's that could run, but were another version or not there at all when the race was held.
+  std::string absent_from_race() const {
+    std::string text;
+    for (const Entry& entry : entries_) {
+      const bool measured = out_.decision.candidates[entry.row].time_us.has_value();
+      if (entry.usable && !measured && !entry.kernel->version().empty()) {
+        text += "; " + std::string(entry.kernel->name()) + " as it is registered now was not measured";
+      }
+    }
+    return text;
   }
 
   // A time can only win over a kernel that has one too: the only one measured may be the slowest of all.

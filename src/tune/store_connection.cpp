@@ -37,6 +37,11 @@ Connections& connections() {
 
 [[noreturn]] void refuse(ErrorCode code, const std::string& message) { fail(code, "open_store", message); }
 
+bool owned_by_another(const std::string& path) {
+  struct stat found = {};
+  return stat(path.c_str(), &found) == 0 && found.st_uid != geteuid();
+}
+
 }  // namespace
 
 bool StoreConnection::Patience::wait() {
@@ -190,14 +195,21 @@ void StoreConnection::open_to_read() {
     database_ = std::move(database);
     copy_ = std::move(copy);
   };
+  // Without a log there is nothing that readers share: nobody writes.
+  const auto has_log = [this] {
+    std::error_code absent;
+    const auto bytes = fs::file_size(place_.path + "-wal", absent);
+    return !absent && bytes != 0;
+  };
+  // Whose file it is not leaves no files beside it that its owner could not remove.
+  if (owned_by_another(place_.path) && !has_log()) {
+    return take(std::make_unique<Database>(place_.path, DatabaseMode::frozen));
+  }
   try {
     return take(std::make_unique<Database>(place_.path, DatabaseMode::read_only));
   } catch (const Error& error) {
-    // In a folder that may not be written SQLite cannot make the file that readers share. Without a log there is
-    // nothing to share: nobody writes.
-    std::error_code absent;
-    const auto log_bytes = fs::file_size(place_.path + "-wal", absent);
-    if (error.code() != ErrorCode::io_error || (!absent && log_bytes != 0)) throw;
+    // In a folder that may not be written SQLite cannot make the file that readers share.
+    if (error.code() != ErrorCode::io_error || has_log()) throw;
   }
   take(std::make_unique<Database>(place_.path, DatabaseMode::frozen));
 }

@@ -146,6 +146,8 @@ TEST(FunctionKernel, CarriesItsFields) {
   EXPECT_EQ(kernel->name(), "mine");
   EXPECT_EQ(kernel->version(), "2024-05");
   EXPECT_EQ(written_version(kernel->version()), "2024-05");
+  function.version = "unversioned";
+  expect_error(ErrorCode::invalid_argument, "must not begin with 'unversioned'", [&] { make_kernel(function); });
 }
 
 TEST(FunctionKernel, RunsWithItsProblem) {

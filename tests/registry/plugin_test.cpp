@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "backends/cpu/backend.h"
+#include "core/claimed_files.h"
 #include "core/expect_error.h"
 #include "registry/shared_object.h"
 #include "xpuruntime/registry/catalogue.h"
@@ -49,6 +50,12 @@ class PluginTest : public ::testing::Test {
   KernelRegistry registry{devices};
   std::size_t before = 0;  // kernels of relu
 };
+
+TEST_F(PluginTest, AnOpenStoreIsRefusedBeforeItIsOpened) {
+  const std::string path = write("store.sqlite", "SQLite");
+  const FileClaim claim(*file_id(path));
+  expect_refused(path, ErrorCode::io_error, "a store that this process has open");
+}
 
 TEST_F(PluginTest, AddsTheKernelsOfAGoodPlugin) {
   EXPECT_EQ(registry.load_plugin(plugin("good")), "good");

@@ -382,6 +382,17 @@ TEST_F(TunedSelection, WhatAnotherVersionOfAKernelDidSaysNothingOfThisOne) {
   EXPECT_NE(decision.because.find("tuning chose another version of c"), std::string::npos) << decision.because;
 }
 
+TEST_F(TunedSelection, AChoiceSaysWhichKernelsHaveAnotherVersionThanTheOneThatRaced) {
+  add("a", 5);
+  add("c", 1);
+  choose("c", "faster than a");
+  EXPECT_EQ(decide_tuned().because, "tuned: faster than a");
+  a->code = "2";
+  const Decision decision = decide_tuned();
+  expect_chosen(decision, "c", Level::strategy);
+  EXPECT_EQ(decision.because, "tuned: faster than a; a as it is registered now was not measured");
+}
+
 TEST_F(TunedSelection, AQuarantinedKernelIsRefusedWithItsReason) {
   snapshot->entry.quarantine.push_back({"", "a", "it crashed with signal 11", 0});
   const Decision decision = decide_tuned();

@@ -1,5 +1,6 @@
 #include <sys/stat.h>
 
+#include "core/claimed_files.h"
 #include "tune/store_fixture.h"
 
 namespace xpuruntime {
@@ -92,6 +93,34 @@ TEST_F(StorePlace, WhatBelongsToRootMayBeReadByOthers) {
               return entry_count(open_store(path_, StoreMode::read_only)->read()) == 4 ? 0 : 1;
             }),
             0);
+}
+
+TEST_F(StorePlace, AReaderWhoDoesNotOwnItLeavesNothingBesideIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  { open_store(path_)->put(xeon(), record_of(problem(1))); }
+  fs::permissions(folder_, fs::perms{01777});
+  EXPECT_EQ(run_child([this] {
+              if (setgid(nobody) != 0 || setuid(nobody) != 0) return 77;
+              return entry_count(open_store(path_, StoreMode::read_only)->read()) == 4 ? 0 : 1;
+            }),
+            0);
+  EXPECT_FALSE(fs::exists(path_ + "-wal"));
+  EXPECT_FALSE(fs::exists(path_ + "-shm"));
+  open_store(path_)->put(xeon(), record_of(problem(2)));
+}
+
+TEST_F(StorePlace, AnOpenStoreIsClaimedByEveryName) {
+  const auto store = open_store(path_);
+  store->put(xeon(), record_of(problem(1)));
+  const std::string link = (folder_ / "link").string();
+  for (const char* beside : {"", "-wal", "-shm", "-journal"}) {
+    EXPECT_TRUE(is_claimed(path_ + beside)) << beside;
+    if (!fs::exists(path_ + beside)) continue;  // a journal, which others must not put there
+    fs::create_symlink(path_ + beside, link);
+    EXPECT_TRUE(is_claimed(link)) << beside;
+    fs::remove(link);
+  }
+  EXPECT_FALSE(is_claimed(path_ + "-other"));
 }
 
 }  // namespace
