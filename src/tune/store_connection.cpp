@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 
 // Tuning writes for milliseconds at a time: who waits this long waits for a process that is stuck.
 constexpr int most_ms = 30'000;
-constexpr int longest_nap_ms = 25;
+// Short: who writes one entry after the other lets go for less than a millisecond between them.
+constexpr int longest_nap_ms = 5;
 
 struct Connections {
   Mutex mutex;
