@@ -107,7 +107,7 @@ TEST(ConformanceInPlace, ElementwiseKernelsMayWriteOverTheirInput) {
     EXPECT_EQ(run->compare(result), "") << ::testing::PrintToString(subject);
     ++ran;
   }
-  EXPECT_GT(ran, 100u);
+  EXPECT_GT(ran, 50u);  // of the shortest list that is run, every 21st case
 }
 
 /// What every backend must do beyond right numbers, on each device here.
