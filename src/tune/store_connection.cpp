@@ -103,6 +103,7 @@ std::shared_ptr<StoreConnection> StoreConnection::shared(const Place& place) {
     if (!(there->place_.id == place.id)) continue;
     if (auto connection = there->weak_from_this().lock()) return connection;  // null: it is being closed
   }
+  connections().all.reserve(connections().all.size() + 1);  // its destructor takes the lock that is held here
   const auto made = std::shared_ptr<StoreConnection>(new StoreConnection(place));
   connections().all.push_back(made.get());
   return made;

@@ -318,6 +318,24 @@ TEST_F(StoreOpeners, AForkDoesNotWaitForAThreadThatWaitsForAnotherProcess) {
 
 #endif
 
+TEST_F(StoreOpeners, AChildThatClosesWhatItInheritedTakesNothingFromItsParent) {
+  auto store = open_store(path_);
+  store->put(xeon(), record_of(problem(1)));
+  EXPECT_EQ(run_child([&] {
+              store.reset();
+              return fs::exists(path_ + "-wal") ? 0 : 1;
+            }),
+            0);
+  EXPECT_EQ(run_child([this] {
+              open_store(path_)->put(xeon(), record_of(problem(2)));
+              return fs::exists(path_ + "-wal") ? 0 : 1;  // it was not the last
+            }),
+            0);
+  store->put(xeon(), record_of(problem(3)));
+  EXPECT_EQ(entry_count(store->read()), 12);
+  store->check();
+}
+
 /// The locks that SQLite believes to hold in a child are its parent's: without them others take the log away under it.
 TEST_F(StoreOpeners, WhatAChildOpenedForItselfIsLockedByItselfWhenItsParentCloses) {
   int told[2], done[2];
