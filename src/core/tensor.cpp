@@ -111,7 +111,7 @@ Tensor::Tensor(void* data, const TensorSpec& spec, Device device, std::size_t by
 
 Tensor::Tensor(Made, void* data, const TensorSpec& spec, Device device, std::size_t byte_offset,
                std::shared_ptr<void> owner)
-    : data_(data), byte_offset_(byte_offset), device_(device), spec_(spec), owner_(std::move(owner)) {
+    : spec_(spec), data_(data), byte_offset_(byte_offset), device_(device), owner_(std::move(owner)) {
   if (data == nullptr && element_count(spec) != 0) {
     fail(ErrorCode::invalid_argument, "Tensor",
          "null data for shape " + to_string(spec.shape) + "; pass memory of " + std::to_string(span_bytes(spec)) +

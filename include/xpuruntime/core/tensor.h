@@ -33,7 +33,7 @@ std::size_t span_bytes(const TensorSpec& spec);
 
 /// A view of memory that somebody owns: the caller, or `owner`. Cheap to copy; the shape never changes.
 /// `data` is a pointer, or on OpenCL a `cl_mem` handle; `byte_offset` leads from it to the first element.
-class Tensor {
+class alignas(64) Tensor {
  public:
   Tensor() = default;
   /// The spec is checked and put in canonical form; its alignment is that of the memory.
@@ -84,14 +84,16 @@ class Tensor {
   struct Made {};
   Tensor(Made, void* data, const TensorSpec& spec, Device device, std::size_t byte_offset, std::shared_ptr<void> owner);
 
+  // What a call's signature reads lies on one cache line, up to rank 5: with thousands of problems in rotation, lines
+  // are what their calls wait for.
+  std::uint64_t meta_ = 0;
+  TensorSpec spec_ = {};
   void* data_ = nullptr;
   std::size_t byte_offset_ = 0;
-  std::uint64_t meta_ = 0;
-  std::uint64_t hash_ = 0;
   std::size_t span_ = 0;
-  std::uint64_t version_ = 0;
   Device device_ = {};
-  TensorSpec spec_ = {};
+  std::uint64_t hash_ = 0;
+  std::uint64_t version_ = 0;
   std::shared_ptr<void> owner_ = nullptr;
 };
 
