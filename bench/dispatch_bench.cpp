@@ -1,5 +1,6 @@
 // What a decision costs, warm and cold, against PyTorch's dispatch of an op that does nothing.
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <functional>
@@ -37,32 +38,34 @@ constexpr std::int64_t depth = 64;      // of all products in rotation
 constexpr std::int64_t most_rows = 64;  // 64 numbers of rows and 64 of columns: 4096 problems
 constexpr std::int64_t most_columns = 64;
 
-/// Products of one dtype. The kernels chosen here do nothing with them, so all of them may lie on the same memory.
-struct Memory {
-  explicit Memory(DataType type)
-      : dtype(type),
-        a(Tensor::empty(type, {most_rows, depth})),
-        b(Tensor::empty(type, {depth, most_columns})),
-        out(Tensor::empty(type, {most_rows, most_columns})) {}
+/// The tensors of all products of one dtype: one for a number of rows, one for a number of columns, as activations of
+/// several lengths meet the weights of several layers. The kernels here do nothing with them: they share their memory.
+struct Operands {
+  explicit Operands(DataType dtype)
+      : memory(Tensor::empty(dtype, {std::max(most_rows, depth), std::max(depth, most_columns)})) {
+    for (std::int64_t m = 1; m <= most_rows; ++m) rows.push_back(on_memory({m, depth}));
+    for (std::int64_t n = 1; n <= most_columns; ++n) columns.push_back(on_memory({depth, n}));
+  }
 
-  DataType dtype;
-  Tensor a, b, out;
+  Tensor on_memory(const Dims& shape) const { return Tensor::view(memory.data(), memory.dtype(), shape); }
+
+  Tensor memory;
+  std::vector<Tensor> rows, columns;
 };
 
-/// A product of one shape with its tensors.
+/// A product of one shape, with its output.
 struct Product {
-  Product(const Memory& memory, std::int64_t m, std::int64_t n)
-      : a(Tensor::view(memory.a.data(), memory.dtype, {m, depth})),
-        b(Tensor::view(memory.b.data(), memory.dtype, {depth, n})),
-        out(Tensor::view(memory.out.data(), memory.dtype, {m, n})) {}
+  Product(const Operands& operands, std::int64_t m, std::int64_t n)
+      : out(operands.on_memory({m, n})),
+        inputs{&operands.rows[static_cast<std::size_t>(m - 1)], &operands.columns[static_cast<std::size_t>(n - 1)]} {}
 
   Call call() const {
     static const Attributes attributes(product_op());
     return {product_op(), inputs, outputs, &attributes};
   }
 
-  Tensor a, b, out;
-  std::array<const Tensor*, 2> inputs = {&a, &b};
+  Tensor out;
+  std::array<const Tensor*, 2> inputs;
   std::array<const Tensor*, 1> outputs = {&out};
 };
 
@@ -107,7 +110,7 @@ class Bench {
     runtime_.dispatcher().set_policy(policy);
     runtime_.dispatcher().set_precision_hook([](const Problem&) { return std::optional(DataType::bfloat16); });
     for (std::int64_t i = 0; i < most_rows * most_columns; ++i) {
-      products_.push_back(std::make_unique<Product>(memory_, 1 + i % most_rows, 1 + i / most_rows));
+      products_.push_back(std::make_unique<Product>(operands_, 1 + i % most_rows, 1 + i / most_rows));
     }
   }
 
@@ -205,8 +208,8 @@ class Bench {
 
  private:
   Runtime runtime_;
-  Memory memory_{DataType::bfloat16}, wide_memory_{DataType::float32};
-  Product wide_{wide_memory_, 8, 16};
+  Operands operands_{DataType::bfloat16}, wide_operands_{DataType::float32};
+  Product wide_{wide_operands_, 8, 16};
   std::vector<std::unique_ptr<Product>> products_;
   FreshProducts fresh_;
 };
