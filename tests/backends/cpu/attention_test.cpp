@@ -97,6 +97,37 @@ TEST(CpuAttention, TakesScoresWhoseExponentialIsNoFloat) {
   run.with_each([&](const std::string& text) { EXPECT_EQ(run.out(0), 555 % 7) << text; });
 }
 
+// The highest score times log2(e) is rounded by more than all weights are apart.
+TEST(CpuAttention, TakesScoresWhoseRoundingIsMoreThanTheyAreApart) {
+  for (const float size : {1e9f, 2.5e9f, 1e20f, 2e38f, std::numeric_limits<float>::max()}) {
+    for (const char* scale : {"1", "0.70710678"}) {
+      AttentionRun run("attention(f32[1,1,2,1], f32[1,1,700,1], f32[1,1,700,1]; scale=" + std::string(scale) + ")");
+      give_scores(run, [](std::int64_t j) { return j == 555 ? 1.0f : j % 3 == 0 ? -1.0f : 0.5f; });
+      for (std::int64_t i = 0; i < run.count(0); ++i) run.input(0)[i] = size;
+      run.with_each([&](const std::string& text) {
+        EXPECT_EQ(run.out(0), 555 % 7) << text << " " << size;
+        EXPECT_EQ(run.out(1), 555 % 7) << text << " " << size;
+      });
+    }
+  }
+}
+
+// As programs pad: every key of a row has the same very low number added, and so all count alike.
+TEST(CpuAttention, AddsMasksOfAnySize) {
+  for (const float low : {-1e9f, -1e11f, -3e20f, -1e30f, -2.5e38f, std::numeric_limits<float>::lowest()}) {
+    AttentionRun run("attention(f32[1,1,2,1], f32[1,1,70,1], f32[1,1,70,1], f32[2,70]; scale=1)");
+    give_scores(run, [](std::int64_t) { return 1.0f; });
+    for (std::int64_t j = 0; j < 140; ++j) run.input(3)[j] = j < 70 || j == 75 ? low : 0.0f;
+    double all = 0, most = 0;
+    for (std::int64_t j = 0; j < 70; ++j) all += static_cast<double>(j % 7) / 70;
+    for (std::int64_t j = 0; j < 70; ++j) most += j == 5 ? 0 : static_cast<double>(j % 7) / 69;
+    run.with_each([&](const std::string& text) {
+      EXPECT_NEAR(run.out(0), all, 1e-5) << text << " " << low;
+      EXPECT_NEAR(run.out(1), most, 1e-5) << text << " " << low;
+    });
+  }
+}
+
 TEST(CpuAttention, GivesZerosToAQueryWhoseMaskLeavesNoKey) {
   AttentionRun run("attention(f32[1,1,2,1], f32[1,1,300,1], f32[1,1,300,1], bool[2,300]; scale=1)");
   give_scores(run, [](std::int64_t) { return 1.0f; });

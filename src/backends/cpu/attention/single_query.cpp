@@ -160,7 +160,7 @@ class Pass {
                   .row = layout_.padded_chunks,
                   .rows = 1,
                   .columns = layout_.padded_chunks,
-                  .factor = 1,
+                  .factor = shape_.softmax_factor(),
                   .highest = &highest,
                   .sums = &unused,
                   .rescale = &rescale});

@@ -56,16 +56,23 @@ HWY_INLINE bool raise_highest(const SoftmaxBlock& block, const float* raw) {
   bool changed = false;
   for_vectors(static_cast<std::size_t>(block.rows), [&](std::size_t i, auto get, auto put) HWY_ATTR {
     const F32Vec old = get(block.highest + i);
-    const F32Vec highest = hn::Max(old, hn::Mul(load(raw + i), factor));
+    const F32Vec highest = hn::Max(old, load(raw + i));
     // A row that has seen no key yet: a finite number in the place of -infinity keeps differences from being NaN.
     const F32Vec base = hn::IfThenElse(hn::Lt(highest, none), constant(0), highest);
-    const F32Vec rescale = exp2_of_negative<false>(hn::Sub(old, base));
+    const F32Vec rescale = exp2_of_negative<false>(hn::Mul(hn::Sub(old, base), factor));
     put(highest, block.highest + i);
     put(rescale, block.rescale + i);
     // Lanes past the last row load as zeros: their factor is 1 unless raw is above 0 there, and it is not.
     changed = changed || !hn::AllTrue(F32(), hn::Eq(rescale, one));
   });
   return changed;
+}
+
+/// The difference first: the highest score times the factor would have to be rounded, and where scores are large its
+/// rounding alone would be more than all weights are apart.
+template <bool narrow>
+HWY_INLINE F32Vec weight_of(const float* score, F32Vec highest, F32Vec factor) {
+  return exp2_of_negative<narrow>(hn::Mul(hn::Sub(load(score), highest), factor));
 }
 
 template <bool narrow>
@@ -79,8 +86,8 @@ HWY_INLINE float weigh_row(float* scores, std::int64_t columns, float factor, fl
     const auto half = hn::Set(d32, 0x8000u), upper = hn::Set(d32, 0xffff0000u);
     for (std::int64_t first = 0; first < columns; first += 32) {
       for (std::int64_t i = 0; i < 16; i += lanes) {
-        const F32Vec a = exp2_of_negative<true>(hn::MulSub(load(scores + first + i), scale, shift));
-        const F32Vec b = exp2_of_negative<true>(hn::MulSub(load(scores + first + 16 + i), scale, shift));
+        const F32Vec a = weight_of<true>(scores + first + i, shift, scale);
+        const F32Vec b = weight_of<true>(scores + first + 16 + i, shift, scale);
         sum_a = hn::Add(sum_a, a);
         sum_b = hn::Add(sum_b, b);
         const auto low = hn::ShiftRight<16>(hn::Add(hn::BitCast(d32, a), half));
@@ -90,8 +97,8 @@ HWY_INLINE float weigh_row(float* scores, std::int64_t columns, float factor, fl
     }
   } else {
     for (std::int64_t j = 0; j < columns; j += 2 * lanes) {
-      const F32Vec a = exp2_of_negative<false>(hn::MulSub(load(scores + j), scale, shift));
-      const F32Vec b = exp2_of_negative<false>(hn::MulSub(load(scores + j + lanes), scale, shift));
+      const F32Vec a = weight_of<false>(scores + j, shift, scale);
+      const F32Vec b = weight_of<false>(scores + j + lanes, shift, scale);
       sum_a = hn::Add(sum_a, a);
       sum_b = hn::Add(sum_b, b);
       store(a, scores + j);

@@ -12,14 +12,14 @@ namespace xpuruntime::cpu {
 inline constexpr std::int64_t softmax_rows = 32;   // most rows in one call of softmax_step
 inline constexpr std::int64_t softmax_align = 32;  // blocks of scores are a multiple of this wide
 
-/// A block of scores and the state of its rows between blocks. A key's weight is 2^(score * factor - highest).
+/// A block of scores and the state of its rows between blocks. A key's weight is 2^((score - highest) * factor).
 struct SoftmaxBlock {
   float* scores = nullptr;
   std::int64_t row = 0;  // from one row of scores to the next
   std::int64_t rows = 0;
   std::int64_t columns = 0;  // a multiple of softmax_align; scores past the last key are -infinity
   float factor = 1;          // the scale that is not yet in the scores, times log2(e)
-  float* highest = nullptr;  // of each row, times factor; -infinity before the first block
+  float* highest = nullptr;  // of each row; -infinity before the first block
   float* sums = nullptr;     // of the weights of each row; 0 before the first block
   float* rescale = nullptr;  // out: what the row's earlier weights must be multiplied by
 };
