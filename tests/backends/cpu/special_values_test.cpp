@@ -31,15 +31,14 @@ struct SpecialRun {
     }
   }
 
-  /// The first output.
-  std::vector<float> by(const std::string& kernel) const {
+  std::vector<float> by(const std::string& kernel, std::size_t output = 0) const {
     std::vector<Tensor> tensors;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const std::vector<std::byte> bytes = oracle::layout(problem.inputs[i], inputs[i]);
       tensors.push_back(Tensor::empty(problem.inputs[i].dtype, problem.inputs[i].shape));
       std::memcpy(tensors.back().data(), bytes.data(), bytes.size());
     }
-    return forced_call(kernel, problem.attributes, tensors, problem.direction)[0];
+    return forced_call(kernel, problem.attributes, tensors, problem.direction)[output];
   }
 
   /// Those that take it with an output in f32.
@@ -102,6 +101,71 @@ TEST(SpecialValues, NanSpoilsItsLineAndNoOther) {
                            "attention(bf16[1,1,6,16], bf16[1,1,300,16], bf16[1,1,300,16])",
                            "attention(f32[6,1,1,16], f32[6,1,40,16], f32[6,1,40,16])"}) {
     expect_spoils_its_line(text, nan);
+  }
+}
+
+// Padding is zeros that are multiplied like any other number.
+TEST(SpecialValues, AnInfiniteWeightMeetsThePadding) {
+  for (const char* text :
+       {"conv2d(f32[1,4,8,8], f32[4,4,3,3]; padding=1)", "conv2d(f32[1,4,8,8], f32[4,1,3,3]; padding=1 groups=4)",
+        "conv3d(f32[1,4,1,8,8], f32[4,4,1,3,3]; padding=0,1,1)"}) {
+    SpecialRun run(text);
+    for (double& value : run.inputs[0]) value = 1;
+    for (double& value : run.inputs[1]) value = 1;
+    run.inputs[1][0] = infinity;  // of the first output's upper left tap
+    for (const std::string& kernel : run.kernels()) {
+      if (kernel == "winograd") continue;  // mixes its tiles; docs/selection.md
+      const std::vector<float> out = run.by(kernel);
+      for (std::size_t i = 0; i < 64; ++i) {
+        if (i < 8 || i % 8 == 0) {
+          ASSERT_TRUE(std::isnan(out[i])) << kernel << " on " << text << " at " << i << ": " << out[i];
+        } else {
+          ASSERT_EQ(out[i], static_cast<float>(infinity)) << kernel << " on " << text << " at " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(SpecialValues, AnInfiniteGradientMeetsThePadding) {
+  SpecialRun run("conv2d:backward(f32[1,2,8,8], f32[2,2,3,3], f32[1,2,8,8]; padding=1)");
+  for (std::vector<double>& values : run.inputs) std::fill(values.begin(), values.end(), 1);
+  run.inputs[2][0] = infinity;  // the upper left corner's, whose upper left taps lie in the padding
+  for (const std::string& kernel : run.kernels()) {
+    const std::vector<float> out = run.by(kernel, 1);
+    for (std::size_t tap = 0; tap < 9; ++tap) {
+      const bool padded = tap < 3 || tap % 3 == 0;
+      ASSERT_TRUE(padded ? std::isnan(out[tap]) : std::isinf(out[tap]))
+          << kernel << ", tap " << tap << ": " << out[tap];
+    }
+  }
+}
+
+// As in PyTorch, whose formula multiplies 0 by infinity there.
+TEST(SpecialValues, TheSlopeOfGeluByTanhAtInfinityIsNan) {
+  SpecialRun run("gelu:backward(f32[40], f32[40]; approximate=tanh)");
+  run.inputs[0][3] = infinity;
+  run.inputs[0][35] = -infinity;
+  for (const std::string& kernel : run.kernels()) {
+    const std::vector<float> out = run.by(kernel);
+    for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(std::isnan(out[i]), i == 3 || i == 35) << kernel << " " << i;
+  }
+}
+
+TEST(SpecialValues, AGradientOfNllLossReachesItsTargetAlone) {
+  for (const double value : {nan, infinity}) {
+    SpecialRun run("nll_loss:backward(f32[6,9], i64[6], f32[6]; reduction=none)");
+    run.inputs[2][2] = value;  // its target is class 2
+    for (const std::string& kernel : run.kernels()) {
+      const std::vector<float> out = run.by(kernel);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        if (i == 2 * 9 + 2) {
+          ASSERT_FALSE(std::isfinite(out[i])) << kernel;
+        } else if (i % 9 != i / 9 % 5) {
+          ASSERT_TRUE(same_bits(out[i], 0)) << kernel << " at " << i << ": " << out[i];
+        }
+      }
+    }
   }
 }
 

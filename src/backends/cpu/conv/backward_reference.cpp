@@ -85,12 +85,8 @@ class ConvBackwardPlan final : public Plan {
     double sum = 0;
     for (std::int64_t n = 0; n < shape_.batch; ++n) {
       for_each_position(shape_.out, [&](const Extents& at) {
-        Extents from;
-        for (std::size_t i = 0; i < 3; ++i) {
-          from[i] = at[i] * shape_.stride[i] + tap[i] * shape_.dilation[i] - shape_.padding[i];
-          if (from[i] < 0 || from[i] >= shape_.in[i]) return;
-        }
-        sum += gradient(arguments, n, o, at) * load(arguments, 0, in_.offset(n, channel, from));
+        const auto from = met_by(shape_, at, tap);
+        sum += gradient(arguments, n, o, at) * (from ? load(arguments, 0, in_.offset(n, channel, *from)) : 0);
       });
     }
     return sum;

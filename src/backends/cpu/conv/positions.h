@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "backends/cpu/conv/shape.h"
 
 // What the references of both directions walk over.
@@ -28,6 +30,16 @@ void for_each_position(const Extents& extents, const Body& body) {
       for (at[2] = 0; at[2] < extents[2]; ++at[2]) body(at);
     }
   }
+}
+
+/// What the tap of the window at `at` lies on; nothing where that is padding.
+inline std::optional<Extents> met_by(const ConvShape& shape, const Extents& at, const Extents& tap) {
+  Extents from;
+  for (std::size_t i = 0; i < 3; ++i) {
+    from[i] = at[i] * shape.stride[i] + tap[i] * shape.dilation[i] - shape.padding[i];
+    if (from[i] < 0 || from[i] >= shape.in[i]) return std::nullopt;
+  }
+  return from;
 }
 
 }  // namespace xpuruntime::cpu

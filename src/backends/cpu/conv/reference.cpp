@@ -55,13 +55,10 @@ class ReferencePlan final : public Plan {
     const std::int64_t first = channel / shape_.out_channels * shape_.in_channels;
     for (std::int64_t c = 0; c < shape_.in_channels; ++c) {
       for_each_position(shape_.kernel, [&](const Extents& tap) {
-        Extents from;
-        for (std::size_t i = 0; i < 3; ++i) {
-          from[i] = at[i] * shape_.stride[i] + tap[i] * shape_.dilation[i] - shape_.padding[i];
-          if (from[i] < 0 || from[i] >= shape_.in[i]) return;
-        }
-        sum = multiply_add(sum, load_in_(in, in_.offset(n, first + c, from)),
-                           load_weight_(weight, weight_.offset(channel, c, tap)));
+        const auto from = met_by(shape_, at, tap);
+        // Zeros around the input are multiplied too: with an infinite weight they make NaN, as in every other kernel.
+        const Sum value = from ? load_in_(in, in_.offset(n, first + c, *from)) : Sum{0};
+        sum = multiply_add(sum, value, load_weight_(weight, weight_.offset(channel, c, tap)));
       });
     }
     return sum;

@@ -34,7 +34,8 @@ struct GeluTanh {
     const F32Vec u = hn::Mul(near, hn::MulAdd(square, constant(0.071354816f), constant(1.5957691f)));
     const F32Vec inner = hn::MulAdd(square, constant(3 * 0.071354816f), constant(1.5957691f));
     const F32Vec bend = hn::Mul(hn::Mul(near, inner), vsigmoid(hn::Neg(u)));
-    return hn::Mul(g, hn::Mul(vsigmoid(u), hn::Add(constant(1), bend)));
+    // At infinity the formula is NaN, as in PyTorch: an overflow is not to be hidden.
+    return hn::Mul(g, hn::MulAdd(vsigmoid(u), hn::Add(constant(1), bend), hn::Sub(x, x)));
   }
 };
 

@@ -99,8 +99,11 @@ class ClassLossBackwardPlan final : public Plan {
       shares += share(arguments, at, c);
     }
     for (std::int64_t c = 0; c < classes_; ++c) {
-      const double chance = logits_ ? std::exp(load(arguments, 0, from + c * step_) - highest) / sum : 0;
-      const double value = gradient * (logits_ ? shares * chance - share(arguments, at, c) : -share(arguments, at, c));
+      const double own = share(arguments, at, c);
+      double value = 0;
+      if (logits_) value = gradient * (shares * std::exp(load(arguments, 0, from + c * step_) - highest) / sum - own);
+      // What is no target has no part in nll_loss, whatever the gradient: NaN and infinity times 0 would be NaN.
+      if (!logits_ && target(arguments, at) == c) value = -gradient * own;
       store(arguments, to + c * out_step_, ignored ? 0 : value);
     }
   }
