@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -107,7 +108,7 @@ class Selector {
     if (!thrown.empty()) return "it threw while it was asked: " + thrown;
     if (!verdict.supported) return verdict.reason.empty() ? "it gave no reason" : verdict.reason;
     const auto& limit = limits_.workspace_bytes;
-    if (limit && *candidate.workspace_bytes > *limit) {
+    if (limit && candidate.workspace_bytes && *candidate.workspace_bytes > *limit) {
       return "it needs " + std::to_string(*candidate.workspace_bytes) + " bytes of workspace, the limit is " +
              std::to_string(*limit);
     }
@@ -120,14 +121,18 @@ class Selector {
     return found == entries_.end() ? nullptr : &*found;
   }
 
-  /// Another machine runs as many threads as it has cores, whatever this one is set to.
-  std::uint64_t workspace_of(const Kernel& kernel) const {
-    if (!in_.described || limits_.threads || in_.profile.compute_units <= 0) {
-      return kernel.workspace_bytes(problem(), in_.profile);
-    }
+  /// Nothing where only the machine that a profile describes can tell. That one runs as many threads as it has cores,
+  /// whatever this one is set to.
+  std::optional<std::uint64_t> workspace_of(const Kernel& kernel) const {
+    if (!in_.described) return kernel.workspace_bytes(problem(), in_.profile);
     Problem there = problem();
-    there.limits.threads = in_.profile.compute_units;
-    return kernel.workspace_bytes(there, in_.profile);
+    if (!limits_.threads && in_.profile.compute_units > 0) there.limits.threads = in_.profile.compute_units;
+    try {
+      return kernel.workspace_bytes(there, in_.profile);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::not_supported) throw;
+      return std::nullopt;
+    }
   }
 
   bool ask_workspace(Entry& entry) {
@@ -144,6 +149,7 @@ class Selector {
     Candidate& chosen = row(entry);
     if (!in_.described && !chosen.workspace_bytes && !ask_workspace(entry))
       return true;  // and the choice starts again without it
+    if (asks_workspaces_ && !chosen.workspace_bytes) because += "; its workspace is known only on the machine itself";
     chosen.outcome = Outcome::chosen;
     chosen.reason = because;
     decision().kernel = chosen.kernel;
@@ -365,20 +371,23 @@ class Selector {
   }
 
   bool least_memory() {
+    constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
     Entry* best = nullptr;
     const auto less = [&](const Entry& a, const Entry& b) {
       const Candidate& x = row(a);
       const Candidate& y = row(b);
-      if (*x.workspace_bytes != *y.workspace_bytes) return *x.workspace_bytes < *y.workspace_bytes;
+      const std::uint64_t of_x = x.workspace_bytes.value_or(unknown), of_y = y.workspace_bytes.value_or(unknown);
+      if (of_x != of_y) return of_x < of_y;
       return x.time_us && y.time_us && *x.time_us < *y.time_us;
     };
     for (Entry& entry : entries_) {
       if (entry.usable && (best == nullptr || less(entry, *best))) best = &entry;
     }
     if (best == nullptr) return false;
-    return choose(
-        *best, Level::strategy,
-        "the least memory: " + std::to_string(*row(*best).workspace_bytes) + " bytes of workspace" + preferred_note_);
+    const auto& bytes = row(*best).workspace_bytes;
+    return choose(*best, Level::strategy,
+                  (bytes ? "the least memory: " + std::to_string(*bytes) + " bytes of workspace" : "the only one") +
+                      preferred_note_);
   }
 
   std::string nothing_left() {

@@ -204,7 +204,13 @@ class ExplainProfile(CliTest):
         self.assertEqual(decision["kernel"], "amx")
         here = self.document("devices", "--json")["devices"][0]["profile"]
         if here["cpu_features"] != json.loads((PROFILES / "xeon_amx.json").read_text())["cpu_features"]:
-            self.assertIn("on the machine itself", rows["onednn"]["reason"])
+            self.assertEqual([rows["onednn"]["verdict"], rows["onednn"]["workspace_bytes"]], ["passed", None])
+            square = "matmul(f32[256,256], f32[256,256])"
+            free = self.document("explain", square, "--profile", PROFILES / "xeon_amx.json", "--json")
+            bound = self.document("explain", square + " workspace_limit=1000000000", "--profile",
+                                  PROFILES / "xeon_amx.json", "--json")
+            self.assertEqual([free["kernel"], bound["kernel"]], ["onednn", "onednn"])
+            self.assertEqual(bound["because"], free["because"] + "; its workspace is known only on the machine itself")
         for threads in ["1", "3"]:
             again = self.document("explain", limited, "--profile", PROFILES / "xeon_amx.json", "--json",
                                   env={"XPURUNTIME_NUM_THREADS": threads})
