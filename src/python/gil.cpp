@@ -32,15 +32,29 @@ WithGil::WithGil() : state_(taken([] { return PyGILState_Ensure(); })) {}
 
 }  // namespace xpuruntime::python
 
-// Python code that C++ calls may hand the GIL to others and ask for it again. Were the thread ended there, every C++
-// frame below would destroy its Python objects without the GIL. So the linker leads each such call of this module,
-// nanobind's among them, through a frame that stops the thread before (--wrap in CMakeLists.txt).
+// Python code that C++ calls, or runs because it lets go of an object, may hand the GIL to others and ask for it again.
+// Were the thread ended there, every C++ frame below would destroy its Python objects without the GIL. So the linker
+// leads each such call of this module, nanobind's among them, through a frame that stops the thread before (--wrap in
+// CMakeLists.txt).
 extern "C" {
 PyObject* real_vectorcall(PyObject*, PyObject* const*, std::size_t, PyObject*) asm("__real_PyObject_Vectorcall");
 PyObject* real_method_call(PyObject*, PyObject* const*, std::size_t, PyObject*) asm("__real_PyObject_VectorcallMethod");
 PyObject* guarded_vectorcall(PyObject*, PyObject* const*, std::size_t, PyObject*) asm("__wrap_PyObject_Vectorcall");
 PyObject* guarded_method_call(PyObject*, PyObject* const*, std::size_t,
                               PyObject*) asm("__wrap_PyObject_VectorcallMethod");
+
+void real_dealloc(PyObject*) asm("__real__Py_Dealloc");
+void real_decref(PyObject*) asm("__real_Py_DecRef");
+void guarded_dealloc(PyObject*) asm("__wrap__Py_Dealloc");
+void guarded_decref(PyObject*) asm("__wrap_Py_DecRef");
+
+void guarded_dealloc(PyObject* object) {
+  xpuruntime::python::taken([&] { real_dealloc(object); });
+}
+
+void guarded_decref(PyObject* object) {
+  xpuruntime::python::taken([&] { real_decref(object); });
+}
 
 PyObject* guarded_vectorcall(PyObject* function, PyObject* const* arguments, std::size_t count, PyObject* names) {
   return xpuruntime::python::taken([&] { return real_vectorcall(function, arguments, count, names); });

@@ -178,6 +178,19 @@ class DaemonThreads(unittest.TestCase):
         )
         self.ends_well("xrt.ops.relu(a)", kernel, runs=10)
 
+    def test_inside_what_runs_when_an_object_of_a_kernel_is_let_go(self) -> None:
+        kernel = (
+            "class Slow:\n"
+            "    def __del__(self): time.sleep(0.002)\n"
+            "def run(problem, inputs, outputs):\n"
+            "    np.copyto(np.asarray(outputs[0]), np.asarray(inputs[0]))\n"
+            "    inputs.append(Slow())\n"
+            "    return Slow()\n"
+            "xrt.register_kernel('mine', 'relu', run)\n"
+            "xrt.set_kernel_policy(relu={'kernel': 'mine', 'mode': 'force'})\n"
+        )
+        self.ends_well("xrt.ops.relu(a)", kernel)
+
     def test_inside_arrays_that_are_python_objects(self) -> None:
         array = (
             "class Array:\n"
