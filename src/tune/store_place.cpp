@@ -97,6 +97,15 @@ void check_owner_and_mode(const struct stat& of, const std::string& what, const 
   }
 }
 
+/// A link that another user made leads where that user wants.
+void check_link(const std::string& path) {
+  struct stat link = {};
+  if (lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return;
+  if (link.st_uid == geteuid() || link.st_uid == 0) return;
+  refuse("'" + path + "' is a link that user " + std::to_string(link.st_uid) +
+         " made, who could lead it to another file; name the file itself, in a folder of your own");
+}
+
 void check_kind(const struct stat& file, const std::string& path, StoreMode mode) {
   if (S_ISDIR(file.st_mode)) refuse("'" + path + "' is a folder; name a file in it");
   if (!S_ISREG(file.st_mode)) refuse("'" + path + "' is a device, a pipe or a socket; name a regular file");
@@ -112,6 +121,7 @@ void check_kind(const struct stat& file, const std::string& path, StoreMode mode
 void make_store_folder(const std::string& path) { make_folders(fs::absolute(path).parent_path(), path); }
 
 void check_store_place(const std::string& path, StoreMode mode) {
+  check_link(path);
   const auto file = look_at(path);
   if (file) check_kind(*file, path, mode);
   std::error_code error;
@@ -121,6 +131,7 @@ void check_store_place(const std::string& path, StoreMode mode) {
   if (const auto found = look_at(folder)) check_owner_and_mode(*found, "the folder", folder);
   for (const char* beside : {"", "-wal", "-shm", "-journal"}) {
     const std::string name = real.string() + beside;
+    check_link(name);
     if (const auto found = look_at(name)) check_owner_and_mode(*found, "the file", name);
   }
 }

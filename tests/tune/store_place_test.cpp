@@ -84,6 +84,20 @@ TEST_F(StorePlace, WhatBelongsToAnotherUserIsRefused) {
   expect_refused(path_, "store.sqlite-wal' belongs to user 65534");
 }
 
+TEST_F(StorePlace, ALinkThatAnotherUserMadeIsNotFollowed) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives files to other users";
+  fs::permissions(folder_, fs::perms{01777});
+  const fs::path victim = folder_ / "victim";
+  for (const char* beside : {"", "-wal", "-shm", "-journal"}) {
+    const std::string link = path_ + beside;
+    fs::create_symlink(victim, link);
+    ASSERT_EQ(lchown(link.c_str(), nobody, nobody), 0);
+    expect_refused(path_, "is a link that user 65534 made");
+    EXPECT_FALSE(fs::exists(victim));
+    fs::remove(link);
+  }
+}
+
 TEST_F(StorePlace, WhatBelongsToRootMayBeReadByOthers) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   { open_store(path_)->put(xeon(), record_of(problem(1))); }
