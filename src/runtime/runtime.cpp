@@ -80,7 +80,9 @@ bool Runtime::tune(std::span<const Problem> problems, const TuneOptions& options
     const Decision decision = dispatcher_->explain(problem);
     tasks.push_back({decision.problem, decision.kernel, {}});
   }
-  return measured_->tune_all(std::move(tasks), options, finished);
+  const bool complete = measured_->tune_all(std::move(tasks), options, finished);
+  measured_->refresh();
+  return complete;
 }
 
 std::string_view version() { return XRT_VERSION; }

@@ -121,10 +121,25 @@ TEST_F(TuningOnTheWay, AFrozenStoreIsLookedAtAgainOnRequest) {
   runtime.use_store(open_store(path));
   runtime.dispatcher().set_policy(policy);
   EXPECT_TRUE(because().starts_with("no kernel was measured")) << because();
-  EXPECT_TRUE(runtime.tune(std::array{parse_problem("relu(f32[4096])")}, options));
+  {
+    Runtime other({false, false, {}});
+    other.use_store(open_store(path));
+    EXPECT_TRUE(other.tune(std::array{parse_problem("relu(f32[4096])")}, options));
+  }
   runtime.dispatcher().set_policy(policy);
   EXPECT_TRUE(because().starts_with("no kernel was measured")) << because();
   runtime.refresh_measurements();
+  runtime.dispatcher().set_policy(policy);
+  EXPECT_TRUE(because().starts_with("tuned: ")) << because();
+  runtime.use_store(nullptr);
+  std::filesystem::remove(path);
+}
+
+TEST_F(TuningOnTheWay, WhatTuneHasFoundCountsForTheNextPolicy) {
+  const std::string path = ::testing::TempDir() + "found.sqlite";
+  std::filesystem::remove(path);
+  runtime.use_store(open_store(path));
+  EXPECT_TRUE(runtime.tune(std::array{parse_problem("relu(f32[4096])")}, options));
   runtime.dispatcher().set_policy(policy);
   EXPECT_TRUE(because().starts_with("tuned: ")) << because();
   runtime.use_store(nullptr);

@@ -61,8 +61,8 @@ class Runtime {
   void disable_tuning();
 
   /// Measures problems now, each against what the policy in force would choose without measuring, and stores what was
-  /// found before `finished` hears of it. Returns false where it was cancelled or the total budget ran out before every
-  /// problem had its turn.
+  /// found before `finished` hears of it. What it stored counts once a policy is set or a scope entered. Returns false
+  /// where it was cancelled or the total budget ran out before every problem had its turn.
   bool tune(std::span<const Problem> problems, const TuneOptions& options = {},
             const std::function<void(const TuneResult&)>& finished = {});
 
