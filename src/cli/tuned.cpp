@@ -24,7 +24,7 @@ const TunedCandidate* candidate(const TuneResult& result, const std::string& ker
 
 std::string time_of(const TuneResult& result, const std::string& kernel) {
   const TunedCandidate* found = candidate(result, kernel);
-  return found != nullptr && found->time_us ? figure("%.1f us", *found->time_us) : "-";
+  return found != nullptr && found->time_us ? figure(*found->time_us < 10 ? "%.2f us" : "%.1f us", *found->time_us) : "-";
 }
 
 std::string note_of(const TuneResult& result, const Decision* decision) {

@@ -136,8 +136,19 @@ void refuse_claimed(const std::string& path, const JsonSource& source) {
 
 std::string flaw_of_output_file(const std::string& path) {
   struct stat found = {};
-  if (stat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return {};
-  return "cannot be written: it is " + what_it_is(found.st_mode) + "; name a file";
+  if (stat(path.c_str(), &found) == 0) {
+    if (S_ISREG(found.st_mode)) return {};
+    return "cannot be written: it is " + what_it_is(found.st_mode) + "; name a file";
+  }
+  const int error = errno;
+  const fs::path folder = fs::path(path).parent_path();
+  std::error_code ignored;
+  if (error == ENOENT && !fs::is_symlink(fs::symlink_status(path, ignored))) {
+    if (folder.empty() || fs::is_directory(folder, ignored)) return {};
+    return "cannot be written: there is no folder " + printable(folder.string()) + "; make it first";
+  }
+  if (error == ENOENT) return {};  // behind the link a file may be made
+  return std::string("cannot be written: ") + std::strerror(error) + "; name a file that can be made";
 }
 
 std::string read_text_file(const std::string& path, const JsonSource& source, std::size_t most_bytes) {

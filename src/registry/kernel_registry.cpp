@@ -57,7 +57,14 @@ void KernelRegistry::add_backend(std::shared_ptr<Backend> backend, KernelOrigin 
 
 void KernelRegistry::add(std::shared_ptr<Backend> backend, KernelOrigin origin,
                          const std::optional<std::string>& version) {
-  if (version && origin == KernelOrigin::third_party) check_version(*version);
+  if (version && origin == KernelOrigin::third_party) {
+    check_version(*version);
+    if (!is_versioned(*version)) {
+      fail(ErrorCode::invalid_argument, "add_backend",
+           "backend '" + std::string(backend->name()) + "' has the version '" + *version +
+               "', which stands for none; give another");
+    }
+  }
   // Everything that can fail comes before the first change, so that a bad backend leaves nothing behind.
   std::vector<std::shared_ptr<const Kernel>> kernels;
   for (const KernelSpec& spec : backend->kernels()) {

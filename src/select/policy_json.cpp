@@ -201,6 +201,11 @@ KernelPolicy policy_in_file(std::string_view text, const std::string& path) {
 KernelPolicy KernelPolicy::load(const std::string& path) { return policy_in_file(read_policy_text(path), path); }
 
 void KernelPolicy::save(const std::string& path) const {
+  if (rules.size() > most_rules) {
+    fail(ErrorCode::invalid_argument, "KernelPolicy::save",
+         "policy file '" + path + "': " + std::to_string(rules.size()) + " rules are more than the " +
+             std::to_string(most_rules) + " that can be read again; nothing was written");
+  }
   write_file_atomically(path, to_json(), {"KernelPolicy::save", "policy file '" + path + "': ", "policy"});
 }
 

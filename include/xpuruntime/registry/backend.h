@@ -27,7 +27,7 @@
 //     Status run(const RunArguments& arguments) const override {
 //       const float* in = arguments.inputs[0]->as<const float>();
 //       const float* end = in + element_count(arguments.inputs[0]->spec());
-//       std::transform(in, end, arguments.outputs[0]->as<float>(), [](float x) { return std::max(x, 0.0f); });
+//       std::transform(in, end, arguments.outputs[0]->as<float>(), [](float x) { return x <= 0 ? 0 : x; });
 //       return {};
 //     }
 //   };
