@@ -134,6 +134,13 @@ class Tune(CliTest):
         self.assertEqual(document["problems"], 40)
         self.assertLess(len(document["results"]), 40)
 
+    def test_what_is_wrong_in_a_log_is_said_with_its_place(self):
+        lines = self.write("log.txt", f"# two\n{SQUARE}\n\nrelu(f32[)\n")
+        self.refused(2, "tune", "--from-log", lines, says=f"log '{lines}', line 4: ")
+        events = [{"ph": "X", "args": {"problem": problem}} for problem in (SQUARE, "relu(f32[)")]
+        trace = self.write("log.json", json.dumps({"traceEvents": events}))
+        self.refused(2, "tune", "--from-log", trace, says=f"log '{trace}', event 2: ")
+
     def test_bad_kernels_never_win_and_stay_in_quarantine(self):
         problem = "tanh(f32[100])"
         first = xrt("--plugin", BAD_KERNELS, "tune", problem, "--store", self.store, "--json")

@@ -292,6 +292,9 @@ TEST_F(JsonFile, ReadsNoPipeNoDeviceAndNoFolder) {
     EXPECT_NE(flaw_of_output_file(file).find(reason), std::string::npos);
   }
   EXPECT_EQ(flaw_of_output_file(path("new")), "");
+  EXPECT_NE(flaw_of_output_file(path("missing/new")).find("there is no folder"), std::string::npos);
+  std::filesystem::create_symlink("round", path("round"));
+  EXPECT_NE(flaw_of_output_file(path("round")).find("cannot be written"), std::string::npos);
 }
 
 TEST_F(JsonFile, RefusesFilesOverAMebibyte) {

@@ -69,6 +69,18 @@ TEST_F(KernelRegistryTest, IsEmptyAtFirst) {
   EXPECT_TRUE(registry.kernel_names(OpId::relu).empty());
 }
 
+TEST_F(KernelRegistryTest, RefusesABackendWhoseVersionStandsForNone) {
+  class Versioned final : public Backend {
+    std::string_view name() const override { return "versioned"; }
+    DeviceType device_type() const override { return DeviceType::npu; }
+    std::string_view version() const override { return "unversioned build"; }
+    std::shared_ptr<DeviceDriver> driver() override { return nullptr; }
+    std::span<const KernelSpec> kernels() const override { return {}; }
+  };
+  expect_error(ErrorCode::invalid_argument, "stands for none; give another",
+               [&] { registry.add_backend(std::make_shared<Versioned>(), KernelOrigin::third_party); });
+}
+
 TEST_F(KernelRegistryTest, KeepsABackendsRowsInTableOrder) {
   registry.add_backend(backend_of({row(OpId::relu, "fast"), row(OpId::gelu, "other"), row(OpId::relu, "reference")}));
   EXPECT_EQ(relu_names(), (Names{"fast", "reference"}));

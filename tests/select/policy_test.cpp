@@ -297,6 +297,16 @@ class PolicyFile : public ::testing::Test {
   fs::path folder;
 };
 
+TEST_F(PolicyFile, IsNotWrittenWhereItCouldNotBeReadAgain) {
+  PolicyRule rule;
+  rule.op = OpId::relu;
+  rule.use = {"simd"};
+  KernelPolicy policy;
+  policy.rules = std::vector<PolicyRule>(100'001, rule);
+  expect_error(ErrorCode::invalid_argument, "can be read again", [&] { policy.save(path("large.json")); });
+  EXPECT_FALSE(fs::exists(path("large.json")));
+}
+
 TEST_F(PolicyFile, ComesBackAsItWasSaved) {
   full_policy().save(path("policy.json"));
   EXPECT_EQ(KernelPolicy::load(path("policy.json")), full_policy());
