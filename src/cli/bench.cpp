@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "cli/commands.h"
-#include "cli/duration.h"
+#include "core/duration.h"
 #include "cli/table.h"
 #include "core/json_text.h"
 #include "xpuruntime/tune/tuner.h"

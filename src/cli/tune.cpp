@@ -3,7 +3,7 @@
 #include <csignal>
 
 #include "cli/commands.h"
-#include "cli/duration.h"
+#include "core/duration.h"
 #include "cli/problem_list.h"
 #include "cli/progress.h"
 #include "cli/store_option.h"

@@ -34,7 +34,8 @@ std::string note_of(const TuneResult& result, const Decision* decision) {
     add(decision->kernel + " runs all the same: " + decision->because);
   }
   if (result.chosen.empty()) add(result.because);
-  if (result.cut_short) add("cut short by the budget");
+  if (result.cut_short)
+    add("cut short by " + std::string(result.cut_by == "total_budget_s" ? "--budget" : "--per-problem"));
   for (const TunedCandidate& c : result.candidates) {
     if (c.outcome == TuneOutcome::quarantined) add(c.kernel + " is quarantined: " + c.reason);
   }
@@ -44,6 +45,8 @@ std::string note_of(const TuneResult& result, const Decision* decision) {
 Json number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
+
+Json name(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json candidate_json(const TunedCandidate& c) {
   return {{"kernel", c.kernel},
@@ -68,11 +71,23 @@ Json result_json(const TuneResult& result, const Decision* decision) {
           {"because", result.because},
           {"gain", result.gain},
           {"cut_short", result.cut_short},
+          {"cut_by", name(result.cut_by)},
           {"spent_s", result.spent_s},
           {"candidates", candidates}};
 }
 
-Json name(const std::string& file) { return file.empty() ? Json(nullptr) : Json(file); }
+/// What was written, each with the way to put it in force.
+std::string how_to_use(const TunedFiles& files) {
+  const auto in_force = [](const char* what, const char* variable, const std::string& file) {
+    return std::string(what) + ": " + printable(file) + "; in force with " + variable + "=" + printable(file) + "\n";
+  };
+  if (files.policy.empty() && files.lock.empty()) {
+    return "in force under a policy with \"auto_strategy\": \"best_performance\"; --out FILE writes one with these "
+           "choices\n";
+  }
+  return (files.policy.empty() ? "" : in_force("policy", "XPURUNTIME_POLICY", files.policy)) +
+         (files.lock.empty() ? "" : in_force("lock", "XPURUNTIME_LOCK", files.lock));
+}
 
 }  // namespace
 
@@ -95,9 +110,7 @@ std::string tuned_text(const std::vector<Problem>& problems, const std::vector<T
   }
   std::string text = table.to_text(paint) + "\n" + std::to_string(tuned) + " of " + std::to_string(problems.size()) +
                      " problems tuned in " + figure("%.1f s", spent) + ", kept in " + printable(files.store) + "\n";
-  if (!files.policy.empty()) text += "policy: " + printable(files.policy) + "\n";
-  if (!files.lock.empty()) text += "lock: " + printable(files.lock) + "\n";
-  return text;
+  return text + how_to_use(files);
 }
 
 std::string tuned_json(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,

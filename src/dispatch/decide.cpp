@@ -57,11 +57,11 @@ Dispatcher::Impl::Impl(KernelRegistry& kernel_registry, std::uint64_t id)
 
 ScopePtr Dispatcher::Impl::make_scope(const KernelPolicy& policy, const Autocast& autocast, const LockUse& lock) {
   policy.check();
-  std::shared_ptr<const Measurements> measurements;
-  if (policy.auto_strategy.value_or(Strategy::first_supported) != Strategy::first_supported) {
-    measurements = frozen_measurements();
-  }
-  return scopes.intern(policy, std::move(measurements), autocast, lock);
+  const Strategy strategy = policy.auto_strategy.value_or(default_strategy.load());
+  if (strategy == Strategy::first_supported) return scopes.intern(policy, nullptr, autocast, lock);
+  KernelPolicy whole = policy;
+  whole.auto_strategy = strategy;
+  return scopes.intern(whole, frozen_measurements(), autocast, lock);
 }
 
 std::shared_ptr<Prepared> Dispatcher::Impl::prepare(const Asked& asked, const Scope& scope, std::uint64_t stamp) {
@@ -88,6 +88,7 @@ Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::uin
       casts[i].fill(prepare({SharedProblem(problems[i].problem)}, scope, stamp));
   }
   auto record = std::make_shared<DecisionRecord>(std::move(decision), archive);
+  tell(record);
   return {asked, std::move(record), std::move(plan), std::move(casts)};
 }
 

@@ -121,6 +121,8 @@ Status Dispatcher::launch(const TableEntry& entry, const Call& call) {
 
 // Beside launch, so that a logged call is one run of instructions too.
 Status Dispatcher::launch_logged(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity) {
+  if ((capacity & calls_are_told) != 0) [[unlikely]]
+    return launch_told(entry, call, state, capacity & ~calls_are_told);
   if (entry.asynchronous) return launch_logged_on_device(entry, call, state, capacity);
   const std::uint64_t start = read_ticks();
   Status status = launch(entry, call);

@@ -64,6 +64,7 @@ struct Dispatcher::Impl {
   LogRing& make_ring(ThreadState& state, std::size_t capacity);
   void keep_ended_logs(std::size_t capacity);
   void collect_statistics();
+  void tell(const std::shared_ptr<const DecisionRecord>& record);
 
   KernelRegistry& registry;
   std::shared_ptr<ThreadRegistry> threads;
@@ -75,12 +76,15 @@ struct Dispatcher::Impl {
   LRUCache<DecisionKey, Prepared> decisions;
   std::atomic<std::uint32_t> decisions_generation{0};
   std::atomic<std::uint64_t> decisions_made{0};
+  std::atomic<Strategy> default_strategy{Strategy::first_supported};
 
   mutable Mutex mutex;
   std::shared_ptr<const PrecisionHook> hook;
   std::shared_ptr<const MeasuredSource> source;  // null: the statistics of this dispatcher
   std::shared_ptr<const TuneHook> tuner;
   std::shared_ptr<const RevalidateHook> revalidator;
+  std::shared_ptr<const DecisionHook> decision_hook;
+  std::shared_ptr<const CallHook> call_hook;
   std::unordered_map<SharedProblem, std::shared_ptr<const Measurements>> tuned;  // by the tuner, in this process
   std::uint32_t tuned_generation = 0;                                            // of the kernels that it raced
   /// Kernels, not names: one that is registered anew under an old name starts afresh.

@@ -80,10 +80,60 @@ void Dispatcher::enable_logging(std::size_t capacity) {
     fail(ErrorCode::invalid_argument, "enable_logging",
          std::to_string(capacity) + " entries per thread are too many; use at most 16777216");
   }
-  log_capacity_.store(capacity);
+  set_log_capacity(capacity);
 }
 
-void Dispatcher::disable_logging() { log_capacity_.store(0); }
+void Dispatcher::disable_logging() { set_log_capacity(0); }
+
+void Dispatcher::set_default_strategy(Strategy strategy) { impl_->default_strategy.store(strategy); }
+
+void Dispatcher::set_log_capacity(std::size_t capacity) {
+  const std::lock_guard lock(impl_->mutex);
+  log_capacity_.store(capacity | (impl_->call_hook == nullptr ? 0 : calls_are_told));
+}
+
+void Dispatcher::set_decision_hook(DecisionHook hook) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->decision_hook = hook ? std::make_shared<const DecisionHook>(std::move(hook)) : nullptr;
+}
+
+void Dispatcher::set_call_hook(CallHook hook) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->call_hook = hook ? std::make_shared<const CallHook>(std::move(hook)) : nullptr;
+  log_capacity_.store((log_capacity_.load() & ~calls_are_told) | (impl_->call_hook == nullptr ? 0 : calls_are_told));
+}
+
+void Dispatcher::Impl::tell(const std::shared_ptr<const DecisionRecord>& record) {
+  std::shared_ptr<const DecisionHook> held;
+  {
+    const std::lock_guard lock(mutex);
+    held = decision_hook;
+  }
+  if (held != nullptr) (*held)({record, &record->decision});
+}
+
+Status Dispatcher::launch_told(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity) {
+  std::shared_ptr<const CallHook> held;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    held = impl_->call_hook;
+  }
+  // A kernel may call: its own calls change the table, and are told of first.
+  const std::shared_ptr<const DecisionRecord> record = entry.prepared->record;
+  const std::uint64_t start = read_ticks();
+  Status status = capacity != 0 ? launch_logged(entry, call, state, capacity) : launch(entry, call);
+  const std::uint64_t elapsed = read_ticks() - start;
+  if (held == nullptr) return status;
+  const TickScale& scale = impl_->archive->scale;
+  const double scale_us = scale.us_per_tick();
+  (*held)({{record, &record->decision},
+           static_cast<double>(start - scale.origin()) * scale_us,
+           static_cast<double>(elapsed) * scale_us,
+           false,
+           !status.ok(),
+           state.thread});
+  return status;
+}
 
 std::vector<LogEntry> Dispatcher::logs() const {
   const TickScale& scale = impl_->archive->scale;

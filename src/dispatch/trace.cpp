@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/json_text.h"
 #include "xpuruntime/dispatch/dispatch_log.h"
@@ -19,8 +20,27 @@ Json name_event(const char* kind, int process, std::uint64_t track, const std::s
   return {{"name", kind}, {"ph", "M"}, {"pid", process}, {"tid", track}, {"args", {{"name", name}}}};
 }
 
+Json arguments_of(const Decision& decision) {
+  return {{"kernel", decision.kernel},
+          {"problem", to_string(decision.problem)},
+          {"level", to_string(decision.level)},
+          {"because", decision.because}};
+}
+
+Json to_event(const Decision& decision, int process) {
+  return {{"name", to_string(decision.problem.op)},
+          {"cat", "decision"},
+          {"ph", "i"},
+          {"ts", 0},
+          {"pid", process},
+          {"tid", 0},
+          {"args", arguments_of(decision)}};
+}
+
 Json to_event(const LogEntry& entry, int process, double start_us) {
   const Decision& decision = *entry.decision;
+  Json arguments = arguments_of(decision);
+  arguments["clock"] = entry.device_time ? "device" : "host";
   return {{"name", to_string(decision.problem.op)},
           {"cat", entry.failed ? "op,failed" : "op"},
           {"ph", "X"},
@@ -28,20 +48,21 @@ Json to_event(const LogEntry& entry, int process, double start_us) {
           {"dur", entry.elapsed_us},
           {"pid", process},
           {"tid", track_of(entry)},
-          {"args",
-           {{"kernel", decision.kernel},
-            {"problem", to_string(decision.problem)},
-            {"level", to_string(decision.level)},
-            {"because", decision.because},
-            {"clock", entry.device_time ? "device" : "host"}}}};
+          {"args", std::move(arguments)}};
 }
 
 }  // namespace
 
-std::string to_trace_json(std::span<const LogEntry> entries) {
+std::string to_trace_json(std::span<const LogEntry> entries,
+                          std::span<const std::shared_ptr<const Decision>> decisions) {
   Json events = Json::array();
   const int process = getpid();
   events.push_back(name_event("process_name", process, 0, "xpuruntime"));
+  std::set<const Decision*> called;
+  for (const LogEntry& entry : entries) called.insert(entry.decision.get());
+  for (const auto& decision : decisions) {
+    if (!called.contains(decision.get())) events.push_back(to_event(*decision, process));
+  }
   // A device takes its work one after the other, later than it was launched: a slice begins where the last one ended.
   std::map<std::uint64_t, double> device_free_at;
   for (const LogEntry& entry : entries) {

@@ -95,12 +95,43 @@ nb::object call_run(nb::handle function, const Problem& problem, const RunArgume
   return function(own(problem), inputs.list(), outputs.list(), scratch.list()[0]);
 }
 
-std::function<Status(const Problem&, const RunArguments&)> python_run(nb::handle run, std::uint64_t workspace_bytes) {
-  return [callable = Callable(run), workspace_bytes](const Problem& problem, const RunArguments& arguments) {
+/// Another kernel takes over from one that raised, and nobody would see why: its author hears of it once.
+class WarnOnce {
+ public:
+  explicit WarnOnce(std::string kernel) : kernel_(std::move(kernel)) {}
+
+  void warn(const nb::python_error& error) {
+    const nb::object wrong_call = nb::module_::import_("xpuruntime.errors").attr("InvalidArgumentError");
+    if (!error.matches(nb::handle(PyExc_Exception)) || error.matches(wrong_call) || warned_.exchange(true)) return;
+    try {
+      const nb::object lines =
+          nb::module_::import_("traceback").attr("format_exception")(error.type(), error.value(), error.traceback());
+      const nb::object text = nb::str("").attr("join")(lines);
+      const std::string what = "kernel '" + kernel_ + "' raised; where the policy allows, another one runs instead. " +
+                               "Said once a kernel.\n" + python_str(text);
+      if (PyErr_WarnEx(PyExc_RuntimeWarning, what.c_str(), 1) != 0) throw nb::python_error();
+    } catch (const nb::python_error& raised) {
+      raise_later(raised);  // warnings are errors here
+    }
+  }
+
+ private:
+  const std::string kernel_;
+  std::atomic<bool> warned_{false};
+};
+
+std::function<Status(const Problem&, const RunArguments&)> python_run(nb::handle run, std::uint64_t workspace_bytes,
+                                                                      const std::string& name) {
+  return [callable = Callable(run), workspace_bytes, once = std::make_shared<WarnOnce>(name)](
+             const Problem& problem, const RunArguments& arguments) {
     const auto failure = call_back(callable, [&](nb::handle function) {
-      if (is_coroutine(call_run(function, problem, arguments, workspace_bytes))) {
-        throw std::runtime_error("TypeError: an async function is not awaited; register a plain one");
+      try {
+        if (!is_coroutine(call_run(function, problem, arguments, workspace_bytes))) return;
+      } catch (const nb::python_error& error) {
+        once->warn(error);
+        throw;
       }
+      throw std::runtime_error("TypeError: an async function is not awaited; register a plain one");
     });
     return failure ? Status(failure->code, "it raised " + failure->text) : Status();
   };
@@ -141,7 +172,7 @@ void register_kernel(nb::handle name, nb::handle op, nb::handle run, nb::handle 
   kernel.directions = directions_from(directions, function);
   kernel.version = version_from(version, function);
   kernel.supports = python_supports(supports);
-  kernel.run = python_run(run, kernel.workspace_bytes);
+  kernel.run = python_run(run, kernel.workspace_bytes, kernel.name);
   in_use.store(true);
   const WithoutGil release;
   Runtime::global().registry().register_kernel(make_kernel(std::move(kernel)));

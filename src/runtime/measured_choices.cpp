@@ -1,6 +1,8 @@
 #include "runtime/measured_choices.h"
 
+#include <atomic>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
@@ -46,9 +48,10 @@ MeasuredChoices::MeasuredChoices(Dispatcher& dispatcher) : dispatcher_(dispatche
   dispatcher_.set_measured_source([this] { return measurements(); });
 }
 
-void MeasuredChoices::set_default_path(std::string path) {
+void MeasuredChoices::set_default_path(std::string path, StoreMode mode) {
   const std::lock_guard lock(mutex_);
   default_path_ = std::move(path);
+  default_mode_ = mode;
 }
 
 void MeasuredChoices::use(std::shared_ptr<MeasurementStore> store) {
@@ -114,12 +117,24 @@ std::vector<QuarantineEntry> MeasuredChoices::quarantined(const Problem& problem
   return known == nullptr ? std::vector<QuarantineEntry>{} : known->known(problem).quarantine;
 }
 
+std::shared_ptr<MeasurementStore> MeasuredChoices::store_to_fill() const {
+  std::string path;
+  {
+    const std::lock_guard lock(mutex_);
+    if (default_path_.empty() || default_mode_ == StoreMode::read_only)
+      return store_ == nullptr || store_->read_only() ? nullptr : store_;
+    path = default_path_;
+  }
+  return open_store(path, StoreMode::read_write);  // anew: this process may have been forked since
+}
+
 // What was measured is good also where it cannot be kept: a full disk must not fail a call.
 std::string MeasuredChoices::keep(const TuneResult& result) {
-  const auto kept = store();
   const TuneRecord record = result.record(seconds_since_1970());
-  if (kept == nullptr || kept->read_only() || record == TuneRecord{}) return {};
+  if (record == TuneRecord{}) return {};
   try {
+    const auto kept = store_to_fill();
+    if (kept == nullptr) return {};
     kept->put(environment_of(dispatcher_.registry().devices().profile(result.problem.device)), record);
     return {};
   } catch (const Error& error) {
@@ -144,17 +159,22 @@ bool MeasuredChoices::tune_all(std::vector<TuneTask> tasks, const TuneOptions& o
 }
 
 void MeasuredChoices::enable_tuning(const TuneOptions& options) {
-  dispatcher_.set_tuner(
-      [this, options](const Problem& problem, const std::string& incumbent) -> std::shared_ptr<const Measurements> {
-        // A callback of tuning that calls an op gets it untuned: a race within a race would wait for itself.
-        if (tuning_here != nullptr) return nullptr;
-        TuneResult found;
-        tune_all({{problem, incumbent, {}}}, options, [&](const TuneResult& result) { found = result; });
-        if (found.chosen.empty()) return nullptr;
-        if (!found.not_stored.empty()) found.because += "; it was not stored: " + found.not_stored;
-        return std::make_shared<const Measurements>(
-            Measurements::Snapshots{{problem.device, std::make_shared<const OneProblem>(found)}});
-      });
+  // What is left of the budget, which is for all problems together.
+  const auto left_s = std::make_shared<std::atomic<double>>(options.total_budget_s.value_or(INFINITY));
+  dispatcher_.set_tuner([this, options, left_s](const Problem& problem,
+                                                const std::string& incumbent) -> std::shared_ptr<const Measurements> {
+    // A callback of tuning that calls an op gets it untuned: a race within a race would wait for itself.
+    if (tuning_here != nullptr || left_s->load() <= 0) return nullptr;
+    TuneOptions now = options;
+    if (now.total_budget_s) now.total_budget_s = left_s->load();
+    TuneResult found;
+    tune_all({{problem, incumbent, {}}}, now, [&](const TuneResult& result) { found = result; });
+    left_s->fetch_sub(found.spent_s);
+    if (found.chosen.empty()) return nullptr;
+    if (!found.not_stored.empty()) found.because += "; it was not stored: " + found.not_stored;
+    return std::make_shared<const Measurements>(
+        Measurements::Snapshots{{problem.device, std::make_shared<const OneProblem>(found)}});
+  });
 }
 
 void MeasuredChoices::disable_tuning() { dispatcher_.set_tuner({}); }

@@ -17,8 +17,9 @@ class MeasuredChoices {
  public:
   explicit MeasuredChoices(Dispatcher& dispatcher);
 
-  /// Where the store lies that is opened when it is first asked for, if it is there; empty: none.
-  void set_default_path(std::string path);
+  /// Where the store lies that is opened when it is first asked for, if it is there; empty: none. One that may be
+  /// written is made when tuning has found something.
+  void set_default_path(std::string path, StoreMode mode = StoreMode::read_only);
   void use(std::shared_ptr<MeasurementStore> store);
   std::shared_ptr<MeasurementStore> store() const;
   void refresh();
@@ -36,6 +37,8 @@ class MeasuredChoices {
   void forget_frozen();
   std::shared_ptr<const Measurements> freeze(const MeasurementStore& store) const;
   std::vector<QuarantineEntry> quarantined(const Problem& problem);
+  /// The one to put into; null: none may be written.
+  std::shared_ptr<MeasurementStore> store_to_fill() const;
   /// Puts it into the store; returns why that failed, empty: it did not.
   std::string keep(const TuneResult& result);
 
@@ -44,6 +47,7 @@ class MeasuredChoices {
   LongMutex tuning_;  // two races at once would disturb each other
   LongMutex freezing_;
   std::string default_path_;
+  StoreMode default_mode_ = StoreMode::read_only;
   std::shared_ptr<MeasurementStore> store_;
   std::shared_ptr<const Measurements> frozen_;
   std::uint64_t version_ = 0;  // moves when `frozen_` is forgotten

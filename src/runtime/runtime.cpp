@@ -6,6 +6,7 @@
 #include "runtime/builtin.h"
 #include "runtime/measured_choices.h"
 #include "runtime/revalidate.h"
+#include "runtime/switches.h"
 
 namespace xpuruntime {
 namespace {
@@ -50,8 +51,10 @@ Runtime& Runtime::global() {
   // Never destroyed: vendors' runtimes may be gone before the last static destructor runs.
   static Runtime* instance = [] {
     auto made = std::make_unique<Runtime>(RuntimeOptions{true, true, plugins_from_environment()});
-    made->measured_->set_default_path(store_of_the_user());
-    if (const auto policy = policy_from_environment()) made->dispatcher().set_policy(*policy);
+    const bool tunes = tuning_is_asked_for();
+    made->measured_->set_default_path(tunes ? default_store_path() : store_of_the_user(),
+                                      tunes ? StoreMode::read_write : StoreMode::read_only);
+    apply_environment(*made);
     return made.release();
   }();
   return *instance;

@@ -112,6 +112,7 @@ bool Tuner::tune_all(const std::vector<TuneTask>& tasks, const TuneOptions& opti
       result.because = error.what();
     }
     if (thrown) std::rethrow_exception(thrown);
+    if (result.cut_short && share.problem_budget_s < options.problem_budget_s) result.cut_by = "total_budget_s";
     if (finished) finished(result);
     if (result.cancelled) return false;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/duration.h"
 #include "tune/probe.h"
 #include "xpuruntime/device/current.h"
 #include "xpuruntime/device/workspace_pool.h"
@@ -371,8 +372,11 @@ bool Tuning::finish(const Race& race, const std::vector<std::size_t>& entered, c
   winner.row.outcome = TuneOutcome::won;
   winner.row.reason.clear();
   result_.chosen = winner.row.kernel;
-  if (result.winner == result.fastest && result.gain > 0 && result.gain < 1) result_.gain = 1 / (1 - result.gain);
+  const Contender* const before = incumbent();
+  if (before != nullptr && before->row.time_us && winner.row.time_us && *winner.row.time_us > 0)
+    result_.gain = *before->row.time_us / *winner.row.time_us;
   result_.cut_short = result.cut_short || cut_short_;
+  if (result_.cut_short) result_.cut_by = "problem_budget_s";
   result_.because = why(result, entered);
   return true;
 }
@@ -380,7 +384,8 @@ bool Tuning::finish(const Race& race, const std::vector<std::size_t>& entered, c
 std::string Tuning::why(const Race::Result& result, const std::vector<std::size_t>& entered) const {
   const std::string& fastest = contenders_[entered[result.fastest]].row.kernel;
   const std::string cut = clock_stood_still_  ? "; the clock stood still, and nothing could be timed"
-                          : result_.cut_short ? "; the time budget ended the race before it was sure"
+                          : result_.cut_short ? "; the time budget of " + duration_text(options_.problem_budget_s) +
+                                                    " ended the race before it was sure"
                                               : "";
   const std::string of =
       entered.size() == 1 ? "the only one measured" : "the fastest of " + std::to_string(entered.size()) + " measured";
@@ -391,7 +396,9 @@ std::string Tuning::why(const Race::Result& result, const std::vector<std::size_
     return of + (told ? "; " + before->row.kernel + " cannot: " + before->row.reason : "") + cut;
   }
   if (result_.chosen != before->row.kernel) {
-    return "it takes " + percent_text(result.gain) + " less time than " + before->row.kernel +
+    // By the times that stand beside it, unless noise has turned them: the race goes by rounds.
+    const double gain = result_.gain > 1 ? 1 - 1 / result_.gain : result.gain;
+    return "it takes " + percent_text(gain) + " less time than " + before->row.kernel +
            ", which would be chosen without measuring" + cut;
   }
   if (fastest == result_.chosen) return of + cut;

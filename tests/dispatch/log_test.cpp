@@ -37,6 +37,62 @@ TEST_F(Log, SaysWhatRanAndWhy) {
   EXPECT_FALSE(entry.decision->because.empty());
 }
 
+TEST_F(Log, TellsAHookOfEveryDecisionOnce) {
+  std::vector<std::string> told;
+  dispatcher().set_decision_hook([&](const auto& decision) { told.push_back(decision->kernel); });
+  run(3);
+  EXPECT_EQ(told, std::vector<std::string>{"simd"});
+  {
+    const ScopedPolicy scope(dispatcher(), KernelPolicy().set("relu", "reference"));
+    run(2);
+  }
+  run(2);
+  EXPECT_EQ(told, (std::vector<std::string>{"simd", "reference"}));
+  dispatcher().set_decision_hook({});
+  dispatcher().registry().invalidate();
+  run(1);
+  EXPECT_EQ(told.size(), 2u);
+}
+
+TEST_F(Log, TellsAHookOfEveryCallWithLoggingOnOrOff) {
+  std::vector<LogEntry> told;
+  dispatcher().set_call_hook([&](const LogEntry& entry) { told.push_back(entry); });
+  run(2);
+  EXPECT_FALSE(dispatcher().logging_enabled());
+  EXPECT_TRUE(dispatcher().logs().empty());
+  dispatcher().enable_logging();
+  EXPECT_TRUE(dispatcher().logging_enabled());
+  run(2);
+  dispatcher().disable_logging();
+  run(1);
+  EXPECT_EQ(told.size(), 5u);
+  EXPECT_EQ(dispatcher().logs().size(), 2u);
+  EXPECT_EQ(told[4].selected_kernel(), "simd");
+  EXPECT_GT(told[4].elapsed_us, 0);
+  EXPECT_FALSE(told[4].failed);
+  dispatcher().set_call_hook({});
+  dispatcher().enable_logging();
+  run(1);
+  EXPECT_EQ(told.size(), 5u);
+  EXPECT_EQ(dispatcher().logs().size(), 3u);
+}
+
+TEST_F(Log, BecomesATraceWithTheDecisionsThatItHasDropped) {
+  std::vector<std::shared_ptr<const Decision>> decisions;
+  dispatcher().set_decision_hook([&](const auto& decision) { decisions.push_back(decision); });
+  run(1);
+  dispatcher().enable_logging();
+  const ScopedPolicy scope(dispatcher(), KernelPolicy().set("relu", "reference"));
+  run(2);
+  const auto trace = nlohmann::json::parse(to_trace_json(dispatcher().logs(), decisions));
+  std::vector<std::pair<std::string, std::string>> events;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "M") events.emplace_back(event["ph"], event["args"]["kernel"]);
+  }
+  EXPECT_EQ(events,
+            (std::vector<std::pair<std::string, std::string>>{{"i", "simd"}, {"X", "reference"}, {"X", "reference"}}));
+}
+
 TEST_F(Log, IsBoundedAndCountsWhatItDropped) {
   dispatcher().enable_logging(10);
   run(35);

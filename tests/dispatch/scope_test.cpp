@@ -28,6 +28,16 @@ TEST_F(Scopes, APolicyHoldsForAllThreadsUntilItIsChanged) {
   EXPECT_EQ(chosen(), "two");
 }
 
+TEST_F(Scopes, APolicyThatNamesNoStrategyHasTheDefaultOne) {
+  dispatcher().set_default_strategy(Strategy::best_performance);
+  dispatcher().set_policy(preferring("one"));
+  EXPECT_EQ(dispatcher().policy().auto_strategy, Strategy::best_performance);
+  KernelPolicy named;
+  named.auto_strategy = Strategy::first_supported;
+  const ScopedPolicy scope(dispatcher(), named);
+  EXPECT_EQ(dispatcher().policy().auto_strategy, Strategy::first_supported);
+}
+
 TEST_F(Scopes, LayersNestAndRestore) {
   dispatcher().set_policy(preferring("one"));
   {

@@ -311,9 +311,36 @@ TEST_F(TunerTest, ObeysTheBudgetAndSaysSo) {
   const TuneResult result = tune("a");
   EXPECT_EQ(result.chosen, "a");
   EXPECT_TRUE(result.cut_short);
-  EXPECT_NE(result.because.find("the time budget ended the race before it was sure"), std::string::npos);
+  EXPECT_NE(result.because.find("; the time budget of 300 ms ended the race before it was sure"), std::string::npos);
+  EXPECT_EQ(result.cut_by, "problem_budget_s");
   EXPECT_LE(now_us - before, 0.3e6 + 2 * reference_us);
   EXPECT_TRUE(result.record(1).choices.at(0).cut_short);
+}
+
+TEST_F(TunerTest, NamesTheTotalBudgetWhereItsShareEndedTheRace) {
+  add("a", 100'000);
+  add("b", 99'000);
+  options.total_budget_s = 0.8;
+  std::vector<std::string> cut_by;
+  Tuner(registry, [this] { return now_us; })
+      .tune_all({{problem, "a", {}}, {problem, "a", {}}, {problem, "a", {}}, {problem, "a", {}}}, options,
+                [&](const TuneResult& result) { cut_by.push_back(result.cut_by); });
+  EXPECT_EQ(cut_by.at(0), "total_budget_s");
+}
+
+// The race goes by rounds, in which another machine's load may tell: the times beside it are what people divide.
+TEST_F(TunerTest, GivesTheGainAsTheRatioOfTheTwoTimes) {
+  int calls = 0;
+  add("a", 0, [&](const RunArguments& arguments) {
+    now_us += ++calls % 3 == 0 ? 900 : 400;
+    return relu(arguments);
+  });
+  add("b", 100);
+  const TuneResult result = tune("a");
+  ASSERT_EQ(result.chosen, "b");
+  EXPECT_DOUBLE_EQ(result.gain, *row(result, "a").time_us / *row(result, "b").time_us);
+  const TuneResult same = tune("b");
+  EXPECT_EQ(same.gain, 1);
 }
 
 TEST_F(TunerTest, TriesTheIncumbentAloneWhereOneCallSpendsTheBudget) {

@@ -44,6 +44,13 @@ using TuneHook = std::function<std::shared_ptr<const Measurements>(const Problem
 /// made on this device with other software.
 using RevalidateHook = std::function<std::string(const Problem&, const std::string& kernel)>;
 
+/// Hears of every decision that is made for a call: each problem's first, what is made anew after a change, and the
+/// kernel that takes over from one that failed.
+using DecisionHook = std::function<void(const std::shared_ptr<const Decision>&)>;
+
+/// Hears of every call after its launch. The times are the host's: of a device that works on by itself, the launch's.
+using CallHook = std::function<void(const LogEntry&)>;
+
 /// From a call to a kernel that runs. The first call of a signature decides, prepares and remembers; a repeated one
 /// compares its signature with this thread's table and runs: no lock, no allocation, no string.
 /// All functions are safe to call from many threads; destroy it when no thread uses it any more.
@@ -109,6 +116,12 @@ class Dispatcher {
   void set_measured_source(MeasuredSource source);
   /// Under best_performance, problems that were never measured are measured before their first run.
   void set_tuner(TuneHook tuner);
+  /// What policies do that name no strategy: first_supported, unless this says otherwise. Scopes that are in force keep
+  /// what they have.
+  void set_default_strategy(Strategy strategy);
+  /// Called in the thread that decides or calls; what they throw comes out of the call. They must call no op.
+  void set_decision_hook(DecisionHook hook);
+  void set_call_hook(CallHook hook);
   /// Checks entries of a lock that have to be revalidated; without it they are used if the plan is the same.
   void set_revalidator(RevalidateHook revalidator);
 
@@ -116,7 +129,7 @@ class Dispatcher {
   // keeps what is there.
   void enable_logging(std::size_t capacity = 4096);
   void disable_logging();
-  bool logging_enabled() const { return log_capacity_.load(std::memory_order_relaxed) != 0; }
+  bool logging_enabled() const { return (log_capacity_.load(std::memory_order_relaxed) & ~calls_are_told) != 0; }
   /// What was logged, oldest first; waits for device times that are not there yet.
   std::vector<LogEntry> logs() const;
   /// How many calls the rings have dropped since the last clear.
@@ -147,19 +160,23 @@ class Dispatcher {
   Status launch_logged_on_device(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
   void recover(const Call& call, ThreadState& state, TableEntry& failed, Status status);
   Status run(const TableEntry& entry, const Call& call, ThreadState& state);
+  Status launch_told(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
   Status run_plan(const TableEntry& entry, const Call& call, ThreadState& state);
   Status run_with_casts(const TableEntry& entry, const Call& call, ThreadState& state);
   const Tensor* cast_input(const Prepared& prepared, std::size_t step, const Tensor& from, Stream stream,
                            CastFrame& frame, ThreadState& state);
   void run_cast(const TableEntry& cast, const Tensor& from, const Tensor& to, ThreadState& state);
   bool try_leave_scope(std::uint64_t token) noexcept;
+  void set_log_capacity(std::size_t capacity);
   LockUse base_lock() const;
   void set_base_scope(const KernelPolicy& policy, const LockUse& lock);
 
   KernelRegistry& registry_;
   const std::uint64_t id_;
   std::atomic<std::uint32_t> base_scope_id_{0};
-  std::atomic<std::size_t> log_capacity_{0};  // 0: logging is off
+  // 0: nobody wants to know of calls. One word, as warm calls look at it.
+  static constexpr std::size_t calls_are_told = ~(~std::size_t{0} >> 1);  // beside the capacity: there is a call hook
+  std::atomic<std::size_t> log_capacity_{0};
   std::unique_ptr<Impl> impl_;
 };
 

@@ -34,10 +34,10 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  /// The default instance, made on first use, with the plugins that XPURUNTIME_PLUGINS names (paths, ':' between them)
-  /// and the policy that XPURUNTIME_POLICY names (a path). Its measured choices are those of the store at
-  /// default_store_path(), which is opened when a policy first asks for measured choices, and only if it is there.
-  /// It lives until the process ends.
+  /// The default instance, made on first use, with the plugins that XPURUNTIME_PLUGINS names (paths, ':' between them),
+  /// the policy that XPURUNTIME_POLICY names (a path), and what else docs/environment.md lists. Its measured choices
+  /// are those of the store at default_store_path(), which is opened when a policy first asks for measured choices, and
+  /// only if it is there. It lives until the process ends.
   static Runtime& global();
 
   DeviceManager& devices() { return *devices_; }
@@ -56,7 +56,8 @@ class Runtime {
   void refresh_measurements();
 
   /// Measures problems that the strategy best_performance meets for the first time, before they run, and puts what it
-  /// finds into the store if that can be written. One problem is measured at a time.
+  /// finds into the store if that can be written. One problem is measured at a time; a total budget is for all of them
+  /// until tuning is disabled.
   void enable_tuning(const TuneOptions& options = {});
   void disable_tuning();
 

@@ -59,8 +59,9 @@ struct TuneResult {
   std::string incumbent = {};
   std::string chosen = {};  // empty: cancelled or nothing could run
   std::string because = {};
-  double gain = 1;         // how many times as fast as the incumbent the choice was, round by round
-  bool cut_short = false;  // the budget ended the race before it was sure
+  double gain = 1;          // the incumbent's time by that of the choice
+  bool cut_short = false;   // a budget ended the race before it was sure
+  std::string cut_by = {};  // which: problem_budget_s or total_budget_s, of which each problem has its share
   bool cancelled = false;
   double spent_s = 0;                           // in all
   double measuring_s = 0;                       // of it, in first runs and timed batches

@@ -20,9 +20,11 @@ function lead_parts() {
   const compared = measured.filter((row) => row.next);
   const slower = compared.filter((row) => row.slower).length;
   if (compared.length) {
-    const fastest = compared.length - slower;
+    const fastest = compared.filter((row) => row.time_us <= row.next.time_us).length;
+    const equal = compared.length - slower - fastest;
     parts.push(
-        "The chosen kernel is the fastest measured in ", make("b", {}, fastest + " of " + compared.length), ". ");
+        "The chosen kernel is the fastest measured in ", make("b", {}, fastest + " of " + compared.length),
+        equal ? ", and as good as the fastest, within 2 % or the noise, in " + equal + " more. " : ". ");
   } else {
     parts.push(
         "No alternative was measured: ", make("code", {}, "xrt tune"), " does that, and the times then stand here. ");

@@ -1,4 +1,4 @@
-#include "cli/duration.h"
+#include "core/duration.h"
 
 #include <charconv>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "xpuruntime/core/error.h"
 
-namespace xpuruntime::cli {
+namespace xpuruntime {
 namespace {
 
 constexpr double longest_s = 30.0 * 24 * 3600;
@@ -36,7 +36,7 @@ std::string flaw_of_duration(const std::string& text) {
 
 double parse_duration(std::string_view text) {
   const std::string flaw = flaw_of_duration(std::string(text));
-  if (!flaw.empty()) fail(ErrorCode::invalid_argument, "xrt", flaw);
+  if (!flaw.empty()) fail(ErrorCode::invalid_argument, "parse_duration", flaw);
   return seconds_in(text);
 }
 
@@ -53,4 +53,4 @@ std::string duration_text(double seconds) {
   return text;
 }
 
-}  // namespace xpuruntime::cli
+}  // namespace xpuruntime

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace xpuruntime::cli {
+namespace xpuruntime {
 
 /// Seconds in "500ms", "30s", "1.5m" or "2h": a number above 0 and its unit. Anything else is an error.
 double parse_duration(std::string_view text);
@@ -14,4 +14,4 @@ std::string flaw_of_duration(const std::string& text);
 /// "250 ms", "1.5 s", "2 min 5 s"
 std::string duration_text(double seconds);
 
-}  // namespace xpuruntime::cli
+}  // namespace xpuruntime

@@ -1,0 +1,55 @@
+#include "runtime/trace_at_exit.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "core/json_text.h"
+#include "runtime/line_output.h"
+
+namespace xpuruntime {
+namespace {
+
+constexpr const char* variable = "XPURUNTIME_TRACE";
+constexpr std::size_t calls_kept = 65536;        // of each thread, the last ones
+constexpr std::size_t decisions_kept = 100'000;  // as many as `xrt tune --from-log` takes
+
+TraceAtExit* instance = nullptr;
+
+}  // namespace
+
+TraceAtExit::TraceAtExit(Dispatcher& dispatcher, std::string path)
+    : dispatcher_(dispatcher), path_(std::move(path)), process_(getpid()) {
+  if (const std::string flaw = flaw_of_output_file(with_process_number(path_)); !flaw.empty())
+    fail(ErrorCode::io_error, variable, "file '" + path_ + "' " + flaw);
+  dispatcher_.enable_logging(calls_kept);
+  instance = this;
+  std::atexit(write_at_exit);
+}
+
+void TraceAtExit::add(const std::shared_ptr<const Decision>& decision) {
+  const std::lock_guard lock(mutex_);
+  if (decisions_.size() < decisions_kept) decisions_.push_back(decision);
+}
+
+void TraceAtExit::write_at_exit() {
+  try {
+    instance->write();
+  } catch (const std::exception& error) {
+    LineOutput({}, variable).write(std::string("xpuruntime: ") + error.what());
+  }
+}
+
+void TraceAtExit::write() {
+  if (getpid() != process_ && path_.find("%p") == path_.npos) return;
+  const std::string path = with_process_number(path_);
+  std::vector<std::shared_ptr<const Decision>> decisions;
+  {
+    const std::lock_guard lock(mutex_);
+    decisions = decisions_;
+  }
+  const std::string text = to_trace_json(dispatcher_.logs(), decisions);
+  write_file_atomically(path, text, {variable, "file '" + path + "': ", "trace"});
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,180 @@
+"""The switches of the environment, each in a process of its own: they are read once, at the first use."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PRELUDE = "import numpy, xpuruntime as xrt\nx = numpy.ones((8, 8), numpy.float32)\n"
+THREE_CALLS = "for _ in range(3): xrt.ops.relu(x)\n"
+
+
+class EnvironmentTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, program: str, **switches: object) -> subprocess.CompletedProcess:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("XPURUNTIME_")}
+        environment["XPURUNTIME_STORE"] = str(self.folder / "store.sqlite")
+        environment.update({f"XPURUNTIME_{name}": str(value) for name, value in switches.items()})
+        return subprocess.run([sys.executable, "-c", PRELUDE + program], env=environment, capture_output=True, text=True,
+                              timeout=300, check=False)
+
+    def output(self, program: str, **switches: object) -> list:
+        """The lines on stderr of a program that ends well."""
+        done = self.start(program, **switches)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr.splitlines()
+
+    # ---- VERBOSE ----
+
+    def test_nothing_is_said_unless_asked(self) -> None:
+        self.assertEqual(self.output(THREE_CALLS), [])
+        self.assertEqual(self.output(THREE_CALLS, VERBOSE=0, TUNE="off"), [])
+        self.assertEqual(self.output(THREE_CALLS, VERBOSE="", TUNE="", TRACE="", POLICY=""), [])
+
+    def test_verbose_1_says_a_line_a_decision(self) -> None:
+        lines = self.output(THREE_CALLS + "xrt.ops.add(x, x)\n", VERBOSE=1)
+        self.assertEqual([re.sub(r" -> .*", "", line) for line in lines],
+                         ["xpuruntime: decided relu(f32[8,8]) @cpu:0",
+                          "xpuruntime: decided add(f32[8,8], f32[8,8]) @cpu:0"])
+        self.assertRegex(lines[0], r" -> simd, by strategy: \S")
+
+    def test_verbose_2_says_a_line_a_call_too(self) -> None:
+        lines = self.output(THREE_CALLS, VERBOSE=2)
+        self.assertEqual(len(lines), 4)
+        for line in lines[1:]:
+            self.assertRegex(line, r"^xpuruntime: called relu\(f32\[8,8\]\) @cpu:0 on simd, \d+\.\d us$")
+
+    def test_verbose_names_casts_and_the_forced_kernel(self) -> None:
+        program = "with xrt.with_policy(matmul={'kernel': 'reference', 'mode': 'force'}), xrt.autocast('cpu'):\n    xrt.ops.matmul(x, x)\n"
+        line = [line for line in self.output(program, VERBOSE=1) if " matmul(" in line][0]
+        self.assertRegex(line, r"-> reference, by force: .*; input 0 cast from float32 to bfloat16 by \S+; input 1 ")
+
+    def test_verbose_goes_to_the_end_of_a_file_and_logging_stays_the_programs(self) -> None:
+        file = self.folder / "lines.txt"
+        file.write_text("before\n")
+        program = THREE_CALLS + "assert not xrt.logging_enabled() and xrt.logs() == []\n"
+        self.assertEqual(self.output(program, VERBOSE=f"2:{file}"), [])
+        self.assertEqual(self.output(program, VERBOSE=f"2:{file}"), [])
+        lines = file.read_text().splitlines()
+        self.assertEqual(lines[0], "before")
+        self.assertEqual(len(lines), 1 + 2 * 4)
+
+    def test_a_kernel_that_fails_and_the_one_that_takes_over_both_show(self) -> None:
+        program = ("def broken(problem, inputs, outputs): raise RuntimeError('out of ideas')\n"
+                   "xrt.register_kernel('mine', 'relu', broken)\n"
+                   "xrt.set_policy(xrt.KernelPolicy().set('relu', 'mine'))\n" + THREE_CALLS)
+        lines = [line for line in self.output(program, VERBOSE=2) if line.startswith("xpuruntime:")]
+        self.assertRegex(lines[0], "decided .* -> mine, by prefer")
+        self.assertRegex(lines[1], "called .* on mine, failed after")
+        self.assertRegex(lines[2], "decided .* -> simd, ")
+        self.assertRegex(lines[3], r"called .* on simd, \d")
+
+    def test_a_kernel_that_raises_warns_once_with_its_traceback(self) -> None:
+        program = ("def broken(problem, inputs, outputs): raise RuntimeError('out of ideas')\n"
+                   "xrt.register_kernel('mine', 'relu', broken)\n"
+                   "xrt.set_policy(xrt.KernelPolicy().set('relu', 'mine'))\n" + THREE_CALLS + "xrt.ops.relu(x[:4])\n")
+        text = "\n".join(self.output(program))
+        self.assertEqual(text.count("RuntimeWarning: kernel 'mine' raised"), 1, text)
+        self.assertIn('File "<string>", line 3, in broken', text)
+        self.assertEqual(text.count("RuntimeError: out of ideas"), 1, text)
+
+    def test_a_warning_that_is_an_error_is_raised(self) -> None:
+        program = ("import warnings; warnings.simplefilter('error')\n"
+                   "def broken(problem, inputs, outputs): raise RuntimeError('out of ideas')\n"
+                   "xrt.register_kernel('mine', 'relu', broken)\n"
+                   "xrt.set_policy(xrt.KernelPolicy().set('relu', 'mine'))\n" + THREE_CALLS)
+        done = self.start(program)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("RuntimeWarning: kernel 'mine' raised", done.stderr)
+
+    # ---- TRACE ----
+
+    def test_trace_is_written_at_the_end_and_from_log_reads_it(self) -> None:
+        file = self.folder / "trace.json"
+        self.output(THREE_CALLS + "xrt.ops.add(x, x)\n", TRACE=file)
+        events = [event for event in json.loads(file.read_text())["traceEvents"] if event["ph"] != "M"]
+        self.assertEqual([(event["ph"], event["name"]) for event in events], [("X", "relu")] * 3 + [("X", "add")])
+        done = subprocess.run([os.environ["XRT"], "tune", "--from-log", file, "--budget", "1s", "--json", "--store",
+                               self.folder / "other.sqlite"], capture_output=True, text=True, timeout=300, check=True)
+        self.assertEqual([row["problem"] for row in json.loads(done.stdout)["results"]],
+                         ["relu(f32[8,8]) @cpu:0", "add(f32[8,8], f32[8,8]) @cpu:0"])
+
+    def test_trace_has_every_problem_however_many_calls_there_were(self) -> None:
+        file = self.folder / "trace.json"
+        self.output("xrt.ops.add(x, x)\nfor _ in range(70000): xrt.ops.relu(x, out=x)\n", TRACE=file)
+        events = [event for event in json.loads(file.read_text())["traceEvents"] if event["ph"] != "M"]
+        self.assertEqual(sum(event["ph"] == "X" for event in events), 65536)
+        dropped = [event["args"]["problem"] for event in events if event["ph"] == "i"]
+        self.assertEqual(dropped, ["add(f32[8,8], f32[8,8]) @cpu:0"])
+
+    def test_a_forked_child_writes_only_a_trace_of_its_own(self) -> None:
+        fork = ("import os, sys\nxrt.ops.relu(x)\nchild = os.fork()\n"
+                "if child == 0:\n    xrt.ops.add(x, x)\n    sys.exit()\nos.waitpid(child, 0)\n")
+        file = self.folder / "trace.json"
+        self.output(fork, TRACE=file)
+        self.assertNotIn("add", file.read_text())
+        self.output(fork, TRACE=self.folder / "of-%p.json")
+        texts = [path.read_text() for path in self.folder.glob("of-*.json")]
+        self.assertEqual(sorted('"add"' in text for text in texts), [False, True])
+
+    # ---- TUNE ----
+
+    def test_tune_measures_what_is_called_keeps_it_and_uses_it(self) -> None:
+        first = self.output(THREE_CALLS, TUNE="on", VERBOSE=1)
+        self.assertEqual(len(first), 1, first)
+        self.assertIn("measured", first[0])
+        stored = self.start("import json; print(json.dumps(xrt.open_store(xrt.default_store_path()).read()))")
+        entries = [entry for row in json.loads(stored.stdout)["environments"] for entry in row["entries"]]
+        self.assertEqual([entry["problem"] for entry in entries], ["relu(f32[8,8]) @cpu:0"])
+        written = entries[0]["measurements"]
+        second = self.output(THREE_CALLS, TUNE="on", VERBOSE=1)
+        self.assertRegex(second[0], " -> " + entries[0]["choice"]["kernel"] + ", ")
+        stored = self.start("import json; print(json.dumps(xrt.open_store(xrt.default_store_path()).read()))")
+        entries = [entry for row in json.loads(stored.stdout)["environments"] for entry in row["entries"]]
+        self.assertEqual(entries[0]["measurements"], written)  # nothing was measured again
+
+    def test_tune_holds_under_a_policy_of_the_program_that_names_no_strategy(self) -> None:
+        program = "xrt.set_policy(xrt.KernelPolicy().set('add', 'reference'))\n" + THREE_CALLS
+        self.assertIn("measured", self.output(program, TUNE="on", VERBOSE=1)[0])
+        program = "xrt.set_policy(xrt.KernelPolicy(auto_strategy='first_supported'))\nxrt.ops.relu(x[:4])\n"
+        self.assertNotIn("measured", self.output(program, TUNE="on", VERBOSE=1)[0])
+
+    def test_tune_stops_when_its_budget_is_spent(self) -> None:
+        program = "for n in range(1, 40): xrt.ops.matmul(x[:n % 8 + 1], x)\n"
+        lines = [line for line in self.output(program, TUNE="on:1ms", VERBOSE=1) if "decided" in line]
+        self.assertEqual(len(lines), 8)
+        self.assertNotIn("measured", lines[-1])
+
+    def test_a_forked_child_tunes_on(self) -> None:
+        program = ("import os, sys\nxrt.ops.relu(x)\nchild = os.fork()\n"
+                   "if child == 0:\n    xrt.ops.add(x, x)\n    os._exit(0)\nassert os.waitpid(child, 0)[1] == 0\n")
+        lines = self.output(program, TUNE="on", VERBOSE=1)
+        self.assertEqual(len(lines), 2, lines)
+        stored = self.start("import json; print(json.dumps(xrt.open_store(xrt.default_store_path()).read()))")
+        self.assertEqual(stored.stdout.count('"problem"'), 2)
+
+    # ---- values that make no sense ----
+
+    def test_a_value_that_makes_no_sense_is_an_error_at_the_first_use(self) -> None:
+        cases = {"VERBOSE": ["3", "yes", "1:", f"1:{self.folder}", f"2:{self.folder}/none/lines.txt"],
+                 "TUNE": ["maybe", "on:", "on:fast", "on:-3s", "off:3s", "on:30"],
+                 "TRACE": [self.folder, "/dev/null"]}
+        for name, values in cases.items():
+            for value in values:
+                with self.subTest(name=name, value=value):
+                    done = self.start("try: xrt.ops.relu(x)\nexcept xrt.Error as error: print(error)\n"
+                                      "else: raise SystemExit('it was taken')\n", **{name: value})
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertIn(f"XPURUNTIME_{name}", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
