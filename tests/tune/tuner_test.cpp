@@ -318,9 +318,10 @@ TEST_F(TunerTest, ObeysTheBudgetAndSaysSo) {
 }
 
 TEST_F(TunerTest, NamesTheTotalBudgetWhereItsShareEndedTheRace) {
-  add("a", 100'000);
-  add("b", 99'000);
-  options.total_budget_s = 0.8;
+  add("a", 40'000);
+  add("b", 39'000);
+  reference_us = 60'000;
+  options.total_budget_s = 1.2;
   std::vector<std::string> cut_by;
   Tuner(registry, [this] { return now_us; })
       .tune_all({{problem, "a", {}}, {problem, "a", {}}, {problem, "a", {}}, {problem, "a", {}}}, options,

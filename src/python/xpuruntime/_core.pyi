@@ -1285,7 +1285,11 @@ class TuneResult:
 
     @property
     def cut_short(self) -> bool:
-        """The budget ended the race before it was sure."""
+        """A budget ended the race before it was sure."""
+
+    @property
+    def cut_by(self) -> str:
+        """Which budget did: problem_budget_s or total_budget_s; else empty."""
 
     @property
     def cancelled(self) -> bool: ...
