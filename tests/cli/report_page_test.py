@@ -55,6 +55,12 @@ class Page(ReportCase):
         self.assertIn("reference takes 80.0 µs, 64.0× what simd takes (1.25 µs)", self.text("#look"))
         self.assertEqual(self.browser.run("document.title"), f"{self.folder}/store.sqlite · kernel report")
 
+    def test_a_choice_within_the_noise_of_a_faster_one_is_not_called_the_fastest(self):
+        self.show("--store", self.store((RELU, "simd", {"simd": 100.5, "reference": 100}),
+                                        (SOFTMAX, "simd", {"simd": 26.5, "reference": 57134.25})))
+        self.assertIn("The chosen kernel is the fastest measured in 1 of 2, and as good as the fastest, within 2 % or the "
+                      "noise, in 1 more.", self.text("#lead"))
+
     def test_sorts_by_any_column_both_ways(self):
         self.show_store()
         by_time = [RELU, SOFTMAX, MATMUL, STRIDED]  # dearest first

@@ -134,6 +134,18 @@ class Tune(CliTest):
         self.assertEqual(document["problems"], 40)
         self.assertLess(len(document["results"]), 40)
 
+    def test_the_last_lines_say_how_to_use_what_was_written(self):
+        policy, lock, store = (self.folder / name for name in ("policy.json", "kernels.lock", "store.sqlite"))
+        text = xrt("tune", SQUARE, "--store", store, "--out", policy, "--lock", lock).stdout
+        self.assertEqual(text.splitlines()[-2:], [f"policy: {policy}; in force with XPURUNTIME_POLICY={policy}",
+                                                  f"lock: {lock}; in force with XPURUNTIME_LOCK={lock}"])
+        self.assertIn('"auto_strategy": "best_performance"', xrt("tune", SQUARE, "--store", store).stdout.splitlines()[-1])
+
+    def test_what_was_cut_short_names_the_limit_that_cut_it(self):
+        large = "matmul(f32[512,512], f32[512,512])"
+        self.assertIn("cut short by --per-problem", xrt("tune", large, "--per-problem", "1ms").stdout)
+        self.assertIn("cut short by --budget", xrt("tune", large, "--budget", "5ms").stdout)
+
     def test_what_is_wrong_in_a_log_is_said_with_its_place(self):
         lines = self.write("log.txt", f"# two\n{SQUARE}\n\nrelu(f32[)\n")
         self.refused(2, "tune", "--from-log", lines, says=f"log '{lines}', line 4: ")
