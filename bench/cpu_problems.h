@@ -7,7 +7,7 @@ namespace xpuruntime::bench {
 
 /// One line of the benchmark's shape list: where the shape comes from, and the problem as text.
 struct CpuProblem {
-  std::string_view group = {};  // bert, llama, decode, cnn, odd, misc
+  std::string_view group = {};  // bert, llama, decode, cnn, odd, misc, layout
   std::string_view text = {};
 };
 

@@ -326,14 +326,14 @@ class TorchPeer final : public Peer {
     for (const Tensor& input : inputs) {
       const auto dtype = torch_dtype(input.dtype());
       if (!dtype) return why = "it has no such dtype", nullptr;
-      in.push_back(at::from_blob(input.data(), extents(input.shape()), extents(input.strides()), *dtype));
+      in.push_back(at::from_blob(input.as<void>(), extents(input.shape()), extents(input.strides()), *dtype));
     }
     const TensorSpec& spec = problem.outputs.at(0);
     const auto dtype = torch_dtype(spec.dtype);
     Function function = function_of(problem, in);
     if (!dtype || !function) return why = "it has no such op", nullptr;
-    auto made =
-        std::make_unique<TorchContender>(std::move(function), at::empty(extents(spec.shape), *dtype), spec, threads_);
+    At out = at::empty_strided(extents(spec.shape), extents(spec.strides), *dtype);
+    auto made = std::make_unique<TorchContender>(std::move(function), std::move(out), spec, threads_);
     made->run(1);
     return made;
   } catch (const std::exception& error) {

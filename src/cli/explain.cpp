@@ -57,6 +57,8 @@ Decision explain_described(Context& context, const Options& options) {
   const KernelList kernels = registry.kernels(problem.op, profile.type);
   SelectionInputs inputs{problem, profile, kernels, policy, {}, builtin_rules()};
   inputs.described = true;
+  const KernelList copy_kernels = registry.kernels(OpId::copy, profile.type);
+  inputs.copy_kernels = copy_kernels;
   Decision decision = select(inputs).decision;
   decision.precision = precision;
   return decision;

@@ -4,6 +4,7 @@
 #include "dispatch/cast_problems.h"
 #include "dispatch/dispatcher_impl.h"
 #include "dispatch/problem_of.h"
+#include "registry/copying_kernel.h"
 #include "xpuruntime/device/current.h"
 #include "xpuruntime/select/kernel_selector.h"
 
@@ -33,6 +34,14 @@ std::string advice(const Decision& decision) {
   return "; change the tensors, the policy or the device so that one of them fits, or register a kernel";
 }
 
+PlanKey plan_key(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel) {
+  PlanKey key{problem, registered_kernel(kernel).get()};
+  if (const auto* copying = dynamic_cast<const CopyingKernel*>(kernel.get())) {
+    for (const CopyingKernel::Step& step : copying->steps()) key.copiers.push_back(step.kernel.get());
+  }
+  return key;
+}
+
 Decision refused(Decision decision, std::string because) {
   for (Candidate& candidate : decision.candidates) {
     if (candidate.outcome != Outcome::chosen) continue;
@@ -41,6 +50,7 @@ Decision refused(Decision decision, std::string because) {
   }
   decision.kernel.clear();
   decision.kernel_version.clear();
+  decision.copies.clear();
   decision.because = std::move(because);
   return decision;
 }
@@ -188,7 +198,7 @@ std::string Dispatcher::Impl::add_casts(const Problem& asked, const Scope& scope
 std::shared_ptr<CachedPlan> Dispatcher::Impl::plan_for(const SharedProblem& problem,
                                                        std::shared_ptr<const Kernel> kernel) {
   const Device device = problem->device;
-  return plans.get_cache(device).get_or_make({problem, kernel.get()}, [&]() -> CachedPlan {
+  return plans.get_cache(device).get_or_make(plan_key(problem, kernel), [&]() -> CachedPlan {
     DeviceManager& devices = registry.devices();
     DeviceDriver& driver = devices.driver(device);
     const DeviceGuard guard(device);
@@ -205,6 +215,7 @@ std::shared_ptr<CachedPlan> Dispatcher::Impl::plan_for(const SharedProblem& prob
 
 void Dispatcher::Impl::quarantine(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel,
                                   const std::string& reason) {
+  kernel = registered_kernel(kernel);
   const std::lock_guard lock(mutex);
   // A kernel that fails on every shape must not fill the memory; one that is forgotten fails once more.
   if (quarantined.size() >= quarantine_at_most && !quarantined.contains(problem))

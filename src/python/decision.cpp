@@ -33,6 +33,8 @@ void bind_candidate(nb::module_& module) {
       .def_prop_ro(
           "workspace_bytes", [](const Candidate& self) { return self.workspace_bytes; },
           "Temporary memory that it would ask for; None: not known.")
+      .def_ro("copied_bytes", &Candidate::copied_bytes,
+              "Copied to and from contiguous memory, because it refuses the layout or the alignment of tensors.")
       .def("__repr__", [](const Candidate& self) {
         return printable("Candidate(" + self.kernel + ", " + std::string(to_string(self.outcome)) +
                          (self.reason.empty() ? "" : ": " + self.reason) + ")");
@@ -70,6 +72,22 @@ void bind_cast_step(nb::module_& module) {
       });
 }
 
+void bind_copy_step(nb::module_& module) {
+  nb::class_<CopyStep>(module, "CopyStep",
+                       "A tensor that the kernel gets as a contiguous copy, or writes to one that is copied back.")
+      .def_ro("is_output", &CopyStep::is_output, "Of the problem; else it is an input.")
+      .def_ro("index", &CopyStep::index, "Among the problem's inputs or outputs.")
+      .def_prop_ro(
+          "from_spec", [](const CopyStep& self) { return self.from; }, "Before.")
+      .def_prop_ro(
+          "to_spec", [](const CopyStep& self) { return self.to; }, "After.")
+      .def_prop_ro("kernel", text(&CopyStep::kernel), "Of the op copy.")
+      .def("__repr__", [](const CopyStep& self) {
+        return std::string("CopyStep(") + (self.is_output ? "output " : "input ") + std::to_string(self.index) + ": " +
+               to_string(self.from) + " -> " + to_string(self.to) + ")";
+      });
+}
+
 std::string summary(const Decision& self) {
   return "Decision(" + to_string(self.problem) + " -> " +
          (self.kernel.empty() ? "nothing" : self.kernel + " [" + std::string(to_string(self.level)) + "]") + ")";
@@ -81,9 +99,10 @@ void bind_decision(nb::module_& module) {
   bind_candidate(module);
   bind_precision_of(module);
   bind_cast_step(module);
+  bind_copy_step(module);
   nb::class_<Decision>(module, "Decision", "What was chosen for a problem, why, and what was turned down and why.")
       .def_prop_ro(
-          "problem", [](const Decision& self) { return self.problem; }, "As the kernel gets it: after the casts.")
+          "problem", [](const Decision& self) { return self.problem; }, "After the casts, before the copies.")
       .def_prop_ro(
           "kernel",
           [](const Decision& self) {
@@ -106,6 +125,9 @@ void bind_decision(nb::module_& module) {
           "precision", [](const Decision& self) { return self.precision; }, "What it is computed in, and who said so.")
       .def_prop_ro(
           "casts", [](const Decision& self) { return self.casts; }, "Tensors that are converted, inputs first.")
+      .def_prop_ro(
+          "copies", [](const Decision& self) { return self.copies; },
+          "Tensors that are copied to contiguous memory and back for the kernel, inputs first.")
       .def_prop_ro("plan", text(&Decision::plan), "The plan's token; empty where the kernel had nothing to choose.")
       .def_ro("workspace_bytes", &Decision::workspace_bytes, "Temporary memory of the kernel.")
       .def_prop_ro(

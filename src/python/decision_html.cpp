@@ -19,14 +19,16 @@ std::string row(const Candidate& candidate) {
          cell(to_string(candidate.outcome)) + cell(time) + cell(bytes) + cell(candidate.reason) + "</tr>\n";
 }
 
-std::string casts_line(const Decision& decision) {
+/// Casts or copies.
+template <class Steps>
+std::string steps_line(const char* what, const Steps& steps) {
   std::string text;
-  for (const CastStep& step : decision.casts) {
+  for (const auto& step : steps) {
     text += (text.empty() ? "" : ", ") + std::string(step.is_output ? "output " : "input ") +
             std::to_string(step.index) + " " + std::string(to_string(step.from)) + " to " +
             std::string(to_string(step.to));
   }
-  return text.empty() ? "" : "<br>casts: " + escape_html(text);
+  return text.empty() ? "" : "<br>" + std::string(what) + ": " + escape_html(text);
 }
 
 std::string caption(const Decision& decision) {
@@ -35,7 +37,8 @@ std::string caption(const Decision& decision) {
   const std::string choice = decision.kernel.empty() ? "nothing can run this" : decision.kernel;
   return "<code>" + escape_html(to_string(decision.problem)) + "</code><br><b>" + escape_html(choice) + "</b> [" +
          std::string(to_string(decision.level)) + "] " + escape_html(decision.because) + "<br>precision " +
-         std::string(to_string(dtype)) + ": " + escape_html(decision.precision.because) + casts_line(decision);
+         std::string(to_string(dtype)) + ": " + escape_html(decision.precision.because) +
+         steps_line("casts", decision.casts) + steps_line("copies", decision.copies);
 }
 
 }  // namespace

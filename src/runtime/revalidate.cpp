@@ -25,17 +25,16 @@ std::string flaw_of_numbers(const Check& check) {
 /// Somebody else's kernel runs in a process of its own first, where that can be done.
 std::string failure_in_child(const KernelRegistry& registry, const Problem& problem, const Contender& contender,
                              const Operands& operands, const Track& track) {
-  const bool third_party = registry.origin(*contender.kernel) == KernelOrigin::third_party;
-  if (!third_party || problem.device.type != DeviceType::cpu) return {};
+  if (!contender.third_party || problem.device.type != DeviceType::cpu) return {};
   const auto lease =
       registry.devices().workspace(problem.device).acquire(contender.row.workspace_bytes.value_or(0), {});
   return probe_in_child(*contender.kernel, problem, track.context(), operands, lease.data(), {}).failure;
 }
 
 std::string flaw_of(const KernelRegistry& registry, const Problem& problem, Contender& contender) {
-  const std::string refusal =
-      refusal_of(*contender.kernel, problem, registry.devices().profile(problem.device), contender.row.workspace_bytes);
-  if (!refusal.empty()) return refusal;
+  contender.refuse_unless_runs(problem, registry.devices().profile(problem.device),
+                               registry.kernels(OpId::copy, problem.device.type));
+  if (!contender.usable()) return contender.row.reason;
   check_memory(registry.devices(), problem, true);
   const Operands operands = random_operands(registry.devices(), problem, seed);
   const Track track(registry, problem, operands);
@@ -57,6 +56,7 @@ std::string flaw_of_kernel(const KernelRegistry& registry, const Problem& proble
   if (found == kernels.end()) return "it is not here any more";
   Contender contender;
   contender.kernel = *found;
+  contender.third_party = registry.origin(**found) == KernelOrigin::third_party;
   try {
     return flaw_of(registry, problem, contender);
   } catch (const std::exception& error) {

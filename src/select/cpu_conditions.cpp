@@ -141,6 +141,11 @@ bool many_tiles_3x3(const Problem& problem, const DeviceProfile& profile) {
 
 bool x86_vectors(const Problem&, const DeviceProfile& profile) { return profile.has_cpu_feature("avx2"); }
 
+// As the kernel gets it: kernels that take contiguous tensors alone get no other.
+bool other_layout(const Problem& problem, const DeviceProfile&) {
+  return is_forward(problem) && !problem.inputs[0].contiguous;
+}
+
 bool few_queries(const Problem& problem, const DeviceProfile&) { return problem.inputs[0].shape[2] <= 4; }
 
 }  // namespace xpuruntime::cpu_rules

@@ -25,7 +25,8 @@ ordered_json workspace_of(const Decision& decision) {
   return decision.workspace_bytes;
 }
 
-std::string tensor_name(const CastStep& step) {
+template <class Step>
+std::string tensor_name(const Step& step) {
   return (step.is_output ? "output " : "input ") + std::to_string(step.index);
 }
 
@@ -34,14 +35,22 @@ ordered_json to_json_object(const Candidate& candidate) {
           {"verdict", to_string(candidate.outcome)},
           {"reason", candidate.reason},
           {"time_us", or_null(candidate.time_us)},
-          {"workspace_bytes", or_null(candidate.workspace_bytes)}};
+          {"workspace_bytes", or_null(candidate.workspace_bytes)},
+          {"copied_bytes", candidate.copied_bytes}};
 }
 
-ordered_json to_json_object(const CastStep& step) {
+template <class Step>
+ordered_json to_json_object(const Step& step) {
   return {{"tensor", tensor_name(step)},
           {"from", to_string(step.from)},
           {"to", to_string(step.to)},
           {"kernel", step.kernel}};
+}
+
+template <class Step>
+std::string step_line(const char* op, const Step& step) {
+  return std::string("  ") + op + " " + tensor_name(step) + " " + std::string(to_string(step.from)) + " -> " +
+         std::string(to_string(step.to)) + " by " + step.kernel + "\n";
 }
 
 std::string padded(std::string text, std::size_t width) {
@@ -83,11 +92,13 @@ std::string Decision::to_json(int indent) const {
         {"backward", to_string(precision.backward)},
         {"because", precision.because}}},
       {"casts", ordered_json::array()},
+      {"copies", ordered_json::array()},
       {"plan", plan},
       {"workspace_bytes", workspace_of(*this)},
       {"candidates", ordered_json::array()},
   };
   for (const CastStep& step : casts) document["casts"].push_back(to_json_object(step));
+  for (const CopyStep& step : copies) document["copies"].push_back(to_json_object(step));
   for (const Candidate& candidate : candidates) document["candidates"].push_back(to_json_object(candidate));
   // Reasons may quote a driver's text in any encoding; a record must print all the same.
   return dump_json(document, indent);
@@ -99,10 +110,8 @@ std::string Decision::to_text() const {
                         : "  -> " + kernel + " [" + std::string(to_string(level)) + "] " + because + "\n";
   const DataType governs = problem.direction == Direction::forward ? precision.forward : precision.backward;
   out += "  precision " + std::string(to_string(governs)) + ": " + precision.because + "\n";
-  for (const CastStep& step : casts) {
-    out += "  cast " + tensor_name(step) + " " + std::string(to_string(step.from)) + " -> " +
-           std::string(to_string(step.to)) + " by " + step.kernel + "\n";
-  }
+  for (const CastStep& step : casts) out += step_line("cast", step);
+  for (const CopyStep& step : copies) out += step_line("copy", step);
   if (!plan.empty()) out += "  plan " + plan + "\n";
   if (workspace_bytes != 0) out += "  workspace " + std::to_string(workspace_bytes) + " bytes\n";
   std::size_t width = 0;

@@ -77,9 +77,11 @@ Selection KernelSelector::select_checked(const Problem& problem, const KernelPol
   }
   const auto own = rules->find(problem.op);
   const KernelList kernels = registry_.kernels(problem.op, problem.device.type);
+  const KernelList copy_kernels = registry_.kernels(OpId::copy, problem.device.type);
   return xpuruntime::select({problem, registry_.devices().profile(device_), kernels, policy,
                              own == rules->end() ? std::span<const Rule>{} : std::span<const Rule>(own->second),
-                             builtin_rules(), measurements, exclusions, every_workspace, lock_in_force});
+                             builtin_rules(), measurements, exclusions, every_workspace, lock_in_force, false,
+                             copy_kernels});
 }
 
 }  // namespace xpuruntime

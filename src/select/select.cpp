@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "core/printable.h"
+#include "registry/copying_kernel.h"
+#include "select/first_choice.h"
 #include "select/rule_index.h"
 #include "select/unavailable.h"
 
@@ -18,6 +20,7 @@ struct Entry {
   std::shared_ptr<const Kernel> kernel;
   std::size_t row = 0;  // in decision.candidates
   bool usable = false;
+  std::shared_ptr<const CopyingKernel> copying = {};  // the kernel, where it takes the problem with copies alone
 };
 
 /// Runs a kernel's or a rule's own code; what it throws becomes text.
@@ -74,7 +77,7 @@ class Selector {
     for (const auto& kernel : in_.kernels) {
       decision().candidates.push_back({std::string(kernel->name())});
       Entry entry{kernel, decision().candidates.size() - 1};
-      std::string refusal = refusal_of(*kernel, row(entry));
+      std::string refusal = refusal_of(entry);
       entry.usable = refusal.empty();
       if (!entry.usable) {
         row(entry).outcome = Outcome::refused;
@@ -86,7 +89,9 @@ class Selector {
   }
 
   // Cheapest first. The first check that turns a kernel down gives the reason that is shown; empty: it can run.
-  std::string refusal_of(const Kernel& kernel, Candidate& candidate) {
+  std::string refusal_of(Entry& entry) {
+    const Kernel& kernel = *entry.kernel;
+    Candidate& candidate = row(entry);
     for (const Exclusion& exclusion : in_.exclusions) {
       if (exclusion.kernel != kernel.name()) continue;
       return exclusion.reason.empty() ? "it is excluded without a reason" : exclusion.reason;
@@ -101,18 +106,30 @@ class Selector {
     Verdict verdict;
     const std::string thrown = text_of_throw([&] {
       verdict = kernel.supports(problem(), in_.profile);
-      if (verdict.supported && asks_workspaces_) {
-        candidate.workspace_bytes = workspace_of(kernel);
-      }
+      if (!verdict.supported && with_copies(entry)) verdict = Verdict::yes();
+      if (verdict.supported && asks_workspaces_) candidate.workspace_bytes = workspace_of(*entry.kernel);
     });
     if (!thrown.empty()) return "it threw while it was asked: " + thrown;
     if (!verdict.supported) return verdict.reason.empty() ? "it gave no reason" : verdict.reason;
     const auto& limit = limits_.workspace_bytes;
     if (limit && candidate.workspace_bytes && *candidate.workspace_bytes > *limit) {
-      return "it needs " + std::to_string(*candidate.workspace_bytes) + " bytes of workspace, the limit is " +
-             std::to_string(*limit);
+      return "it needs " + std::to_string(*candidate.workspace_bytes) + " bytes of workspace" +
+             (entry.copying ? ", copies of tensors included" : "") + ", the limit is " + std::to_string(*limit);
     }
     return {};
+  }
+
+  /// Whether it was only the layout or the alignment that the kernel refused. What it throws when it is asked about
+  /// copies is no reason.
+  bool with_copies(Entry& entry) {
+    text_of_throw([&] {
+      entry.copying = CopyingKernel::around(entry.kernel, problem(), in_.profile, in_.copy_kernels);
+    });
+    if (entry.copying == nullptr) return false;
+    entry.kernel = entry.copying;
+    row(entry).copied_bytes = entry.copying->copied_bytes();
+    row(entry).reason = copies_text(entry);
+    return true;
   }
 
   Entry* find(std::string_view name) {
@@ -150,6 +167,10 @@ class Selector {
     if (!in_.described && !chosen.workspace_bytes && !ask_workspace(entry))
       return true;  // and the choice starts again without it
     if (asks_workspaces_ && !chosen.workspace_bytes) because += "; its workspace is known only on the machine itself";
+    if (entry.copying != nullptr) {
+      because += "; " + copies_text(entry);
+      add_copies(*entry.copying);
+    }
     chosen.outcome = Outcome::chosen;
     chosen.reason = because;
     decision().kernel = chosen.kernel;
@@ -159,6 +180,17 @@ class Selector {
     decision().workspace_bytes = chosen.workspace_bytes.value_or(0);
     out_.kernel = entry.kernel;
     return true;
+  }
+
+  static std::string copies_text(const Entry& entry) {
+    return "on contiguous copies, " + std::to_string(entry.copying->copied_bytes()) + " bytes";
+  }
+
+  void add_copies(const CopyingKernel& copying) {
+    for (const CopyingKernel::Step& step : copying.steps()) {
+      decision().copies.push_back({step.is_output, step.index, step.problem.inputs[0], step.problem.outputs[0],
+                                   std::string(step.kernel->name())});
+    }
   }
 
   /// Why a kernel that somebody named cannot run; a kernel that is no candidate at all gets a row for it.
@@ -286,38 +318,27 @@ class Selector {
     return choose_first("");
   }
 
-  struct FirstChoice {
+  struct First {
     Entry* entry = nullptr;
     std::string because = {};
   };
 
-  /// Built-in rules, then kernels that are made for such problems, then table order.
-  FirstChoice first_choice() {
-    for (const BuiltinRule& rule : in_.builtin_rules) {
-      if (rule.op != in_.problem.op || rule.device_type != in_.problem.device.type) continue;
-      Entry* entry = find(rule.kernel);
-      if (entry == nullptr || !entry->usable || !rule.condition(in_.problem, in_.profile)) continue;
-      return {entry, "built-in rule: " + std::string(rule.because)};
-    }
+  First first() {
+    std::vector<Option> options;
+    std::vector<Entry*> usable;
     for (Entry& entry : entries_) {
-      if (entry.usable && prefers(entry)) return {&entry, "the first that is made for such problems"};
+      if (!entry.usable) continue;
+      usable.push_back(&entry);
+      const Problem& inner = entry.copying ? entry.copying->inner() : in_.problem;
+      options.push_back({entry.kernel.get(), &inner, row(entry).copied_bytes});
     }
-    for (Entry& entry : entries_) {
-      if (entry.usable) return {&entry, "the first that can run it"};
-    }
-    return {};
+    const FirstChoice choice = first_choice(options, in_.builtin_rules, in_.profile);
+    return choice.option ? First{usable[*choice.option], choice.because} : First{};
   }
 
   bool choose_first(const std::string& note) {
-    const FirstChoice first = first_choice();
-    return first.entry != nullptr && choose(*first.entry, Level::strategy, note + first.because + preferred_note_);
-  }
-
-  bool prefers(const Entry& entry) const {
-    bool answer = false;
-    // A hint that throws is no hint.
-    text_of_throw([&] { answer = entry.kernel->prefers(in_.problem, in_.profile); });
-    return answer;
+    const First chosen = first();
+    return chosen.entry != nullptr && choose(*chosen.entry, Level::strategy, note + chosen.because + preferred_note_);
   }
 
   /// What a race found counts, also where another's time is less by no more than noise.
@@ -365,8 +386,7 @@ class Selector {
       return choose_first("no kernel was measured on this problem" + stale + ": ");
     }
     const std::string of = std::to_string(measured) + " measured of " + std::to_string(usable) + " that can run";
-    const FirstChoice first = first_choice();
-    if (!row(*first.entry).time_us) return choose_first(of + ", but not this one: ");
+    if (!row(*first().entry).time_us) return choose_first(of + ", but not this one: ");
     return choose(*best, Level::strategy, "the fastest, " + of + preferred_note_);
   }
 

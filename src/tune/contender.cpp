@@ -1,7 +1,9 @@
 #include "tune/contender.h"
 
 #include <new>
+#include <utility>
 
+#include "registry/copying_kernel.h"
 #include "xpuruntime/device/current.h"
 #include "xpuruntime/device/workspace_pool.h"
 
@@ -31,6 +33,22 @@ Status contained(const char* what, Function&& function) {
 void Contender::refuse(std::string why) {
   row.outcome = TuneOutcome::refused;
   row.reason = std::move(why);
+}
+
+void Contender::refuse_unless_runs(const Problem& problem, const DeviceProfile& profile,
+                                   std::span<const std::shared_ptr<const Kernel>> copy_kernels) {
+  std::string refusal = refusal_of(*kernel, problem, profile, row.workspace_bytes);
+  if (refusal.empty()) return;
+  std::shared_ptr<const CopyingKernel> copying;
+  (void)contained("supports", [&] {
+    copying = CopyingKernel::around(kernel, problem, profile, copy_kernels);
+    return Status();
+  });
+  if (copying != nullptr) {
+    kernel = std::move(copying);
+    refusal = refusal_of(*kernel, problem, profile, row.workspace_bytes);
+  }
+  if (!refusal.empty()) refuse(std::move(refusal));
 }
 
 void Contender::quarantine(std::string why) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "tune/operands.h"
@@ -25,6 +26,9 @@ struct Contender {
 
   bool usable() const { return row.outcome == TuneOutcome::lost; }
   void refuse(std::string why);
+  /// Refuses it where it may not run the problem. One that refuses only layout or alignment runs on copies from now on.
+  void refuse_unless_runs(const Problem& problem, const DeviceProfile& profile,
+                          std::span<const std::shared_ptr<const Kernel>> copy_kernels);
   void quarantine(std::string why);
   /// Refuses or quarantines it for what a run came back with: a lack of memory
   /// is not the kernel's fault.

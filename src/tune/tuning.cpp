@@ -77,9 +77,8 @@ void Tuning::list_candidates(const std::vector<QuarantineEntry>& quarantined) {
       contender.quarantine(known->reason);
       contender.row.known_bad = true;
       contender.wrong_numbers = known->reason.starts_with(gave_wrong_numbers);
-    } else if (std::string refusal = refusal_of(*kernel, problem_, profile, contender.row.workspace_bytes);
-               !refusal.empty()) {
-      contender.refuse(std::move(refusal));
+    } else {
+      contender.refuse_unless_runs(problem_, profile, registry_.kernels(OpId::copy, problem_.device.type));
     }
     contenders_.push_back(std::move(contender));
   }

@@ -106,8 +106,13 @@ std::vector<Answer> solve(const Problem& problem, const std::vector<Values>& inp
 }
 
 Case::Case(Problem problem, std::uint64_t seed, Fill fill)
-    : problem_(std::move(problem)), inputs_(make_inputs(problem_, seed, fill)), answers_(solve(problem_, inputs_)) {
-  for (std::size_t i = 0; i < inputs_.size(); ++i) input_bytes_.push_back(layout(problem_.inputs[i], inputs_[i]));
+    : problem_(std::move(problem)), inputs_(make_inputs(problem_, seed, fill)) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    input_bytes_.push_back(layout(problem_.inputs[i], inputs_[i]));
+    // A stride of 0 has one value for many elements.
+    inputs_[i] = elements(problem_.inputs[i], input_bytes_[i].data());
+  }
+  answers_ = solve(problem_, inputs_);
 }
 
 Result Case::through(Runtime& runtime, const std::function<void()>& after_launch) const {

@@ -5,7 +5,7 @@ from xrt_case import ROOT, CliTest
 
 SOFTMAX = "softmax(f32[64,1000]) @cpu:0"
 RELU = "relu(f32[1024]) @cpu:0"
-STRIDED = "softmax(f32[8,8]{1,8}) @cpu:0"
+MIXED = "softmax(f32[8,8]) -> f16[8,8] @cpu:0"
 A100 = ROOT / "tests" / "data" / "store" / "a100.json"
 EVIL = '</script><script>document.title="broken"</script><!--<script>'
 

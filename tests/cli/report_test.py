@@ -6,7 +6,7 @@ import re
 import stat
 import unittest
 
-from report_case import A100, EVIL, RELU, SOFTMAX, STRIDED, ReportCase
+from report_case import A100, EVIL, RELU, SOFTMAX, MIXED, ReportCase
 from xrt_case import xrt
 
 
@@ -32,15 +32,15 @@ class Report(ReportCase):
             self.assertIsNone(row["time_us"])
 
     def test_refusals_come_with_their_reason(self):
-        row = self.by_problem(STRIDED)[STRIDED]
+        row = self.by_problem(MIXED)[MIXED]
         refused = self.candidates(row)["simd"]
         self.assertEqual((row["kernel"], refused["verdict"], refused["reason"]),
-                         ("reference", "refused", "input 0 is not contiguous"))
+                         ("reference", "refused", "output 0 is f16, and this kernel takes the input's f32"))
 
     def test_a_lock_gives_the_choice_and_the_store_the_times(self):
         lock = self.record("kernels.lock", SOFTMAX, RELU)
         store = self.store((SOFTMAX, "simd", {"simd": 26.5, "reference": 57134.25}),
-                           (STRIDED, "reference", {"reference": 9}))
+                           (MIXED, "reference", {"reference": 9}))
         rows = self.by_problem("--lock", lock, "--store", store)
         self.assertEqual(set(rows), {SOFTMAX, RELU})
         times = {name: candidate["time_us"] for name, candidate in self.candidates(rows[SOFTMAX]).items()}
@@ -50,7 +50,7 @@ class Report(ReportCase):
         self.assertEqual((rows[RELU]["time_us"], rows[RELU]["source"]), (None, "lock"))
 
     def test_the_users_own_store_gives_times_without_being_listed(self):
-        self.store((SOFTMAX, "simd", {"simd": 26.5}), (STRIDED, "reference", {"reference": 9}), name="own.sqlite")
+        self.store((SOFTMAX, "simd", {"simd": 26.5}), (MIXED, "reference", {"reference": 9}), name="own.sqlite")
         answer = xrt("report", SOFTMAX, "--json", env={"XPURUNTIME_STORE": str(self.folder / "own.sqlite")})
         rows = json.loads(answer.stdout)["decisions"]
         self.assertEqual([(row["problem"], row["time_us"]) for row in rows], [(SOFTMAX, 26.5)])
@@ -70,7 +70,7 @@ class Report(ReportCase):
 
     def test_what_changed_is_what_lock_diff_says(self):
         policy = self.write("policy.json", '{"preferences": {"softmax": "reference"}}')
-        before = self.record("before.lock", SOFTMAX, STRIDED, options=("--policy", policy))
+        before = self.record("before.lock", SOFTMAX, MIXED, options=("--policy", policy))
         after = self.record("after.lock", SOFTMAX, RELU)
         expected = self.document("lock", "diff", before, after, "--json", code=1)["differences"]
         self.assertEqual(len(expected), 3)
@@ -120,9 +120,9 @@ class Report(ReportCase):
         self.assertNotRegex(page.replace("http://www.w3.org/2000/svg", ""), r"https?://|url\(|@import|fetch\(|XMLHttp")
 
     def test_without_javascript_there_is_a_table(self):
-        page = self.fine("report", STRIDED)
+        page = self.fine("report", MIXED)
         plain = re.search(r"<noscript>(.*?)</noscript>", page, re.DOTALL).group(1)
-        self.assertIn("<td>simd</td><td>refused</td><td></td><td></td><td>input 0 is not contiguous</td>", plain)
+        self.assertIn("<td>simd</td><td>refused</td><td></td><td></td><td>output 0 is f16, and this kernel takes", plain)
 
     def test_out_names_the_file_and_says_how_much_is_in_it(self):
         page = self.folder / "report.html"

@@ -64,6 +64,27 @@ TEST_F(Allocation, AWarmDecisionAllocatesNothing) {
   EXPECT_EQ(allocations, before);
 }
 
+TEST_F(Allocation, AWarmCallOnCopiesAllocatesNothing) {
+  const Tensor memory = Tensor::empty(DataType::float32, {64});
+  std::fill_n(memory.as<float>(), 64, 1.0f);
+  const Tensor target = Tensor::empty(DataType::float32, {64});
+  const Tensor out(target.data(), make_spec(DataType::float32, {4, 8}, {1, 8}));
+  const Tensor half(memory.data(), make_spec(DataType::float32, {4, 8}, {1, 8}));
+  const Tensor* const inputs[] = {&half};
+  const Tensor* const outputs[] = {&out};
+  const Call call{OpId::softmax, inputs, outputs};
+  ASSERT_EQ(dispatcher().decide(call).copies.size(), 2u);
+  for (const bool logging : {false, true}) {
+    dispatcher().enable_logging(logging ? 128 : 0);
+    for (int i = 0; i < 3; ++i) dispatcher().dispatch(call);
+    const auto leases = runtime.devices().workspace({}).stats().allocated;
+    const long before = allocations;
+    for (int i = 0; i < 1000; ++i) dispatcher().dispatch(call);
+    EXPECT_EQ(allocations, before);
+    EXPECT_EQ(runtime.devices().workspace({}).stats().allocated, leases);
+  }
+}
+
 TEST_F(Allocation, AWarmCallAllocatesNothingLoggedOrNotWithWorkspaceOrWithout) {
   add_kernel("quiet");
   add_kernel("hungry", {}, 4096);

@@ -12,7 +12,7 @@ os.environ["XPURUNTIME_STORE"] = f"{SCRATCH.name}/store.sqlite"  # nothing that 
 import xpuruntime as xrt  # noqa: E402
 
 RELU = "relu(f32[1024]) @cpu:0"
-SOFTMAX = "softmax(f32[8,8]{1,8}) @cpu:0"
+SOFTMAX = "softmax(f32[8,8]) -> f16[8,8] @cpu:0"
 
 
 def data_in(page):
@@ -41,7 +41,7 @@ class Report(unittest.TestCase):
         self.assertEqual((row["kernel"], row["because"], row["level"]),
                          (decision.kernel, decision.because, decision.level))
         refused = {c["kernel"]: c["reason"] for c in row["candidates"] if c["verdict"] == "refused"}
-        self.assertEqual(refused, {"simd": "input 0 is not contiguous"})
+        self.assertEqual(refused, {"simd": "output 0 is f16, and this kernel takes the input's f32"})
 
     def test_takes_locks_as_objects_and_as_files(self):
         lock = xrt.record_lock([RELU])

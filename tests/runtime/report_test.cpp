@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char relu[] = "relu(f32[64]) @cpu:0";
-constexpr char strided[] = "softmax(f32[8,8]{1,8}) @cpu:0";
+constexpr char mixed[] = "softmax(f32[8,8]) -> f16[8,8] @cpu:0";
 
 class Report : public ::testing::Test {
  protected:
@@ -70,7 +70,7 @@ TEST_F(Report, ShowsTheSamplesWhereNothingIsAsked) {
 
 TEST_F(Report, AgreesWithExplainAndNamesWhoDecided) {
   ReportOptions options;
-  options.problems = {parse_problem(strided)};
+  options.problems = {parse_problem(mixed)};
   KernelPolicy policy;
   policy.set("softmax", "simd");
   const ScopedPolicy scope(runtime.dispatcher(), policy);
@@ -80,7 +80,7 @@ TEST_F(Report, AgreesWithExplainAndNamesWhoDecided) {
   EXPECT_EQ(row["because"], decision.because);
   EXPECT_EQ(row["level"], to_string(decision.level));
   EXPECT_EQ(candidate(row, "simd")["verdict"], "refused");
-  EXPECT_EQ(candidate(row, "simd")["reason"], "input 0 is not contiguous");
+  EXPECT_EQ(candidate(row, "simd")["reason"], "output 0 is f16, and this kernel takes the input's f32");
 }
 
 TEST_F(Report, ALockIsShownAsItIsWhateverThePolicySays) {
@@ -147,7 +147,7 @@ TEST_F(Report, ALockOfAnotherDeviceSaysNothingOfRefusalsHere) {
   KernelLock lock;
   Environment there = environment_at(runtime, {});
   there.device = "cpu another One";
-  lock.add(LockEntry{strided, "reference"}, there);
+  lock.add(LockEntry{mixed, "reference"}, there);
   ReportOptions options;
   options.lock = std::make_shared<const KernelLock>(lock);
   const json document = data(options);

@@ -26,6 +26,8 @@ struct Candidate {
   std::string reason = {};
   std::optional<double> time_us = {};
   std::optional<std::uint64_t> workspace_bytes = {};
+  /// To and from contiguous memory, because it refuses the layout or the alignment; part of its workspace.
+  std::uint64_t copied_bytes = 0;
 
   bool operator==(const Candidate&) const = default;
 };
@@ -41,16 +43,28 @@ struct CastStep {
   bool operator==(const CastStep&) const = default;
 };
 
+/// A tensor that the kernel gets as a contiguous copy, or writes to one that is copied back.
+struct CopyStep {
+  bool is_output = false;
+  std::size_t index = 0;  // among the problem's inputs or outputs
+  TensorSpec from = {};
+  TensorSpec to = {};
+  std::string kernel = {};  // of the op `copy`
+
+  bool operator==(const CopyStep&) const = default;
+};
+
 /// What was chosen for a problem, why, and what was turned down and why. One record feeds explain, the log, the error
 /// texts and everything that is stored.
 struct Decision {
-  Problem problem = {};             // as the kernel gets it: after the casts
+  Problem problem = {};             // after the casts, before the copies
   std::string kernel = {};          // empty: nothing can run this, and `because` says why
   std::string kernel_version = {};  // Kernel::version; empty for kernels of this library
   Level level = Level::strategy;
   std::string because = {};
   Precision precision = {};
-  std::vector<CastStep> casts = {};  // inputs first
+  std::vector<CastStep> casts = {};   // inputs first
+  std::vector<CopyStep> copies = {};  // inputs first; part of the plan
   std::string plan = {};             // the plan's token; empty where the kernel had nothing to choose
   std::uint64_t workspace_bytes = 0;
   std::vector<Candidate> candidates = {};

@@ -37,11 +37,15 @@ struct SelectionInputs {
   /// The profile describes a device that is not here: workspaces are asked for only where the choice depends on them,
   /// as some libraries know them on the machine itself alone.
   bool described = false;
+  /// Kernels of the op copy on this device type, in table order: kernels that refuse only the layout or the alignment of
+  /// tensors are candidates with copies made by these. None: they are refused.
+  std::span<const std::shared_ptr<const Kernel>> copy_kernels = {};
 };
 
 struct Selection {
   Decision decision = {};
-  std::shared_ptr<const Kernel> kernel = nullptr;  // null: nothing fits; decision.because says why
+  /// Null: nothing fits; decision.because says why. Prepares with its copies, where the decision has some.
+  std::shared_ptr<const Kernel> kernel = nullptr;
 };
 
 /// lock > force > prefer > user rules > strategy > error, as a pure function: no clock, no device, no global state.

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backends/cpu/conv/channels_last.h"
 #include "backends/cpu/conv/columns.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/operands.h"
@@ -127,17 +128,21 @@ class Im2colPlan final : public Plan {
 
 Verdict supports_conv_im2col(const Problem& problem, const DeviceProfile&) {
   if (problem.direction == Direction::backward) return supports_conv_im2col_backward(problem);
-  if (const Verdict verdict = supports_fast_conv(problem); !verdict.supported) return verdict;
+  const Verdict verdict =
+      is_conv_channels_last(problem) ? supports_conv_channels_last(problem) : supports_fast_conv(problem);
+  if (!verdict.supported) return verdict;
   return supports_conv_columns(conv_shape(problem));
 }
 
 std::unique_ptr<const Plan> prepare_conv_im2col(const Problem& problem, const PrepareContext& context) {
   if (problem.direction == Direction::backward) return prepare_conv_im2col_backward(problem, context);
+  if (is_conv_channels_last(problem)) return prepare_conv_channels_last(problem);
   return std::make_unique<Im2colPlan>(problem);
 }
 
 std::uint64_t workspace_conv_im2col(const Problem& problem, const DeviceProfile& profile) {
   if (problem.direction == Direction::backward) return workspace_conv_im2col_backward(problem, profile);
+  if (is_conv_channels_last(problem)) return workspace_conv_channels_last(problem);
   const Im2colLayout layout(problem);
   Carver carver;
   static_cast<void>(layout.operands.carve(carver));

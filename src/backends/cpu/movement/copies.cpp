@@ -12,9 +12,8 @@
 namespace xpuruntime::cpu {
 namespace {
 
-/// Input `first` and all after it have the output's dtype: the bytes can be moved as they are.
+/// Input `first` and all after it have the output's dtype: the bytes can be moved as they are, at any address.
 Verdict moves_bytes(const Problem& problem, std::size_t first) {
-  if (const Verdict verdict = supports_aligned(problem, {}); !verdict.supported) return verdict;
   const DataType to = problem.outputs[0].dtype;
   for (std::size_t i = first; i < problem.inputs.size(); ++i) {
     if (problem.inputs[i].dtype == to) continue;
@@ -116,6 +115,7 @@ std::unique_ptr<const Plan> prepare_concat_rows(const Problem& problem, const Pr
 }
 
 Verdict supports_embedding_rows(const Problem& problem, const DeviceProfile&) {
+  if (const Verdict verdict = supports_aligned(problem, {}); !verdict.supported) return verdict;
   if (const Verdict verdict = moves_bytes(problem, 1); !verdict.supported) return verdict;
   if (!problem.inputs[0].contiguous) return Verdict::no("the indices are not contiguous");
   if (!problem.outputs[0].contiguous) return Verdict::no("the output is not contiguous");

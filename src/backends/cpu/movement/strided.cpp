@@ -35,7 +35,9 @@ std::size_t dim_in_line(const Nest<2>& nest) {
 
 StridedCopy::StridedCopy(const TensorSpec& from, const TensorSpec& to)
     : nest_(to.shape, {&from, &to}, NestOrder::by_last_operand), size_(static_cast<std::int64_t>(size_of(to.dtype))) {
-  if (nest_.stride(1, 0) == 1) across_ = dim_in_line(nest_);
+  // Tiles are read by elements, which must lie as elements do; bytes lie anyhow.
+  const bool aligned = std::min(from.alignment, to.alignment) >= size_of(to.dtype);
+  if (nest_.stride(1, 0) == 1 && aligned) across_ = dim_in_line(nest_);
 }
 
 void StridedCopy::run(const void* in, void* out, int threads) const {
@@ -82,13 +84,15 @@ void StridedCopy::copy_tiles(const char* in, char* out, int threads) const {
 void StridedCopy::copy_elements(const char* in, char* out, int threads) const {
   with_size(size_, [&](auto type) {
     using T = decltype(type);
-    const std::int64_t in_step = nest_.stride(0, 0), out_step = nest_.stride(1, 0);
+    constexpr std::int64_t size = sizeof(T);
+    const std::int64_t in_step = nest_.stride(0, 0) * size, out_step = nest_.stride(1, 0) * size;
     parallel_for(nest_.count(), grain_bytes / size_ / 4, threads, [&](std::int64_t begin, std::int64_t end) {
       nest_.for_blocks(begin, end, [&](const auto& offsets, std::int64_t rows, std::int64_t columns, std::int64_t) {
-        const T* from = reinterpret_cast<const T*>(in) + offsets[0];
-        T* to = reinterpret_cast<T*>(out) + offsets[1];
-        for (; rows > 0; --rows, from += nest_.stride(0, 1), to += nest_.stride(1, 1)) {
-          for (std::int64_t j = 0; j < columns; ++j) to[j * out_step] = from[j * in_step];
+        const char* from = in + offsets[0] * size;
+        char* to = out + offsets[1] * size;
+        for (; rows > 0; --rows, from += nest_.stride(0, 1) * size, to += nest_.stride(1, 1) * size) {
+          // A constant size: one instruction each, whatever the alignment.
+          for (std::int64_t j = 0; j < columns; ++j) std::memcpy(to + j * out_step, from + j * in_step, sizeof(T));
         }
       });
     });

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <optional>
 
+#include "backends/cpu/base/channels_last.h"
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/norm/batch_norm.h"
@@ -17,21 +18,6 @@ constexpr std::int64_t unit_rows = 256;
 constexpr std::int64_t unit_channels = 64;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-/// Whether the second dim is the innermost in memory and the others follow in their order.
-bool has_channels_last(const TensorSpec& spec) {
-  Dims strides = Dims::filled(spec.shape.size(), 1);
-  std::int64_t stride = spec.shape[1];
-  for (std::size_t i = spec.shape.size(); i-- > 0;) {
-    if (i == 1) continue;
-    strides[i] = stride;
-    stride *= spec.shape[i];
-  }
-  for (std::size_t i = 0; i < spec.shape.size(); ++i) {
-    if (spec.shape[i] != 1 && spec.strides[i] != strides[i]) return false;
-  }
-  return true;
-}
 
 std::optional<BatchNormJob> job_of(const Problem& problem) {
   const TensorSpec &in = problem.inputs[0], &out = problem.outputs[0];

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "backends/cpu/base/thread_pool.h"
+#include "backends/cpu/conv/channels_last.h"
 #include "backends/cpu/matmul/split.h"
 #include "backends/cpu/onednn/conv_backward.h"
 #include "backends/cpu/onednn/conv_programs.h"
@@ -25,6 +26,10 @@ Verdict supports_types(const Problem& problem) {
 
 Verdict supports_shape(const Problem& problem) {
   if (const Verdict verdict = supports_padding(conv_shape(problem)); !verdict.supported) return verdict;
+  if (is_conv_channels_last(problem)) {
+    const bool dense = problem.inputs.size() < 3 || problem.inputs[2].contiguous;
+    return dense ? Verdict::yes() : Verdict::no("the bias is not contiguous");
+  }
   for (const TensorSpec* spec : {&problem.inputs[0], &problem.inputs[1], &problem.inputs.back(), &problem.outputs[0]}) {
     if (!spec->contiguous) return Verdict::no("a tensor is not contiguous");
   }
@@ -39,6 +44,7 @@ bool hardly_reuses_weight(const ConvCall& call) {
 
 Program make_conv(const Problem& problem) {
   const ConvCall call = conv_call(problem);
+  if (call.channels_last) return blocked_program(call);
   // The bias of a pointwise one is stored before the sums are added: it must be exact in the output's dtype.
   const bool exact_bias = !call.has_bias || call.out == DataType::float32 || call.bias == call.out;
   if (call.shape.groups == 1 && call.shape.pointwise() && exact_bias &&

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/conv/channels_last.h"
 #include "backends/cpu/matmul/split.h"
 #include "backends/cpu/onednn/conv_slices.h"
 #include "backends/cpu/onednn/types.h"
@@ -24,9 +25,27 @@ Dimensions spatial(const ConvCall& call, const Extents& extents) {
   return Dimensions(extents.begin() + static_cast<std::ptrdiff_t>(call.axis), extents.end());
 }
 
+/// Some images, or rows of one, with all their channels last.
+Desc pixels_of(const ConvCall& call, DataType dtype, std::int64_t images, std::int64_t channels, const Extents& whole,
+               std::int64_t rows) {
+  Dimensions dims = {images, channels}, strides = {0, 1};
+  std::int64_t step = channels;
+  for (std::size_t i = call.axis; i < 3; ++i) {
+    dims.push_back(i == call.axis ? rows : whole[i]);
+    strides.push_back(0);
+  }
+  for (std::size_t i = dims.size() - 1; i > 1; --i) {
+    strides[i] = step;
+    step *= dims[i];
+  }
+  strides[0] = images == 1 ? step : channels * volume(whole);
+  return Desc(dims, onednn_type(dtype), strides);
+}
+
 /// A part of a contiguous [batch, channels, spatial...] tensor: all of `whole` but the rows along the first dim.
 Desc activations(const ConvCall& call, DataType dtype, std::int64_t images, std::int64_t channels,
                  std::int64_t all_channels, const Extents& whole, std::int64_t rows) {
+  if (call.channels_last) return pixels_of(call, dtype, images, channels, whole, rows);
   // The stride over a single image is never taken; oneDNN knows a dense layout by it.
   const std::int64_t image_step = (images == 1 ? channels : all_channels) * volume(whole);
   Dimensions dims = {images, channels}, strides = {image_step, volume(whole)};
@@ -45,6 +64,19 @@ struct SliceDescs {
   Dimensions padding_before, padding_after;
 };
 
+/// Of [groups,] output channels, input channels, filter; the input channels are the innermost where they are last.
+Dimensions weight_strides(const ConvCall& call, const Dimensions& weight) {
+  Dimensions strides(weight.size(), 1);
+  const std::size_t inputs = call.shape.groups > 1 ? 2 : 1;
+  std::int64_t step = call.channels_last ? weight[inputs] : 1;
+  for (std::size_t i = weight.size(); i-- > 0;) {
+    if (call.channels_last && i == inputs) continue;
+    strides[i] = step;
+    step *= weight[i];
+  }
+  return strides;
+}
+
 SliceDescs describe(const ConvCall& call, const ConvSlice& slice) {
   const ConvShape& shape = call.shape;
   const InputRows rows = input_rows(shape, call.axis, slice.row, slice.rows);
@@ -56,9 +88,7 @@ SliceDescs describe(const ConvCall& call, const ConvSlice& slice) {
   Dimensions weight = {slice.channels, shape.in_channels};
   if (shape.groups > 1) weight.insert(weight.begin(), slice.groups);
   for (const std::int64_t extent : spatial(call, shape.kernel)) weight.push_back(extent);
-  Dimensions strides(weight.size(), 1);
-  for (std::size_t i = weight.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * weight[i];
-  descs.weight = Desc(weight, onednn_type(call.in), strides);
+  descs.weight = Desc(weight, onednn_type(call.in), weight_strides(call, weight));
   if (call.has_bias) descs.bias = Desc({slice.groups * slice.channels}, onednn_type(call.bias), Dimensions{1});
   descs.padding_before = descs.padding_after = spatial(call, shape.padding);
   descs.padding_before[0] = rows.padding_before;
@@ -75,10 +105,11 @@ Desc any_layout(const Desc& desc) { return Desc(desc.dims(), desc.data_type(), d
 
 dnnl::convolution_forward::primitive_desc make_description(const ConvCall& call, const SliceDescs& descs, bool any) {
   const auto layout = [&](const Desc& desc) { return any ? any_layout(desc) : desc; };
+  const auto pixels = [&](const Desc& desc) { return call.channels_last ? desc : layout(desc); };
   Dimensions dilation = spatial(call, call.shape.dilation);
   for (std::int64_t& value : dilation) --value;  // oneDNN counts the gaps
   const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-                                             layout(descs.in), layout(descs.weight), descs.bias, layout(descs.out),
+                                             pixels(descs.in), layout(descs.weight), descs.bias, pixels(descs.out),
                                              spatial(call, call.shape.stride), dilation, descs.padding_before,
                                              descs.padding_after);
   return {desc, onednn_attributes(), onednn_engine()};
@@ -97,9 +128,19 @@ SlicePlaces places_of(const ConvCall& call, const ConvSlice& slice) {
   const std::int64_t in_channel = slice.image * shape.groups * shape.in_channels + slice.group * shape.in_channels;
   const std::int64_t channel = slice.group * shape.out_channels + slice.channel;
   const std::int64_t out_channel = slice.image * shape.groups * shape.out_channels + channel;
+  const Place weight = {Base::input, 1, bytes_of(channel * shape.depth(), call.in)};
+  const Place bias = {Base::input, 2, bytes_of(channel, call.bias)};
+  if (call.channels_last) {  // of slices of whole pixels
+    const std::int64_t in_pixel = slice.image * volume(shape.in) + first_in * in_row;
+    const std::int64_t out_pixel = slice.image * volume(shape.out) + slice.row * out_row;
+    return {{Base::input, 0, bytes_of(in_pixel * shape.groups * shape.in_channels, call.in)},
+            weight,
+            bias,
+            {Base::output, 0, bytes_of(out_pixel * shape.groups * shape.out_channels, call.out)}};
+  }
   return {{Base::input, 0, bytes_of(in_channel * volume(shape.in) + first_in * in_row, call.in)},
-          {Base::input, 1, bytes_of(channel * shape.depth(), call.in)},
-          {Base::input, 2, bytes_of(channel, call.bias)},
+          weight,
+          bias,
           {Base::output, 0, bytes_of(out_channel * volume(shape.out) + slice.row * out_row, call.out)}};
 }
 
@@ -241,6 +282,7 @@ ConvCall conv_call(const Problem& problem) {
   if (call.has_bias) call.bias = problem.inputs[2].dtype;
   call.threads = conv_threads(problem, call.shape);
   call.large = conv_is_large(call.shape);
+  call.channels_last = is_conv_channels_last(problem);
   call.fixed_parts = problem.limits.deterministic;
   call.parts = call.threads;
   if (call.fixed_parts) {
@@ -291,11 +333,11 @@ Program plain_program(const ConvCall& call) {
 
 Program blocked_program(const ConvCall& call) {
   SliceWriter writer(call, true);
-  for (const ConvSlice& slice : split_conv(call.shape, call.axis, call.parts)) {
+  for (const ConvSlice& slice : split_conv(call.shape, call.axis, call.parts, call.channels_last)) {
     writer.begin_task();
     writer.add(slice);
   }
-  return writer.take("blocked");
+  return writer.take(call.channels_last ? "channels_last" : "blocked");
 }
 
 }  // namespace xpuruntime::cpu

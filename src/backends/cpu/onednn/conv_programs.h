@@ -7,7 +7,7 @@
 
 namespace xpuruntime::cpu {
 
-/// A convolution of contiguous tensors as the programs below need it.
+/// A convolution of tensors that are contiguous, or all with dense channels last, as the programs below need it.
 struct ConvCall {
   ConvShape shape = {};
   std::size_t axis = 0;  // the first spatial dim of Extents: 0 for conv3d, 1 for conv2d
@@ -18,6 +18,7 @@ struct ConvCall {
   int threads = 1;
   std::int64_t parts = 1;  // tasks; under a deterministic policy not those of this machine
   bool fixed_parts = false;
+  bool channels_last = false;
   bool large = false;  // enough for several threads, were there any
 
   /// "tasks=2", and whether they follow the number of threads.
@@ -35,7 +36,8 @@ Program pointwise_program(const ConvCall& call);
 /// On the tensors as they are, where converting a large weight for a few pixels would not pay.
 Program plain_program(const ConvCall& call);
 
-/// In the layouts that oneDNN likes best, which each task converts its part to and from.
+/// In the layouts that oneDNN likes best, which each task converts its part to and from. Where the channels are last, only
+/// the weight is converted.
 Program blocked_program(const ConvCall& call);
 
 }  // namespace xpuruntime::cpu

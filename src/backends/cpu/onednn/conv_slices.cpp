@@ -24,12 +24,12 @@ bool should_cut_channels(const ConvShape& shape) {
   return shape.out_channels >= 2 * channel_unit && weight > input;
 }
 
-Lengths slice_lengths(const ConvShape& shape, std::size_t axis, std::int64_t parts) {
+Lengths slice_lengths(const ConvShape& shape, std::size_t axis, std::int64_t parts, bool whole_pixels) {
   Lengths lengths = {shape.batch, shape.groups, shape.out_channels, shape.out[axis]};
-  if (shape.groups >= parts) {
+  if (!whole_pixels && shape.groups >= parts) {
     const bool depthwise = shape.out_channels == 1;
     lengths.groups = part_length(shape.groups, parts, depthwise && shape.groups >= 16 * parts ? 16 : 1);
-  } else if (shape.groups == 1 && should_cut_channels(shape)) {
+  } else if (!whole_pixels && shape.groups == 1 && should_cut_channels(shape)) {
     lengths.channels = part_length(shape.out_channels, parts, channel_unit);
   } else {
     const std::int64_t image_parts = std::min(parts, shape.batch);
@@ -52,8 +52,8 @@ InputRows input_rows(const ConvShape& shape, std::size_t axis, std::int64_t row,
   return {begin_inside, end_inside - begin_inside, begin_inside - first, end - end_inside};
 }
 
-std::vector<ConvSlice> split_conv(const ConvShape& shape, std::size_t axis, std::int64_t parts) {
-  const Lengths length = slice_lengths(shape, axis, parts);
+std::vector<ConvSlice> split_conv(const ConvShape& shape, std::size_t axis, std::int64_t parts, bool whole_pixels) {
+  const Lengths length = slice_lengths(shape, axis, parts, whole_pixels);
   std::vector<ConvSlice> slices;
   const auto least = [](std::int64_t a, std::int64_t b) { return std::min(a, b); };
   for (std::int64_t n = 0; n < shape.batch; n += length.images) {

@@ -28,6 +28,7 @@ InputRows input_rows(const ConvShape& shape, std::size_t axis, std::int64_t row,
 
 /// At most `parts` slices of like size. Each converts its own input and weight to oneDNN's layout, so the cut goes
 /// where little is converted twice.
-std::vector<ConvSlice> split_conv(const ConvShape& shape, std::size_t axis, std::int64_t parts);
+/// Whole pixels are those of all channels, as they lie together in memory where the channels are last.
+std::vector<ConvSlice> split_conv(const ConvShape& shape, std::size_t axis, std::int64_t parts, bool whole_pixels);
 
 }  // namespace xpuruntime::cpu

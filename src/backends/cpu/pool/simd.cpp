@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <string>
 
+#include "backends/cpu/base/channels_last.h"
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/conv/slots.h"
 #include "backends/cpu/pool/kernels.h"
+#include "backends/cpu/pool/pixels.h"
 #include "backends/cpu/pool/rows.h"
 #include "backends/cpu/pool/threes.h"
 
@@ -63,11 +66,54 @@ class SimdPlan final : public Plan {
   std::vector<float> x_counts_, x_inverses_;
 };
 
+/// Tensors that are contiguous anyhow, as those of one channel, are left to the rows.
+bool is_by_pixels(const Problem& problem, const PoolShape& shape) {
+  const TensorSpec &in = problem.inputs[0], &out = problem.outputs[0];
+  if (in.contiguous && out.contiguous) return false;
+  return has_channels_last(in) && has_channels_last(out) &&
+         shape.kernel[0] * shape.kernel[1] * shape.kernel[2] <= most_pixel_taps;
+}
+
+/// Where the channels are last.
+class PixelPlan final : public Plan {
+ public:
+  explicit PixelPlan(const Problem& problem)
+      : shape_(pool_shape(problem)),
+        threads_(pool_threads(problem, shape_)),
+        in_(problem.inputs[0].dtype),
+        out_(problem.outputs[0].dtype) {
+    for (std::size_t i = 0; i < 3 && shape_.average; ++i) counts_[i] = shape_.counts(i);
+  }
+
+  Status run(const RunArguments& arguments) const override {
+    const std::int64_t rows = shape_.batch * shape_.out[0] * shape_.out[1];
+    const std::int64_t taps = shape_.kernel[0] * shape_.kernel[1] * shape_.kernel[2];
+    constexpr std::int64_t task_work = 1 << 15;
+    const std::int64_t step = task_work / std::max<std::int64_t>(shape_.out[2] * shape_.channels * taps, 1) + 1;
+    parallel_for(rows, step, threads_, [&](std::int64_t begin, std::int64_t end) {
+      run_pool_pixels({&shape_, arguments.inputs[0]->as<const std::byte>(), arguments.outputs[0]->as<std::byte>(),
+                       begin, end, counts_[0].data(), counts_[1].data(), counts_[2].data()},
+                      in_, out_);
+    });
+    return {};
+  }
+
+ private:
+  PoolShape shape_;
+  int threads_;
+  DataType in_, out_;
+  std::array<std::vector<std::int64_t>, 3> counts_;
+};
+
 }  // namespace
 
 Verdict supports_pool_simd(const Problem& problem, const DeviceProfile&) {
-  if (const Verdict verdict = supports_dense_floats(problem); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_fast_floats(problem); !verdict.supported) return verdict;
   const PoolShape shape = pool_shape(problem);
+  const bool contiguous = problem.inputs[0].contiguous && problem.outputs[0].contiguous;
+  if (!contiguous && !is_by_pixels(problem, shape)) {
+    return Verdict::no("input and output are neither both contiguous nor both with dense channels last");
+  }
   constexpr std::int64_t most = 1024;  // the scratch for a vector of outputs is sixteen strides long
   for (std::size_t i = 0; i < 3; ++i) {
     if (std::max({shape.stride[i], shape.dilation[i], shape.kernel[i]}) > most) {
@@ -78,11 +124,13 @@ Verdict supports_pool_simd(const Problem& problem, const DeviceProfile&) {
 }
 
 std::unique_ptr<const Plan> prepare_pool_simd(const Problem& problem, const PrepareContext&) {
+  if (is_by_pixels(problem, pool_shape(problem))) return std::make_unique<PixelPlan>(problem);
   return std::make_unique<SimdPlan>(problem);
 }
 
 std::uint64_t workspace_pool_simd(const Problem& problem, const DeviceProfile&) {
   const PoolShape shape = pool_shape(problem);
+  if (is_by_pixels(problem, shape)) return 0;
   return static_cast<std::uint64_t>(pool_threads(problem, shape) * pool_scratch_floats(shape)) * sizeof(float);
 }
 

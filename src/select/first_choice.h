@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "xpuruntime/registry/kernel.h"
+#include "xpuruntime/select/rule.h"
+
+namespace xpuruntime {
+
+/// A kernel that can run a problem.
+struct Option {
+  const Kernel* kernel = nullptr;
+  const Problem* problem = nullptr;  // as the kernel gets it
+  std::uint64_t copied_bytes = 0;    // 0: it takes the tensors as they are
+};
+
+struct FirstChoice {
+  std::optional<std::size_t> option = {};  // none where there is no option at all
+  std::string because = {};
+};
+
+/// The choice where nobody named a kernel and nothing was measured: built-in rules, then kernels that are made for such
+/// problems, then table order. Kernels that need copies take part where the work outweighs them; else they come behind
+/// all that need none but `reference`, which is the last of all.
+FirstChoice first_choice(std::span<const Option> options, std::span<const BuiltinRule> rules,
+                         const DeviceProfile& profile);
+
+}  // namespace xpuruntime
