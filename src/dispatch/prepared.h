@@ -45,7 +45,7 @@ class SharedProblem {
 
 struct PlanKey {
   SharedProblem problem;
-  const Kernel* kernel = nullptr;             // of the registry
+  const Kernel* kernel = nullptr;           // of the registry
   std::vector<const Kernel*> copiers = {};  // of the copies that its plan makes
 
   bool operator==(const PlanKey&) const = default;

@@ -18,7 +18,9 @@ using Step = CopyingKernel::Step;
 std::uint64_t whole_lines(std::uint64_t bytes) { return (bytes + line - 1) / line * line; }
 
 /// The spec of the copy, whichever way it goes.
-const TensorSpec& copy_of(const Step& step) { return step.is_output ? step.problem.inputs[0] : step.problem.outputs[0]; }
+const TensorSpec& copy_of(const Step& step) {
+  return step.is_output ? step.problem.inputs[0] : step.problem.outputs[0];
+}
 
 /// A tensor of a problem, by its place.
 struct Place {
@@ -139,23 +141,28 @@ std::string token_of(const std::vector<Step>& steps, const std::string& inner) {
   std::string token = "copies=";
   for (const Step& step : steps) {
     if (&step != &steps.front()) token += ",";
-    token += (step.is_output ? "output" : "input") + std::to_string(step.index) + ":" + std::string(step.kernel->name());
+    token +=
+        (step.is_output ? "output" : "input") + std::to_string(step.index) + ":" + std::string(step.kernel->name());
   }
   return inner.empty() ? token : token + " " + inner;
 }
 
 }  // namespace
 
-std::shared_ptr<const CopyingKernel> CopyingKernel::around(
-    std::shared_ptr<const Kernel> kernel, const Problem& problem, const DeviceProfile& profile,
-    std::span<const std::shared_ptr<const Kernel>> copy_kernels) {
+std::shared_ptr<const CopyingKernel> CopyingKernel::around(std::shared_ptr<const Kernel> kernel, const Problem& problem,
+                                                           const DeviceProfile& profile,
+                                                           std::span<const std::shared_ptr<const Kernel>> copy_kernels,
+                                                           std::string& refusal) {
   if (problem.op == OpId::copy || copy_kernels.empty()) return nullptr;
   if (problem.inputs.size() > most_tensors || problem.outputs.size() > most_tensors) return nullptr;
   std::vector<Place> places = improvable(problem);
   if (places.empty()) return nullptr;
   Problem inner = problem;
   for (const Place& place : places) place.in(inner) = contiguous(place.in(problem));
-  if (!kernel->supports(inner, profile).supported) return nullptr;
+  if (Verdict verdict = kernel->supports(inner, profile); !verdict.supported) {
+    refusal = std::move(verdict.reason);
+    return nullptr;
+  }
   drop_needless(places, inner, *kernel, problem, profile);
   if (places.empty() || places.size() > most_copies) return nullptr;
   std::shared_ptr<CopyingKernel> made(new CopyingKernel(std::move(kernel), problem, inner));

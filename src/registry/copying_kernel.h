@@ -21,11 +21,12 @@ class CopyingKernel final : public Kernel {
     std::shared_ptr<const Kernel> kernel = {};
   };
 
-  /// Null where the kernel takes the problem as it is, refuses it for more than layout and alignment, or no kernel of
-  /// `copy_kernels` can make the copies. Copies as few bytes as it finds enough.
+  /// Null where the kernel takes the problem as it is, refuses it for more than layout and alignment, which `refusal`
+  /// then says, or no kernel of `copy_kernels` can make the copies. Copies as few bytes as it finds enough.
   static std::shared_ptr<const CopyingKernel> around(std::shared_ptr<const Kernel> kernel, const Problem& problem,
                                                      const DeviceProfile& profile,
-                                                     std::span<const std::shared_ptr<const Kernel>> copy_kernels);
+                                                     std::span<const std::shared_ptr<const Kernel>> copy_kernels,
+                                                     std::string& refusal);
 
   const std::shared_ptr<const Kernel>& kernel() const { return kernel_; }
   /// What the kernel gets.

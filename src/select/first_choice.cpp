@@ -61,7 +61,8 @@ class Chooser {
       }
     }
     for (std::size_t i = 0; i < options_.size(); ++i) {
-      if (allowed(options_[i]) && prefers(options_[i], profile_)) return {i, "the first that is made for such problems"};
+      if (allowed(options_[i]) && prefers(options_[i], profile_))
+        return {i, "the first that is made for such problems"};
     }
     return {};
   }

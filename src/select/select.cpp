@@ -106,7 +106,7 @@ class Selector {
     Verdict verdict;
     const std::string thrown = text_of_throw([&] {
       verdict = kernel.supports(problem(), in_.profile);
-      if (!verdict.supported && with_copies(entry)) verdict = Verdict::yes();
+      if (!verdict.supported && with_copies(entry, verdict.reason)) verdict = Verdict::yes();
       if (verdict.supported && asks_workspaces_) candidate.workspace_bytes = workspace_of(*entry.kernel);
     });
     if (!thrown.empty()) return "it threw while it was asked: " + thrown;
@@ -121,9 +121,9 @@ class Selector {
 
   /// Whether it was only the layout or the alignment that the kernel refused. What it throws when it is asked about
   /// copies is no reason.
-  bool with_copies(Entry& entry) {
+  bool with_copies(Entry& entry, std::string& refusal) {
     text_of_throw([&] {
-      entry.copying = CopyingKernel::around(entry.kernel, problem(), in_.profile, in_.copy_kernels);
+      entry.copying = CopyingKernel::around(entry.kernel, problem(), in_.profile, in_.copy_kernels, refusal);
     });
     if (entry.copying == nullptr) return false;
     entry.kernel = entry.copying;

@@ -41,7 +41,7 @@ void Contender::refuse_unless_runs(const Problem& problem, const DeviceProfile& 
   if (refusal.empty()) return;
   std::shared_ptr<const CopyingKernel> copying;
   (void)contained("supports", [&] {
-    copying = CopyingKernel::around(kernel, problem, profile, copy_kernels);
+    copying = CopyingKernel::around(kernel, problem, profile, copy_kernels, refusal);
     return Status();
   });
   if (copying != nullptr) {

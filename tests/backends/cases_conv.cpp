@@ -95,12 +95,45 @@ void add_conv3d(List& list) {
   list.each({"i8", "u8", "i16", "i32", "i64"}, {"conv3d(T[1,2,3,4,5], T[3,2,2,2,2])"});
 }
 
+/// Input, weight and output with dense channels last.
+void add_channels_last(List& list) {
+  list.each(
+      {"f32", "f16", "bf16"},
+      {
+          "conv2d(T[1,3,8,8]{192,1,24,3}, T[4,3,3,3]{27,1,9,3}, T[4]; stride=1,1 padding=1,1)"
+          " -> T[1,4,8,8]{256,1,32,4}",
+          "conv2d(T[2,17,9,7]{1071,1,119,17}, T[33,17,3,3]{153,1,51,17}, T[33]; stride=2,2 padding=1,1)"
+          " -> T[2,33,5,4]{660,1,132,33}",
+          "conv2d(T[1,64,20,13]{16640,1,832,64}, T[48,64,1,1], T[48]; stride=1,1 padding=0,0)"
+          " -> T[1,48,20,13]{12480,1,624,48}",
+          "conv2d(T[3,16,5,6]{480,1,96,16}, T[8,16,1,1]; stride=2,2 padding=0,0)"
+          " -> T[3,8,3,3]{72,1,24,8}",
+          "conv2d(T[1,8,12,31]{2976,1,248,8}, T[24,8,5,3]{120,1,24,8}, T[24]; stride=1,2 padding=2,1)"
+          " -> T[1,24,12,16]{4608,1,384,24}",
+          "conv2d(T[1,12,10,10]{1200,1,120,12}, T[8,12,3,3]{108,1,36,12}, T[8]; stride=1,1 padding=2,2 dilation=2,2)"
+          " -> T[1,8,10,10]{800,1,80,8}",
+          "conv2d(T[2,32,28,28]{25088,1,896,32}, T[64,32,3,3]{288,1,96,32}, T[64]; stride=1,1 padding=1,1)"
+          " -> T[2,64,28,28]{50176,1,1792,64}",
+          "conv2d(T[2,8,9,9]{648,1,72,8}, T[8,1,3,3], T[8]; stride=1,1 padding=1,1 groups=8)"
+          " -> T[2,8,9,9]{648,1,72,8}",
+          "conv2d(T[1,12,9,9]{972,1,108,12}, T[8,3,3,3]{27,1,9,3}, T[8]; stride=1,1 padding=1,1 groups=4)"
+          " -> T[1,8,9,9]{648,1,72,8}",
+          "conv3d(T[1,5,4,6,7]{840,1,210,35,5}, T[6,5,3,3,3]{135,1,45,15,5}, T[6]; stride=1,1,1 padding=1,1,1)"
+          " -> T[1,6,4,6,7]{1008,1,252,42,6}",
+          "conv3d(T[2,16,3,5,5]{1200,1,400,80,16}, T[9,16,1,1,1], T[9]; stride=1,1,1 padding=0,0,0)"
+          " -> T[2,9,3,5,5]{675,1,225,45,9}",
+          "conv3d(T[1,8,5,8,8]{2560,1,512,64,8}, T[16,8,2,3,3]{144,1,72,24,8}, T[16]; stride=1,2,2 padding=0,1,1)"
+          " -> T[1,16,4,4,4]{1024,1,256,64,16}",
+      });
+}
+
 }  // namespace
 
 std::vector<CaseText> conv_cases() {
   List list;
   add_conv2d(list);
   add_conv3d(list);
+  add_channels_last(list);
   return list.take();
 }
 
@@ -130,11 +163,16 @@ std::vector<CaseText> pool_cases() {
                    "OP(T[1,3,8,8]{384,128,16,2}; kernel_size=2)",
                    "OP(T[1,3,8,8]; kernel_size=2) -> T[1,3,4,4]{96,32,8,2}",
                    "OP(T[2,16,65,63]; kernel_size=3 stride=2 padding=1)",
+                   "OP(T[2,17,9,7]{1071,1,119,17}; kernel_size=3 stride=2 padding=1) -> T[2,17,5,4]{340,1,68,17}",
+                   "OP(T[1,64,12,12]{9216,1,768,64}; kernel_size=3 stride=1 padding=1) -> T[1,64,12,12]{9216,1,768,64}",
+                   "OP(T[2,3,11,11]{363,1,33,3}; kernel_size=3 stride=2 ceil_mode=true) -> T[2,3,5,5]{75,1,15,3}",
+                   "OP(T[2,40,7,7]{1960,1,280,40}; kernel_size=7)",
                });
   list.each_op({"max_pool3d", "avg_pool3d"}, {"f32", "f16", "bf16", "f64"},
                {
                    "OP(T[1,1,1,1,1]; kernel_size=1)",
                    "OP(T[1,3,4,6,8]; kernel_size=2)",
+                   "OP(T[2,19,4,6,8]{3648,1,912,152,19}; kernel_size=2) -> T[2,19,2,3,4]{456,1,228,76,19}",
                    "OP(T[2,2,5,7,9]; kernel_size=3 stride=2 padding=1)",
                    "OP(T[1,3,5,6,7]; kernel_size=2,3,2 stride=1,2,3 padding=1,1,0 ceil_mode=true)",
                    "OP(T[0,3,4,4,4]; kernel_size=2)",

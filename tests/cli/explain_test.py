@@ -4,9 +4,9 @@ import unittest
 
 from xrt_case import BAD_KERNELS, PROFILES, SQUARE, CliTest, xrt
 
-DECISION_KEYS = ["version", "problem", "device", "kernel", "kernel_version", "level", "because", "precision", "casts", "plan",
-                 "workspace_bytes", "candidates"]
-CANDIDATE_KEYS = ["kernel", "verdict", "reason", "time_us", "workspace_bytes"]
+DECISION_KEYS = ["version", "problem", "device", "kernel", "kernel_version", "level", "because", "precision", "casts",
+                 "copies", "plan", "workspace_bytes", "candidates"]
+CANDIDATE_KEYS = ["kernel", "verdict", "reason", "time_us", "workspace_bytes", "copied_bytes"]
 
 
 class Devices(CliTest):

@@ -38,16 +38,19 @@ class Copying : public ::testing::Test {
  protected:
   std::shared_ptr<const CopyingKernel> around(const std::shared_ptr<const Kernel>& kernel, const Problem& problem) {
     const KernelList copiers = runtime.registry().kernels(OpId::copy, DeviceType::cpu);
-    return CopyingKernel::around(kernel, problem, runtime.devices().profile({}), copiers);
+    return CopyingKernel::around(kernel, problem, runtime.devices().profile({}), copiers, refusal);
   }
 
+  std::string refusal;
   Runtime runtime{{false, false, {}}};
 };
 
 TEST_F(Copying, CopiesWhatTheKernelRefusesAndNothingElse) {
   const Problem problem = parse_problem("add(f32[4,6]{1,4}, f32[4,6]{12,2}) -> f32[4,6]{1,4}");
   EXPECT_EQ(around(picky([](const Problem&) { return true; }), problem), nullptr);
+  EXPECT_EQ(refusal, "");
   EXPECT_EQ(around(picky([](const Problem&) { return false; }), problem), nullptr);
+  EXPECT_EQ(refusal, "it is picky");
   const auto first = around(picky([](const Problem& p) { return p.inputs[0].contiguous; }), problem);
   ASSERT_NE(first, nullptr);
   ASSERT_EQ(first->steps().size(), 1u);
@@ -96,12 +99,13 @@ TEST_F(Copying, RunsOnTheCopiesAndWritesBack) {
 
 TEST_F(Copying, NeedsACopyKernelThatTakesTheLayout) {
   const Problem problem = parse_problem("add(f32[4,6]{1,4}, f32[4,6])");
-  EXPECT_EQ(CopyingKernel::around(picky(all_contiguous), problem, runtime.devices().profile({}), {}), nullptr);
+  EXPECT_EQ(CopyingKernel::around(picky(all_contiguous), problem, runtime.devices().profile({}), {}, refusal), nullptr);
   FunctionKernel hungry{OpId::copy, "hungry"};
   hungry.run = [](const Problem&, const RunArguments&) { return Status(); };
   hungry.workspace_bytes = 1;
   const std::shared_ptr<const Kernel> copiers[] = {make_kernel(std::move(hungry))};
-  EXPECT_EQ(CopyingKernel::around(picky(all_contiguous), problem, runtime.devices().profile({}), copiers), nullptr);
+  EXPECT_EQ(CopyingKernel::around(picky(all_contiguous), problem, runtime.devices().profile({}), copiers, refusal),
+            nullptr);
 }
 
 }  // namespace

@@ -19,9 +19,11 @@ Decision sample() {
   decision.precision = {DataType::bfloat16, DataType::float32, "the inputs are bf16"};
   decision.casts = {{false, 1, DataType::float32, DataType::bfloat16, "simd"},
                     {true, 0, DataType::bfloat16, DataType::float32, "simd"}};
+  decision.copies = {
+      {false, 0, parse_problem("relu(bf16[1,4096]/2)").inputs[0], decision.problem.inputs[0], "blocked"}};
   decision.plan = "tile=64x32";
   decision.workspace_bytes = 1024;
-  decision.candidates = {{"skinny", Outcome::chosen, "mine matches", 12.5, 1024},
+  decision.candidates = {{"skinny", Outcome::chosen, "mine matches", 12.5, 1024, 8192},
                          {"cublasLt", Outcome::refused, "k is odd", {}, {}},
                          {"reference", Outcome::passed, "", 99.0, 0}};
   return decision;
@@ -40,9 +42,11 @@ TEST(Decision, WritesEveryFieldOfTheContract) {
             (json{{"forward", "bf16"}, {"backward", "f32"}, {"because", "the inputs are bf16"}}));
   EXPECT_EQ(document["casts"], (json{{{"tensor", "input 1"}, {"from", "f32"}, {"to", "bf16"}, {"kernel", "simd"}},
                                      {{"tensor", "output 0"}, {"from", "bf16"}, {"to", "f32"}, {"kernel", "simd"}}}));
+  EXPECT_EQ(document["copies"],
+            (json{{{"tensor", "input 0"}, {"from", "bf16[1,4096]/2"}, {"to", "bf16[1,4096]"}, {"kernel", "blocked"}}}));
   EXPECT_EQ(document["plan"], "tile=64x32");
   EXPECT_EQ(document["workspace_bytes"], 1024);
-  EXPECT_EQ(document.size(), 12u);
+  EXPECT_EQ(document.size(), 13u);
 }
 
 TEST(Decision, WritesOneObjectPerCandidateWithNullForWhatIsNotKnown) {
@@ -52,7 +56,8 @@ TEST(Decision, WritesOneObjectPerCandidateWithNullForWhatIsNotKnown) {
                                  {"verdict", "chosen"},
                                  {"reason", "mine matches"},
                                  {"time_us", 12.5},
-                                 {"workspace_bytes", 1024}}));
+                                 {"workspace_bytes", 1024},
+                                 {"copied_bytes", 8192}}));
   EXPECT_EQ(candidates[1]["verdict"], "refused");
   EXPECT_TRUE(candidates[1]["time_us"].is_null());
   EXPECT_TRUE(candidates[1]["workspace_bytes"].is_null());
@@ -81,6 +86,7 @@ TEST(Decision, TellsPeopleTheChoiceAndEveryCandidate) {
   EXPECT_NE(text.find("-> skinny [rule] mine matches"), std::string::npos) << text;
   EXPECT_NE(text.find("refused  cublasLt   k is odd"), std::string::npos) << text;
   EXPECT_NE(text.find("passed   reference  99.00 us"), std::string::npos) << text;
+  EXPECT_NE(text.find("copy input 0 bf16[1,4096]/2 -> bf16[1,4096] by blocked"), std::string::npos) << text;
   EXPECT_NE(text.find("plan tile=64x32"), std::string::npos) << text;
   EXPECT_NE(text.find("workspace 1024 bytes"), std::string::npos) << text;
 }

@@ -50,15 +50,17 @@ std::shared_ptr<Backend> backend_for(DeviceType type) {
 /// The problem, and a line for each kernel: its verdict, name and reason.
 std::string answer(const Backend& backend, const DeviceProfile& profile, const std::string& text) {
   const Problem problem = parse_problem(text, {profile.type, 0});
-  std::vector<std::shared_ptr<const Kernel>> kernels;
+  std::vector<std::shared_ptr<const Kernel>> kernels, copy_kernels;
   for (const KernelSpec& row : backend.kernels()) {
     if (row.op == problem.op) kernels.push_back(make_kernel(row, profile.type));
+    if (row.op == OpId::copy) copy_kernels.push_back(make_kernel(row, profile.type));
   }
   if (kernels.empty()) return {};
   for (const auto& kernel : kernels)
     EXPECT_NO_THROW(kernel->supports(problem, profile)) << kernel->name() << " " << text;
   SelectionInputs inputs{problem, profile, kernels, {}, {}, builtin_rules()};
   inputs.described = true;
+  inputs.copy_kernels = copy_kernels;
   std::string out = text + "\n";
   for (const Candidate& candidate : select(inputs).decision.candidates) {
     out += "  " + std::string(to_string(candidate.outcome)) + " " + candidate.kernel +

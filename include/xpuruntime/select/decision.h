@@ -65,7 +65,7 @@ struct Decision {
   Precision precision = {};
   std::vector<CastStep> casts = {};   // inputs first
   std::vector<CopyStep> copies = {};  // inputs first; part of the plan
-  std::string plan = {};             // the plan's token; empty where the kernel had nothing to choose
+  std::string plan = {};              // the plan's token; empty where the kernel had nothing to choose
   std::uint64_t workspace_bytes = 0;
   std::vector<Candidate> candidates = {};
 

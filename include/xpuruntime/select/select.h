@@ -37,8 +37,8 @@ struct SelectionInputs {
   /// The profile describes a device that is not here: workspaces are asked for only where the choice depends on them,
   /// as some libraries know them on the machine itself alone.
   bool described = false;
-  /// Kernels of the op copy on this device type, in table order: kernels that refuse only the layout or the alignment of
-  /// tensors are candidates with copies made by these. None: they are refused.
+  /// Kernels of the op copy on this device type, in table order: kernels that refuse only the layout or the alignment
+  /// of tensors are candidates with copies made by these. None: they are refused.
   std::span<const std::shared_ptr<const Kernel>> copy_kernels = {};
 };
 

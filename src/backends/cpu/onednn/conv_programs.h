@@ -36,8 +36,8 @@ Program pointwise_program(const ConvCall& call);
 /// On the tensors as they are, where converting a large weight for a few pixels would not pay.
 Program plain_program(const ConvCall& call);
 
-/// In the layouts that oneDNN likes best, which each task converts its part to and from. Where the channels are last, only
-/// the weight is converted.
+/// In the layouts that oneDNN likes best, which each task converts its part to and from. Where the channels are last,
+/// only the weight is converted.
 Program blocked_program(const ConvCall& call);
 
 }  // namespace xpuruntime::cpu
