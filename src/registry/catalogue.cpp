@@ -22,17 +22,17 @@ constexpr CatalogueEntry built_in[] = {
     {OpId::matmul, "amx", cpu, "bf16 on AMX tiles, the smaller operand packed in each call", "a CPU with AMX"},
     {OpId::matmul, "int8", cpu, "8-bit integers, exact, with VNNI or dot product where there is one", "nothing more"},
     {OpId::matmul, "packed", cpu, "our own blocked product: f32, f16 and bf16, any layout", "nothing more"},
-    {OpId::matmul, "onednn", cpu, "oneDNN: f32, bf16 and INT8 with AVX-512 and AMX", "a build with oneDNN"},
-    {OpId::matmul, "openblas", cpu, "OpenBLAS sgemm and dgemm: large and middle sizes", "nothing more"},
+    {OpId::matmul, "onednn", cpu, "oneDNN: f32, bf16 and INT8 with AVX-512 and AMX", "a build with oneDNN", "onednn"},
+    {OpId::matmul, "openblas", cpu, "OpenBLAS sgemm and dgemm: large and middle sizes", "nothing more", "openblas"},
     {OpId::matmul, "reference", cpu, "any dtype and layout, one loop; the yardstick for all others", "nothing more"},
     {OpId::matmul, "skinny", cuda, "few rows (up to 16): bound by memory, as in decoding", nvidia_gpu},
     {OpId::matmul, "cublasLt", cuda, "cuBLASLt with a chosen algorithm: tensor cores, most sizes",
-     "an NVIDIA GPU and libcublasLt"},
+     "an NVIDIA GPU and libcublasLt", "cublasLt"},
     {OpId::matmul, "cublas", cuda, "classic cuBLAS", not_yet},
     {OpId::matmul, "cutlass", cuda, "CUTLASS templates, FP8", not_yet},
     {OpId::matmul, "reference", cuda, "any dtype and layout, one thread per output", nvidia_gpu},
-    {OpId::matmul, "MATMUL_TILED_LOCAL", opencl, "tiles in local memory", opencl_device},
-    {OpId::matmul, "MATMUL_DIRECT", opencl, "any layout, one work-item per output", opencl_device},
+    {OpId::matmul, "MATMUL_TILED_LOCAL", opencl, "tiles in local memory", opencl_device, "opencl"},
+    {OpId::matmul, "MATMUL_DIRECT", opencl, "any layout, one work-item per output", opencl_device, "opencl"},
     {OpId::conv2d, "depthwise", cpu, "one input channel a group: vectors along rows", "nothing more"},
     {OpId::conv2d, "direct", cpu, "sums in registers, no matrix of columns: most shapes", "nothing more"},
     {OpId::conv2d, "winograd", cpu, "3x3 filters with stride 1: large images, not too many channels", "nothing more"},
@@ -85,15 +85,15 @@ constexpr CatalogueEntry built_in[] = {
     {OpId::linear, "amx", cpu, "bf16 on AMX tiles, the smaller operand packed in each call", "a CPU with AMX"},
     {OpId::linear, "int8", cpu, "8-bit integers, exact, with VNNI or dot product where there is one", "nothing more"},
     {OpId::linear, "packed", cpu, "our own blocked product: f32, f16 and bf16, any layout", "nothing more"},
-    {OpId::linear, "onednn", cpu, "oneDNN: f32 and bf16 with AVX-512 and AMX", "a build with oneDNN"},
+    {OpId::linear, "onednn", cpu, "oneDNN: f32 and bf16 with AVX-512 and AMX", "a build with oneDNN", "onednn"},
     {OpId::linear, "openblas", cpu, "OpenBLAS sgemm, bias and activation on what it leaves in the cache",
-     "nothing more"},
+     "nothing more", "openblas"},
     {OpId::linear, "reference", cpu, "any dtype and layout, one loop", "nothing more"},
-    {OpId::conv2d, "onednn", cpu, "oneDNN in its own layouts: AVX-512 and AMX", "a build with oneDNN"},
-    {OpId::conv3d, "onednn", cpu, "oneDNN in its own layouts: AVX-512 and AMX", "a build with oneDNN"},
+    {OpId::conv2d, "onednn", cpu, "oneDNN in its own layouts: AVX-512 and AMX", "a build with oneDNN", "onednn"},
+    {OpId::conv3d, "onednn", cpu, "oneDNN in its own layouts: AVX-512 and AMX", "a build with oneDNN", "onednn"},
     {OpId::add, "reference", cpu, "any dtype and layout", "nothing more"},
     {OpId::add, "elementwise", cuda, "any layout, vector loads where contiguous", nvidia_gpu},
-    {OpId::add, "ADD_DIRECT", opencl, "any layout", opencl_device},
+    {OpId::add, "ADD_DIRECT", opencl, "any layout", opencl_device, "opencl"},
     {OpId::sub, "simd", cpu, "vectors of f32, any layout; f32, f16 and bf16; most integers", "nothing more"},
     {OpId::sub, "reference", cpu, "any dtype and layout, computed in float64", "nothing more"},
     {OpId::mul, "simd", cpu, "vectors of f32, any layout; f32, f16 and bf16; most integers", "nothing more"},
@@ -142,7 +142,7 @@ constexpr CatalogueEntry built_in[] = {
     {OpId::cast, "simd", cpu, "vectors: between f32, f16, bf16 and from and to bytes and i32", "nothing more"},
     {OpId::cast, "reference", cpu, "exact, ties to even, any pair of dtypes", "nothing more"},
     {OpId::cast, "elementwise", cuda, "exact, ties to even", nvidia_gpu},
-    {OpId::cast, "CAST_DIRECT", opencl, "exact, ties to even", opencl_device},
+    {OpId::cast, "CAST_DIRECT", opencl, "exact, ties to even", opencl_device, "opencl"},
     {OpId::copy, "blocked", cpu, "whole rows, or tiles where the layouts cross", "nothing more"},
     {OpId::copy, "reference", cpu, "any pair of dtypes and layouts", "nothing more"},
     {OpId::transpose, "blocked", cpu, "tiles turned round in vectors", "nothing more"},
@@ -194,6 +194,13 @@ std::vector<CatalogueEntry> find_in_catalogue(OpId op, std::string_view kernel) 
     if (entry.op == op && entry.name == kernel) found.push_back(entry);
   }
   return found;
+}
+
+std::optional<CatalogueEntry> find_in_catalogue(OpId op, std::string_view kernel, DeviceType device_type) {
+  for (const CatalogueEntry& entry : find_in_catalogue(op, kernel)) {
+    if (entry.device_type == device_type) return entry;
+  }
+  return std::nullopt;
 }
 
 void remember_kernel(OpId op, std::string_view name, DeviceType device_type) {

@@ -1,15 +1,11 @@
 #include "xpuruntime/select/lock.h"
 
+#include "select/lock_needs.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/registry/kernel.h"
 
 namespace xpuruntime {
 namespace {
-
-std::string described(const LockEntry& entry) {
-  const auto behind = [](const std::string& text) { return text.empty() ? "" : " " + text; };
-  return entry.kernel + behind(entry.kernel_version) + behind(entry.plan);
-}
 
 /// Why a kernel of this version need not be the code that an entry was made with; empty: it is.
 std::string difference_of_versions(const LockEntry& entry, std::string_view here) {
@@ -25,20 +21,6 @@ std::string difference_of_versions(const LockEntry& entry, std::string_view here
                                    : "unversioned";
   };
   return entry.kernel + " is " + said(entry.kernel_version) + " in the lock, " + said(here) + " here";
-}
-
-/// Adds what differs between two entries of one problem.
-void compare(const LockEntry& a, const LockEntry& b, std::vector<LockDifference>& out) {
-  const auto field = [&](const char* name, const std::string& before, const std::string& after) {
-    if (before != after) out.push_back({a.problem, name, before, after});
-  };
-  field("kernel", a.kernel, b.kernel);
-  field("kernel_version", a.kernel_version, b.kernel_version);
-  field("plan", a.plan, b.plan);
-  field("workspace_bytes", std::to_string(a.workspace_bytes), std::to_string(b.workspace_bytes));
-  const bool both_hashed = !a.outputs.empty() && !b.outputs.empty() && a.seed == b.seed;
-  if (both_hashed) field("outputs", a.outputs, b.outputs);
-  field("environment", a.environment, b.environment);
 }
 
 }  // namespace
@@ -65,9 +47,9 @@ LockEntry& KernelLock::add(const LockEntry& entry, const Environment& environmen
   added.environment = same != environments_.end() && same->second == environment ? same->first : environment.id();
   if (const auto found = entries_.find(added.problem); found != entries_.end()) {
     LockEntry& known = found->second;
-    if (described(known) == described(added) && known.environment == added.environment) return known;
+    if (text_of_choice(known) == text_of_choice(added) && known.environment == added.environment) return known;
     fail(ErrorCode::invalid_argument, "KernelLock::add",
-         added.problem + " is locked to " + described(known) + " already, and now to " + described(added) +
+         added.problem + " is locked to " + text_of_choice(known) + " already, and now to " + text_of_choice(added) +
              "; record the two runs as two locks");
   }
   environments_.emplace(added.environment, environment);
@@ -79,6 +61,13 @@ const LockEntry* KernelLock::find(std::string_view problem) const {
   return found == entries_.end() ? nullptr : &found->second;
 }
 
+const LockEntry* KernelLock::find_for(const Problem& problem) const {
+  if (const LockEntry* own = find(to_string(problem))) return own;
+  Problem other = problem;
+  other.limits.deterministic = !other.limits.deterministic;
+  return find(to_string(other));
+}
+
 const Environment& KernelLock::environment_of(const LockEntry& entry) const {
   const auto found = environments_.find(entry.environment);
   if (found != environments_.end()) return found->second;
@@ -88,32 +77,12 @@ const Environment& KernelLock::environment_of(const LockEntry& entry) const {
 
 EnvironmentMatch KernelLock::match(const LockEntry& entry, const Environment& here,
                                    std::string_view kernel_version) const {
-  EnvironmentMatch match = compare_environments(environment_of(entry), here);
+  const LockNeeds needs = needs_of(entry);
+  EnvironmentMatch match = compare_environments(needs.part_of(environment_of(entry)), needs.part_of(here));
   std::string other = difference_of_versions(entry, kernel_version);
   if (match.verdict == EntryVerdict::refuse || other.empty()) return match;
   if (!match.reason.empty()) other += "; " + match.reason;
   return {EntryVerdict::revalidate, std::move(other)};
-}
-
-std::vector<LockDifference> diff(const KernelLock& before, const KernelLock& after) {
-  std::vector<LockDifference> out;
-  auto a = before.entries().begin();
-  auto b = after.entries().begin();
-  while (a != before.entries().end() || b != after.entries().end()) {
-    const bool only_a = b == after.entries().end() || (a != before.entries().end() && a->first < b->first);
-    const bool only_b = a == before.entries().end() || (b != after.entries().end() && b->first < a->first);
-    if (only_a) {
-      out.push_back({a->first, "entry", described(a->second), ""});
-      ++a;
-    } else if (only_b) {
-      out.push_back({b->first, "entry", "", described(b->second)});
-      ++b;
-    } else {
-      compare(a->second, b->second, out);
-      ++a, ++b;
-    }
-  }
-  return out;
 }
 
 }  // namespace xpuruntime

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/environment_variable.h"
 #include "core/json_text.h"
 #include "core/sha256.h"
 #include "xpuruntime/core/problem.h"
@@ -171,6 +172,19 @@ KernelLock KernelLock::from_json(std::string_view json) {
 KernelLock KernelLock::load(const std::string& path) {
   const JsonSource source = {"KernelLock::load", "lock file '" + path + "': ", "lock", lock_depth};
   return parse_lock(read_text_file(path, source, most_bytes), source);
+}
+
+std::shared_ptr<const KernelLock> lock_from_environment() {
+  constexpr const char* variable = "XPURUNTIME_LOCK";
+  const char* const path = environment_variable(variable);
+  if (path == nullptr || *path == '\0') return nullptr;
+  try {
+    return std::make_shared<const KernelLock>(KernelLock::load(path));
+  } catch (const Error& error) {
+    std::string_view text = error.what();
+    if (const auto end = text.find("] "); end != text.npos) text.remove_prefix(end + 2);
+    fail(error.code(), "lock_from_environment", std::string(variable) + ": " + std::string(text));
+  }
 }
 
 void KernelLock::save(const std::string& path) const {

@@ -210,18 +210,23 @@ class Selector {
     const KernelLock& lock = *in_.lock->lock;
     decision().level = Level::lock;
     decision().because.clear();
-    const LockEntry* locked = lock.find(to_string(in_.problem));
+    const LockEntry* locked = lock.find_for(in_.problem);
     if (locked == nullptr) {
-      decision().because = "the lock has no entry for it";
+      decision().because = lock.why_missing(in_.problem);
       return;
     }
     Entry* entry = find(locked->kernel);
     if (entry == nullptr) return cannot_run(*locked);
     const EnvironmentMatch match = lock.match(*locked, environment_of(in_.profile), entry->kernel->version());
     const bool unproven = match.verdict == EntryVerdict::revalidate && in_.lock->mode == LockMode::strict;
-    if (match.verdict == EntryVerdict::refuse || unproven) {
-      decision().because = "the lock's entry for it does not hold here as it is, its verdict is " +
-                           std::string(to_string(match.verdict)) + ": " + match.reason;
+    if (match.verdict == EntryVerdict::refuse) {
+      decision().because = "its entry in the lock was recorded on another device: " + match.reason +
+                           "; record the lock here, or replay it where it was made";
+      return;
+    }
+    if (unproven) {
+      decision().because = "its entry in the lock was recorded in another environment: " + match.reason +
+                           "; check it with xrt lock verify --revalidate --out, or use the lock in the mode revalidate";
       return;
     }
     if (!entry->usable) return cannot_run(*locked);
@@ -230,7 +235,8 @@ class Selector {
   }
 
   void cannot_run(const LockEntry& locked) {
-    decision().because = "the lock says " + locked.kernel + ", which cannot run: " + refusal_of_named(locked.kernel);
+    decision().because = "the lock says " + locked.kernel + ", which cannot run: " + refusal_of_named(locked.kernel) +
+                         "; record the lock anew, or replay it where it was made";
   }
 
   const KernelPreference* preference() const {

@@ -89,20 +89,17 @@ std::string words_without(const std::string& text, const std::string& other) {
   for (const std::string_view word : words_of(text)) {
     if (!known.contains(word)) rest += (rest.empty() ? "" : " ") + std::string(word);
   }
-  return rest.empty() ? "none" : rest;
+  return rest;
 }
 
-std::string difference(const std::string& name, const std::string& there, const std::string& here) {
-  if (name == "cpu_features") {
-    return name + " " + words_without(there, here) + " only there, " + words_without(here, there) + " only here";
-  }
-  const auto said = [](const std::string& text) { return text.empty() ? "none" : text; };
-  return name + " " + said(there) + " there, " + said(here) + " here";
+EnvironmentDifference difference(const std::string& name, const std::string& there, const std::string& here) {
+  if (name != "cpu_features") return {name, there, here};
+  return {name, words_without(there, here), words_without(here, there)};
 }
 
 /// What differs, by name; a name that one side lacks differs too.
-Texts differences(const Texts& there, const Texts& here) {
-  Texts all = there, found;
+void add_differences(const Texts& there, const Texts& here, std::vector<EnvironmentDifference>& found) {
+  Texts all = there;
   all.insert(here.begin(), here.end());
   const auto text_in = [](const Texts& texts, const std::string& name) {
     const auto at = texts.find(name);
@@ -110,15 +107,22 @@ Texts differences(const Texts& there, const Texts& here) {
   };
   for (const auto& [name, unused] : all) {
     const std::string a = text_in(there, name), b = text_in(here, name);
-    if (there.contains(name) != here.contains(name) || a != b) found[name] = difference(name, a, b);
+    if (there.contains(name) != here.contains(name) || a != b) found.push_back(difference(name, a, b));
   }
-  return found;
 }
 
-std::string sentence(const Texts& differences) {
-  std::string text;
-  for (const auto& [name, difference] : differences) text += (text.empty() ? "" : "; ") + difference;
-  return text;
+/// Where only one side was told a number of threads, the other one's is that of its cores.
+void fill_threads(Texts& there, Texts& here) {
+  if (there.contains("threads") == here.contains("threads")) return;
+  Texts& silent = there.contains("threads") ? here : there;
+  if (const auto cores = silent.find("cores"); cores != silent.end()) silent["threads"] = cores->second;
+}
+
+std::string sentence(const EnvironmentDifference& difference) {
+  const char* only = difference.field == "cpu_features" ? "only " : "";
+  const auto said = [](const std::string& text) { return text.empty() ? "none" : text; };
+  return difference.field + " " + said(difference.there) + " " + only + "there, " + said(difference.here) + " " + only +
+         "here";
 }
 
 }  // namespace
@@ -168,16 +172,28 @@ std::string_view to_string(EntryVerdict verdict) {
   return "unknown";
 }
 
+std::vector<EnvironmentDifference> environment_differences(const Environment& there, const Environment& here) {
+  if (there.device != here.device) return {difference("device", there.device, here.device)};
+  std::vector<EnvironmentDifference> found;
+  Texts before = there.traits, now = here.traits;
+  fill_threads(before, now);
+  add_differences(before, now, found);
+  add_differences(there.versions, here.versions, found);
+  return found;
+}
+
 EnvironmentMatch compare_environments(const Environment& there, const Environment& here) {
-  if (there == here) return {};
-  if (there.device != here.device) {
-    return {EntryVerdict::refuse, difference("device", there.device, here.device)};
+  EnvironmentMatch match;
+  if (there == here) return match;
+  for (const EnvironmentDifference& difference : environment_differences(there, here)) {
+    // Cores, features and caches are what a container, a hypervisor or a setting makes of one device; these are not.
+    if (difference.field == "device" || difference.field == "compute_capability") {
+      return {EntryVerdict::refuse, sentence(difference)};
+    }
+    match.verdict = EntryVerdict::revalidate;
+    match.reason += (match.reason.empty() ? "" : "; ") + sentence(difference);
   }
-  Texts traits = differences(there.traits, here.traits);
-  // Cores, features and caches are what a container, a hypervisor or a setting makes of one device; this is not.
-  if (traits.contains("compute_capability")) return {EntryVerdict::refuse, traits["compute_capability"]};
-  traits.merge(differences(there.versions, here.versions));
-  return {EntryVerdict::revalidate, sentence(traits)};
+  return match;
 }
 
 }  // namespace xpuruntime

@@ -79,6 +79,21 @@ TEST(Catalogue, SaysWhatEachKernelIsGoodForAndNeeds) {
   }
 }
 
+TEST(Catalogue, NamesTheLibrariesThatKernelsCall) {
+  const auto driver = make_cpu_backend()->driver();
+  const auto& versions = driver->devices().front().library_versions;
+  int calling = 0;
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (entry.device_type != DeviceType::cpu) continue;
+    const bool named_after_one = entry.name == "openblas" || entry.name == "onednn";
+    EXPECT_EQ(entry.libraries, named_after_one ? entry.name : "") << to_string(entry.op) << " " << entry.name;
+    calling += named_after_one && versions.contains(std::string(entry.libraries));
+  }
+  EXPECT_GE(calling, 2);  // of OpenBLAS, which every build has
+  EXPECT_EQ(find_in_catalogue(OpId::matmul, "cublasLt", DeviceType::nvidia)->libraries, "cublasLt");
+  EXPECT_EQ(find_in_catalogue(OpId::matmul, "cublasLt", DeviceType::cpu), std::nullopt);
+}
+
 TEST(Catalogue, HoldsEachNameOncePerOpAndDeviceType) {
   std::set<std::tuple<OpId, std::string_view, DeviceType>> seen;
   for (const CatalogueEntry& entry : catalogue()) {

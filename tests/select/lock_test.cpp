@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "select/select_fixture.h"
@@ -163,13 +164,42 @@ TEST(LockDiff, NamesWhatWasAddedRemovedAndChanged) {
   after.add(decision_of("relu(f32[2])", "reference"), machine());
   after.add(decision_of("relu(f32[3])", "simd", "unroll=4"), machine("2.0"));
   after.add(decision_of("relu(f32[4])", "simd"), machine());
-  const std::vector<LockDifference> expected = {
-      {"relu(f32[1]) @cpu:0", "entry", "simd", ""},
-      {"relu(f32[2]) @cpu:0", "kernel", "simd", "reference"},
-      {"relu(f32[3]) @cpu:0", "plan", "unroll=2", "unroll=4"},
-      {"relu(f32[3]) @cpu:0", "environment", machine().id(), machine("2.0").id()},
-      {"relu(f32[4]) @cpu:0", "entry", "", "simd"}};
+  const std::vector<LockDifference> expected = {{"relu(f32[1]) @cpu:0", "entry", "simd", ""},
+                                                {"relu(f32[2]) @cpu:0", "kernel", "simd", "reference"},
+                                                {"relu(f32[3]) @cpu:0", "plan", "unroll=2", "unroll=4"},
+                                                {"relu(f32[3]) @cpu:0", "environment.driver", "1.0", "2.0"},
+                                                {"relu(f32[4]) @cpu:0", "entry", "", "simd"}};
   EXPECT_EQ(diff(before, after), expected);
+}
+
+TEST(LockDiff, TheSameProblemsUnderOtherLimitsAreOnesWhoseLimitsDiffer) {
+  KernelLock before, after;
+  for (const char* problem : {"relu(f32[1])", "relu(f32[2])"}) {
+    before.add(decision_of(problem, "simd"), machine());
+    after.add(decision_of(std::string(problem) + " deterministic threads=2", "simd"), machine());
+  }
+  after.add(decision_of("relu(f32[3]) threads=2", "simd"), machine());
+  const std::vector<LockDifference> expected = {{"relu(f32[1]) @cpu:0", "limits", "", "deterministic threads=2"},
+                                                {"relu(f32[2]) @cpu:0", "limits", "", "deterministic threads=2"},
+                                                {"relu(f32[3]) @cpu:0 threads=2", "entry", "", "simd"}};
+  EXPECT_EQ(diff(before, after), expected);
+  // Where it is not clear which belongs to which, each is one of its own.
+  after.add(decision_of("relu(f32[1]) threads=4", "simd"), machine());
+  const auto found = diff(before, after);
+  EXPECT_EQ(std::count_if(found.begin(), found.end(), [](const auto& d) { return d.field == "entry"; }), 4);
+}
+
+TEST(LockDiff, LeavesOutWhatTheKernelsDoNotDependOn) {
+  const auto recorded = [](const std::string& openblas, const std::string& cores) {
+    const Environment there = {"cpu test machine", {{"cores", cores}}, {{"openblas", openblas}}};
+    KernelLock lock;
+    lock.add(decision_of("add(f32[8], f32[8])", "simd"), there);
+    lock.add(decision_of("matmul(f32[8,8], f32[8,8])", "openblas"), there);
+    return lock;
+  };
+  const std::vector<LockDifference> expected = {
+      {"matmul(f32[8,8], f32[8,8]) @cpu:0", "environment.openblas", "0.3.21", "0.3.28"}};
+  EXPECT_EQ(diff(recorded("0.3.21", "2"), recorded("0.3.28", "4")), expected);
 }
 
 TEST(LockDiff, ComparesHashesOnlyWhereBothWereMadeFromTheSameInputs) {
@@ -268,7 +298,91 @@ TEST_F(LockedChoice, BeatsWhatThePolicyForces) {
 TEST_F(LockedChoice, FailsClosedWhereTheLockHasNoEntry) {
   const Decision decision = decide_locked();
   expect_chosen(decision, "", Level::lock);
-  EXPECT_EQ(decision.because, "the lock has no entry for it");
+  EXPECT_EQ(decision.because,
+            "the lock has no entry for it, nor any other of matmul; record it too (xrt lock record, record_lock)");
+}
+
+TEST(KernelLock, AMissNamesTheNearestEntryAndWhatDiffers) {
+  KernelLock lock;
+  for (const char* problem :
+       {"conv2d(f32[1,8,14,14], f32[8,8,3,3]; padding=1,1)", "log_softmax(f32[4,8])", "matmul(f32[8,64], f32[64,8])",
+        "matmul(f32[8,65], f32[65,8])", "matmul(f32[8,1024], f32[1024,8])", "matmul(f16[8,66], f16[66,8])"}) {
+    lock.add(decision_of(problem, "reference"), machine());
+  }
+  const auto reason = [&](const char* problem) { return lock.why_missing(parse_problem(problem)); };
+  const auto expect_has = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect_has(reason("matmul(f32[8,66], f32[66,8])"),
+             "the nearest is matmul(f32[8,65], f32[65,8]) @cpu:0, which differs in the shape of input 1 (f32[8,65] "
+             "there, f32[8,66] here), the shape of input 2 (f32[65,8] there, f32[66,8] here); record it too");
+  expect_has(reason("matmul(f16[8,64], f16[64,8])"), "the nearest is matmul(f16[8,66], f16[66,8]) @cpu:0");
+  expect_has(reason("matmul(bf16[8,64], bf16[64,8])"),
+             "matmul(f32[8,64], f32[64,8]) @cpu:0, which differs in the dtype of input 1 (f32[8,64] there, "
+             "bf16[8,64] here), the dtype of input 2");
+  expect_has(reason("matmul(f32[8,64]{1,8}, f32[64,8])"),
+             "differs in the layout of input 1 (f32[8,64] there, f32[8,64]{1,8} here);");
+  expect_has(
+      reason("matmul(f32[8,64], f32[64,8]) deterministic threads=2"),
+      "matmul(f32[8,64], f32[64,8]) @cpu:0, which differs in the limits (none there, deterministic threads=2 here)");
+  expect_has(reason("matmul(f32[8,64], f32[64,8]) @cuda:1"), "differs in the device (cpu:0 there, cuda:1 here)");
+  expect_has(reason("conv2d(f32[1,8,14,14], f32[8,8,3,3]; stride=2,2 padding=1,1)"), "differs in the attributes (");
+  expect_has(reason("matmul:backward(f32[8,64], f32[64,8], f32[8,8])"),
+             "differs in the direction (forward there, backward here)");
+  expect_has(reason("log(f32[4,8])"), "nor any other of log;");
+}
+
+TEST_F(LockedChoice, DependsOnWhatTheKernelDependsOnAndOnNothingElse) {
+  struct Case {
+    const char *op, *kernel;
+    bool calls_openblas;
+  };
+  for (const Case& c :
+       {Case{"add(f32[8], f32[8])", "simd", false}, Case{"matmul(f32[8,8], f32[8,8])", "openblas", true},
+        Case{"matmul(f32[8,8], f32[8,8])", "packed", false}}) {
+    profile.cpu_features = {"avx2"};
+    profile.library_versions = {{"openblas", "0.3.21"}, {"onednn", "3.1"}};
+    profile.compute_units = 2;
+    lock = {};
+    const LockEntry& entry = lock.add(decision_of(c.op, c.kernel), environment_of(profile));
+    const auto verdict = [&](const std::function<void(DeviceProfile&)>& change) {
+      DeviceProfile here = profile;
+      change(here);
+      return lock.match(entry, environment_of(here), "").verdict;
+    };
+    EXPECT_EQ(verdict([](DeviceProfile& here) { here.compute_units = 64; }), EntryVerdict::same) << c.kernel;
+    EXPECT_EQ(verdict([](DeviceProfile& here) { here.l2_bytes = 1 << 20; }), EntryVerdict::same) << c.kernel;
+    EXPECT_EQ(verdict([](DeviceProfile& here) { here.library_versions["onednn"] = "4.0"; }), EntryVerdict::same);
+    EXPECT_EQ(verdict([](DeviceProfile& here) { here.library_versions["openblas"] = "0.3.28"; }),
+              c.calls_openblas ? EntryVerdict::revalidate : EntryVerdict::same)
+        << c.kernel;
+    EXPECT_EQ(verdict([](DeviceProfile& here) { here.cpu_features.push_back("avx512f"); }), EntryVerdict::revalidate);
+    EXPECT_EQ(verdict([](DeviceProfile& here) { here.name = "another"; }), EntryVerdict::refuse);
+    Environment older = environment_of(profile);
+    older.versions["xpuruntime"] = "0.0.1";  // whose code the kernel is
+    EXPECT_EQ(lock.match(entry, older, "").verdict, EntryVerdict::revalidate);
+  }
+}
+
+TEST_F(LockedChoice, AKernelThatSomebodyBroughtDependsOnEverything) {
+  profile.library_versions = {{"openblas", "0.3.21"}};
+  Decision made = decision_of("matmul(f32[8,8], f32[8,8])", "b");
+  made.kernel_version = b->code = "1";
+  lock.add(made, environment_of(profile));
+  expect_chosen(decide_locked(), "b", Level::lock);
+  profile.library_versions["openblas"] = "0.3.28";
+  expect_chosen(decide_locked(), "", Level::lock);
+}
+
+TEST_F(LockedChoice, TakesTheEntryThatDiffersInDeterministicAlone) {
+  lock_to("b", profile);
+  problem.limits.deterministic = true;
+  expect_chosen(decide_locked(), "b", Level::lock);
+  b->same_bits = false;
+  expect_chosen(decide_locked(), "", Level::lock);
+  problem.limits = {};
+  problem.limits.threads = 2;
+  expect_chosen(decide_locked(), "", Level::lock);
 }
 
 TEST_F(LockedChoice, FailsClosedWhereTheLockedKernelCannotRun) {
@@ -276,7 +390,8 @@ TEST_F(LockedChoice, FailsClosedWhereTheLockedKernelCannotRun) {
   refuse(*b, "k is odd");
   const Decision decision = decide_locked();
   expect_chosen(decision, "", Level::lock);
-  EXPECT_EQ(decision.because, "the lock says b, which cannot run: k is odd");
+  EXPECT_EQ(decision.because,
+            "the lock says b, which cannot run: k is odd; record the lock anew, or replay it where it was made");
 }
 
 TEST_F(LockedChoice, FailsClosedWhereTheLockedKernelDoesNotExist) {
@@ -290,7 +405,9 @@ TEST_F(LockedChoice, OtherSoftwareIsRefusedStrictlyAndTakenWithRevalidation) {
   lock_to("b", older);
   const Decision strict = decide_locked();
   expect_chosen(strict, "", Level::lock);
-  EXPECT_NE(strict.because.find("revalidate: driver 0.9 there, 1.0 here"), std::string::npos) << strict.because;
+  EXPECT_NE(strict.because.find("environment: driver 0.9 there, 1.0 here; check it with xrt lock verify --revalidate"),
+            std::string::npos)
+      << strict.because;
   expect_chosen(decide_locked(LockMode::revalidate), "b", Level::lock);
 }
 

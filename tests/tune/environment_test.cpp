@@ -65,7 +65,15 @@ TEST(Environment, TellsThreadsThatTheProcessMayUse) {
   EXPECT_EQ(bounded.traits.at("threads"), "1");
   const EnvironmentMatch match = compare_environments(bounded, environment_of(xeon()));
   EXPECT_EQ(match.verdict, EntryVerdict::revalidate);
-  EXPECT_EQ(match.reason, "threads 1 there, none here");
+  EXPECT_EQ(match.reason, "threads 1 there, 4 here");
+}
+
+TEST(Environment, AsManyThreadsAsCoresAreWhatNobodyNeedsToSet) {
+  setenv("OMP_NUM_THREADS", "4", 1);
+  const Environment set = environment_of(xeon());  // it has four cores
+  unsetenv("OMP_NUM_THREADS");
+  EXPECT_EQ(compare_environments(set, environment_of(xeon())).verdict, EntryVerdict::same);
+  EXPECT_EQ(compare_environments(environment_of(xeon()), set).reason, "");
 }
 
 TEST(Environment, GivesEachDifferenceAVerdictWithItsReason) {

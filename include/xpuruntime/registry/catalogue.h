@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,9 @@ struct CatalogueEntry {
   DeviceType device_type = DeviceType::cpu;
   std::string_view summary = {};  // what it is good for, one line
   std::string_view needs = {};    // "an NVIDIA GPU", "the CUTLASS headers at build time"
+  /// Libraries that it calls, as DeviceProfile::library_versions names them, with blanks between: another version of
+  /// one of these is another kernel to a lock.
+  std::string_view libraries = {};
 };
 
 /// Every kernel name of every backend, built or not, and every name registered in this process so far. A policy written
@@ -24,6 +28,9 @@ std::vector<CatalogueEntry> catalogue();
 
 /// Makes a name known for good: policies may name it before and after the kernel is there. Known names are left alone.
 void remember_kernel(OpId op, std::string_view name, DeviceType device_type);
+
+/// What one kernel of one type of device is; nothing where no backend has it.
+std::optional<CatalogueEntry> find_in_catalogue(OpId op, std::string_view kernel, DeviceType device_type);
 
 /// Entries of one op, in catalogue order; all where several device types have a kernel of that name.
 std::vector<CatalogueEntry> find_in_catalogue(OpId op, std::string_view kernel);

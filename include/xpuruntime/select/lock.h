@@ -37,11 +37,17 @@ class KernelLock {
   LockEntry& add(const LockEntry& entry, const Environment& environment);
 
   const LockEntry* find(std::string_view problem) const;
+  /// The entry that decides a problem: its own, or else the one that differs in `deterministic` alone. The latter holds
+  /// where the kernel makes the same plan either way, which who uses it checks.
+  const LockEntry* find_for(const Problem& problem) const;
+  /// For error texts: that nothing decides this problem, which entry is nearest, what differs, and what to do.
+  std::string why_missing(const Problem& problem) const;
   /// By problem, in the order of the file.
   const std::map<std::string, LockEntry, std::less<>>& entries() const& { return entries_; }
   const std::map<std::string, LockEntry, std::less<>>& entries() const&& = delete;
   const Environment& environment_of(const LockEntry& entry) const;
-  /// What an entry is worth in another environment, where its kernel is of this version.
+  /// What an entry is worth in another environment, where its kernel is of this version. What its kernel does not
+  /// depend on is not compared: docs/locks.md#what-an-entry-depends-on.
   EnvironmentMatch match(const LockEntry& entry, const Environment& here, std::string_view kernel_version) const;
 
   bool operator==(const KernelLock&) const = default;
@@ -60,6 +66,10 @@ class KernelLock {
   std::map<std::string, Environment> environments_;  // by id
 };
 
+/// The lock of the file that XPURUNTIME_LOCK names; null where it is not set or empty. A file that cannot be read or is
+/// no lock is an error that names the variable.
+std::shared_ptr<const KernelLock> lock_from_environment();
+
 /// How a lock is obeyed. strict: an entry that was made in another environment is an error. revalidate: one made on
 /// the same device with other software is checked first, and used if it still holds.
 enum class LockMode : std::uint8_t { strict, revalidate };
@@ -75,7 +85,8 @@ struct LockUse {
 /// One thing that two locks do not have in common.
 struct LockDifference {
   std::string problem = {};
-  /// "kernel", "kernel_version", "plan", "workspace_bytes", "outputs", "environment"; "entry": one lacks it
+  /// "kernel", "kernel_version", "plan", "workspace_bytes", "outputs"; "environment.openblas" and the like, of what the
+  /// kernel depends on; "limits": the same problem under other limits; "entry": one lacks it
   std::string field = {};
   std::string before = {};
   std::string after = {};
@@ -83,7 +94,8 @@ struct LockDifference {
   bool operator==(const LockDifference&) const = default;
 };
 
-/// Sorted by problem; empty: nothing differs. Hashes are compared where both have one of the same seed.
+/// Sorted by problem, that of the first lock where limits differ; empty: nothing differs. Hashes are compared where
+/// both have one of the same seed.
 std::vector<LockDifference> diff(const KernelLock& before, const KernelLock& after);
 
 }  // namespace xpuruntime

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "xpuruntime/device/profile.h"
 
@@ -37,6 +38,19 @@ struct EnvironmentMatch {
   EntryVerdict verdict = EntryVerdict::same;
   std::string reason = {};  // "driver 550.54 there, 580.1 here"; empty for same
 };
+
+/// One thing that two environments do not have in common. Of `cpu_features` only the words that differ are shown.
+struct EnvironmentDifference {
+  std::string field = {};  // "device", or the name of a trait or a version: "cores", "openblas"
+  std::string there = {};  // empty: it has none
+  std::string here = {};
+
+  bool operator==(const EnvironmentDifference&) const = default;
+};
+
+/// Traits by name, then versions; another device is the one difference that counts. A number of threads that nobody set
+/// is the number of cores.
+std::vector<EnvironmentDifference> environment_differences(const Environment& there, const Environment& here);
 
 EnvironmentMatch compare_environments(const Environment& there, const Environment& here);
 

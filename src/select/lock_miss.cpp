@@ -1,0 +1,88 @@
+#include <cmath>
+
+#include "select/lock_needs.h"
+
+namespace xpuruntime {
+namespace {
+
+/// How far a problem is from the one of an entry, and in what.
+struct Distance {
+  double far = 0;
+  std::string fields = {};  // "the shape of input 1 (f32[9] there, f32[8] here)"
+
+  void add(double weight, const std::string& field, const std::string& there, const std::string& here) {
+    const auto said = [](const std::string& text) { return text.empty() ? "none" : text; };
+    far += weight;
+    fields += (fields.empty() ? "" : ", ") + field + " (" + said(there) + " there, " + said(here) + " here)";
+  }
+};
+
+/// Each extent that differs counts, and counts more the more it differs.
+double distance_of(const Dims& there, const Dims& here) {
+  if (there.size() != here.size()) return 8;
+  double far = 0;
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    if (there[i] == here[i]) continue;
+    far += 1 + std::abs(std::log2(static_cast<double>(there[i] + 1) / static_cast<double>(here[i] + 1))) / 64;
+  }
+  return far;
+}
+
+void compare(const std::vector<TensorSpec>& there, const std::vector<TensorSpec>& here, const char* what,
+             Distance& out) {
+  if (there.size() != here.size()) {
+    out.add(16, "the number of " + std::string(what) + "s", std::to_string(there.size()), std::to_string(here.size()));
+    return;
+  }
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    const std::string name = std::string(what) + " " + std::to_string(i + 1);
+    const std::string a = to_string(there[i]), b = to_string(here[i]);
+    if (there[i].dtype != here[i].dtype) {
+      out.add(2 + distance_of(there[i].shape, here[i].shape), "the dtype of " + name, a, b);
+    } else if (there[i].shape != here[i].shape) {
+      out.add(distance_of(there[i].shape, here[i].shape), "the shape of " + name, a, b);
+    } else if (a != b) {
+      out.add(1, "the layout of " + name, a, b);
+    }
+  }
+}
+
+Distance distance(const Problem& there, const Problem& here, const std::string& limits_there,
+                  const std::string& limits_here) {
+  Distance out;
+  if (there.direction != here.direction) {
+    const auto said = [](Direction way) { return way == Direction::forward ? "forward" : "backward"; };
+    out.add(32, "the direction", said(there.direction), said(here.direction));
+    return out;
+  }
+  compare(there.inputs, here.inputs, "input", out);
+  if (out.fields.empty()) compare(there.outputs, here.outputs, "output", out);
+  if (there.attributes != here.attributes) {
+    out.add(1, "the attributes", there.attributes.to_string(), here.attributes.to_string());
+  }
+  if (there.device != here.device) out.add(4, "the device", to_string(there.device), to_string(here.device));
+  if (limits_there != limits_here) out.add(0.5, "the limits", limits_there, limits_here);
+  return out;
+}
+
+}  // namespace
+
+std::string KernelLock::why_missing(const Problem& problem) const {
+  const std::string op(to_string(problem.op)), limits = without_limits(to_string(problem)).limits;
+  const LockEntry* nearest = nullptr;
+  Distance least;
+  for (auto at = entries_.lower_bound(op); at != entries_.end() && at->first.starts_with(op); ++at) {
+    const Problem there = parse_problem(at->first);
+    if (there.op != problem.op) continue;  // log_softmax is not log
+    Distance found = distance(there, problem, without_limits(at->first).limits, limits);
+    if (nearest != nullptr && found.far >= least.far) continue;
+    nearest = &at->second;
+    least = std::move(found);
+  }
+  const std::string remedy = "; record it too (xrt lock record, record_lock)";
+  if (nearest == nullptr) return "the lock has no entry for it, nor any other of " + op + remedy;
+  return "the lock has no entry for it; the nearest is " + nearest->problem + ", which differs in " + least.fields +
+         remedy;
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "xpuruntime/select/lock.h"
+
+namespace xpuruntime {
+
+/// What of an environment an entry depends on, beside the device and its instruction set.
+struct LockNeeds {
+  bool everything = false;
+  std::set<std::string> versions = {};
+
+  /// The environment without what does not matter.
+  Environment part_of(const Environment& whole) const;
+};
+
+/// Of a kernel of this library: the library itself, the driver, and the libraries of its row in the catalogue. Of one
+/// that somebody brought everything, since nobody says what its code calls.
+LockNeeds needs_of(const LockEntry& entry);
+/// What either depends on.
+LockNeeds operator|(LockNeeds a, const LockNeeds& b);
+
+/// An entry's kernel, its version and its plan, for texts.
+std::string text_of_choice(const LockEntry& entry);
+
+/// The problem's text without its limits, and what is cut off: "deterministic threads=2"; empty: none.
+struct LimitedText {
+  std::string problem = {};
+  std::string limits = {};
+};
+LimitedText without_limits(const std::string& problem);
+
+}  // namespace xpuruntime
