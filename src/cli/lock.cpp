@@ -1,3 +1,4 @@
+#include <map>
 
 #include "cli/commands.h"
 #include "cli/problem_list.h"
@@ -17,6 +18,7 @@ struct Options {
   std::string policy = {};
   StoreOption store = {};
   std::uint64_t seed = 1;
+  bool seed_given = false;
   bool deterministic = false;
   bool revalidate = false;
 };
@@ -127,6 +129,26 @@ std::vector<LockDifference> differences_to_now(Context& context, const Options& 
   return found;
 }
 
+/// What is so for many decisions alike is said once, below those that differ in themselves.
+std::string difference_text(const std::vector<LockDifference>& found, const char* after, const Painter& paint) {
+  const auto said = [](const std::string& text, const char* nothing) { return text.empty() ? nothing : text; };
+  Table table({"problem", "what", "before", after});
+  std::map<std::string, std::size_t> common;
+  std::size_t rows = 0;
+  for (const LockDifference& d : found) {
+    if (d.field == "limits" || d.field.starts_with("environment.")) {
+      ++common[d.field + ": " + said(d.before, "none") + " -> " + said(d.after, "none")];
+    } else {
+      table.add({d.problem, d.field, said(d.before, "-"), said(d.after, "-")});
+      ++rows;
+    }
+  }
+  std::string text = rows == 0 ? "" : table.to_text(paint);
+  if (!text.empty() && !common.empty()) text += "\n";
+  for (const auto& [line, decisions] : common) text += line + " (" + std::to_string(decisions) + " decisions)\n";
+  return text;
+}
+
 Answer difference(Context& context, const Options& options) {
   const auto files = files_of(options, 2);
   context.runtime();  // a plugin may bring ops of its own
@@ -142,10 +164,7 @@ Answer difference(Context& context, const Options& options) {
     return {dumped({{"version", 1}, {"differences", list}}), exit_code};
   }
   if (found.empty()) return {"no difference in " + std::to_string(before.entries().size()) + " decisions\n"};
-  Table table({"problem", "what", "before", files.size() == 2 ? "after" : "now"});
-  const auto said = [](const std::string& text) { return text.empty() ? "-" : text; };
-  for (const LockDifference& d : found) table.add({d.problem, d.field, said(d.before), said(d.after)});
-  return {table.to_text(context.paint), exit_code};
+  return {difference_text(found, files.size() == 2 ? "after" : "now", context.paint), exit_code};
 }
 
 /// Options that an action would pass over in silence.
@@ -158,6 +177,7 @@ void check_options(const Options& options) {
   if (verify && !options.policy.empty()) refuse("--policy");
   if (verify && !options.store.path.empty()) refuse("--store");
   if (verify && options.deterministic) refuse("--deterministic");
+  if (!record && options.seed_given) refuse("--seed");  // each entry has its own
   if (!verify && options.revalidate) refuse("--revalidate");
   if (!verify && !record && !options.out.empty()) refuse("--out");
 }
@@ -168,33 +188,54 @@ Answer lock(Context& context, const Options& options) {
   return options.action == "verify" ? verify(context, options) : difference(context, options);
 }
 
+constexpr const char* help_by_action =
+    R"(Actions:
+  record PROBLEM...   Decide each problem as a call would, and write the lock to --out or stdout.
+                      Takes --from-log, --out, --policy, --store, --seed, --deterministic.
+  verify LOCK         Decide every entry under the lock, then run those with a hash of their outputs and compare.
+                      verdict same: nothing that its kernel depends on has changed; revalidated: it was recorded in
+                      another environment and is right here; failed: see the note. If one fails, none is run.
+                      Takes --revalidate and --out.
+  diff LOCK [LOCK]    What changed from the first to the second, or to what would be decided here and now.
+                      With one lock it takes --policy, --store and --deterministic.
+Exit codes: 0 the lock holds, or nothing differs; 1 it does not, or something does; 2 wrong usage or a bad file.
+
+Example:
+  xrt lock record "matmul(f32[64,64], f32[64,64])" --out kernels.lock
+  xrt lock verify kernels.lock
+  xrt lock verify kernels.lock --revalidate --out kernels.lock
+  xrt lock diff before.lock after.lock)";
+
 }  // namespace
 
 void add_lock(CLI::App& app, Context& context) {
-  CLI::App& command = add_command(
-      app, context, "lock", "Record which kernel runs each problem, check that it still does, and show what changed",
-      "xrt lock record \"matmul(f32[64,64], f32[64,64])\" --out kernels.lock");
+  CLI::App& command =
+      add_command(app, context, "lock",
+                  "Record which kernel runs each problem, check that it still does, and show what changed", "");
+  command.footer(help_by_action);
   const auto options = std::make_shared<Options>();
-  command
-      .add_option("action", options->action,
-                  "record PROBLEM...: decide and write down; verify LOCK: replay it here; diff LOCK [LOCK]: what "
-                  "changed, between two or until now")
+  command.add_option("action", options->action, "What to do; see below")
       ->type_name("ACTION")
       ->required()
       ->check(CLI::IsMember({"record", "verify", "diff"}));
   command.add_option("words", options->words, "Problems for record, lock files for the others")
       ->type_name("PROBLEM|LOCK");
-  command.add_option("--from-log", options->log, "Take problems from a trace, or from a text with one a line")
+  command.add_option("--from-log", options->log, "record: take problems from a trace, or from a text with one a line")
       ->type_name("FILE");
-  add_output_to(command, "--out", options->out, "Where record writes; where verify writes what was revalidated");
-  command.add_option("--policy", options->policy, "Decide under the policy in this JSON file")->type_name("FILE");
+  add_output_to(command, "--out", options->out,
+                "record: write the lock here; verify: write it here if it holds, with what was revalidated as of now");
+  command.add_option("--policy", options->policy, "record, diff: decide under the policy in this JSON file")
+      ->type_name("FILE");
   options->store.add_to(command);
   add_seed_to(command, options->seed);
   command.add_flag("--deterministic", options->deterministic,
-                   "Only kernels that give the same bits, with their hashes");
+                   "record, diff: only kernels that give the same bits, with their hashes");
   command.add_flag("--revalidate", options->revalidate,
-                   "Check entries that were made with other software instead of refusing them");
-  command.callback([&context, options] { context.command = [&context, options] { return lock(context, *options); }; });
+                   "verify: check the numbers of entries that were made with other software instead of refusing them");
+  command.callback([&context, &command, options] {
+    options->seed_given = command.count("--seed") > 0;
+    context.command = [&context, options] { return lock(context, *options); };
+  });
 }
 
 }  // namespace xpuruntime::cli

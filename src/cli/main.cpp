@@ -78,9 +78,11 @@ std::vector<std::string> option_names(const CLI::App& app, const CLI::App* comma
 }
 
 /// A policy that is named on the command line stands instead of the environment's, also where that one cannot be read;
-/// and what looks at policy files is under none.
-void leave_policy_of_environment(const CLI::App& app) {
+/// and what looks at policy files is under none. The environment's lock is for what decides as a program would.
+void leave_environment(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands()) {
+    const std::string& name = command->get_name();
+    if (name != "explain" && name != "run" && name != "trace") unsetenv("XPURUNTIME_LOCK");
     const CLI::Option* named = command->get_option_no_throw("--policy");
     if ((named != nullptr && named->count() > 0) || command->get_name() == "policy") unsetenv("XPURUNTIME_POLICY");
   }
@@ -99,7 +101,7 @@ Answer answer(int count, const char* const* arguments) {
   } catch (const CLI::ParseError& error) {
     refuse_command_line(app, error);
   }
-  leave_policy_of_environment(app);
+  leave_environment(app);
   Answer said = context.command();
   said.text = context.paint.harmless(said.text);
   return said;

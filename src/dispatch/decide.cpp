@@ -28,7 +28,7 @@ void let_go(CachedPlan& cached) {
 
 /// What the caller can do, by what stood in the way.
 std::string advice(const Decision& decision) {
-  if (decision.level == Level::lock) return "; record the lock anew, or replay it where it was made";
+  if (decision.level == Level::lock) return {};  // its reasons end with it
   if (decision.level == Level::force) return "; force another kernel or only prefer it";
   if (decision.candidates.empty()) return "; move the tensors to a device that has one, or register a kernel";
   return "; change the tensors, the policy or the device so that one of them fits, or register a kernel";
@@ -55,6 +55,17 @@ Decision refused(Decision decision, std::string because) {
   return decision;
 }
 
+Decision refused_as_unlocked(const Problem& problem) {
+  Decision decision;
+  decision.problem = problem;
+  decision.level = Level::lock;
+  decision.because =
+      "a lock is in force in a scope of another thread or task (use_lock, ScopedLock), and this call is in none; "
+      "set it for the whole process (set_lock, XPURUNTIME_LOCK), take that scope along (current_scope), or enter one "
+      "without a lock";
+  return decision;
+}
+
 }  // namespace
 
 Dispatcher::Impl::Impl(KernelRegistry& kernel_registry, std::uint64_t id)
@@ -65,7 +76,8 @@ Dispatcher::Impl::Impl(KernelRegistry& kernel_registry, std::uint64_t id)
       plans(plans_per_device, let_go),
       decisions(decisions_kept) {}
 
-ScopePtr Dispatcher::Impl::make_scope(const KernelPolicy& policy, const Autocast& autocast, const LockUse& lock) {
+ScopePtr Dispatcher::Impl::make_scope(const KernelPolicy& policy, const Autocast& autocast,
+                                      const std::optional<LockUse>& lock) {
   policy.check();
   const Strategy strategy = policy.auto_strategy.value_or(default_strategy.load());
   if (strategy == Strategy::first_supported) return scopes.intern(policy, nullptr, autocast, lock);
@@ -154,13 +166,15 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide(const Asked& asked, const Scop
 Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& problem, const Scope& scope,
                                                      std::span<const PassedOver> passed_over, bool every_workspace) {
   const auto selector = registry.get_or_create_selector(problem->device);
+  const std::optional<LockUse> lock = lock_over(scope);
+  if (!lock) return {refused_as_unlocked(*problem), nullptr};
   for (;;) {
     std::vector<Exclusion> exclusions = exclusions_of(problem);
     for (const PassedOver& passed : passed_over) {
       if (passed.problem == problem) exclusions.push_back(passed.exclusion);
     }
     const auto select_by = [&](const Measurements* measurements) {
-      return selector->select_checked(*problem, scope.policy, measurements, exclusions, every_workspace, &scope.lock);
+      return selector->select_checked(*problem, scope.policy, measurements, exclusions, every_workspace, &*lock);
     };
     Selection selection = select_by(scope.measurements.get());
     if (const auto found = tuned_now(problem, scope, selection)) selection = select_by(found.get());
@@ -170,7 +184,7 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
       auto plan = plan_for(problem, selection.kernel);
       decision.plan = plan->plan->token();
       if (decision.level == Level::lock) {
-        std::string breach = breach_of_lock(*problem, scope, decision);
+        std::string breach = breach_of_lock(*problem, *lock->lock, decision);
         if (!breach.empty()) return {refused(std::move(decision), std::move(breach)), nullptr};
       }
       return {std::move(decision), std::move(plan)};

@@ -23,8 +23,10 @@ Dispatcher::Dispatcher(KernelRegistry& registry)
 Dispatcher::~Dispatcher() { impl_->threads->clear(); }
 
 XRT_ALWAYS_INLINE std::uint64_t Dispatcher::stamp(const ThreadState& state) const {
-  const std::uint64_t scope = state.scope_id != 0 ? state.scope_id : base_scope_id_.load(std::memory_order_acquire);
-  return scope << 32 | registry_.generation();
+  const std::uint32_t scope = state.scope_id != 0 ? state.scope_id : base_scope_id_.load(std::memory_order_acquire);
+  // No scope has the id 0: a call that is refused finds nothing.
+  const std::uint32_t refused = refuse_unlocked_.load(std::memory_order_acquire) & state.unlocked;
+  return static_cast<std::uint64_t>(scope & ~refused) << 32 | registry_.generation();
 }
 
 TableEntry& Dispatcher::entry_for(const Call& call) {
@@ -35,9 +37,14 @@ TableEntry& Dispatcher::entry_for(const Call& call) {
   }
   ++state.misses;
   if (state.depth == 1) state.table.release_evicted();  // no other call of this thread is running
-  const ScopePtr scope = impl_->scopes.find(static_cast<std::uint32_t>(now >> 32));
+  const auto scope_id = static_cast<std::uint32_t>(now >> 32);
+  const ScopePtr scope = scope_id == 0 ? current_scope() : impl_->scopes.find(scope_id);
   if (scope == nullptr) return entry_for(call);  // the base policy was replaced just now: there is a new stamp
   const Asked asked{SharedProblem(problem_of(call, scope->policy.limits())), call.precision};
+  if (scope_id == 0) {
+    impl_->make(asked, *scope, now);  // says why it is refused, and is not kept where it no longer is
+    return entry_for(call);
+  }
   auto prepared = impl_->prepare(asked, *scope, now);
   return state.insert(call, now, std::move(prepared));
 }

@@ -32,7 +32,7 @@ struct Dispatcher::Impl {
   using Chosen = std::pair<Decision, std::shared_ptr<CachedPlan>>;
 
   // --- decide.cpp: from a problem to something that runs ---
-  ScopePtr make_scope(const KernelPolicy& policy, const Autocast& autocast, const LockUse& lock);
+  ScopePtr make_scope(const KernelPolicy& policy, const Autocast& autocast, const std::optional<LockUse>& lock);
   std::shared_ptr<Prepared> prepare(const Asked& asked, const Scope& scope, std::uint64_t stamp);
   Prepared make(const Asked& asked, const Scope& scope, std::uint64_t stamp,
                 std::span<const PassedOver> passed_over = {});
@@ -57,8 +57,11 @@ struct Dispatcher::Impl {
   /// Measures a problem now, where a scope wants times, has none for it, and tuning is on; null where not.
   std::shared_ptr<const Measurements> tuned_now(const SharedProblem& problem, const Scope& scope,
                                                 const Selection& untuned);
+  /// The lock that a scope is under; nothing where calls in it are refused (LockHold).
+  std::optional<LockUse> lock_over(const Scope& scope) const;
+  bool refuses_unlocked() const { return lock_holds > 0 && process_lock.lock == nullptr; }  // under the mutex
   /// Why the plan that a lock's kernel made is not the one that the lock holds; empty: it is.
-  std::string breach_of_lock(const Problem& problem, const Scope& scope, const Decision& decision);
+  std::string breach_of_lock(const Problem& problem, const KernelLock& lock, const Decision& decision);
 
   // --- observe.cpp ---
   LogRing& make_ring(ThreadState& state, std::size_t capacity);
@@ -70,7 +73,9 @@ struct Dispatcher::Impl {
   std::shared_ptr<ThreadRegistry> threads;
   const std::shared_ptr<RecordArchive> archive;
   ScopeTable scopes;
-  ScopePtr base_scope;  // guarded by mutex
+  ScopePtr base_scope;        // guarded by mutex
+  LockUse process_lock = {};  // guarded by mutex
+  int lock_holds = 0;         // guarded by mutex
 
   OpCache<PlanKey, CachedPlan> plans;
   LRUCache<DecisionKey, Prepared> decisions;

@@ -56,13 +56,20 @@ std::shared_ptr<const Measurements> Dispatcher::Impl::tuned_now(const SharedProb
   return tuned.emplace(problem, std::move(found)).first->second;
 }
 
-std::string Dispatcher::Impl::breach_of_lock(const Problem& problem, const Scope& scope, const Decision& decision) {
-  const KernelLock& lock = *scope.lock.lock;
-  const LockEntry* entry = lock.find(to_string(problem));
-  if (entry == nullptr) return "the lock has no entry for it";
+std::optional<LockUse> Dispatcher::Impl::lock_over(const Scope& scope) const {
+  if (scope.lock) return scope.lock;
+  const std::lock_guard guard(mutex);
+  return refuses_unlocked() ? std::nullopt : std::optional(process_lock);
+}
+
+std::string Dispatcher::Impl::breach_of_lock(const Problem& problem, const KernelLock& lock, const Decision& decision) {
+  const LockEntry* entry = lock.find_for(problem);
+  if (entry == nullptr) return lock.why_missing(problem);
   if (entry->plan != decision.plan) {
+    // Under `deterministic` and without it a kernel may plan otherwise: then one's entry says nothing of the other.
+    if (entry->problem != to_string(problem)) return lock.why_missing(problem);
     return "the lock holds the plan '" + entry->plan + "' of " + entry->kernel + ", which plans '" + decision.plan +
-           "' here";
+           "' here; plans may follow the number of threads: replay it with as many, or record the lock anew";
   }
   const Environment here = environment_of(registry.devices().profile(problem.device));
   if (lock.match(*entry, here, decision.kernel_version).verdict == EntryVerdict::same) return {};
@@ -73,7 +80,9 @@ std::string Dispatcher::Impl::breach_of_lock(const Problem& problem, const Scope
   }
   if (held == nullptr || !*held) return {};
   const std::string flaw = (*held)(problem, entry->kernel);
-  return flaw.empty() ? "" : "the lock says " + entry->kernel + ", which did not stand up to revalidation: " + flaw;
+  return flaw.empty() ? ""
+                      : "the lock says " + entry->kernel + ", which did not stand up to revalidation: " + flaw +
+                            "; record the lock anew";
 }
 
 void Dispatcher::set_measured_source(MeasuredSource source) {

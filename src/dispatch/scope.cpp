@@ -14,28 +14,31 @@ std::atomic<std::uint64_t> next_token{1};
 
 }  // namespace
 
-void Dispatcher::set_policy(const KernelPolicy& policy) { set_base_scope(policy, base_lock()); }
-
-void Dispatcher::set_lock(const LockUse& lock) {
-  KernelPolicy policy;
-  {
-    const std::lock_guard guard(impl_->mutex);
-    policy = impl_->base_scope->policy;
-  }
-  set_base_scope(policy, lock);
-}
-
-LockUse Dispatcher::base_lock() const {
-  const std::lock_guard guard(impl_->mutex);
-  return impl_->base_scope == nullptr ? LockUse{} : impl_->base_scope->lock;
-}
-
-void Dispatcher::set_base_scope(const KernelPolicy& policy, const LockUse& lock) {
-  ScopePtr scope = impl_->make_scope(policy, {}, lock);
+void Dispatcher::set_policy(const KernelPolicy& policy) {
+  ScopePtr scope = impl_->make_scope(policy, {}, {});
   const std::lock_guard guard(impl_->mutex);
   base_scope_id_.store(scope->id, std::memory_order_release);
   impl_->base_scope = std::move(scope);
 }
+
+void Dispatcher::set_lock(const LockUse& lock) {
+  {
+    const std::lock_guard guard(impl_->mutex);
+    impl_->process_lock = lock;
+  }
+  hold_locks(0);
+  registry_.invalidate();  // scopes of any age are under it now
+}
+
+void Dispatcher::hold_locks(int change) {
+  const std::lock_guard guard(impl_->mutex);
+  impl_->lock_holds += change;
+  refuse_unlocked_.store(impl_->refuses_unlocked() ? ~std::uint32_t{0} : 0, std::memory_order_release);
+}
+
+LockHold::LockHold(Dispatcher& dispatcher) : dispatcher_(dispatcher) { dispatcher_.hold_locks(1); }
+
+LockHold::~LockHold() { dispatcher_.hold_locks(-1); }
 
 ScopePtr Dispatcher::current_scope() const {
   if (const ThreadState& state = thread_state(); !state.scopes.empty()) return state.scopes.back().second;
@@ -45,7 +48,8 @@ ScopePtr Dispatcher::current_scope() const {
 
 KernelPolicy Dispatcher::policy() const { return current_scope()->policy; }
 
-ScopePtr Dispatcher::make_scope(const KernelPolicy& policy, const Autocast& autocast, const LockUse& lock) const {
+ScopePtr Dispatcher::make_scope(const KernelPolicy& policy, const Autocast& autocast,
+                                const std::optional<LockUse>& lock) const {
   return impl_->make_scope(policy, autocast, lock);
 }
 
@@ -75,7 +79,7 @@ std::uint64_t Dispatcher::enter_scope(ScopePtr scope) {
   ThreadState& state = thread_state();
   const std::uint64_t token = next_token.fetch_add(1, std::memory_order_relaxed);
   state.scopes.emplace_back(token, std::move(scope));
-  state.scope_id = state.scopes.back().second->id;
+  state.take_scope();
   return token;
 }
 
@@ -86,7 +90,7 @@ bool Dispatcher::try_leave_scope(std::uint64_t token) noexcept {
       std::find_if(scopes.begin(), scopes.end(), [&](const auto& entry) { return entry.first == token; });
   if (found == scopes.end()) return false;
   scopes.erase(found);
-  state.scope_id = scopes.empty() ? 0 : scopes.back().second->id;
+  state.take_scope();
   const bool casting = std::any_of(scopes.begin(), scopes.end(), [](const auto& s) { return s.second->autocast.on(); });
   if (!casting) state.release_casts();
   return true;
@@ -99,8 +103,10 @@ void Dispatcher::leave_scope(std::uint64_t token) {
            " is not in force on this thread; leave each scope once, on the thread that entered it");
 }
 
-ScopeGuard::ScopeGuard(Dispatcher& dispatcher, ScopePtr scope)
-    : dispatcher_(dispatcher), token_(dispatcher.enter_scope(std::move(scope))) {}
+ScopeGuard::ScopeGuard(Dispatcher& dispatcher, ScopePtr scope) : dispatcher_(dispatcher) {
+  if (scope != nullptr && scope->lock && scope->lock->lock != nullptr) hold_.emplace(dispatcher);
+  token_ = dispatcher.enter_scope(std::move(scope));
+}
 
 ScopeGuard::~ScopeGuard() { dispatcher_.try_leave_scope(token_); }
 

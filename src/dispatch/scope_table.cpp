@@ -20,15 +20,16 @@ bool ScopeTable::PolicyKey::operator<(const PolicyKey& other) const {
 }
 
 ScopePtr ScopeTable::intern(const KernelPolicy& policy, std::shared_ptr<const Measurements> measurements,
-                            const Autocast& autocast, const LockUse& lock_use) {
+                            const Autocast& autocast, const std::optional<LockUse>& lock_use) {
   // A scope holds what the addresses in its key point at: they are its own for as long as it lives. Off is one state.
   const Autocast kept = autocast.on() ? autocast : Autocast();
   Key key{PolicyKey{without_rules(policy), policy.rules},
           measurements.get(),
           kept.rules.get(),
           kept.config.target_precision,
-          lock_use.lock.get(),
-          lock_use.mode};
+          lock_use.has_value(),
+          lock_use ? lock_use->lock.get() : nullptr,
+          lock_use ? lock_use->mode : LockMode::strict};
   std::vector<ScopePtr> let_go;  // after the lock: what they hold is large
   const std::lock_guard lock(mutex_);
   auto& known = by_content_[std::move(key)];

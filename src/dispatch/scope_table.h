@@ -20,7 +20,7 @@ class ScopeTable {
   explicit ScopeTable(std::uint64_t dispatcher) : dispatcher_(dispatcher) {}
 
   ScopePtr intern(const KernelPolicy& policy, std::shared_ptr<const Measurements> measurements,
-                  const Autocast& autocast, const LockUse& lock);
+                  const Autocast& autocast, const std::optional<LockUse>& lock);
   /// The scope of an id, if it is still held.
   ScopePtr find(std::uint32_t id) const;
 
@@ -32,7 +32,7 @@ class ScopeTable {
 
     bool operator<(const PolicyKey& other) const;
   };
-  using Key = std::tuple<PolicyKey, const Measurements*, const AmpRules*, DataType, const KernelLock*, LockMode>;
+  using Key = std::tuple<PolicyKey, const Measurements*, const AmpRules*, DataType, bool, const KernelLock*, LockMode>;
 
   /// Returns those that make room for it.
   std::vector<ScopePtr> hold(const ScopePtr& scope);

@@ -57,6 +57,11 @@ void ThreadState::answer() {
   asked.store(false, std::memory_order_relaxed);
 }
 
+void ThreadState::take_scope() {
+  scope_id = scopes.empty() ? 0 : scopes.back().second->id;
+  unlocked = scopes.empty() || !scopes.back().second->lock ? ~0u : 0u;
+}
+
 void ThreadState::drop_entries() {
   last = &start;
   start.next = &start;

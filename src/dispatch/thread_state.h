@@ -42,6 +42,9 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
   TableEntry& insert(const Call& call, std::uint64_t stamp, std::shared_ptr<Prepared> prepared);
   void drop_table();
 
+  /// After a change of its scopes.
+  void take_scope();
+
   /// Whether casts, and the memory for them, are kept from call to call.
   bool keeps_casts() const { return !scopes.empty() && scopes.back().second->autocast.on(); }
   void release_casts() noexcept;
@@ -60,6 +63,7 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
   std::atomic<int> depth = 0;       // calls of this thread that are running: a kernel may dispatch
   std::atomic<bool> asked = false;  // whether it is idle; only this thread says no
   std::uint32_t scope_id = 0;       // of the innermost scope; 0: the dispatcher's base scope
+  std::uint32_t unlocked = ~0u;     // all ones: no scope here says anything of locks
   std::vector<std::pair<std::uint64_t, ScopePtr>> scopes;  // with their tokens, innermost last
   CastCache kept_casts;
   CastFrames cast_frames;

@@ -31,6 +31,14 @@ bool reads_times(const Scope& scope) {
   return scope.policy.auto_strategy.value_or(Strategy::first_supported) != Strategy::first_supported;
 }
 
+bool has_lock(const Layer& layer) {
+  if (const auto* captured = std::get_if<ScopePtr>(&layer)) {
+    return (*captured)->lock && (*captured)->lock->lock != nullptr;
+  }
+  const auto* use = std::get_if<LockUse>(&layer);
+  return use != nullptr && use->lock != nullptr;
+}
+
 /// What this thread's dispatcher has from Python. It dies with its thread and leaves nothing: the dispatcher drops a
 /// thread's scopes itself.
 struct Mirror {
@@ -73,11 +81,16 @@ ScopePtr ScopeLayer::over(const std::shared_ptr<const Layer>& layer, const Scope
   return made;
 }
 
+void ScopeLayer::count_enter() {
+  const std::lock_guard guard(mutex_);
+  if (entered_++ == 0 && layer_ != nullptr && has_lock(*layer_)) hold_.emplace(dispatcher());
+}
+
 bool ScopeLayer::count_leave() {
-  std::uint64_t now = entered_.load(std::memory_order_relaxed);
-  while (now != 0 && !entered_.compare_exchange_weak(now, now - 1, std::memory_order_relaxed)) {
-  }
-  return now != 0;
+  const std::lock_guard guard(mutex_);
+  if (entered_ == 0) return false;
+  if (--entered_ == 0) hold_.reset();
+  return true;
 }
 
 ScopeStack with_layer(const ScopeStack* stack, ScopeLayer& owner) {

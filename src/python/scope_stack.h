@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -37,7 +36,9 @@ class ScopeLayer {
   /// The layer over a scope.
   ScopePtr over(const std::shared_ptr<const Layer>& layer, const ScopePtr& below);
 
-  void count_enter() { entered_.fetch_add(1, std::memory_order_relaxed); }
+  /// A lock is held (LockHold) from the first time that it is entered until the last time that it is left: a task that
+  /// waits inside is not on its thread, but its workers are at work.
+  void count_enter();
   /// False where it was left as often as it was entered, all contexts together.
   bool count_leave();
 
@@ -45,9 +46,10 @@ class ScopeLayer {
   const std::uint64_t number_ = new_scope_number();
   std::shared_ptr<const Layer> layer_ = {};
   std::optional<AutocastWish> wish_ = {};
-  std::atomic<std::uint64_t> entered_{0};
-  // The last answer: making a scope costs microseconds, and loops enter the same one over the same one.
   Mutex mutex_;
+  std::uint64_t entered_ = 0;
+  std::optional<LockHold> hold_ = {};
+  // The last answer: making a scope costs microseconds, and loops enter the same one over the same one.
   ScopePtr last_below_ = {};
   ScopePtr last_ = {};
 };

@@ -67,11 +67,12 @@ void leave(ScopeLayer& layer) {
   put_in_force(made->entries.empty() ? nb::none() : nb::cast(std::move(*made)));
 }
 
-LockMode lock_mode(const std::string& name) {
-  if (name == "strict") return LockMode::strict;
-  if (name == "revalidate") return LockMode::revalidate;
+LockUse lock_use(const KernelLock* lock, nb::handle mode, const char* function) {
+  const std::string name = text_from(mode, function, "mode");
   constexpr std::string_view known[] = {"strict", "revalidate"};
-  fail_unknown("use_lock", "lock mode", name, known);
+  if (name != known[0] && name != known[1]) fail_unknown(function, "lock mode", name, known);
+  return {lock == nullptr ? nullptr : std::make_shared<const KernelLock>(*lock),
+          name == known[0] ? LockMode::strict : LockMode::revalidate};
 }
 
 std::unique_ptr<ScopeLayer> autocast_layer(nb::handle dtype, bool enabled, const AmpRegistry* registry) {
@@ -83,9 +84,13 @@ std::unique_ptr<ScopeLayer> autocast_layer(nb::handle dtype, bool enabled, const
 }
 
 std::unique_ptr<ScopeLayer> lock_layer(const KernelLock* lock, nb::handle mode) {
-  const LockUse use{lock == nullptr ? nullptr : std::make_shared<const KernelLock>(*lock),
-                    lock_mode(text_from(mode, "use_lock", "mode"))};
-  return std::make_unique<ScopeLayer>(Layer(use));
+  return std::make_unique<ScopeLayer>(Layer(lock_use(lock, mode, "use_lock")));
+}
+
+void set_process_lock(const KernelLock* lock, nb::handle mode) {
+  const LockUse use = lock_use(lock, mode, "set_lock");
+  const WithoutGil released;
+  Runtime::global().dispatcher().set_lock(use);
 }
 
 std::unique_ptr<ScopeLayer> captured_layer() {
@@ -122,6 +127,8 @@ void bind_scopes(nb::module_& module) {
              nb::keep_alive<0, 3>());
   module.def("lock_layer", &lock_layer, nb::arg("lock").none(), nb::arg("mode"),
              nb::sig("def lock_layer(lock: KernelLock | None, mode: str) -> ScopeLayer"));
+  module.def("set_process_lock", &set_process_lock, nb::arg("lock").none(), nb::arg("mode"),
+             nb::sig("def set_process_lock(lock: KernelLock | None, mode: str) -> None"));
   module.def("captured_layer", &captured_layer);
 }
 

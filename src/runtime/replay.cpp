@@ -34,10 +34,24 @@ void add_decided(KernelLock& lock, Runtime& runtime, const Decision& decision) {
   lock.add(decision, environment_at(runtime, decision.problem.device));
 }
 
-/// Decides under the lock alone: no policy and no autocast of the caller's has a say.
+/// A block under the lock alone: no policy and no autocast of the caller's has a say. Other threads go on as they are,
+/// which under a ScopedLock they would not.
+class ReplayScope {
+ public:
+  ReplayScope(Dispatcher& dispatcher, const LockUse& lock, const Limits& limits)
+      : dispatcher_(dispatcher),
+        token_(dispatcher.enter_scope(dispatcher.make_scope(KernelPolicy::from_limits(limits), {}, lock))) {}
+  ~ReplayScope() { dispatcher_.leave_scope(token_); }
+  ReplayScope(const ReplayScope&) = delete;
+  ReplayScope& operator=(const ReplayScope&) = delete;
+
+ private:
+  Dispatcher& dispatcher_;
+  std::uint64_t token_;
+};
+
 Decision decide_locked(Runtime& runtime, const LockUse& lock, const Problem& problem) {
-  const ScopeGuard scope(runtime.dispatcher(),
-                         runtime.dispatcher().make_scope(KernelPolicy::from_limits(problem.limits), {}, lock));
+  const ReplayScope scope(runtime.dispatcher(), lock, problem.limits);
   return runtime.dispatcher().explain(problem);
 }
 
@@ -99,8 +113,7 @@ std::string output_hash(Runtime& runtime, const LockUse& lock, const Problem& pr
   check_memory(runtime.devices(), problem, false);
   const Operands operands = random_operands(runtime.devices(), problem, seed);
   {
-    const ScopeGuard scope(runtime.dispatcher(),
-                           runtime.dispatcher().make_scope(KernelPolicy::from_limits(problem.limits), {}, lock));
+    const ReplayScope scope(runtime.dispatcher(), lock, problem.limits);
     runtime.dispatcher().dispatch(
         {problem.op, operands.input_pointers(), operands.output_pointers(), &problem.attributes, problem.direction});
   }

@@ -141,7 +141,8 @@ class RowMaker {
       const EnvironmentMatch match = compare_environments(there, environment_at(runtime_, problem.device));
       if (match.verdict == EntryVerdict::refuse) return {};
       Dispatcher& dispatcher = runtime_.dispatcher();
-      const ScopeGuard scope(dispatcher, dispatcher.make_scope(choices_of(dispatcher.policy(), problem.limits)));
+      const ScopeGuard scope(dispatcher,
+                             dispatcher.make_scope(choices_of(dispatcher.policy(), problem.limits), {}, LockUse{}));
       return dispatcher.explain(problem);
     } catch (const Error& error) {
       // An op of a plugin that is not loaded: what is on record can still be shown.

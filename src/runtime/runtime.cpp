@@ -79,6 +79,7 @@ bool Runtime::tune(std::span<const Problem> problems, const TuneOptions& options
   }
   std::vector<TuneTask> tasks;
   for (const Problem& problem : problems) {
+    const ScopedLock unlocked(*dispatcher_, {});
     const ScopedPolicy scope(*dispatcher_, unmeasured);
     const Decision decision = dispatcher_->explain(problem);
     tasks.push_back({decision.problem, decision.kernel, {}});

@@ -110,11 +110,16 @@ bool tuning_is_asked_for() {
 void apply_environment(Runtime& runtime) {
   Dispatcher& dispatcher = runtime.dispatcher();
   if (tuning_is_asked_for()) {
+    if (!value_of("XPURUNTIME_LOCK").empty()) {
+      fail(ErrorCode::invalid_argument, tune_variable,
+           "XPURUNTIME_LOCK is set too: a lock replays what was recorded, and nothing would be measured; unset one");
+    }
     runtime.enable_tuning(tune_options(Parts(value_of(tune_variable)).second));
     dispatcher.set_default_strategy(Strategy::best_performance);
     dispatcher.set_policy({});  // under that strategy from now on
   }
   if (const auto policy = policy_from_environment()) dispatcher.set_policy(*policy);
+  dispatcher.set_lock({lock_from_environment()});
   watch(dispatcher);
 }
 

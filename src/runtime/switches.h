@@ -8,7 +8,7 @@ class Runtime;
 bool tuning_is_asked_for();
 
 /// What the environment asks of the process's runtime, for people who cannot change the program: XPURUNTIME_POLICY,
-/// _TUNE, _VERBOSE and _TRACE; docs/environment.md. A value that makes no sense is an error.
+/// _LOCK, _TUNE, _VERBOSE and _TRACE; docs/environment.md. A value that makes no sense is an error.
 void apply_environment(Runtime& runtime);
 
 }  // namespace xpuruntime

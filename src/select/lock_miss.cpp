@@ -56,10 +56,11 @@ Distance distance(const Problem& there, const Problem& here, const std::string& 
     return out;
   }
   compare(there.inputs, here.inputs, "input", out);
-  if (out.fields.empty()) compare(there.outputs, here.outputs, "output", out);
   if (there.attributes != here.attributes) {
     out.add(1, "the attributes", there.attributes.to_string(), here.attributes.to_string());
   }
+  // Otherwise they differ because the inputs or the attributes do.
+  if (out.fields.empty()) compare(there.outputs, here.outputs, "output", out);
   if (there.device != here.device) out.add(4, "the device", to_string(there.device), to_string(here.device));
   if (limits_there != limits_here) out.add(0.5, "the limits", limits_there, limits_here);
   return out;

@@ -59,19 +59,89 @@ class Lock(CliTest):
         path.write_text(path.read_text().replace('"xpuruntime":"', '"xpuruntime":"0.'))
         self.refused(2, "lock", "verify", path, says="does not fit its id")
 
-    def test_other_settings_are_refused_and_can_be_revalidated(self):
-        path = self.record(SOFTMAX, RELU)
-        elsewhere = {"XPURUNTIME_NUM_THREADS": "1"}
-        answer = xrt("lock", "verify", path, "--json", env=elsewhere)
+    def test_settings_that_no_kernel_depends_on_change_nothing(self):
+        path = self.record(SOFTMAX, RELU, "add(f32[64,64], f32[64,64])")
+        for elsewhere in ({"XPURUNTIME_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "2"}):
+            report = json.loads(self.fine("lock", "verify", path, "--json", env=elsewhere))
+            self.assertEqual([result["verdict"] for result in report["results"]], ["same"] * 3)
+            now = xrt("lock", "diff", path, env=elsewhere)
+            self.assertEqual((now.returncode, now.stdout), (0, "no difference in 3 decisions\n"))
+
+    def with_version(self, path, name, version):
+        """The lock as if it had been recorded with another version of a library, hashed as src/tune/checksum.h does."""
+        document = json.loads(path.read_text())
+        [(_, environment)] = document["environments"].items()
+        environment["versions"][name] = version
+        text = json.dumps(environment, separators=(",", ":"), sort_keys=True).encode()
+        state, mask = 0x9E3779B97F4A7C15, 2**64 - 1
+        for word in (len(text), *(int.from_bytes(text[i:i + 8], "little") for i in range(0, len(text) // 8 * 8 + 1, 8))):
+            state = (state ^ word) * 0xD6E8FEB86659FD93 & mask
+            state ^= state >> 32
+        identity = f"{state:016x}"
+        for entry in document["decisions"]:
+            entry["environment"] = identity
+            del entry["check"]
+            canonical = json.dumps(entry, separators=(",", ":"))
+            entry["check"] = hashlib.sha256(canonical.encode()).hexdigest()[:16]
+        document["environments"] = {identity: environment}
+        return self.write(f"{name}-{version}.lock", json.dumps(document))
+
+    def test_other_software_is_refused_and_can_be_revalidated(self):
+        path = self.with_version(self.record(SOFTMAX, RELU), "xpuruntime", "0.0.1")
+        answer = xrt("lock", "verify", path, "--json")
         self.assertEqual(answer.returncode, 1, answer)
-        self.assertIn("threads none there, 1 here", json.loads(answer.stdout)["results"][0]["reason"])
+        reason = json.loads(answer.stdout)["results"][0]["reason"]
+        self.assertRegex(reason, "xpuruntime 0.0.1 there, .* here; check it with xrt lock verify --revalidate")
         new = self.folder / "new.lock"
-        answer = xrt("lock", "verify", path, "--revalidate", "--out", new, "--json", env=elsewhere)
-        self.assertEqual(answer.returncode, 0, answer)
-        report = json.loads(answer.stdout)
+        report = self.document("lock", "verify", path, "--revalidate", "--out", new, "--json")
         self.assertEqual([result["verdict"] for result in report["results"]], ["revalidated"] * 2)
-        self.assertEqual(xrt("lock", "verify", new, env=elsewhere).returncode, 0)
-        self.assertEqual(xrt("lock", "verify", new).returncode, 1)
+        self.fine("lock", "verify", new)
+
+    def test_another_version_of_a_library_concerns_the_kernels_that_call_it(self):
+        policy = self.write("blas.json", '{"preferences": {"matmul": "openblas"}}')
+        now = self.record("matmul(f32[64,64], f32[64,64])", "add(f32[64,64], f32[64,64])",
+                          options=("--policy", policy))
+        path = self.with_version(now, "openblas", "0.0.1")
+        report = self.document("lock", "verify", path, "--json", code=1)
+        reasons = {result["kernel"]: result["reason"] for result in report["results"]}
+        self.assertEqual(reasons["simd"], "")
+        self.assertIn("openblas 0.0.1 there", reasons["openblas"])
+        answer = xrt("lock", "diff", path, now)
+        self.assertEqual(answer.returncode, 1, answer)
+        self.assertRegex(answer.stdout, r"^environment\.openblas: 0\.0\.1 -> \S+.* \(1 decisions\)\n$")
+        [row] = self.document("lock", "diff", path, now, "--json", code=1)["differences"]
+        self.assertEqual((row["field"], row["before"]), ("environment.openblas", "0.0.1"))
+
+    def test_a_difference_in_limits_alone_says_so(self):
+        before = self.record(SOFTMAX, RELU, options=())
+        after = self.record(SOFTMAX, RELU, name="after.lock")
+        for second in ((after,), ("--deterministic",)):
+            answer = xrt("lock", "diff", before, *second)
+            self.assertEqual((answer.returncode, answer.stdout), (1, "limits: none -> deterministic (2 decisions)\n"))
+
+    def test_the_environments_lock_holds_for_what_decides_as_a_program_would(self):
+        policy = self.write("policy.json", '{"preferences": {"relu": "reference"}}')
+        locked = {"XPURUNTIME_LOCK": str(self.record(RELU, options=("--policy", policy)))}
+        decision = self.document("explain", RELU, "--json", env=locked)
+        self.assertEqual((decision["kernel"], decision["level"]), ("reference", "lock"))
+        self.assertIn("reference", self.fine("run", RELU, env=locked))
+        says = ["[dispatch] relu(f32[1023])", "the nearest is relu(f32[1024]) @cpu:0", "f32[1023] here", "record it too"]
+        self.refused(1, "run", "relu(f32[1023])", env=locked, says=says)
+        # What records or measures is under no lock, not even a bad one.
+        bad = {"XPURUNTIME_LOCK": str(self.write("bad.lock", "{"))}
+        for variables in (locked, bad):
+            self.assertEqual(json.loads(self.fine("lock", "record", RELU, env=variables))["decisions"][0]["kernel"], "simd")
+            self.fine("devices", env=variables)
+        self.refused(2, "explain", RELU, env=bad, says=["XPURUNTIME_LOCK: ", "bad.lock", "not JSON at line 1"])
+        missing = {"XPURUNTIME_LOCK": str(self.folder / "none.lock")}
+        self.refused(2, "run", RELU, env=missing, says=["XPURUNTIME_LOCK: ", "none.lock", "cannot be read"])
+        self.fine("explain", RELU, env={"XPURUNTIME_LOCK": ""})
+
+    def test_help_says_what_each_action_takes_and_answers(self):
+        text = self.fine("lock", "verify", "--help")
+        for part in ("verify LOCK", "revalidated", "Takes --revalidate and --out", "Exit codes",
+                     "xrt lock verify kernels.lock --revalidate --out kernels.lock", "verify: check the numbers"):
+            self.assertIn(part, text)
 
     def with_softmax_by(self, kernel, path):
         """The lock with an entry that names another kernel, its checksum made as docs/interfaces.md describes it."""
@@ -150,6 +220,7 @@ class Lock(CliTest):
         self.refused(2, "lock", "forget", says="lock")
         self.refused(2, "lock", "verify", "x.lock", "--policy", "none.json", says="--policy means nothing to lock verify")
         self.refused(2, "lock", "record", RELU, "--revalidate", says="--revalidate means nothing to lock record")
+        self.refused(2, "lock", "verify", "x.lock", "--seed", "3", says="--seed means nothing to lock verify")
 
     def test_a_folder_that_is_not_there_leaves_nothing(self):
         self.refused(2, "lock", "record", RELU, "--out", self.folder / "no" / "such" / "kernels.lock", says="cannot be written")

@@ -15,7 +15,8 @@ PROFILES = ROOT / "tests" / "data" / "profiles"
 # Nothing that the user has measured or set may show in a test, and no test may write there.
 SCRATCH = tempfile.TemporaryDirectory()
 os.environ["XPURUNTIME_STORE"] = f"{SCRATCH.name}/store.sqlite"
-os.environ.pop("XPURUNTIME_POLICY", None)
+for variable in ("XPURUNTIME_POLICY", "XPURUNTIME_LOCK"):
+    os.environ.pop(variable, None)
 
 SQUARE = "matmul(f32[64,64], f32[64,64])"
 COMMANDS = ["devices", "profile", "kernels", "explain", "run", "bench", "tune", "policy", "lock", "store", "report", "trace", "amp", "demo", "completion"]

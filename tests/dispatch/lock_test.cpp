@@ -47,7 +47,10 @@ TEST_F(Locked, AProblemThatTheLockDoesNotHoldIsAnErrorThatNamesItAndNothingRuns)
   dispatcher().set_lock(lock_to("only"));
   const Relu other(9);
   const std::string text = error_text(ErrorCode::not_supported, [&] { dispatcher().dispatch(other.call()); });
-  EXPECT_HAS(text, "relu(f32[9]) @cpu:0: the lock has no entry for it; record the lock anew");
+  EXPECT_HAS(
+      text,
+      "relu(f32[9]) @cpu:0: the lock has no entry for it; the nearest is relu(f32[8]) @cpu:0, which differs in the "
+      "shape of input 1 (f32[8] there, f32[9] here); record it too (xrt lock record, record_lock)");
   EXPECT_EQ(kernel->load(), 0);
 }
 

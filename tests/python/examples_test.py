@@ -43,6 +43,7 @@ class Examples(unittest.TestCase):
             more = {"XPURUNTIME_STORE": f"{folder}/store.sqlite", "TMPDIR": folder, "PYTHONPATH": here}
             environment = {**os.environ, **more}
             environment.pop("XPURUNTIME_POLICY", None)
+            environment.pop("XPURUNTIME_LOCK", None)
             done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder, env=environment)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         return done.stdout

@@ -327,9 +327,12 @@ class LockScopeTest(ScopeCase):
                     self.assertEqual(kernel(), "reference")
 
     def test_bad_arguments(self) -> None:
-        for use in (lambda: xrt.use_lock(3), lambda: xrt.use_lock(None, 3)):
+        for use in (lambda: xrt.use_lock(3), lambda: xrt.use_lock(None, 3), lambda: xrt.set_lock(3),
+                    lambda: xrt.set_lock(None, 3)):
             with self.assertRaises(TypeError):
                 use()
+        with self.assertRaisesRegex(ValueError, r"\[set_lock\].*did you mean strict"):
+            xrt.set_lock(None, "strikt")
         with self.assertRaisesRegex(ValueError, "did you mean strict"):
             xrt.use_lock(None, "strikt")
         with self.assertRaises(xrt.FileError):

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 namespace xpuruntime {
 namespace {
 
@@ -201,6 +203,67 @@ TEST_F(Replay, TellsCodeFromOtherCodeUnderTheSameName) {
   const KernelLock kept = refreshed(runtime, lock, verified(lock, LockMode::revalidate));
   EXPECT_EQ(kept.entries().begin()->second.kernel_version, "unversioned");
   EXPECT_EQ(kept.entries().begin()->second.outputs, "");
+}
+
+TEST_F(Replay, WhatIsNotDependedOnDoesNotInvalidate) {
+  const KernelLock lock = moved(recorded(), [](LockEntry&, Environment& environment) {
+    environment.versions["onednn"] = environment.versions["openblas"] = "another";
+    environment.traits["cores"] = "99";
+    environment.traits["threads"] = "2";
+    environment.traits["l2_bytes"] = "1";
+  });
+  for (const ReplayResult& result : verified(lock).results) {
+    const bool calls_one = result.kernel == "onednn" || result.kernel == "openblas";
+    EXPECT_EQ(result.outcome == ReplayOutcome::failed, calls_one) << result.problem << ": " << result.reason;
+  }
+}
+
+TEST_F(Replay, AnEntryHoldsWithAndWithoutDeterministicWhereThePlanIsTheSame) {
+  const auto lock_of = [&](const char* problem, const char* kernel, bool deterministic) {
+    KernelPolicy policy;
+    policy.deterministic = deterministic;
+    policy.force(to_string(parse_problem(problem).op), kernel);
+    policy.threads = 2;
+    const ScopedPolicy scope(runtime.dispatcher(), policy);
+    return LockUse{std::make_shared<const KernelLock>(record_lock(runtime, std::vector{parse_problem(problem)}))};
+  };
+  const auto decide = [&](const LockUse& lock, const char* problem, bool deterministic) {
+    KernelPolicy policy;
+    policy.deterministic = deterministic;
+    policy.threads = 2;
+    const ScopedLock locked(runtime.dispatcher(), lock);
+    const ScopedPolicy scope(runtime.dispatcher(), policy);
+    return runtime.dispatcher().explain(parse_problem(problem));
+  };
+  constexpr const char* add = "add(f32[64], f32[64])";
+  constexpr const char* large = "matmul(f32[256,256], f32[256,256])";  // cut by threads, or by its extents
+  for (const bool deterministic : {false, true}) {
+    EXPECT_EQ(decide(lock_of(add, "simd", deterministic), add, !deterministic).kernel, "simd");
+    const LockUse lock = lock_of(large, "openblas", deterministic);
+    EXPECT_EQ(decide(lock, large, deterministic).kernel, "openblas");
+    const Decision other = decide(lock, large, !deterministic);
+    EXPECT_EQ(other.kernel, "");
+    EXPECT_NE(other.because.find("which differs in the limits ("), std::string::npos) << other.because;
+  }
+}
+
+TEST_F(Replay, VerifyingALockDoesNotDisturbOtherThreads) {
+  FunctionKernel asking{.op = OpId::relu, .name = "asking"};
+  asking.version = "1";
+  std::string elsewhere;
+  asking.run = [&](const Problem&, const RunArguments& arguments) {
+    std::thread([&] { elsewhere = runtime.dispatcher().explain(parse_problem("add(f32[8], f32[8])")).kernel; }).join();
+    std::fill_n(arguments.outputs[0]->as<float>(), 8, 0.0f);
+    return Status();
+  };
+  runtime.registry().register_kernel(make_kernel(std::move(asking)));
+  KernelPolicy policy;
+  policy.deterministic = true;
+  const ScopedPolicy scope(runtime.dispatcher(), policy);
+  const KernelLock lock = record_lock(runtime, std::vector<Problem>{parse_problem("relu(f32[8])")});
+  elsewhere.clear();
+  EXPECT_TRUE(verified(lock).fine());
+  EXPECT_EQ(elsewhere, "simd");
 }
 
 TEST_F(Replay, RecordsTheCastsThatAPolicyCauses) {

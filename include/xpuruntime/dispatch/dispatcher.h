@@ -79,8 +79,9 @@ class Dispatcher {
 
   /// The policy for all threads that are in no scope of their own.
   void set_policy(const KernelPolicy& policy);
-  /// Replays a lock on all threads that are in no scope of their own; without a lock in it, none is in force any more.
-  /// What the lock does not hold is an error, whatever the policy says.
+  /// Replays a lock in the whole process: in every call that is in no scope with a lock of its own, also in scopes that
+  /// were entered before. What the lock does not hold is an error, whatever the policy says. Without a lock in it, none
+  /// is in force any more.
   void set_lock(const LockUse& lock);
   /// The policy in force on this thread.
   KernelPolicy policy() const;
@@ -91,8 +92,9 @@ class Dispatcher {
   /// guard. A number that was not given on this thread, or whose scope was left, is an error.
   std::uint64_t enter_scope(ScopePtr scope);
   void leave_scope(std::uint64_t token);
-  /// A scope of its own: nothing of the current one is in it.
-  ScopePtr make_scope(const KernelPolicy& policy, const Autocast& autocast = {}, const LockUse& lock = {}) const;
+  /// A scope of its own: nothing of the current one is in it. Without a lock it is under the process's.
+  ScopePtr make_scope(const KernelPolicy& policy, const Autocast& autocast = {},
+                      const std::optional<LockUse>& lock = {}) const;
   /// The current scope with a policy layered over its own, or with autocast or a lock as given.
   ScopePtr layered_scope(const KernelPolicy& policy) const;
   ScopePtr layered_scope(const Autocast& autocast) const;
@@ -148,6 +150,7 @@ class Dispatcher {
 
  private:
   friend class ScopeGuard;  // leaves without throwing
+  friend class LockHold;
   struct Impl;
 
   ThreadState& thread_state() const;
@@ -168,12 +171,12 @@ class Dispatcher {
   void run_cast(const TableEntry& cast, const Tensor& from, const Tensor& to, ThreadState& state);
   bool try_leave_scope(std::uint64_t token) noexcept;
   void set_log_capacity(std::size_t capacity);
-  LockUse base_lock() const;
-  void set_base_scope(const KernelPolicy& policy, const LockUse& lock);
+  void hold_locks(int change);
 
   KernelRegistry& registry_;
   const std::uint64_t id_;
   std::atomic<std::uint32_t> base_scope_id_{0};
+  std::atomic<std::uint32_t> refuse_unlocked_{0};  // all ones: calls that no lock reaches are refused
   // 0: nobody wants to know of calls. One word, as warm calls look at it.
   static constexpr std::size_t calls_are_told = ~(~std::size_t{0} >> 1);  // beside the capacity: there is a call hook
   std::atomic<std::size_t> log_capacity_{0};

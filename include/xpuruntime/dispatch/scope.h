@@ -22,10 +22,25 @@ struct Scope {
   Autocast autocast = {};
   /// Frozen when the scope was made, and only for strategies that look at times.
   std::shared_ptr<const Measurements> measurements = {};
-  LockUse lock = {};
+  /// Nothing: the process's lock holds, if there is one. One without a lock in it: none does.
+  std::optional<LockUse> lock = {};
 };
 
 using ScopePtr = std::shared_ptr<const Scope>;
+
+/// While one lives, calls that no lock reaches are refused: workers of a program that is inside a lock would run
+/// unlocked otherwise, and nobody would see it. A lock of the whole process (Dispatcher::set_lock) reaches all, and a
+/// ScopedLock without a lock says that its block is meant to run unlocked. Guards of scopes with a lock have one.
+class LockHold {
+ public:
+  explicit LockHold(Dispatcher& dispatcher);
+  ~LockHold();
+  LockHold(const LockHold&) = delete;
+  LockHold& operator=(const LockHold&) = delete;
+
+ private:
+  Dispatcher& dispatcher_;
+};
 
 /// Enters a scope for a block; the one before is back afterwards, also on exceptions. Guards that die in another order
 /// than they were made in each take away their own scope: the latest one alive is in force. One that dies on a thread
@@ -39,6 +54,7 @@ class ScopeGuard {
 
  private:
   Dispatcher& dispatcher_;
+  std::optional<LockHold> hold_ = {};
   std::uint64_t token_;
 };
 
@@ -50,8 +66,8 @@ class ScopedPolicy : public ScopeGuard {
   ScopedPolicy(Dispatcher& dispatcher, ScopePtr scope);
 };
 
-/// Replays a lock for a block of this thread: what it does not hold is an error there. Without a lock, none is in
-/// force.
+/// Replays a lock for a block of this thread: what it does not hold is an error there, and so is a call on a thread
+/// that no lock reaches (LockHold). Without a lock, none is in force in the block, not even the process's.
 class ScopedLock : public ScopeGuard {
  public:
   ScopedLock(Dispatcher& dispatcher, const LockUse& lock);

@@ -35,9 +35,9 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   /// The default instance, made on first use, with the plugins that XPURUNTIME_PLUGINS names (paths, ':' between them),
-  /// the policy that XPURUNTIME_POLICY names (a path), and what else docs/environment.md lists. Its measured choices
-  /// are those of the store at default_store_path(), which is opened when a policy first asks for measured choices, and
-  /// only if it is there. It lives until the process ends.
+  /// the policy that XPURUNTIME_POLICY and the lock that XPURUNTIME_LOCK names (paths), and what else
+  /// docs/environment.md lists. Its measured choices are those of the store at default_store_path(), which is opened
+  /// when a policy first asks for measured choices, and only if it is there. It lives until the process ends.
   static Runtime& global();
 
   DeviceManager& devices() { return *devices_; }

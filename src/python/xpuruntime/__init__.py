@@ -79,6 +79,7 @@ from .rules import unregister_rule as unregister_rule
 from .scopes import Scope as Scope
 from .scopes import autocast as autocast
 from .scopes import current_scope as current_scope
+from .scopes import set_lock as set_lock
 from .scopes import use_lock as use_lock
 from .scopes import with_policy as with_policy
 from .tuning import enable_tuning as enable_tuning

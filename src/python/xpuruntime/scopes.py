@@ -73,18 +73,34 @@ def autocast(dtype: object = None, *, enabled: bool = True, registry: _core.AmpR
     return Scope(_core.autocast_layer(dtype, enabled, registry))
 
 
+def _lock_and_mode(lock: object, mode: object, function: str) -> tuple[_core.KernelLock | None, str]:
+    loaded = _core.KernelLock.load(lock) if isinstance(lock, (str, os.PathLike)) else lock
+    if loaded is not None and not isinstance(loaded, _core.KernelLock):
+        raise ArgumentTypeError(
+            f"[{function}] a {type(lock).__name__} is no lock; pass a KernelLock or the path of one"
+        )
+    name = getattr(mode, "name", mode)
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"[{function}] mode is a {type(mode).__name__}; pass 'strict' or 'revalidate'")
+    return loaded, name.lower()
+
+
 def use_lock(lock: object, mode: str = "strict") -> Scope:
     """Replays a lock: what it does not hold is an error inside. Takes a `KernelLock`, a path, or None for no lock.
 
     `mode="revalidate"` checks entries that were made with other software on the same device, and uses those that hold.
+    The scope is of its thread or task. While it is entered, calls outside of every lock are errors, in workers too:
+    enter `current_scope()` there, or use `set_lock`.
     """
-    loaded = _core.KernelLock.load(lock) if isinstance(lock, (str, os.PathLike)) else lock
-    if loaded is not None and not isinstance(loaded, _core.KernelLock):
-        raise ArgumentTypeError(f"[use_lock] a {type(lock).__name__} is no lock; pass a KernelLock or the path of one")
-    name = getattr(mode, "name", mode)
-    if not isinstance(name, str):
-        raise ArgumentTypeError(f"[use_lock] mode is a {type(mode).__name__}; pass 'strict' or 'revalidate'")
-    return Scope(_core.lock_layer(loaded, name.lower()))
+    return Scope(_core.lock_layer(*_lock_and_mode(lock, mode, "use_lock")))
+
+
+def set_lock(lock: object, mode: str = "strict") -> None:
+    """Replays a lock in the whole process, in every thread and task; None: no longer. Arguments as for `use_lock`.
+
+    A `use_lock` goes before it in its block, `use_lock(None)` too. `XPURUNTIME_LOCK=file` does the same from outside.
+    """
+    _core.set_process_lock(*_lock_and_mode(lock, mode, "set_lock"))
 
 
 def current_scope() -> Scope:
