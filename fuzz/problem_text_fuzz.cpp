@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "xpuruntime/core/error.h"
-#include "xpuruntime/core/problem.h"
+#include "xpuruntime/core/problem_range.h"
 
 namespace {
 
@@ -18,11 +18,25 @@ std::optional<xpuruntime::Problem> parsed(std::string_view text) {
   }
 }
 
+std::optional<xpuruntime::ProblemRange> parsed_range(std::string_view text) {
+  try {
+    return xpuruntime::parse_problem_range(text);
+  } catch (const xpuruntime::Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
-/// Any text is refused with an Error, or read as a problem whose text reads back as an equal one.
+/// Any text is refused with an Error, or read as a problem whose text reads back as an equal one;
+/// so for texts with ranges.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto problem = parsed({reinterpret_cast<const char*>(data), size});
+  if (const auto range = parsed_range({reinterpret_cast<const char*>(data), size})) {
+    const std::string printed = to_string(*range);
+    if (problem || to_string(xpuruntime::parse_problem_range(printed)) != printed) std::abort();
+    if (!range->contains(range->least())) std::abort();
+  }
   if (!problem) return 0;
   const std::string text = to_string(*problem);
   const xpuruntime::Problem again = xpuruntime::parse_problem(text);

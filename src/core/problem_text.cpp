@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/infer.h"
+#include "core/problem_parser.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/core/problem.h"
 
@@ -17,60 +18,19 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_value(char c) { return is_word(c) || c == '.' || c == '+' || c == '-'; }
 
-// What an error says, without the function that said it.
+}  // namespace
+
 std::string_view message_of(const Error& error) {
   const std::string_view text = error.what();
   const std::size_t end = text.find("] ");
   return end == std::string_view::npos ? text : text.substr(end + 2);
 }
 
-/// Reads one problem from left to right. Memory grows with the text alone, never by a number that stands in it.
-class Parser {
- public:
-  explicit Parser(std::string_view text) : text_(text) {}
-
-  Problem problem(Device device);
-
- private:
-  char peek();
-  bool accept(std::string_view token);
-  void expect(std::string_view token, std::string_view where);
-  std::string_view take(bool (*belongs)(char), std::string_view what);
-
-  template <class Number>
-  Number number(std::string_view what);
-  Dims dims(std::string_view close);
-  std::uint8_t alignment();
-  TensorSpec spec();
-  std::vector<TensorSpec> specs(bool parenthesised);
-  void attribute(Attributes& attributes, std::vector<std::string_view>& seen);
-  Attributes attributes(OpId op);
-  Direction direction();
-  Device device(Device current);
-  Limits limits();
-
-  [[noreturn]] void refuse(std::size_t position, ErrorCode code, std::string_view message) const;
-  [[noreturn]] void refuse_here(std::string_view expected);
-
-  /// Calls `use`; an error it throws gets the column of `position`.
-  template <class Use>
-  auto at(std::size_t position, Use use) const {
-    try {
-      return use();
-    } catch (const Error& error) {
-      refuse(position, error.code(), message_of(error));
-    }
-  }
-
-  std::string_view text_;
-  std::size_t position_ = 0;
-};
-
-void Parser::refuse(std::size_t position, ErrorCode code, std::string_view message) const {
-  fail(code, "parse_problem", "column " + std::to_string(position + 1) + ": " + std::string(message));
+void ProblemParser::refuse(std::size_t position, ErrorCode code, std::string_view message) const {
+  fail(code, function_, "column " + std::to_string(position + 1) + ": " + std::string(message));
 }
 
-void Parser::refuse_here(std::string_view expected) {
+void ProblemParser::refuse_here(std::string_view expected) {
   const char next = peek();
   const bool printable = next > ' ' && next <= '~';
   std::string found = printable ? "found '" + std::string(1, next) + "'" : "found an odd character";
@@ -79,23 +39,23 @@ void Parser::refuse_here(std::string_view expected) {
 }
 
 // The next character that is no white space; 0 at the end.
-char Parser::peek() {
+char ProblemParser::peek() {
   while (position_ < text_.size() && is_space(text_[position_])) ++position_;
   return position_ < text_.size() ? text_[position_] : '\0';
 }
 
-bool Parser::accept(std::string_view token) {
+bool ProblemParser::accept(std::string_view token) {
   peek();
   if (text_.substr(position_, token.size()) != token) return false;
   position_ += token.size();
   return true;
 }
 
-void Parser::expect(std::string_view token, std::string_view where) {
+void ProblemParser::expect(std::string_view token, std::string_view where) {
   if (!accept(token)) refuse_here("'" + std::string(token) + "' " + std::string(where));
 }
 
-std::string_view Parser::take(bool (*belongs)(char), std::string_view what) {
+std::string_view ProblemParser::take(bool (*belongs)(char), std::string_view what) {
   peek();
   std::size_t end = position_;
   while (end < text_.size() && belongs(text_[end])) ++end;
@@ -106,7 +66,7 @@ std::string_view Parser::take(bool (*belongs)(char), std::string_view what) {
 }
 
 template <class Number>
-Number Parser::number(std::string_view what) {
+Number ProblemParser::number(std::string_view what) {
   const std::string_view digits = take(is_digit, what);
   Number value = 0;
   if (std::from_chars(digits.data(), digits.data() + digits.size(), value).ec != std::errc{}) {
@@ -117,21 +77,35 @@ Number Parser::number(std::string_view what) {
   return value;
 }
 
+RangedExtent ProblemParser::extent() {
+  if (named_ == nullptr || is_digit(peek()) || !is_word(peek())) return {number<std::int64_t>("a number of 0 or more")};
+  const std::size_t start = position_;
+  const std::string_view name = take(is_word, "a number or a name");
+  for (std::size_t i = 0; i < named_->names.size(); ++i) {
+    if (named_->names[i].range.name == name) return {0, static_cast<int>(i)};
+  }
+  const std::string shown(name.substr(0, 64));
+  refuse(start, ErrorCode::invalid_argument,
+         shown + " is not defined; add its range at the end, like 'where " + shown + "=1..512'");
+}
+
 // What follows '[' or '{', up to and with the closing bracket.
-Dims Parser::dims(std::string_view close) {
+Dims ProblemParser::dims(std::string_view close, std::vector<RangedExtent>* written) {
   std::int64_t values[max_rank] = {};
   std::size_t size = 0;
   if (accept(close)) return {};
   do {
     peek();
     if (size == max_rank) refuse(position_, ErrorCode::invalid_argument, "more than 8 dims; merge some of them");
-    values[size++] = number<std::int64_t>("a number of 0 or more");
+    const RangedExtent given = extent();
+    values[size++] = given.name < 0 ? given.value : named_->values[static_cast<std::size_t>(given.name)];
+    if (written != nullptr) written->push_back(given);
   } while (accept(","));
   expect(close, "or ','");
   return Dims(std::span<const std::int64_t>(values, size));
 }
 
-std::uint8_t Parser::alignment() {
+std::uint8_t ProblemParser::alignment() {
   peek();
   const std::size_t start = position_;
   const auto bytes = number<std::uint64_t>("an alignment of 1, 2, 4, 8 or 16");
@@ -141,31 +115,32 @@ std::uint8_t Parser::alignment() {
   return static_cast<std::uint8_t>(bytes);
 }
 
-TensorSpec Parser::spec() {
+TensorSpec ProblemParser::spec(RangedSpec* written) {
   peek();
   const std::size_t start = position_;
   const std::string_view name = take(is_word, "a tensor like f32[2,3]");
   const DataType dtype = at(start, [&] { return parse_data_type(name); });
   expect("[", "and the extents");
-  const Dims shape = dims("]");
+  const Dims shape = dims("]", written == nullptr ? nullptr : &written->shape);
   TensorSpec spec = at(start, [&] { return make_spec(dtype, shape); });
-  const Dims strides = accept("{") ? dims("}") : spec.strides;
+  const Dims strides = accept("{") ? dims("}", written == nullptr ? nullptr : &written->strides) : spec.strides;
   const std::uint8_t bytes = accept("/") ? alignment() : spec.alignment;
+  if (written != nullptr) written->dtype = dtype, written->alignment = bytes;
   return at(start, [&] { return make_spec(dtype, shape, strides, bytes); });
 }
 
-std::vector<TensorSpec> Parser::specs(bool parenthesised) {
+std::vector<TensorSpec> ProblemParser::specs(bool parenthesised, std::vector<RangedSpec>* written) {
   std::vector<TensorSpec> list;
   if (parenthesised && (peek() == ')' || peek() == ';')) return list;
   do {
     peek();
     if (list.size() == max_specs) refuse(position_, ErrorCode::invalid_argument, "more than 64 tensors; write fewer");
-    list.push_back(spec());
+    list.push_back(spec(written == nullptr ? nullptr : &written->emplace_back()));
   } while (accept(","));
   return list;
 }
 
-void Parser::attribute(Attributes& attributes, std::vector<std::string_view>& seen) {
+void ProblemParser::attribute(Attributes& attributes, std::vector<std::string_view>& seen) {
   peek();
   const std::size_t start = position_;
   const std::string_view name = take(is_word, "an attribute name or ')'");
@@ -183,7 +158,7 @@ void Parser::attribute(Attributes& attributes, std::vector<std::string_view>& se
   seen.push_back(name);
 }
 
-Attributes Parser::attributes(OpId op) {
+Attributes ProblemParser::attributes(OpId op) {
   Attributes attributes(op);
   std::vector<std::string_view> seen;  // no longer than the op's attributes: others and repeats are refused
   if (accept(";")) {
@@ -193,7 +168,7 @@ Attributes Parser::attributes(OpId op) {
   return attributes;
 }
 
-Direction Parser::direction() {
+Direction ProblemParser::direction() {
   if (!accept(":")) return Direction::forward;
   peek();
   const std::size_t start = position_;
@@ -203,7 +178,7 @@ Direction Parser::direction() {
   refuse(start, ErrorCode::invalid_argument, "no such direction; write forward or backward");
 }
 
-Device Parser::device(Device current) {
+Device ProblemParser::device(Device current) {
   if (!accept("@")) return current;
   peek();
   const std::size_t start = position_;
@@ -212,7 +187,7 @@ Device Parser::device(Device current) {
   return at(start, [&] { return parse_device(name); });
 }
 
-Limits Parser::limits() {
+Limits ProblemParser::limits() {
   Limits limits;
   while (peek() != '\0' && is_word(peek())) {
     const std::size_t start = position_;
@@ -226,6 +201,9 @@ Limits Parser::limits() {
       expect("=", "and a number of threads");
       limits.threads = number<std::uint32_t>("a number of threads");
       if (*limits.threads == 0) refuse(start, ErrorCode::invalid_argument, "0 threads do no work; write 1 or more");
+    } else if (name == "where") {
+      refuse(start, ErrorCode::invalid_argument,
+             "ranges of sizes stand here, and one problem is asked for; write its sizes as numbers");
     } else {
       refuse(start, ErrorCode::invalid_argument,
              "found '" + std::string(name.substr(0, 64)) +
@@ -235,20 +213,20 @@ Limits Parser::limits() {
   return limits;
 }
 
-Problem Parser::problem(Device current) {
+Problem ProblemParser::problem(Device current) {
   peek();
   const std::size_t start = position_;
   const std::string_view name = take(is_word, "an op like matmul");
   const OpId op = at(start, [&] { return parse_op(name); });
   const Direction which = direction();
   expect("(", "and the inputs");
-  std::vector<TensorSpec> inputs = specs(true);
+  std::vector<TensorSpec> inputs = specs(true, named_ == nullptr ? nullptr : &named_->inputs);
   const Attributes given = attributes(op);
   Problem problem = at(start, [&] { return make_problem(op, std::move(inputs), given, {}, which); });
   peek();
   const std::size_t arrow = position_;
   if (accept("->")) {
-    std::vector<TensorSpec> outputs = specs(false);
+    std::vector<TensorSpec> outputs = specs(false, named_ == nullptr ? nullptr : &named_->outputs);
     at(arrow, [&] { set_outputs(problem, std::move(outputs)); });
   }
   problem.device = device(current);
@@ -257,6 +235,8 @@ Problem Parser::problem(Device current) {
   if (position_ < text_.size()) refuse_here("nothing more, or '->' before '@' before limits,");
   return problem;
 }
+
+namespace {
 
 std::string joined(std::span<const TensorSpec> specs) {
   const std::string text = list_text(specs);
@@ -285,6 +265,14 @@ std::string to_string(const TensorSpec& spec) {
   return text;
 }
 
+std::string limits_text(const Limits& limits) {
+  std::string text;
+  if (limits.deterministic) text += " deterministic";
+  if (limits.threads) text += " threads=" + std::to_string(*limits.threads);
+  if (limits.workspace_bytes) text += " workspace_limit=" + std::to_string(*limits.workspace_bytes);
+  return text;
+}
+
 std::string to_string(const Problem& problem) {
   std::string text(to_string(problem.op));
   if (problem.direction == Direction::backward) text += ":backward";
@@ -293,13 +281,48 @@ std::string to_string(const Problem& problem) {
   if (!attributes.empty()) text += "; " + attributes;
   text += ")";
   if (!problem.outputs.empty() && !outputs_are_inferred(problem)) text += " -> " + joined(problem.outputs);
-  text += " @" + to_string(problem.device);
-  if (problem.limits.deterministic) text += " deterministic";
-  if (problem.limits.threads) text += " threads=" + std::to_string(*problem.limits.threads);
-  if (problem.limits.workspace_bytes) text += " workspace_limit=" + std::to_string(*problem.limits.workspace_bytes);
-  return text;
+  return text + " @" + to_string(problem.device) + limits_text(problem.limits);
 }
 
-Problem parse_problem(std::string_view text, Device device) { return Parser(text).problem(device); }
+RangeClause ProblemParser::range() {
+  peek();
+  RangeClause clause;
+  clause.column = position_;
+  const std::string_view name = take(is_word, "a name and its range, like m=1..512");
+  if (is_digit(name.front())) refuse(clause.column, ErrorCode::invalid_argument, "a name starts with a letter");
+  clause.range.name = name;
+  expect("=", "and a range, like " + std::string(name.substr(0, 64)) + "=1..512");
+  peek();
+  const std::size_t start = position_;
+  clause.range.low = number<std::int64_t>("the least size");
+  expect("..", "and the largest size");
+  clause.range.high = number<std::int64_t>("the largest size");
+  if (clause.range.low > clause.range.high) {
+    refuse(start, ErrorCode::invalid_argument,
+           "the range runs backwards; write " + std::to_string(clause.range.high) + ".." +
+               std::to_string(clause.range.low));
+  }
+  return clause;
+}
+
+std::vector<RangeClause> ProblemParser::ranges(std::size_t position) {
+  constexpr std::size_t most_names = 4;
+  position_ = position;
+  std::vector<RangeClause> clauses;
+  do {
+    const RangeClause clause = range();
+    for (const RangeClause& earlier : clauses) {
+      if (earlier.range.name != clause.range.name) continue;
+      refuse(clause.column, ErrorCode::invalid_argument, clause.range.name + " is given twice; write it once");
+    }
+    if (clauses.size() == most_names)
+      refuse(clause.column, ErrorCode::invalid_argument, "more than 4 names; use fewer");
+    clauses.push_back(clause);
+  } while (accept(","));
+  if (peek() != '\0' || position_ < text_.size()) refuse_here("nothing more, or ',' and another range,");
+  return clauses;
+}
+
+Problem parse_problem(std::string_view text, Device device) { return ProblemParser(text).problem(device); }
 
 }  // namespace xpuruntime

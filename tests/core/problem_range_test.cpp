@@ -1,0 +1,150 @@
+#include "xpuruntime/core/problem_range.h"
+
+#include <gtest/gtest.h>
+
+#include "core/expect_error.h"
+
+namespace xpuruntime {
+namespace {
+
+constexpr const char* products = "matmul(f32[m,768], f32[768,768]) @cpu:0 where m=1..512";
+
+TEST(ProblemRange, PrintsWhatItReads) {
+  const char* texts[] = {
+      products,
+      "attention(f32[1,12,s,64], f32[1,12,s,64], f32[1,12,s,64]; causal=true) @cpu:0 where s=1..128",
+      "softmax(bf16[b,12,s,s]/8) @cuda:0 deterministic threads=2 where b=1..8, s=16..512",
+      "matmul:backward(f32[m,8], f32[8,8], f32[m,8]) @cpu:0 where m=2..3",
+      "copy(f32[n,8]{1,n}) -> f32[n,8]{16,1} @cpu:0 where n=0..9",
+  };
+  for (const char* text : texts) EXPECT_EQ(to_string(parse_problem_range(text)), text);
+}
+
+TEST(ProblemRange, ReadsWhatPeopleWrite) {
+  EXPECT_EQ(parse_problem_range("MatMul( fp32[ m ,768],float[768,768] )where  m = 1 .. 512 "),
+            parse_problem_range(products));
+  EXPECT_EQ(to_string(parse_problem_range("relu(f32[n]) where n=1..2", {DeviceType::nvidia, 1})),
+            "relu(f32[n]) @cuda:1 where n=1..2");
+  EXPECT_TRUE(has_ranges(products));
+  EXPECT_FALSE(has_ranges("matmul(f32[64,64], f32[64,64]) @cpu:0"));
+  EXPECT_FALSE(has_ranges("where(f32[64])"));
+}
+
+TEST(ProblemRange, HoldsOneProblemForEachCombinationOfSizes) {
+  const ProblemRange range = parse_problem_range("softmax(f32[b,s,s]) where b=1..2, s=7..9");
+  ASSERT_EQ(range.count(), 6u);
+  const char* texts[] = {"softmax(f32[1,7,7]) @cpu:0", "softmax(f32[1,8,8]) @cpu:0", "softmax(f32[1,9,9]) @cpu:0",
+                         "softmax(f32[2,7,7]) @cpu:0", "softmax(f32[2,8,8]) @cpu:0", "softmax(f32[2,9,9]) @cpu:0"};
+  for (std::size_t i = 0; i < range.count(); ++i) {
+    EXPECT_EQ(range.at(i), parse_problem(texts[i]));
+    EXPECT_TRUE(range.contains(parse_problem(texts[i])));
+  }
+  EXPECT_EQ(sizes_text(range, range.sizes_at(4)), "b=2, s=8");
+  expect_invalid("b=3 is outside of softmax(f32[b,s,s])", [&] { range.at(std::vector<std::int64_t>{3, 7}); });
+  expect_invalid("1 sizes were given for 2 names", [&] { range.at(std::vector<std::int64_t>{1}); });
+}
+
+TEST(ProblemRange, ContainsNothingThatDiffersInMoreThanItsSizes) {
+  const ProblemRange range = parse_problem_range("softmax(f32[b,s,s]) where b=1..2, s=7..9");
+  for (const char* text : {"softmax(f32[1,7,8])", "softmax(f32[1,6,6])", "softmax(f32[3,7,7])", "softmax(f64[1,7,7])",
+                           "softmax(f32[7,7])", "softmax(f32[1,7,7]/8)", "softmax(f32[1,7,7]{49,1,7})",
+                           "softmax(f32[1,7,7]) @cuda:0", "softmax(f32[1,7,7]) threads=1", "softmax(f32[1,7,7]; dim=0)",
+                           "log_softmax(f32[1,7,7])", "softmax:backward(f32[1,7,7], f32[1,7,7])"}) {
+    EXPECT_FALSE(range.contains(parse_problem(text))) << text;
+  }
+  EXPECT_TRUE(range.contains(parse_problem_range("softmax(f32[n,k,k]) where n=2..2, k=7..8")));
+  EXPECT_FALSE(range.contains(parse_problem_range("softmax(f32[b,s,s]) where b=1..3, s=7..8")));
+  EXPECT_FALSE(range.contains(parse_problem_range("softmax(f32[b,s,7]) where b=1..2, s=7..9")));
+  EXPECT_FALSE(range.contains(parse_problem_range("softmax(f64[b,s,s]) where b=1..2, s=7..9")));
+}
+
+TEST(ProblemRange, KeepsStridesThatVaryAndThoseThatDoNot) {
+  const ProblemRange columns = parse_problem_range("copy(f32[m,4]{1,m}) where m=1..8");
+  EXPECT_EQ(columns.at(4), parse_problem("copy(f32[5,4]{1,5})"));
+  const ProblemRange rows = parse_problem_range("copy(f32[m,4]{8,1}) where m=1..8");
+  EXPECT_EQ(rows.at(0), parse_problem("copy(f32[1,4])"));
+  EXPECT_EQ(rows.at(1), parse_problem("copy(f32[2,4]{8,1})"));
+}
+
+TEST(ProblemRange, RefusesTextsWithTheColumn) {
+  const auto refused = [](const std::string& text, const std::string& why) {
+    expect_invalid("[parse_problem_range] column " + why, [&] { parse_problem_range(text); });
+  };
+  refused("relu(f32[n])", "10: n is not defined; add its range at the end, like 'where n=1..512'");
+  refused("relu(f32[8])", "13: no ranges stand there; add them, like 'where m=1..512'");
+  refused("relu(f32[n]) where", "19: the text ends; write a name and its range");
+  refused("relu(f32[n]) where n", "21: the text ends; write '=' and a range, like n=1..512");
+  refused("relu(f32[n]) where n=", "22: the text ends; write the least size");
+  refused("relu(f32[n]) where n=1", "23: the text ends; write '..'");
+  refused("relu(f32[n]) where n=1..", "25: the text ends; write the largest size");
+  refused("relu(f32[n]) where n=9..1", "22: the range runs backwards; write 1..9");
+  refused("relu(f32[n]) where n=-1..1", "22: found '-'; write the least size");
+  refused("relu(f32[n]) where n=1..2 m=1..2", "27: found 'm'; write nothing more, or ','");
+  refused("relu(f32[n]) where n=1..2,", "27: the text ends; write a name");
+  refused("relu(f32[n]) where n=1..2, n=1..2", "28: n is given twice; write it once");
+  refused("relu(f32[n]) where n=1..2, m=1..2", "28: m is no extent of an input");
+  refused("relu(f32[8]) where m=1..2", "20: m is no extent of an input");
+  refused("copy(f32[8,8]{m,1}) where m=8..9", "27: m is no extent of an input");
+  refused("relu(f32[n]) where 1n=1..2", "20: a name starts with a letter");
+  refused("relu(f32[n]) where n=1..99999999", "14: the ranges hold more than 1048576 problems; narrow them");
+  refused("relu(f32[n,m]) where n=1..2000, m=1..2000", "16: the ranges hold more than 1048576 problems");
+  refused("relu(f32[n]) where n=0..9223372036854775807", "14: the ranges hold more than");
+  refused("relu(f32[n]) where n=1..9223372036854775808", "25: the number does not fit 63 bits");
+  refused("relu(f32[a,b,c,d,e]) where a=1..1, b=1..1, c=1..1, d=1..1, e=1..1", "60: more than 4 names");
+  expect_error(ErrorCode::unknown_name, "[parse_problem_range] column 6: unknown dtype 'f33'",
+               [] { parse_problem_range("relu(f33[n]) where n=1..2"); });
+}
+
+TEST(ProblemRange, RefusesSizesThatDoNotFitWithTheSizes) {
+  expect_error(ErrorCode::invalid_argument, "which is at n=5",
+               [] { parse_problem_range("matmul(f32[8,n], f32[4,8]) where n=4..6"); });
+  // 1 is broadcast and 4 fits, but 2 and 3 do not.
+  expect_error(ErrorCode::invalid_argument, "which is at n=2",
+               [] { parse_problem_range("add(f32[n,8], f32[4,8]) where n=1..4"); });
+  expect_error(ErrorCode::invalid_argument, "which is at n=1000",
+               [] { parse_problem_range("relu(f32[n,4611686018427387]) where n=1..1000"); });
+}
+
+TEST(ProblemRange, IsNoProblem) {
+  expect_invalid("column 32: ranges of sizes stand here, and one problem is asked for",
+                 [] { parse_problem("matmul(f32[4,768], f32[768,8]) where m=1..512"); });
+}
+
+std::vector<std::string> proposed(const std::vector<std::string>& texts, std::size_t least = 4) {
+  std::vector<Problem> problems;
+  for (const std::string& text : texts) problems.push_back(parse_problem(text));
+  std::vector<std::string> ranges;
+  for (const ProblemRange& range : propose_ranges(problems, least)) ranges.push_back(to_string(range));
+  return ranges;
+}
+
+TEST(ProposeRanges, FindsTheSizeThatVariesInEachProblemOfABlock) {
+  std::vector<std::string> texts;
+  for (const int s : {1, 12, 64, 77, 100}) {
+    const std::string n = std::to_string(s), heads = "f32[1,12," + n + ",64]";
+    texts.push_back("linear(f32[" + n + ",768], f32[2304,768], f32[2304])");
+    texts.push_back("attention(" + heads + ", " + heads + ", " + heads + "; causal=true)");
+    texts.push_back("linear(f32[" + n + ",768], f32[768,768], f32[768])");
+    texts.push_back("relu(f32[8])");
+  }
+  // Of attention, only 77 and 100 are no other extent's sizes too; once they are seen, so are the others.
+  const std::vector<std::string> expected = {"linear(f32[n,768], f32[2304,768], f32[2304]) @cpu:0 where n=1..100",
+                                             "linear(f32[n,768], f32[768,768], f32[768]) @cpu:0 where n=1..100"};
+  EXPECT_EQ(proposed(texts, 4), expected);
+  std::vector<std::string> with_attention = expected;
+  with_attention.push_back(
+      "attention(f32[1,12,n,64], f32[1,12,n,64], f32[1,12,n,64]; causal=true) @cpu:0 where n=1..100");
+  EXPECT_EQ(proposed(texts, 2), with_attention);
+}
+
+TEST(ProposeRanges, LeavesStridedAndFewProblemsAlone) {
+  EXPECT_TRUE(proposed({"relu(f32[1])", "relu(f32[2])", "relu(f32[3])"}).empty());
+  EXPECT_EQ(proposed({"relu(f32[1])", "relu(f32[2])", "relu(f32[3])", "relu(f32[9])"}),
+            std::vector<std::string>{"relu(f32[n]) @cpu:0 where n=1..9"});
+  EXPECT_TRUE(
+      proposed({"copy(f32[2,2]{1,2})", "copy(f32[3,2]{1,3})", "copy(f32[4,2]{1,4})", "copy(f32[5,2]{1,5})"}).empty());
+  EXPECT_TRUE(proposed({}).empty());
+}
+
+}  // namespace
+}  // namespace xpuruntime
