@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/printable.h"
+#include "select/rule_ranges.h"
 #include "select/rule_terms.h"
 #include "select/unavailable.h"
 #include "xpuruntime/core/error.h"
@@ -229,7 +230,7 @@ bool holds(const Fact& fact, Comparison comparison, std::span<const RuleValue> v
 }
 
 bool PolicyRule::matches(const Problem& problem, const DeviceProfile& profile) const {
-  if (problem.op != op) return false;
+  if (problem.op != op || (!range.empty() && !in_range(parse_problem_range(range), problem, profile))) return false;
   for (const auto& [key, tests] : when) {
     const Term term = parse_term(op, key);
     const Fact fact = term.read(problem, profile);
@@ -241,6 +242,7 @@ bool PolicyRule::matches(const Problem& problem, const DeviceProfile& profile) c
 }
 
 void check_conditions(const PolicyRule& rule) {
+  if (!rule.range.empty()) check_range(rule);
   for (const auto& [key, tests] : rule.when) {
     const Term term = parse_term(rule.op, key);
     if (tests.empty()) refuse(key, "asks nothing; add a comparison or remove the key");

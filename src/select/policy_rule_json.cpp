@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "select/rule_ranges.h"
 #include "select/rule_terms.h"
 #include "select/unavailable.h"
 
@@ -153,7 +154,7 @@ std::vector<std::string> read_kernels(const Json& value, OpId op, const std::str
 }
 
 PolicyRule read_rule(const Json& value, const std::string& field, const JsonSource& source) {
-  constexpr std::string_view known[] = {"op", "when", "use", "name"};
+  constexpr std::string_view known[] = {"op", "range", "when", "use", "name"};
   if (!value.is_object()) source.refuse_field(field, "must be a rule; put \"op\", \"when\" and \"use\" in braces");
   for (const auto& [name, element] : value.items()) {
     if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
@@ -167,6 +168,14 @@ PolicyRule read_rule(const Json& value, const std::string& field, const JsonSour
   rule.op = blame_field(source, field + ".op", [&] { return parse_op(op); });
   if (!value.contains("use")) source.refuse_field(field, "names no kernel; add \"use\"");
   rule.use = read_kernels(value["use"], rule.op, field + ".use", source);
+  if (value.contains("range")) {
+    const std::string text = read_string(value["range"], field + ".range", source);
+    blame_field(source, field + ".range", [&] {
+      rule.range = to_string(parse_problem_range(text));
+      check_range(rule);
+      return 0;
+    });
+  }
   if (value.contains("when")) read_when(rule, value["when"], field + ".when", source);
   if (value.contains("name")) rule.name = read_string(value["name"], field + ".name", source);
   return rule;
@@ -176,6 +185,7 @@ Json rule_to_json(const PolicyRule& rule) {
   Json json = Json::object();
   if (!rule.name.empty()) json["name"] = rule.name;
   json["op"] = to_string(rule.op);
+  if (!rule.range.empty()) json["range"] = rule.range;
   if (!rule.when.empty()) {
     std::map<std::string, Json> conditions;  // not one by one into an object, which looks for each name in all of it
     for (const auto& [key, tests] : rule.when) conditions.emplace_hint(conditions.end(), key, tests_to_json(tests));

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "select/rule_terms.h"
+#include "xpuruntime/core/problem_range.h"
 
 namespace xpuruntime {
 namespace {
@@ -210,6 +211,10 @@ std::optional<Fact> only_fact(const Term& term, const RuleTests& tests) {
 
 bool implies(const PolicyRule& narrow, const PolicyRule& wide) {
   if (narrow.op != wide.op) return false;
+  if (!wide.range.empty()) {
+    if (narrow.range.empty()) return false;
+    if (!parse_problem_range(wide.range).contains(parse_problem_range(narrow.range))) return false;
+  }
   return std::all_of(wide.when.begin(), wide.when.end(), [&](const auto& condition) {
     // A key that the narrow rule does not read may be absent, and then no test of it holds.
     const auto own = narrow.when.find(condition.first);

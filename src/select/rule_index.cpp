@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "select/rule_ranges.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -81,6 +82,7 @@ void RuleIndex::add(std::size_t index) {
   std::string values;
   try {
     check_conditions(rule);
+    if (!rule.range.empty()) ranges_.emplace(index, parse_problem_range(rule.range));
     for (const auto& [name, key_tests] : rule.when) {
       const std::size_t key = place_of(of_op, rule.op, name);
       for (const auto& [comparison, operands] : key_tests) tests.push_back({key, comparison, operands});
@@ -138,11 +140,11 @@ bool RuleIndex::any_match(const Problem& problem, const DeviceProfile& profile,
     std::string thrown;
     bool matches = false;
     try {
-      matches =
-          tests_[index]
-              ? std::all_of(tests_[index]->begin(), tests_[index]->end(),
-                            [&](const Test& test) { return holds(fact_at(test.key), test.comparison, test.values); })
-              : rules_[index].matches(problem, profile);
+      const auto test_holds = [&](const Test& test) { return holds(fact_at(test.key), test.comparison, test.values); };
+      const auto range = ranges_.find(index);
+      matches = !tests_[index] ? rules_[index].matches(problem, profile)
+                               : (range == ranges_.end() || in_range(range->second, problem, profile)) &&
+                                     std::all_of(tests_[index]->begin(), tests_[index]->end(), test_holds);
     } catch (const std::exception& error) {
       thrown = error.what();
     }

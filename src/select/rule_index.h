@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "select/rule_terms.h"
+#include "xpuruntime/core/problem_range.h"
 #include "xpuruntime/select/policy_rule.h"
 
 namespace xpuruntime {
@@ -60,6 +61,7 @@ class RuleIndex {
   std::span<const PolicyRule> rules_;
   std::map<OpId, OfOp> ops_ = {};
   std::vector<std::optional<std::vector<Test>>> tests_ = {};  // by rule; nothing: it is asked itself
+  std::map<std::size_t, ProblemRange> ranges_ = {};           // of the rules that have one
 };
 
 }  // namespace xpuruntime

@@ -10,6 +10,7 @@
 #include "registry/copying_kernel.h"
 #include "select/first_choice.h"
 #include "select/rule_index.h"
+#include "select/rule_ranges.h"
 #include "select/unavailable.h"
 
 namespace xpuruntime {
@@ -274,19 +275,21 @@ class Selector {
     if (!forced_refusal_.empty() || in_.policy.rules.empty()) return false;
     return in_.policy.rules.index().any_match(problem(), in_.profile, [&](std::size_t i, const std::string& thrown) {
       const PolicyRule& rule = in_.policy.rules[i];
+      const std::string& title = rule.name.empty() ? rule.range : rule.name;
       const std::string label =
-          "rule " + (rule.name.empty() ? std::to_string(i + 1) : "\"" + shown(rule.name) + "\"") + " of the policy";
-      if (thrown.empty()) return by_first_of(rule.use, label);
+          "rule " + (title.empty() ? std::to_string(i + 1) : "\"" + shown(title) + "\"") + " of the policy";
+      if (thrown.empty()) return by_first_of(rule.use, label, place_in_range(rule, problem()));
       preferred_note_ += "; " + label + " threw: " + thrown;
       return false;
     });
   }
 
   /// The first of a rule's kernels that can run.
-  bool by_first_of(const std::vector<std::string>& kernels, const std::string& label) {
+  bool by_first_of(const std::vector<std::string>& kernels, const std::string& label, const std::string& place) {
     for (const std::string& name : kernels) {
       Entry* entry = find(name);
-      if (entry != nullptr && entry->usable) return choose(*entry, Level::rule, label + " matches" + preferred_note_);
+      if (entry != nullptr && entry->usable)
+        return choose(*entry, Level::rule, label + " matches" + place + preferred_note_);
       preferred_note_ += "; " + label + " asks for " + name + ", but " + refusal_of_named(name);
     }
     return false;

@@ -10,11 +10,14 @@
 #include "select/rule_implication.h"
 #include "select/rule_index.h"
 #include "select/rule_terms.h"
+#include "tune/contender.h"
+#include "xpuruntime/core/problem_range.h"
 
 namespace xpuruntime {
 namespace {
 
 constexpr std::size_t most_comparisons = 500'000;  // of a rule with another; some seconds
+constexpr std::size_t most_sizes = 4096;           // of a range that are looked at
 constexpr std::size_t values_a_comparison = 256;   // pairs of values that cost as much
 
 /// How many values a rule compares keys with.
@@ -93,6 +96,25 @@ class Validation {
       return add(Severity::note, field + ".when." + key, "never matches on " + here());
     }
     examine_kernels(rule.op, rule.use, field + ".use");
+    if (!rule.range.empty()) examine_range(rule, field + ".range");
+  }
+
+  /// A rule for a range promises its kernel throughout.
+  void examine_range(const PolicyRule& rule, const std::string& field) {
+    const ProblemRange range = parse_problem_range(rule.range);
+    if (range.least().device.type != device_.type) return add(Severity::note, field, "never matches on " + here());
+    for (const auto& kernel : registry_.kernels(rule.op, device_.type)) {
+      if (kernel->name() != rule.use.front()) continue;
+      const std::size_t step = std::max<std::size_t>(1, range.count() / most_sizes);
+      for (std::size_t index = 0; index < range.count(); index += step) {
+        std::optional<std::uint64_t> workspace;
+        const std::string refusal = refusal_of(*kernel, range.at(index), profile_, workspace);
+        if (refusal.empty()) continue;
+        return add(Severity::warning, field,
+                   rule.use.front() + " cannot run all of it: at " + sizes_text(range, range.sizes_at(index)) + ", " +
+                       refusal + "; split the range there, or tune it again");
+      }
+    }
   }
 
   /// Counts what a comparison of two rules costs; false: it would be too much by now.

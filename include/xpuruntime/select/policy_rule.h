@@ -40,14 +40,17 @@ struct PolicyRule {
   std::map<std::string, RuleTests> when = {};  // by key, such as "m", "dtype", "device.vendor"; empty: always
   std::vector<std::string> use = {};           // kernels, in order; the first that can run it
   std::string name = {};                       // shown in decisions
+  std::string range = {};                      // a problem text with ranges that calls must be in; empty: any call
 
   bool operator==(const PolicyRule&) const = default;
 
   /// Whether all tests hold. A key that the call has nothing for (input 3 of two, a limit that is not set) fails every
-  /// test. The problem is one that make_problem, parse_problem or checked gave; a rule that check refuses is an error.
+  /// test. Of a range, alignments and the device's index do not count, and of its limits those that it names. The
+  /// problem is one that make_problem, parse_problem or checked gave; a rule that check refuses is an error.
   bool matches(const Problem& problem, const DeviceProfile& profile) const;
 
-  /// Fails if a key is none of the op's, a comparison or a value does not go with its key, or no backend has a kernel.
+  /// Fails if the range cannot be read or is of another op, a key is none of the op's, a comparison or a value does not
+  /// go with its key, or no backend has a kernel.
   void check() const;
 };
 

@@ -30,6 +30,7 @@ struct TuneOptions {
   double probe_timeout_s = 10;                // a third-party kernel that takes longer in its first run hangs
   bool isolate = true;                        // third-party kernels run in a child process first
   std::uint64_t seed = 1;                     // of the random inputs
+  std::size_t range_points = 0;               // problems of a range measured at most; 0: a tenth, from 32 to 256
   /// Called between measurements, from the thread that tunes. False stops: nothing more is measured, and what was
   /// finished so far is kept. What it throws comes out of tune.
   std::function<bool(const TuneProgress&)> progress = {};
