@@ -120,7 +120,7 @@ std::string figure(const char* format, double value) {
 
 std::string as_text(const std::vector<TunedBlock>& blocks, const std::vector<TuneResult>& results,
                     const TunedFiles& files, const Replayed& replayed, const Painter& paint) {
-  std::string text = tuned_text(each_once(blocks), results, {}, files, paint);
+  std::string text = tuned_text(each_once(blocks), results, {}, {}, files, paint);
   for (const TunedBlock& block : blocks) {
     const auto [before, after] = totals(block, results);
     text += block.name + ": " + figure("%.2f ms", before / 1000) + " by default, " + figure("%.2f ms", after / 1000) +
@@ -133,7 +133,7 @@ std::string as_text(const std::vector<TunedBlock>& blocks, const std::vector<Tun
 
 std::string as_json(const std::vector<TunedBlock>& blocks, const std::vector<TuneResult>& results,
                     const TunedFiles& files, const Replayed& replayed) {
-  Json document = parse_known_json(tuned_json(each_once(blocks), results, {}, files));
+  Json document = parse_known_json(tuned_json(each_once(blocks), results, {}, {}, files));
   Json list = Json::array();
   for (const TunedBlock& block : blocks) {
     const auto [before, after] = totals(block, results);

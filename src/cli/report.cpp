@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/problem_list.h"
 #include "cli/store_option.h"
+#include "cli/tune_ranges.h"
 #include "core/json_text.h"
 
 namespace xpuruntime::cli {
@@ -38,7 +39,9 @@ ReportOptions report_options(Context& context, const Options& options) {
   made.against_name = options.against;
   made.store = store_of(options);
   const bool problems = !options.list.texts.empty() || !options.list.log.empty();
-  if (problems) made.problems = options.list.problems(context);
+  ProblemList list = options.list;
+  made.ranges = take_ranges(context, list.texts);
+  if (!list.texts.empty() || !list.log.empty()) made.problems = list.problems(context);
   made.list_store = !options.store.path.empty() && made.lock == nullptr && !problems;
   return made;
 }

@@ -7,9 +7,11 @@
 #include "cli/problem_list.h"
 #include "cli/progress.h"
 #include "cli/store_option.h"
+#include "cli/tune_ranges.h"
 #include "cli/tuned.h"
 #include "xpuruntime/runtime/replay.h"
 #include "xpuruntime/select/exact_rule.h"
+#include "xpuruntime/select/range_rule.h"
 
 namespace xpuruntime::cli {
 namespace {
@@ -22,6 +24,7 @@ struct Options {
   std::string per_problem = {};
   std::string out = {};
   std::string lock = {};
+  bool ranges = false;
 };
 
 // Set by a signal: measuring stops at the next moment that it can, and what was finished is kept.
@@ -77,33 +80,45 @@ std::vector<Decision> decide_all(Dispatcher& dispatcher, const std::vector<Probl
   return decisions;
 }
 
-void save_policy(const std::string& path, const KernelPolicy& base, const std::vector<Decision>& decisions) {
+void save_policy(const std::string& path, const KernelPolicy& base, const std::vector<Decision>& decisions,
+                 const std::vector<RangeResult>& ranges) {
   std::vector<PolicyRule> rules;
   for (const Decision& decision : decisions) {
     // What the policy itself names needs no rule, and none would be asked.
     if (decision.level == Level::strategy) rules.push_back(exact_rule(decision.problem, decision.kernel));
   }
-  with_exact_rules(base, std::move(rules)).save(path);
+  KernelPolicy policy = with_exact_rules(base, std::move(rules));
+  for (const RangeResult& result : ranges) policy = with_range_rules(policy, result.range, range_rules(result));
+  policy.save(path);
 }
 
 struct Tuned {
   std::vector<TuneResult> results = {};
+  std::vector<RangeResult> ranges = {};
   bool complete = false;  // every problem has had its turn and has a choice
 };
 
-Tuned tune_all(Runtime& runtime, const std::vector<Problem>& problems, TuneOptions options) {
+Tuned tune_all(Runtime& runtime, const std::vector<Problem>& problems, const std::vector<ProblemRange>& ranges,
+               TuneOptions options) {
   const Interruptible stop;
   ProgressShow show(problems.size());
   options.progress = [&](const TuneProgress& progress) {
     show.moved(progress);
     return !interrupted.load();
   };
+  double budget = options.total_budget_s.value_or(0);
+  options.total_budget_s = budget * share_of_problems(problems.size(), ranges);
   Tuned tuned;
-  tuned.complete = runtime.tune(problems, options, [&](const TuneResult& result) {
+  tuned.complete = problems.empty() || runtime.tune(problems, options, [&](const TuneResult& result) {
     show.finished(result);
     tuned.results.push_back(result);
   });
   for (const TuneResult& result : tuned.results) tuned.complete = tuned.complete && !result.chosen.empty();
+  for (const TuneResult& result : tuned.results) budget -= result.spent_s;
+  options.total_budget_s = std::max(0.0, budget);
+  tuned.ranges = tune_ranges(runtime, ranges, options, [] { return !interrupted.load(); });
+  tuned.complete = tuned.complete && tuned.ranges.size() == ranges.size();
+  for (const RangeResult& result : tuned.ranges) tuned.complete = tuned.complete && result.complete;
   return tuned;
 }
 
@@ -128,9 +143,16 @@ Answer tune(Context& context, const Options& options) {
   const ScopedPolicy scope(context.runtime().dispatcher(), context.policy_of(options.policy));
   Runtime& runtime = context.runtime();
   const KernelPolicy policy = runtime.dispatcher().policy();
-  const std::vector<Problem> problems = limited(options.list.problems(context), policy);
+  ProblemList list = options.list;
+  std::vector<ProblemRange> ranges = take_ranges(context, list.texts);
+  const bool only_ranges = !ranges.empty() && list.texts.empty() && list.log.empty();
+  std::vector<Problem> problems = only_ranges ? std::vector<Problem>{} : limited(list.problems(context), policy);
+  if (!list.log.empty()) propose_from_log(context, options.ranges, problems, ranges);
+  for (ProblemRange& range : ranges) {
+    range = range.with_limits(stricter(range.least().limits, policy.limits()));
+  }
   options.store.use_in(runtime, StoreMode::read_write);
-  const Tuned tuned = tune_all(runtime, problems, limits);
+  const Tuned tuned = tune_all(runtime, problems, ranges, limits);
 
   TunedFiles files{options.store.file()};
   std::vector<Decision> decisions;
@@ -138,12 +160,12 @@ Answer tune(Context& context, const Options& options) {
     runtime.refresh_measurements();
     const ScopedPolicy measured(runtime.dispatcher(), measured_policy(policy));
     decisions = decide_all(runtime.dispatcher(), problems);
-    if (!options.out.empty()) save_policy(files.policy = options.out, policy, decisions);
+    if (!options.out.empty()) save_policy(files.policy = options.out, policy, decisions, tuned.ranges);
     if (!options.lock.empty()) record_lock(runtime, problems).save(files.lock = options.lock);
   }
   const bool fine = tell(context, tuned, options);
-  return {context.json ? tuned_json(problems, tuned.results, decisions, files)
-                       : tuned_text(problems, tuned.results, decisions, files, context.paint),
+  return {context.json ? tuned_json(problems, tuned.results, tuned.ranges, decisions, files)
+                       : tuned_text(problems, tuned.results, tuned.ranges, decisions, files, context.paint),
           fine ? exit_fine : exit_no};
 }
 
@@ -155,8 +177,11 @@ void add_tune(CLI::App& app, Context& context) {
       "Time every kernel that can run a problem, keep what was found, and write it down as a policy and a lock",
       "xrt tune \"matmul(f32[256,256], f32[256,256])\" --budget 5s --out policy.json --lock kernels.lock");
   const auto options = std::make_shared<Options>();
-  command.add_option("problems", options->list.texts, "What to tune")->type_name("PROBLEM");
+  command.add_option("problems", options->list.texts, "What to tune; extents may be names with ranges: where m=1..512")
+      ->type_name("PROBLEM");
   options->list.add_log_to(command);
+  command.add_flag("--ranges", options->ranges,
+                   "Tune problems of the log that differ in one size alone as ranges of that size");
   command.add_option("--policy", options->policy, "Under the limits and the wishes of this policy file")
       ->type_name("FILE");
   options->store.add_to(command);

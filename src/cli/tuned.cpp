@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "cli/table.h"
+#include "cli/tune_ranges.h"
 #include "core/json_text.h"
 
 namespace xpuruntime::cli {
@@ -24,7 +25,8 @@ const TunedCandidate* candidate(const TuneResult& result, const std::string& ker
 
 std::string time_of(const TuneResult& result, const std::string& kernel) {
   const TunedCandidate* found = candidate(result, kernel);
-  return found != nullptr && found->time_us ? figure(*found->time_us < 10 ? "%.2f us" : "%.1f us", *found->time_us) : "-";
+  return found != nullptr && found->time_us ? figure(*found->time_us < 10 ? "%.2f us" : "%.1f us", *found->time_us)
+                                            : "-";
 }
 
 std::string note_of(const TuneResult& result, const Decision* decision) {
@@ -92,7 +94,8 @@ std::string how_to_use(const TunedFiles& files) {
 }  // namespace
 
 std::string tuned_text(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
-                       const std::vector<Decision>& decisions, const TunedFiles& files, const Painter& paint) {
+                       const std::vector<RangeResult>& ranges, const std::vector<Decision>& decisions,
+                       const TunedFiles& files, const Painter& paint) {
   Table table({"problem", "default", "time", "tuned", "time", "gain", "note"});
   double spent = 0;
   std::size_t tuned = 0;
@@ -108,19 +111,28 @@ std::string tuned_text(const std::vector<Problem>& problems, const std::vector<T
   for (std::size_t i = results.size(); i < problems.size(); ++i) {
     table.add({to_string(problems[i]), "-", "-", "-", "-", "", "not tuned"});
   }
-  std::string text = table.to_text(paint) + "\n" + std::to_string(tuned) + " of " + std::to_string(problems.size()) +
-                     " problems tuned in " + figure("%.1f s", spent) + ", kept in " + printable(files.store) + "\n";
-  return text + how_to_use(files);
+  for (const RangeResult& range : ranges) spent += range.spent_s;
+  const std::string ranged = ranges.empty() ? "" : std::to_string(ranges.size()) + " ranges";
+  const std::string single = std::to_string(tuned) + " of " + std::to_string(problems.size()) + " problems";
+  return (problems.empty() ? "" : table.to_text(paint) + "\n") + ranges_text(ranges, paint) +
+         (problems.empty() ? ranged : single + (ranged.empty() ? "" : " and " + ranged)) + " tuned in " +
+         figure("%.1f s", spent) + ", kept in " + printable(files.store) + "\n" + how_to_use(files);
 }
 
 std::string tuned_json(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
-                       const std::vector<Decision>& decisions, const TunedFiles& files) {
+                       const std::vector<RangeResult>& ranges, const std::vector<Decision>& decisions,
+                       const TunedFiles& files) {
   Json list = Json::array();
   for (std::size_t i = 0; i < results.size(); ++i) {
     list.push_back(result_json(results[i], i < decisions.size() ? &decisions[i] : nullptr));
   }
-  const Json document = {{"version", 1},         {"problems", problems.size()},  {"results", list},
-                         {"store", files.store}, {"policy", name(files.policy)}, {"lock", name(files.lock)}};
+  const Json document = {{"version", 1},
+                         {"problems", problems.size()},
+                         {"results", list},
+                         {"ranges", ranges_json(ranges)},
+                         {"store", files.store},
+                         {"policy", name(files.policy)},
+                         {"lock", name(files.lock)}};
   return dump_json(document, 2) + "\n";
 }
 

@@ -5,7 +5,7 @@
 
 #include "cli/colour.h"
 #include "xpuruntime/select/decision.h"
-#include "xpuruntime/tune/tuner.h"
+#include "xpuruntime/tune/range_result.h"
 
 namespace xpuruntime::cli {
 
@@ -19,8 +19,10 @@ struct TunedFiles {
 /// `decisions` are what runs the problems now, in their order; none where tuning was not finished. Where another kernel
 /// than the tuned one runs, as the policy says so, that is noted.
 std::string tuned_text(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
-                       const std::vector<Decision>& decisions, const TunedFiles& files, const Painter& paint);
+                       const std::vector<RangeResult>& ranges, const std::vector<Decision>& decisions,
+                       const TunedFiles& files, const Painter& paint);
 std::string tuned_json(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
-                       const std::vector<Decision>& decisions, const TunedFiles& files);
+                       const std::vector<RangeResult>& ranges, const std::vector<Decision>& decisions,
+                       const TunedFiles& files);
 
 }  // namespace xpuruntime::cli

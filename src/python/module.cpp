@@ -28,6 +28,7 @@ NB_MODULE(_core, module) {
   bind_grad_scaler(module);
   bind_selector(module);
   bind_tune(module);
+  bind_ranges(module);
   bind_store(module);
   bind_lock(module);
   bind_report(module);

@@ -33,14 +33,15 @@ std::shared_ptr<const MeasurementStore> store_from(nb::handle value) {
   return open_default_store();
 }
 
-std::string data(const std::vector<Problem>& problems, nb::handle lock, nb::handle against, nb::handle store,
-                 nb::handle title) {
+std::string data(const std::vector<Problem>& problems, const std::vector<ProblemRange>& ranges, nb::handle lock,
+                 nb::handle against, nb::handle store, nb::handle title) {
   ReportOptions options;
   options.problems = problems;
+  options.ranges = ranges;
   options.lock = lock_from(lock, "lock", options.lock_name);
   options.against = lock_from(against, "against", options.against_name);
   options.store = store_from(store);
-  options.list_store = !store.is_none() && options.lock == nullptr && problems.empty();
+  options.list_store = !store.is_none() && options.lock == nullptr && problems.empty() && ranges.empty();
   if (!title.is_none()) options.title = text_from(title, "report", "title");
   sync_scope();
   const WithoutGil release;
@@ -56,8 +57,8 @@ void save(nb::handle path, const std::string& json) {
 }  // namespace
 
 void bind_report(nb::module_& module) {
-  module.def("report_json", data, nb::arg("problems"), nb::arg("lock").none(), nb::arg("against").none(),
-             nb::arg("store").none(), nb::arg("title").none());
+  module.def("report_json", data, nb::arg("problems"), nb::arg("ranges"), nb::arg("lock").none(),
+             nb::arg("against").none(), nb::arg("store").none(), nb::arg("title").none());
   module.def("save_report", save, nb::arg("path").none(), nb::arg("json"));
 }
 

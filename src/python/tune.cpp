@@ -44,7 +44,7 @@ std::optional<double> optional_real(nb::handle value, const char* name) {
 }
 
 TuneOptions options_from(nb::handle budget, nb::handle total, nb::handle min_gain, nb::handle timeout,
-                         nb::handle isolate, nb::handle seed) {
+                         nb::handle isolate, nb::handle seed, nb::handle points) {
   TuneOptions options;
   options.problem_budget_s = real_from(budget, "tune", "budget_s");
   options.total_budget_s = optional_real(total, "total_budget_s");
@@ -52,11 +52,13 @@ TuneOptions options_from(nb::handle budget, nb::handle total, nb::handle min_gai
   options.probe_timeout_s = real_from(timeout, "tune", "probe_timeout_s");
   options.isolate = boolean_from(isolate, "tune", "isolate");
   options.seed = count_from(seed, "tune", "seed");
+  if (!points.is_none()) options.range_points = count_from(points, "tune", "range_points");
   return options;
 }
 
-/// Whether every problem had its turn.
-bool tune(const std::vector<Problem>& problems, TuneOptions options, nb::handle progress, nb::handle finished) {
+/// Tunes in a way of `run`'s own; what progress and finished raise comes out of it.
+template <class Run>
+auto tune_heard(TuneOptions options, nb::handle progress, nb::handle finished, Run run) {
   Stop stop;
   options.progress = [&](const TuneProgress& now) {
     return stop.unless_raised([&] {
@@ -72,13 +74,26 @@ bool tune(const std::vector<Problem>& problems, TuneOptions options, nb::handle 
     });
   };
   sync_scope();
-  bool complete = false;
-  {
+  auto result = [&] {
     const WithoutGil release;
-    complete = Runtime::global().tune(problems, options, hear);
-  }
+    return run(options, hear);
+  }();
   stop.raise();
-  return complete;
+  return result;
+}
+
+/// Whether every problem had its turn.
+bool tune(const std::vector<Problem>& problems, const TuneOptions& options, nb::handle progress, nb::handle finished) {
+  return tune_heard(options, progress, finished, [&](const TuneOptions& heard, const auto& hear) {
+    return Runtime::global().tune(problems, heard, hear);
+  });
+}
+
+RangeResult tune_range(const ProblemRange& range, const TuneOptions& options, nb::handle progress,
+                       nb::handle finished) {
+  return tune_heard(options, progress, finished, [&](const TuneOptions& heard, const auto& hear) {
+    return Runtime::global().tune(range, heard, hear);
+  });
 }
 
 /// A call that is tuned on the way must not raise for Ctrl-C in the middle: it runs untuned, and Python raises after
@@ -149,11 +164,14 @@ void bind_tune(nb::module_& module) {
       .def(
           "__init__",
           [](TuneOptions* self, nb::handle budget, nb::handle total, nb::handle min_gain, nb::handle timeout,
-             nb::handle isolate, nb::handle seed) {
-            new (self) TuneOptions(options_from(budget, total, min_gain, timeout, isolate, seed));
+             nb::handle isolate, nb::handle seed, nb::handle points) {
+            new (self) TuneOptions(options_from(budget, total, min_gain, timeout, isolate, seed, points));
           },
           nb::arg("budget_s").none(), nb::arg("total_budget_s").none(), nb::arg("min_gain").none(),
-          nb::arg("probe_timeout_s").none(), nb::arg("isolate").none(), nb::arg("seed").none());
+          nb::arg("probe_timeout_s").none(), nb::arg("isolate").none(), nb::arg("seed").none(),
+          nb::arg("range_points") = nb::none());
+  module.def("tune_range", tune_range, nb::arg("range"), nb::arg("options"), nb::arg("progress").none(),
+             nb::arg("finished"));
   module.def("tune", tune, nb::arg("problems"), nb::arg("options"), nb::arg("progress").none(), nb::arg("finished"));
   module.def("enable_tuning", [](TuneOptions options) {
     options.progress = keep_going;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "runtime/range_ends.h"
 #include "runtime/report_candidates.h"
 #include "xpuruntime/runtime/replay.h"
 
@@ -30,6 +31,9 @@ class RowMaker {
       for (const auto& [text, entry] : options_.lock->entries()) add_locked(entry);
     }
     for (const Problem& problem : options_.problems) add_decided(problem);
+    for (const ProblemRange& range : options_.ranges) {
+      for (const Problem& problem : range_ends(runtime_, range)) add_decided(problem);
+    }
     if (options_.list_store && options_.store != nullptr) add_store();
     if (made_.rows.empty() && options_.lock == nullptr && !options_.list_store) add_default();
     if (options_.against != nullptr) {

@@ -15,6 +15,8 @@ namespace xpuruntime {
 struct ReportOptions {
   std::string title = {};  // empty: made from what is shown
   std::vector<Problem> problems = {};
+  /// Shown by the least and the largest problem of each part that has one kernel.
+  std::vector<ProblemRange> ranges = {};
   std::shared_ptr<const KernelLock> lock = {};
   std::string lock_name = {};  // what the page calls it: its file
   /// The state before: what changed since then is shown.

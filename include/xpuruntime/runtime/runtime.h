@@ -11,6 +11,7 @@
 #include "xpuruntime/dispatch/dispatcher.h"
 #include "xpuruntime/precision/amp_registry.h"
 #include "xpuruntime/registry/kernel_registry.h"
+#include "xpuruntime/tune/range_result.h"
 #include "xpuruntime/tune/store.h"
 #include "xpuruntime/tune/tuner.h"
 
@@ -66,6 +67,12 @@ class Runtime {
   /// where it was cancelled or the total budget ran out before every problem had its turn.
   bool tune(std::span<const Problem> problems, const TuneOptions& options = {},
             const std::function<void(const TuneResult&)>& finished = {});
+
+  /// Measures a range at points that it chooses, cut finer where the choice changes, and says which kernel runs which
+  /// part of it. `finished` hears of each measured problem, which is stored as above; the parts are not stored:
+  /// range_rules and with_range_rules make a policy of them.
+  RangeResult tune(const ProblemRange& range, const TuneOptions& options = {},
+                   const std::function<void(const TuneResult&)>& finished = {});
 
  private:
   std::unique_ptr<DeviceManager> devices_;

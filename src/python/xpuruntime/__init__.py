@@ -26,7 +26,9 @@ from ._core import OpPrecision as OpPrecision
 from ._core import OpPrecisionRule as OpPrecisionRule
 from ._core import Precision as Precision
 from ._core import Problem as Problem
+from ._core import ProblemRange as ProblemRange
 from ._core import QuarantinedPlan as QuarantinedPlan
+from ._core import RangeResult as RangeResult
 from ._core import ReplayReport as ReplayReport
 from ._core import ReplayResult as ReplayResult
 from ._core import Tensor as Tensor
@@ -34,6 +36,7 @@ from ._core import TensorSpec as TensorSpec
 from ._core import TuneProgress as TuneProgress
 from ._core import TuneResult as TuneResult
 from ._core import TunedCandidate as TunedCandidate
+from ._core import TunedPart as TunedPart
 from ._core import __version__ as __version__
 from ._core import amp as amp
 from ._core import asarray as asarray

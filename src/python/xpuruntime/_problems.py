@@ -20,6 +20,21 @@ def problems_from(given: object, function: str) -> list[_core.Problem]:
     return list(found)
 
 
+def problems_and_ranges_from(given: object, function: str) -> tuple[list[_core.Problem], list[_core.ProblemRange]]:
+    """As `problems_from`, with texts that have ranges, and `ProblemRange` objects, apart from the problems."""
+    def is_range(item: object) -> bool:
+        return isinstance(item, _core.ProblemRange) or (isinstance(item, str) and _core.has_ranges(item))
+
+    if is_range(given):
+        given = [given]
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        return problems_from(given, function), []
+    items = list(given)
+    ranges = list(dict.fromkeys(_core.ProblemRange(item) for item in items if is_range(item)))
+    rest = [item for item in items if not is_range(item)]
+    return (problems_from(rest, function) if rest or not ranges else []), ranges
+
+
 def _problem(item: object) -> _core.Problem:
     if isinstance(item, _core.DispatchLog):
         item = item.decision

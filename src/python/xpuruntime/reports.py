@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _core
-from ._problems import problems_from
+from ._problems import problems_and_ranges_from
 
 if TYPE_CHECKING:
     import os
@@ -20,7 +20,7 @@ def report(out: Path = "report.html", *, problems: object = None, lock: KernelLo
            title: str | None = None) -> str:
     """Writes one HTML page that needs nothing else, and returns its path.
 
-    It shows the decisions of `lock`, then `problems` (texts, `Problem` objects, decisions, entries of the log) as they
+    It shows the decisions of `lock`, then `problems` (texts, with ranges or without, `Problem` objects, decisions, entries of the log) as they
     would be decided here and now; with neither, what `store` holds, or the problems of `against`, or those of a model's
     blocks. Times come from `store`, else from the store in use or the user's own. `against`: what changed since then.
     """
@@ -39,6 +39,9 @@ def report_data(*, problems: object = None, lock: KernelLock | Path | None = Non
 
 
 def _json(problems: object, lock: object, against: object, store: object, title: object) -> str:
-    asked = [] if problems is None else problems_from(problems, "report")
+    asked: list[_core.Problem] = []
+    ranges: list[_core.ProblemRange] = []
+    if problems is not None:
+        asked, ranges = problems_and_ranges_from(problems, "report")
     path = store.path if isinstance(store, _core.MeasurementStore) else store
-    return _core.report_json(asked, lock, against, path, title)
+    return _core.report_json(asked, ranges, lock, against, path, title)

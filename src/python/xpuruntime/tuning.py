@@ -3,45 +3,68 @@
 from __future__ import annotations
 
 import sys
+import time
 
 from . import _core
-from ._problems import problems_from
+from ._problems import problems_and_ranges_from
 
 TYPE_CHECKING = False  # type checkers take it for True; typing itself takes long to import
 if TYPE_CHECKING:
     import os
     from typing import Any
 
-    from ._core import MeasurementStore, TuneProgress, TuneResult
+    from ._core import MeasurementStore, RangeResult, TuneProgress, TuneResult
 
 
 def tune(problems: object, *, budget_s: float = 0.5, total_budget_s: float | None = None,
          store: MeasurementStore | str | os.PathLike[str] | None = None, progress: object = False,
          min_gain: float = 0.02, probe_timeout_s: float = 10.0, isolate: bool = True,
-         seed: int = 1) -> list[TuneResult]:
+         seed: int = 1, range_points: int | None = None) -> list[Any]:
     """Times every kernel that can run each problem and keeps what was found in the store.
 
-    `problems`: texts, `Problem` objects, or entries of the log. `store`: a store or its path; without one that in use,
+    `problems`: texts, `Problem` objects, or entries of the log; each gives a `TuneResult`. Then texts with ranges, such
+    as "matmul(f32[m,768], f32[768,768]) where m=1..512", or `ProblemRange` objects: each gives a `RangeResult`, and at
+    most `range_points` of its problems are measured (a tenth, from 32 to 256). `store`: a store or its path; without one that in use,
     or the user's own. `progress`: True for a line on stderr, a function of a `TuneProgress` (False from it stops), or a
     bar in the manner of tqdm. Ctrl-C stops, and what was finished is kept. What was found counts for policies that are
     set and scopes that are entered afterwards.
     """
-    asked = problems_from(problems, "tune")
-    options = _core.TuneOptions(budget_s, total_budget_s, min_gain, probe_timeout_s, isolate, seed)
+    asked, ranges = problems_and_ranges_from(problems, "tune")
+
+    def options(total: float | None) -> _core.TuneOptions:
+        return _core.TuneOptions(budget_s, total, min_gain, probe_timeout_s, isolate, seed, range_points)
+
+    options(total_budget_s)  # says what is wrong before anything is opened
     if store is None:
         _core.use_writable_store()
     else:
         _core.use_store(store)
-    results: list[TuneResult] = []
-    show = _shown(progress, len(asked))
+    results: list[TuneResult | RangeResult] = []
+    show = _shown(progress, len(asked) + sum(len(each) for each in ranges))
 
     def finished(result: TuneResult) -> None:
         if not result.cancelled:
             results.append(result)
             show.finished(result)
 
+    def measured(result: TuneResult) -> None:
+        if not result.cancelled:
+            show.finished(result)
+
     try:
-        _core.tune(asked, options, show.moved, finished)
+        # A range costs about as much as 24 problems; all of them share what the total leaves.
+        needs = [len(asked), *(min(len(each), 24) for each in ranges)]
+        started = time.monotonic()
+
+        def share(index: int) -> float | None:
+            if total_budget_s is None or len(needs) == 1:
+                return total_budget_s
+            rest = max(0.0, total_budget_s - (time.monotonic() - started))
+            return rest * needs[index] / max(1, sum(needs[index:]))
+
+        complete = not asked or _core.tune(asked, options(share(0)), show.moved, finished)
+        for index, each in enumerate(ranges if complete else [], 1):
+            results.append(_core.tune_range(each, options(share(index)), show.moved, measured))
     finally:
         show.close()
         _core.refresh_measurements()

@@ -1,0 +1,120 @@
+#include "cli/tune_ranges.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "xpuruntime/device/current.h"
+
+namespace xpuruntime::cli {
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// How many problems a range will cost, more or less.
+double weight_of(const ProblemRange& range) { return static_cast<double>(std::min<std::size_t>(range.count(), 24)); }
+
+double weight_of(const std::vector<ProblemRange>& ranges, std::size_t from) {
+  double sum = 0;
+  for (std::size_t i = from; i < ranges.size(); ++i) sum += weight_of(ranges[i]);
+  return sum;
+}
+
+std::string sizes_of(const ProblemRange& range) {
+  const std::string text = to_string(range);
+  return text.substr(text.rfind(" where ") + 7);
+}
+
+}  // namespace
+
+std::vector<ProblemRange> take_ranges(Context& context, std::vector<std::string>& texts) {
+  std::vector<ProblemRange> ranges;
+  for (const std::string& text : texts) {
+    if (!has_ranges(text)) continue;
+    context.runtime();  // a plugin may bring ops of its own
+    const ProblemRange range = parse_problem_range(text, context.given_device().value_or(current_device()));
+    if (std::find(ranges.begin(), ranges.end(), range) == ranges.end()) ranges.push_back(range);
+  }
+  std::erase_if(texts, [](const std::string& text) { return has_ranges(text); });
+  return ranges;
+}
+
+void propose_from_log(const Context& context, bool use, std::vector<Problem>& problems,
+                      std::vector<ProblemRange>& ranges) {
+  const std::vector<ProblemRange> found = propose_ranges(problems);
+  if (found.empty()) return;
+  const auto in_one = [&](const Problem& problem) {
+    return std::any_of(found.begin(), found.end(), [&](const ProblemRange& range) { return range.contains(problem); });
+  };
+  const auto inside = static_cast<std::size_t>(std::count_if(problems.begin(), problems.end(), in_one));
+  context.note(
+      std::to_string(inside) + " of " + std::to_string(problems.size()) + " problems differ in one size alone" +
+      (use ? "; they are tuned as ranges:" : "; --ranges tunes them as ranges, which covers other sizes too:"));
+  for (const ProblemRange& range : found) context.note("  " + to_string(range));
+  if (!use) return;
+  std::erase_if(problems, in_one);
+  ranges.insert(ranges.end(), found.begin(), found.end());
+}
+
+double share_of_problems(std::size_t problems, const std::vector<ProblemRange>& ranges) {
+  const auto own = static_cast<double>(problems);
+  return own / std::max(1.0, own + weight_of(ranges, 0));
+}
+
+std::vector<RangeResult> tune_ranges(Runtime& runtime, const std::vector<ProblemRange>& ranges, TuneOptions options,
+                                     const std::function<bool()>& keep_going) {
+  std::vector<RangeResult> results;
+  const double started = seconds_now();
+  const auto budget = options.total_budget_s;
+  for (std::size_t i = 0; i < ranges.size() && keep_going(); ++i) {
+    if (budget) {
+      const double rest = std::max(0.0, *budget - (seconds_now() - started));
+      options.total_budget_s = rest * weight_of(ranges[i]) / weight_of(ranges, i);
+    }
+    ProgressShow show(ranges[i].count());
+    options.progress = [&](const TuneProgress& progress) {
+      show.moved(progress);
+      return keep_going();
+    };
+    results.push_back(runtime.tune(ranges[i], options, [&](const TuneResult& result) { show.finished(result); }));
+  }
+  return results;
+}
+
+std::string ranges_text(const std::vector<RangeResult>& results, const Painter& paint) {
+  std::string text;
+  for (const RangeResult& result : results) {
+    text += to_string(result.range) + "\n";
+    Table table({"sizes", "tuned"});
+    for (const TunedPart& part : result.parts) table.add({sizes_of(part.range), part.kernel});
+    text += table.to_text(paint) + result.summary() + "\n\n";
+  }
+  return text;
+}
+
+Json ranges_json(const std::vector<RangeResult>& results) {
+  Json list = Json::array();
+  for (const RangeResult& result : results) {
+    Json parts = Json::array();
+    for (const TunedPart& part : result.parts) {
+      parts.push_back({{"range", to_string(part.range)}, {"kernel", part.kernel}});
+    }
+    Json measured = Json::array();
+    for (const TuneResult& one : result.measured) measured.push_back(to_string(one.problem));
+    list.push_back({{"range", to_string(result.range)},
+                    {"parts", parts},
+                    {"problems", result.problems},
+                    {"covered", result.covered},
+                    {"guessed", result.guessed},
+                    {"named_by_policy", result.named_by_policy},
+                    {"measured", measured},
+                    {"complete", result.complete},
+                    {"spent_s", result.spent_s}});
+  }
+  return list;
+}
+
+}  // namespace xpuruntime::cli

@@ -1,0 +1,91 @@
+"""xrt tune with ranges of sizes: what it measures, the policy that it writes, and the ranges that it sees in a log."""
+import json
+import unittest
+
+from xrt_case import CliTest, xrt
+
+PRODUCTS = "matmul(f32[m,32], f32[32,32]) where m=1..128"
+
+
+class Ranges(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.store = self.folder / "store.sqlite"
+        self.policy = self.folder / "policy.json"
+
+    def tune(self, *arguments, code=0):
+        answer = xrt("tune", *arguments, "--store", self.store, "--per-problem", "2ms", "--json")
+        self.assertEqual(answer.returncode, code, answer)
+        return json.loads(answer.stdout)
+
+    def explain(self, problem):
+        return json.loads(self.fine("explain", problem, "--policy", self.policy, "--json"))
+
+    def test_the_policy_of_128_sizes_is_short_and_decides_each_of_them(self):
+        document = self.tune(PRODUCTS, "--out", self.policy)
+        [result] = document["ranges"]
+        self.assertEqual((document["problems"], document["results"]), (0, []))
+        self.assertEqual((result["problems"], result["covered"], result["complete"]), (128, 128, True))
+        self.assertLessEqual(len(result["measured"]), 32)
+        text = self.policy.read_text()
+        self.assertLessEqual(text.count("\n"), 6 * len(result["parts"]) + 6)
+        self.fine("policy", "validate", self.policy)
+        self.assertIn("where m=", self.fine("policy", "show", self.policy))
+        kernels = {}
+        for part in result["parts"]:
+            low, high = part["range"].split("m=")[1].split("..")
+            kernels.update(dict.fromkeys(range(int(low), int(high) + 1), part["kernel"]))
+        self.assertEqual(sorted(kernels), list(range(1, 129)))
+        for size in (1, 2, 17, 63, 100, 127, 128):
+            decision = self.explain(f"matmul(f32[{size},32], f32[32,32])")
+            self.assertEqual((decision["kernel"], decision["level"]), (kernels[size], "rule"))
+            self.assertIn(f"of the policy matches at m={size}", decision["because"])
+        self.assertEqual(self.explain("matmul(f32[129,32], f32[32,32])")["level"], "strategy")
+
+    def test_what_was_measured_is_stored_by_its_own_problem(self):
+        [result] = self.tune(PRODUCTS)["ranges"]
+        listed = json.loads(self.fine("store", "export", "--store", self.store))
+        self.assertNotIn("where", json.dumps(listed))
+        for problem in result["measured"]:
+            self.assertIn(problem, json.dumps(listed))
+
+    def test_single_problems_and_ranges_go_together(self):
+        document = self.tune("relu(f32[64])", "relu(f32[n]) where n=1..16", "--out", self.policy)
+        self.assertEqual((document["problems"], len(document["results"]), len(document["ranges"])), (1, 1, 1))
+        self.assertEqual([("range" in rule) for rule in json.loads(self.policy.read_text())["rules"]][0], False)
+        text = xrt("tune", "relu(f32[64])", "relu(f32[n]) where n=1..16", "--store", self.store).stdout
+        self.assertIn("relu(f32[n]) @cpu:0 where n=1..16", text)
+        self.assertIn("1 of 1 problems and 1 ranges tuned in", text)
+
+    def test_a_log_says_which_ranges_it_seems_to_hold(self):
+        log = self.write("log.txt", "".join(f"relu(f32[{size}])\n" for size in (3, 5, 9, 12)) + "exp(f32[8])\n")
+        seen = "relu(f32[n]) @cpu:0 where n=3..12"
+        answer = xrt("tune", "--from-log", log, "--store", self.store, "--per-problem", "2ms", "--json")
+        self.assertIn("4 of 5 problems differ in one size alone; --ranges tunes them as ranges", answer.stderr)
+        self.assertIn(seen, answer.stderr)
+        self.assertEqual(len(json.loads(answer.stdout)["results"]), 5)
+        document = self.tune("--from-log", log, "--ranges", "--out", self.policy)
+        self.assertEqual([result["problem"] for result in document["results"]], ["exp(f32[8]) @cpu:0"])
+        self.assertEqual([result["range"] for result in document["ranges"]], [seen])
+        self.assertEqual(self.explain("relu(f32[7])")["level"], "rule")
+
+    def test_wrong_ranges_are_refused_with_the_column(self):
+        for text, why in ((PRODUCTS.replace("1..128", "9..1"), "column 41: the range runs backwards"),
+                          (PRODUCTS.replace("m=1", "k=1"), "column 12: m is not defined"),
+                          ("relu(f32[n]) where n=1..99999999", "column 14: the ranges hold more than 1048576")):
+            answer = xrt("tune", text, "--store", self.store)
+            self.assertEqual(answer.returncode, 2, answer)
+            self.assertIn("[parse_problem_range] " + why, answer.stderr)
+        answer = xrt("explain", PRODUCTS)
+        self.assertEqual(answer.returncode, 2)
+        self.assertIn("write a number of 0 or more here", answer.stderr)
+
+    def test_a_report_shows_the_ends_of_each_part(self):
+        self.write("policy.json", '{"rules": [{"op": "relu", "range": "relu(f32[n]) where n=5..9", "use": "reference"}]}')
+        document = json.loads(self.fine("report", "relu(f32[n]) where n=1..20", "--policy", self.policy, "--json"))
+        self.assertEqual([row["problem"].split("[")[1].split("]")[0] for row in document["decisions"]],
+                         ["1", "4", "5", "9", "10", "20"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,156 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/expect_error.h"
+#include "xpuruntime/runtime/report.h"
+#include "xpuruntime/select/range_rule.h"
+#include "xpuruntime/select/validate_policy.h"
+
+namespace xpuruntime {
+namespace {
+
+/// Takes the sizes that `takes` says, and computes the gradient of exp, for which the library has no kernel.
+void add_kernel(Runtime& runtime, const char* name, bool (*takes)(std::int64_t)) {
+  FunctionKernel kernel{.op = OpId::exp, .name = name};
+  kernel.directions = Directions::backward;
+  kernel.supports = [takes](const Problem& problem, const DeviceProfile&) {
+    const std::int64_t size = problem.inputs[0].shape[0];
+    return takes(size) ? Verdict::yes() : Verdict::no("not " + std::to_string(size));
+  };
+  kernel.run = [](const Problem& problem, const RunArguments& arguments) -> Status {
+    const float* in = arguments.inputs[0]->as<const float>();
+    const float* gradient = arguments.inputs[1]->as<const float>();
+    float* out = arguments.outputs[0]->as<float>();
+    for (std::int64_t i = 0; i < element_count(problem.inputs[0]); ++i) out[i] = gradient[i] * std::exp(in[i]);
+    return {};
+  };
+  kernel.version = "1";
+  runtime.registry().register_kernel(make_kernel(std::move(kernel)));
+}
+
+constexpr const char* gradients = "exp:backward(f32[n], f32[n]) where n=1..50";
+
+TuneOptions quick() {
+  TuneOptions options;
+  options.problem_budget_s = 0.002;
+  options.isolate = false;
+  return options;
+}
+
+class TuneRange : public testing::Test {
+ protected:
+  Runtime runtime_{{false, false, {}}};
+};
+
+TEST_F(TuneRange, EveryProblemIsInOnePartWhoseKernelCanRunIt) {
+  const ProblemRange range = parse_problem_range("matmul(f32[m,32], f32[32,32]) where m=1..64");
+  std::size_t heard = 0;
+  const RangeResult result = runtime_.tune(range, quick(), [&](const TuneResult&) { ++heard; });
+  EXPECT_TRUE(result.complete);
+  EXPECT_EQ(result.problems, 64u);
+  EXPECT_EQ(result.covered, 64u);
+  EXPECT_EQ(result.measured.size(), heard);
+  EXPECT_LE(heard, 32u);
+  KernelPolicy policy = with_range_rules({}, result.range, range_rules(result));
+  const ScopedPolicy scope(runtime_.dispatcher(), policy);
+  for (std::size_t index = 0; index < range.count(); ++index) {
+    const Decision decision = runtime_.dispatcher().explain(range.at(index));
+    EXPECT_EQ(decision.level, Level::rule) << decision.because;
+    EXPECT_NE(decision.because.find("matches at m=" + std::to_string(index + 1)), std::string::npos)
+        << decision.because;
+    EXPECT_EQ(decision.because.find("asks for"), std::string::npos) << decision.because;
+    std::size_t holders = 0;
+    for (const TunedPart& part : result.parts) {
+      holders += part.range.contains(range.at(index));
+      if (part.range.contains(range.at(index))) EXPECT_EQ(part.kernel, decision.kernel);
+    }
+    EXPECT_EQ(holders, 1u);
+  }
+  // What was not checked is decided as without the policy.
+  const Decision outside = runtime_.dispatcher().explain(parse_problem("matmul(f32[65,32], f32[32,32])"));
+  EXPECT_EQ(outside.level, Level::strategy);
+}
+
+TEST_F(TuneRange, IsSplitWhereAKernelRefusesASize) {
+  add_kernel(runtime_, "others", [](std::int64_t size) { return size != 20 && size != 40; });
+  add_kernel(runtime_, "twenty", [](std::int64_t size) { return size == 20; });
+  const RangeResult result = runtime_.tune(parse_problem_range(gradients), quick());
+  std::vector<std::string> parts;
+  for (const TunedPart& part : result.parts) {
+    const SizeRange& sizes = part.range.names().front();
+    parts.push_back(std::to_string(sizes.low) + ".." + std::to_string(sizes.high) + " " + part.kernel);
+  }
+  const std::vector<std::string> expected = {"1..19 others", "20..20 twenty", "21..39 others", "41..50 others"};
+  EXPECT_EQ(parts, expected);
+  EXPECT_EQ(result.covered, 49u);
+  EXPECT_NE(result.summary().find("no kernel was found for 1"), std::string::npos) << result.summary();
+}
+
+TEST_F(TuneRange, ARuleWhoseKernelRefusesASizeIsFoundByValidation) {
+  add_kernel(runtime_, "holed", [](std::int64_t size) { return size != 20; });
+  KernelPolicy policy;
+  policy.rules = {range_rule(parse_problem_range(gradients), "holed")};
+  const auto findings = validate_policy(policy, runtime_.registry(), {});
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].severity, Severity::warning);
+  EXPECT_NE(findings[0].text.find("holed cannot run all of it: at n=20, not 20"), std::string::npos)
+      << findings[0].text;
+  const ScopedPolicy scope(runtime_.dispatcher(), policy);
+  const Decision decision = runtime_.dispatcher().explain(parse_problem("exp:backward(f32[20], f32[20])"));
+  EXPECT_NE(decision.because.find("asks for holed, but not 20"), std::string::npos) << decision.because;
+}
+
+TEST_F(TuneRange, LeavesSizesAloneThatThePolicyNames) {
+  KernelPolicy policy;
+  policy.rules = {range_rule(parse_problem_range("relu(f32[n]) where n=1..9"), "reference")};
+  const ScopedPolicy scope(runtime_.dispatcher(), policy);
+  const RangeResult result = runtime_.tune(parse_problem_range("relu(f32[n]) where n=1..20"), quick());
+  EXPECT_EQ(result.named_by_policy, 9u);
+  EXPECT_EQ(result.covered, 11u);
+  EXPECT_FALSE(result.parts.front().range.contains(parse_problem("relu(f32[9])")));
+}
+
+TEST_F(TuneRange, TakesThePrecisionAndTheLimitsOfThePolicy) {
+  KernelPolicy policy;
+  policy.set_precision("matmul", "bf16");
+  policy.threads = 1;
+  const ScopedPolicy scope(runtime_.dispatcher(), policy);
+  const RangeResult result =
+      runtime_.tune(parse_problem_range("matmul(f32[m,16], f32[16,16]) -> bf16[m,16] where m=1..4"), quick());
+  EXPECT_EQ(to_string(result.range), "matmul(bf16[m,16], bf16[16,16]) -> bf16[m,16] @cpu:0 threads=1 where m=1..4");
+  EXPECT_EQ(result.covered, 4u);
+}
+
+TEST_F(TuneRange, StopsWhenItIsToldAndSaysSo) {
+  TuneOptions options = quick();
+  int calls = 0;
+  options.progress = [&](const TuneProgress&) { return ++calls < 20; };
+  const RangeResult result = runtime_.tune(parse_problem_range("relu(f32[n]) where n=1..500"), options);
+  EXPECT_FALSE(result.complete);
+  EXPECT_NE(result.summary().find("stopped"), std::string::npos);
+  KernelPolicy memory;
+  memory.auto_strategy = Strategy::lowest_memory;
+  const ScopedPolicy scope(runtime_.dispatcher(), memory);
+  expect_invalid("asks for the least memory",
+                 [&] { runtime_.tune(parse_problem_range("relu(f32[n]) where n=1..5"), quick()); });
+}
+
+TEST_F(TuneRange, AReportShowsTheEndsOfEachPart) {
+  KernelPolicy policy;
+  policy.rules = {range_rule(parse_problem_range("relu(f32[n]) where n=5..9"), "reference")};
+  const ScopedPolicy scope(runtime_.dispatcher(), policy);
+  ReportOptions options;
+  options.ranges = {parse_problem_range("relu(f32[n]) where n=1..20")};
+  const std::string json = report_json(runtime_, options);
+  for (const char* shown :
+       {"relu(f32[1])", "relu(f32[4])", "relu(f32[5])", "relu(f32[9])", "relu(f32[10])", "relu(f32[20])"}) {
+    EXPECT_NE(json.find("\"" + std::string(shown) + " @cpu:0\""), std::string::npos) << shown;
+  }
+  EXPECT_EQ(json.find("relu(f32[6])"), std::string::npos);
+  options.ranges = {parse_problem_range("relu(f32[n]) where n=1..5000")};
+  expect_invalid("at most 4096 are decided for a report", [&] { report_json(runtime_, options); });
+}
+
+}  // namespace
+}  // namespace xpuruntime
