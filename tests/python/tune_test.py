@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -38,6 +39,56 @@ class TuneCase(unittest.TestCase):
         """The problems that the store has choices for."""
         return [entry["problem"] for environment in self.store.read()["environments"]
                 for entry in environment["entries"] if entry["choice"] is not None]
+
+
+class TuneRangesTest(TuneCase):
+    def test_a_range_gives_parts_and_a_policy_for_sizes_that_were_never_measured(self) -> None:
+        result, = self.tune("matmul(f32[m,16], f32[16,16]) where m=1..40", budget_s=0.002, range_points=9)
+        self.assertIsInstance(result, xrt.RangeResult)
+        self.assertEqual((result.problems, result.covered, result.complete), (40, 40, True))
+        self.assertLessEqual(len(result.measured), 9)
+        self.assertEqual(sum(len(part.range) for part in result.parts), 40)
+        self.assertEqual(set(self.stored()), {str(race.problem) for race in result.measured})
+        with xrt.with_policy(result.policy()):
+            for size in range(1, 41):
+                problem = result.range.at(m=size)
+                part, = (part for part in result.parts if problem in part.range)
+                decision = xrt.explain(problem)
+                self.assertEqual((decision.kernel, decision.level), (part.kernel, "rule"))
+                self.assertIn(f"at m={size}", decision.because)
+            self.assertEqual(xrt.explain("matmul(f32[41,16], f32[16,16])").level, "strategy")
+        self.assertEqual(xrt.KernelPolicy(rules=result.rules()), result.policy())
+        self.assertEqual(result.policy({"threads": 1}).threads, 1)
+
+    def test_problems_and_ranges_go_together(self) -> None:
+        seen: list = []
+        results = self.tune([ADD, "relu(f32[n]) where n=1..3", xrt.ProblemRange("relu(f32[n]) where n=1..3")],
+                            budget_s=0.002, total_budget_s=5.0, progress=lambda now: seen.append(now.problem))
+        self.assertEqual([type(result) for result in results], [xrt.TuneResult, xrt.RangeResult])
+        self.assertIn("relu(f32[3]) @cpu:0", seen)
+
+    def test_a_range_is_a_value_and_wrong_texts_name_the_column(self) -> None:
+        spread = xrt.ProblemRange("softmax(f32[b,s,s]) where b=1..2, s=3..9")
+        self.assertEqual((len(spread), spread.names), (14, {"b": (1, 2), "s": (3, 9)}))
+        self.assertEqual(str(spread), "softmax(f32[b,s,s]) @cpu:0 where b=1..2, s=3..9")
+        self.assertEqual({spread}, {xrt.ProblemRange(str(spread)), pickle.loads(pickle.dumps(spread))})
+        self.assertIn(xrt.Problem("softmax(f32[2,5,5])"), spread)
+        self.assertNotIn(xrt.Problem("softmax(f32[2,5,6])"), spread)
+        for wrong, why in (({"b": 1}, "s is missing"), ({"b": 1, "s": 3, "t": 1}, "unknown name 't'"),
+                           ({"b": 3, "s": 3}, "b=3 is outside of")):
+            with self.assertRaisesRegex(xrt.XpuRuntimeError, why):
+                spread.at(**wrong)
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, "column 22: the range runs backwards"):
+            self.tune("relu(f32[n]) where n=9..1")
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, "column 10: found 'n'"):
+            xrt.explain("relu(f32[n]) where n=1..9")
+
+    def test_a_report_shows_the_ends_of_each_part(self) -> None:
+        rule = {"op": "relu", "range": "relu(f32[n]) where n=5..9", "use": "reference"}
+        with xrt.with_policy(rules=[rule]):
+            data = xrt.report_data(problems="relu(f32[n]) where n=1..20")
+        rows: list = data["decisions"]  # type: ignore[assignment]
+        self.assertEqual([row["problem"] for row in rows], [f"relu(f32[{size}]) @cpu:0" for size in (1, 4, 5, 9, 10, 20)])
 
 
 class TuneTest(TuneCase):
