@@ -4,6 +4,7 @@
 #include "cli/problem_list.h"
 #include "cli/store_option.h"
 #include "cli/table.h"
+#include "cli/tune_ranges.h"
 #include "core/json_text.h"
 #include "xpuruntime/runtime/replay.h"
 
@@ -45,12 +46,15 @@ std::vector<std::string> files_of(const Options& options, std::size_t most) {
 }
 
 Answer record(Context& context, const Options& options) {
-  const ProblemList list{options.words, options.log};
-  const std::vector<Problem> problems = list.problems(context);
+  ProblemList list{options.words, options.log};
+  const std::vector<ProblemRange> ranges = take_ranges(context, list.texts);
+  const bool only_ranges = !ranges.empty() && list.texts.empty() && list.log.empty();
+  const std::vector<Problem> problems = only_ranges ? std::vector<Problem>{} : list.problems(context);
   Runtime& runtime = context.runtime();
   options.store.use_in(runtime, StoreMode::read_only);
   const ScopedPolicy scope(runtime.dispatcher(), policy_of(context, options));
-  const KernelLock lock = record_lock(runtime, problems, options.seed);
+  KernelLock lock = record_lock(runtime, problems, options.seed);
+  record_ranges(lock, runtime, ranges);
   if (options.out.empty()) return {lock.to_json()};
   lock.save(options.out);
   const auto hashed = std::count_if(lock.entries().begin(), lock.entries().end(),
@@ -106,6 +110,13 @@ Answer verify(Context& context, const Options& options) {
           report.fine() ? exit_fine : exit_no};
 }
 
+KernelLock recorded_now(Runtime& runtime, const std::string& text, std::uint64_t seed) {
+  if (!has_ranges(text)) return record_lock(runtime, std::vector<Problem>{parse_problem(text)}, seed);
+  KernelLock now;
+  record_ranges(now, runtime, std::vector<ProblemRange>{parse_problem_range(text)});
+  return now;
+}
+
 /// What would be decided here and now for the problems of a lock.
 std::vector<LockDifference> differences_to_now(Context& context, const Options& options, const KernelLock& lock) {
   Runtime& runtime = context.runtime();
@@ -116,14 +127,14 @@ std::vector<LockDifference> differences_to_now(Context& context, const Options& 
     KernelLock before, now;
     before.add(entry, lock.environment_of(entry));
     try {
-      now = record_lock(runtime, std::vector<Problem>{parse_problem(text)}, entry.seed);
+      now = recorded_now(runtime, text, entry.seed);
     } catch (const Error& error) {
       found.push_back({text, "kernel", entry.kernel, std::string("none: ") + error.what()});
       continue;
     }
     for (LockDifference& difference : diff(before, now)) {
       // A policy's casts are entries of their own, which this one's lock may hold elsewhere.
-      if (difference.problem == text) found.push_back(std::move(difference));
+      if (difference.problem == text || has_ranges(text)) found.push_back(std::move(difference));
     }
   }
   return found;

@@ -3,12 +3,12 @@
 #include <csignal>
 
 #include "cli/commands.h"
-#include "core/duration.h"
 #include "cli/problem_list.h"
 #include "cli/progress.h"
 #include "cli/store_option.h"
 #include "cli/tune_ranges.h"
 #include "cli/tuned.h"
+#include "core/duration.h"
 #include "xpuruntime/runtime/replay.h"
 #include "xpuruntime/select/exact_rule.h"
 #include "xpuruntime/select/range_rule.h"
@@ -92,6 +92,17 @@ void save_policy(const std::string& path, const KernelPolicy& base, const std::v
   policy.save(path);
 }
 
+/// Under the policy in force, with the rules of the ranges.
+void save_lock(Runtime& runtime, const std::string& path, const std::vector<Problem>& problems,
+               const std::vector<ProblemRange>& ranges, const std::vector<RangeResult>& tuned) {
+  KernelLock lock = record_lock(runtime, problems);
+  KernelPolicy policy = runtime.dispatcher().policy();
+  for (const RangeResult& result : tuned) policy = with_range_rules(policy, result.range, range_rules(result));
+  const ScopedPolicy rules(runtime.dispatcher(), policy);
+  record_ranges(lock, runtime, ranges);
+  lock.save(path);
+}
+
 struct Tuned {
   std::vector<TuneResult> results = {};
   std::vector<RangeResult> ranges = {};
@@ -161,7 +172,7 @@ Answer tune(Context& context, const Options& options) {
     const ScopedPolicy measured(runtime.dispatcher(), measured_policy(policy));
     decisions = decide_all(runtime.dispatcher(), problems);
     if (!options.out.empty()) save_policy(files.policy = options.out, policy, decisions, tuned.ranges);
-    if (!options.lock.empty()) record_lock(runtime, problems).save(files.lock = options.lock);
+    if (!options.lock.empty()) save_lock(runtime, files.lock = options.lock, problems, ranges, tuned.ranges);
   }
   const bool fine = tell(context, tuned, options);
   return {context.json ? tuned_json(problems, tuned.results, tuned.ranges, decisions, files)

@@ -99,6 +99,10 @@ void check_clauses(const ProblemParser& parser, const NamedSizes& named, std::si
 
 bool has_ranges(std::string_view text) { return find_where(text) != text.npos; }
 
+Problem least_problem(std::string_view text) {
+  return has_ranges(text) ? parse_problem_range(text).least() : parse_problem(text);
+}
+
 ProblemRange parse_problem_range(std::string_view text, Device device) {
   const std::size_t where = find_where(text);
   NamedSizes named;
@@ -186,6 +190,25 @@ std::optional<std::vector<std::int64_t>> ProblemRange::sizes_of(const Problem& p
     if (sizes[i] < names_[i].low || sizes[i] > names_[i].high) return std::nullopt;
   }
   return sizes;
+}
+
+std::optional<Problem> ProblemRange::nearest(const Problem& problem) const {
+  std::vector<std::int64_t> sizes;
+  for (const SizeRange& name : names_) sizes.push_back(name.low);
+  for (std::size_t i = 0; i < std::min(inputs_.size(), problem.inputs.size()); ++i) {
+    const Dims& shape = problem.inputs[i].shape;
+    for (std::size_t k = 0; k < inputs_[i].shape.size() && shape.size() == inputs_[i].shape.size(); ++k) {
+      const int name = inputs_[i].shape[k].name;
+      if (name < 0) continue;
+      const SizeRange& range = names_[static_cast<std::size_t>(name)];
+      sizes[static_cast<std::size_t>(name)] = std::clamp(shape[k], range.low, range.high);
+    }
+  }
+  try {
+    return made(sizes);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 bool ProblemRange::contains(const Problem& problem) const {

@@ -65,7 +65,7 @@ std::optional<LockUse> Dispatcher::Impl::lock_over(const Scope& scope) const {
 std::string Dispatcher::Impl::breach_of_lock(const Problem& problem, const KernelLock& lock, const Decision& decision) {
   const LockEntry* entry = lock.find_for(problem);
   if (entry == nullptr) return lock.why_missing(problem);
-  if (entry->plan != decision.plan) {
+  if (entry->plan != decision.plan && !has_ranges(entry->problem)) {
     // Under `deterministic` and without it a kernel may plan otherwise: then one's entry says nothing of the other.
     if (entry->problem != to_string(problem)) return lock.why_missing(problem);
     return "the lock holds the plan '" + entry->plan + "' of " + entry->kernel + ", which plans '" + decision.plan +

@@ -5,8 +5,11 @@
 #include "core/printable.h"
 #include "python/arguments.h"
 #include "python/errors.h"
+#include "python/gil.h"
 #include "python/policy_values.h"
+#include "python/scopes.h"
 #include "python/types.h"
+#include "xpuruntime/runtime/replay.h"
 #include "xpuruntime/select/range_rule.h"
 
 namespace xpuruntime::python {
@@ -81,6 +84,11 @@ void bind_range(nb::module_& module) {
            })
       .def("__str__", [](const ProblemRange& self) { return to_string(self); })
       .def("__repr__", [](const ProblemRange& self) { return "ProblemRange('" + to_string(self) + "')"; });
+  module.def("record_ranges", [](KernelLock& lock, const std::vector<ProblemRange>& ranges) {
+    sync_scope();
+    const WithoutGil release;
+    record_ranges(lock, Runtime::global(), ranges);
+  });
   module.def("has_ranges", [](const std::string& text) { return has_ranges(text); });
 }
 

@@ -15,6 +15,7 @@ constexpr std::string_view outcome_names[] = {"same", "revalidated", "failed"};
 void hash_outputs(KernelLock& lock, Runtime& runtime, std::uint64_t seed) {
   const LockUse use = {std::make_shared<const KernelLock>(lock)};
   for (const auto& [text, entry] : use.lock->entries()) {
+    if (has_ranges(text)) continue;
     const Problem problem = parse_problem(text);
     // Nobody could say whose outputs they were.
     if (!is_versioned(entry.kernel_version)) continue;
@@ -62,13 +63,18 @@ ReplayResult decide_entry(Runtime& runtime, const LockUse& lock, const LockEntry
     result.reason = std::move(reason);
     return result;
   };
-  const Problem problem = parse_problem(entry.problem);
+  const Problem problem = least_problem(entry.problem);
   if (!runtime.devices().has(problem.device)) {
     const std::string why = runtime.devices().why_absent(problem.device.type);
     return failed(to_string(problem.device) + " is not here" + (why.empty() ? "" : ": " + why));
   }
   const Decision decision = decide_locked(runtime, lock, problem);
   if (decision.kernel.empty()) return failed(decision.because);
+  if (has_ranges(entry.problem)) {
+    const ProblemRange range = parse_problem_range(entry.problem);
+    const Decision largest = decide_locked(runtime, lock, range.at(range.count() - 1));
+    if (largest.kernel.empty()) return failed(largest.because);
+  }
   result.kernel_version = written_version(decision.kernel_version);
   const Environment here = environment_at(runtime, problem.device);
   const EnvironmentMatch match = lock.lock->match(entry, here, decision.kernel_version);
@@ -180,7 +186,7 @@ KernelLock refreshed(Runtime& runtime, const KernelLock& lock, const ReplayRepor
                                               : " does not hold here; record the lock anew"));
     }
     const bool moved = result.outcome == ReplayOutcome::revalidated;
-    const Problem problem = parse_problem(entry->problem);
+    const Problem problem = least_problem(entry->problem);
     LockEntry& added = out.add(*entry, moved ? environment_at(runtime, problem.device) : lock.environment_of(*entry));
     if (moved) added.kernel_version = result.kernel_version;
     if (!is_versioned(added.kernel_version)) added.outputs.clear();

@@ -32,7 +32,7 @@ Json candidate_json(const ReportCandidate& candidate) {
 /// What is in a problem's text, for those who group and filter; a text of an op that is not known here says less.
 Json parts_json(const std::string& text) {
   try {
-    const Problem problem = parse_problem(text);
+    const Problem problem = least_problem(text);
     return {{"op", to_string(problem.op)},
             {"category", to_string(op_info(problem.op).category)},
             {"direction", problem.direction == Direction::forward ? "forward" : "backward"},

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <set>
 
-#include "runtime/range_ends.h"
+#include "runtime/decided_parts.h"
 #include "runtime/report_candidates.h"
 #include "xpuruntime/runtime/replay.h"
 
@@ -32,7 +32,10 @@ class RowMaker {
     }
     for (const Problem& problem : options_.problems) add_decided(problem);
     for (const ProblemRange& range : options_.ranges) {
-      for (const Problem& problem : range_ends(runtime_, range)) add_decided(problem);
+      for (const DecidedPart& part : decided_parts(runtime_, range, "report")) {
+        add_decided(part.range.least());
+        add_decided(part.range.at(part.range.count() - 1));
+      }
     }
     if (options_.list_store && options_.store != nullptr) add_store();
     if (made_.rows.empty() && options_.lock == nullptr && !options_.list_store) add_default();
@@ -119,7 +122,7 @@ class RowMaker {
       return;
     }
     for (const auto& [text, entry] : options_.against->entries()) {
-      const Problem problem = parse_problem(text);
+      const Problem problem = least_problem(text);
       if (runtime_.devices().has(problem.device)) {
         add_decided(problem);
       } else {
@@ -140,7 +143,7 @@ class RowMaker {
   /// another.
   std::optional<Decision> decided_there(ReportRow& row, const Environment& there) const {
     try {
-      const Problem problem = parse_problem(row.problem);
+      const Problem problem = least_problem(row.problem);
       if (!runtime_.devices().has(problem.device)) return {};
       const EnvironmentMatch match = compare_environments(there, environment_at(runtime_, problem.device));
       if (match.verdict == EntryVerdict::refuse) return {};

@@ -52,6 +52,7 @@ LockEntry& KernelLock::add(const LockEntry& entry, const Environment& environmen
          added.problem + " is locked to " + text_of_choice(known) + " already, and now to " + text_of_choice(added) +
              "; record the two runs as two locks");
   }
+  if (has_ranges(added.problem)) ranges_.emplace(added.problem, parse_problem_range(added.problem));
   environments_.emplace(added.environment, environment);
   return entries_.emplace(added.problem, added).first->second;
 }
@@ -63,6 +64,9 @@ const LockEntry* KernelLock::find(std::string_view problem) const {
 
 const LockEntry* KernelLock::find_for(const Problem& problem) const {
   if (const LockEntry* own = find(to_string(problem))) return own;
+  for (const auto& [text, range] : ranges_) {
+    if (range.contains(problem)) return find(text);
+  }
   Problem other = problem;
   other.limits.deterministic = !other.limits.deterministic;
   return find(to_string(other));

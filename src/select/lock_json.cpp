@@ -9,8 +9,18 @@
 namespace xpuruntime {
 namespace {
 
-// Version 2 has kernel_version. A lock without one is written as version 1, which older libraries read.
-constexpr int latest_version = 2;
+// Version 2 has kernel_version, version 3 entries for ranges. A lock without these is written as version 1, which older
+// libraries read.
+constexpr int latest_version = 3;
+
+int version_of(const std::map<std::string, LockEntry, std::less<>>& entries) {
+  int version = 1;
+  for (const auto& [problem, entry] : entries) {
+    version = std::max({version, entry.kernel_version.empty() ? 1 : 2, has_ranges(problem) ? 3 : 1});
+  }
+  return version;
+}
+
 constexpr int lock_depth = 4;  // the lock, its environments, one environment, its traits
 constexpr std::size_t most_bytes = std::size_t{256} << 20;
 
@@ -50,7 +60,11 @@ std::uint64_t read_count(const Json& value, const std::string& place, const Json
 
 void check_problem(const LockEntry& entry, const std::string& place, const JsonSource& source) {
   try {
-    if (to_string(parse_problem(entry.problem)) == entry.problem) return;
+    const bool ranged = has_ranges(entry.problem);
+    if (ranged && !entry.plan.empty()) source.refuse_field(place, "has a plan for a range; record the lock anew");
+    const std::string canonical =
+        ranged ? to_string(parse_problem_range(entry.problem)) : to_string(parse_problem(entry.problem));
+    if (canonical == entry.problem) return;
   } catch (const Error& error) {
     source.refuse_field(place, std::string("names a problem that cannot be read: ") + error.what());
   }
@@ -122,8 +136,8 @@ KernelLock parse_lock(std::string_view text, const JsonSource& source) {
       source.refuse(ErrorCode::corrupt_data, "field '" + std::string(name) + "' is missing; check that it is a lock");
     }
   }
-  if (json["version"] != 1 && json["version"] != latest_version) {
-    source.refuse_field("version", "must be 1 or 2, the versions there are; record the lock anew with this library");
+  if (json["version"] != 1 && json["version"] != 2 && json["version"] != latest_version) {
+    source.refuse_field("version", "must be 1, 2 or 3, the versions there are; record the lock anew with this library");
   }
   if (!json["decisions"].is_array()) source.refuse_field("decisions", "must be a list");
   const auto environments = read_environments(json["environments"], source);
@@ -146,9 +160,7 @@ KernelLock parse_lock(std::string_view text, const JsonSource& source) {
 }  // namespace
 
 std::string KernelLock::to_json() const {
-  const bool versioned = std::any_of(entries_.begin(), entries_.end(),
-                                     [](const auto& entry) { return !entry.second.kernel_version.empty(); });
-  std::string text = "{\n\"version\": " + std::to_string(versioned ? latest_version : 1) + ",\n\"environments\": {";
+  std::string text = "{\n\"version\": " + std::to_string(version_of(entries_)) + ",\n\"environments\": {";
   const char* separator = "\n";
   for (const auto& [id, environment] : environments_) {
     text += separator + dump_json(Json(id)) + ": " + environment.to_json();

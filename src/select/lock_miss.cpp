@@ -73,7 +73,9 @@ std::string KernelLock::why_missing(const Problem& problem) const {
   const LockEntry* nearest = nullptr;
   Distance least;
   for (auto at = entries_.lower_bound(op); at != entries_.end() && at->first.starts_with(op); ++at) {
-    const Problem there = parse_problem(at->first);
+    const auto range = ranges_.find(at->first);
+    const Problem there = range == ranges_.end() ? parse_problem(at->first)
+                                                 : range->second.nearest(problem).value_or(range->second.least());
     if (there.op != problem.op) continue;  // log_softmax is not log
     Distance found = distance(there, problem, without_limits(at->first).limits, limits);
     if (nearest != nullptr && found.far >= least.far) continue;

@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "core/problem_parser.h"
 #include "xpuruntime/registry/catalogue.h"
 
 namespace xpuruntime {
@@ -10,18 +11,19 @@ Environment LockNeeds::part_of(const Environment& whole) const {
   if (everything) return whole;
   Environment part = whole;
   // How many threads there are is in the plan's token, where the plan depends on it; so is what follows from caches.
-  std::erase_if(part.traits,
-                [](const auto& trait) { return trait.first != "cpu_features" && trait.first != "compute_capability"; });
+  std::erase_if(part.traits, [&](const auto& trait) {
+    return !all_traits && trait.first != "cpu_features" && trait.first != "compute_capability";
+  });
   std::erase_if(part.versions, [&](const auto& version) { return !versions.contains(version.first); });
   return part;
 }
 
 LockNeeds needs_of(const LockEntry& entry) {
   if (!entry.kernel_version.empty()) return {.everything = true};
-  const Problem problem = parse_problem(entry.problem);
+  const Problem problem = least_problem(entry.problem);
   const auto row = find_in_catalogue(problem.op, entry.kernel, problem.device.type);
   if (!row) return {.everything = true};
-  LockNeeds needs = {false, {"xpuruntime", "driver"}};
+  LockNeeds needs = {false, has_ranges(entry.problem), {"xpuruntime", "driver"}};
   std::istringstream libraries{std::string(row->libraries)};
   for (std::string library; libraries >> library;) needs.versions.insert(library);
   return needs;
@@ -29,6 +31,7 @@ LockNeeds needs_of(const LockEntry& entry) {
 
 LockNeeds operator|(LockNeeds a, const LockNeeds& b) {
   a.everything = a.everything || b.everything;
+  a.all_traits = a.all_traits || b.all_traits;
   a.versions.insert(b.versions.begin(), b.versions.end());
   return a;
 }
@@ -39,6 +42,11 @@ std::string text_of_choice(const LockEntry& entry) {
 }
 
 LimitedText without_limits(const std::string& text) {
+  if (has_ranges(text)) {
+    const ProblemRange range = parse_problem_range(text);
+    const std::string limits = limits_text(range.least().limits);
+    return {to_string(range.with_limits({})), limits.empty() ? "" : limits.substr(1)};
+  }
   Problem problem = parse_problem(text);
   problem.limits = {};
   std::string plain = to_string(problem);

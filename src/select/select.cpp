@@ -232,7 +232,8 @@ class Selector {
     }
     if (!entry->usable) return cannot_run(*locked);
     const std::string note = match.verdict == EntryVerdict::same ? "" : ", which was revalidated: " + match.reason;
-    choose(*entry, Level::lock, "the lock says " + locked->kernel + note);
+    const std::string range = has_ranges(locked->problem) ? " for " + locked->problem : "";
+    choose(*entry, Level::lock, "the lock says " + locked->kernel + range + note);
   }
 
   void cannot_run(const LockEntry& locked) {

@@ -69,6 +69,19 @@ class Ranges(CliTest):
         self.assertEqual([result["range"] for result in document["ranges"]], [seen])
         self.assertEqual(self.explain("relu(f32[7])")["level"], "rule")
 
+    def test_a_lock_has_an_entry_for_each_part_and_replays_sizes_that_were_never_run(self):
+        lock = self.folder / "kernels.lock"
+        [result] = self.tune(PRODUCTS, "--out", self.policy, "--lock", lock)["ranges"]
+        entries = {entry["problem"]: entry["kernel"] for entry in json.loads(lock.read_text())["decisions"]}
+        self.assertEqual(entries, {part["range"]: part["kernel"] for part in result["parts"]})
+        self.fine("lock", "verify", lock)
+        recorded = self.folder / "recorded.lock"
+        self.fine("lock", "record", PRODUCTS, "--policy", self.policy, "--out", recorded)
+        self.fine("lock", "diff", lock, recorded)
+        self.fine("lock", "diff", lock, "--policy", self.policy)
+        self.assertIn(" shown in ", self.fine("report", "--lock", lock, "--out", self.folder / "report.html"))
+        self.assertEqual(len(json.loads(self.fine("report", "--lock", lock, "--json"))["decisions"]), len(entries))
+
     def test_wrong_ranges_are_refused_with_the_column(self):
         for text, why in ((PRODUCTS.replace("1..128", "9..1"), "column 41: the range runs backwards"),
                           (PRODUCTS.replace("m=1", "k=1"), "column 12: m is not defined"),

@@ -83,6 +83,21 @@ class TuneRangesTest(TuneCase):
         with self.assertRaisesRegex(xrt.InvalidArgumentError, "column 10: found 'n'"):
             xrt.explain("relu(f32[n]) where n=1..9")
 
+    def test_a_lock_of_ranges_replays_every_size_inside_and_names_the_range_outside(self) -> None:
+        text = "relu(f32[n]) where n=3..20"
+        lock = xrt.record_lock([text, ADD])
+        self.assertTrue(xrt.verify_lock(lock).fine)
+        with xrt.use_lock(lock):
+            for size in (3, 7, 20):
+                decision = xrt.explain(f"relu(f32[{size}])")
+                self.assertEqual(decision.level, "lock")
+                self.assertIn("for relu(f32[n]) @cpu:0 where n=3..20", decision.because)
+                xrt.ops.relu(numpy.zeros(size, numpy.float32))
+            with self.assertRaisesRegex(xrt.XpuRuntimeError, "nearest is relu.f32.n.. @cpu:0 where n=3..20"):
+                xrt.ops.relu(numpy.zeros(21, numpy.float32))
+        with xrt.with_policy(precision={"relu": "bf16"}), self.assertRaisesRegex(xrt.XpuRuntimeError, "cast first"):
+            xrt.record_lock(text)
+
     def test_a_report_shows_the_ends_of_each_part(self) -> None:
         rule = {"op": "relu", "range": "relu(f32[n]) where n=5..9", "use": "reference"}
         with xrt.with_policy(rules=[rule]):

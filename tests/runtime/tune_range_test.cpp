@@ -149,7 +149,7 @@ TEST_F(TuneRange, AReportShowsTheEndsOfEachPart) {
   }
   EXPECT_EQ(json.find("relu(f32[6])"), std::string::npos);
   options.ranges = {parse_problem_range("relu(f32[n]) where n=1..5000")};
-  expect_invalid("at most 4096 are decided for a report", [&] { report_json(runtime_, options); });
+  expect_invalid("at most 4096 are decided one by one", [&] { report_json(runtime_, options); });
 }
 
 }  // namespace

@@ -57,6 +57,9 @@ class ProblemRange {
 
   /// The sizes that a problem has where names stand, if they are in the range. Nothing else is compared.
   std::optional<std::vector<std::int64_t>> sizes_of(const Problem& problem) const;
+  /// The one of these that is nearest to a problem, by its sizes where names stand; nothing where the two have too
+  /// little in common.
+  std::optional<Problem> nearest(const Problem& problem) const;
   /// Whether a problem is one of these: device, limits, strides and alignments are theirs.
   bool contains(const Problem& problem) const;
   /// Whether every problem of the other is one of these. False where that is not certain.
@@ -88,6 +91,9 @@ ProblemRange parse_problem_range(std::string_view text, Device device = {});
 
 /// Whether a text has a `where` clause.
 bool has_ranges(std::string_view text);
+
+/// The problem of a text; of one with ranges that of the least sizes.
+Problem least_problem(std::string_view text);
 
 std::string to_string(const ProblemRange& range);
 /// "m=17, n=4": sizes with their names.

@@ -20,6 +20,10 @@ KernelLock record_lock(Runtime& runtime, std::span<const Problem> problems, std:
 /// Records the decisions of calls that were logged; those that failed are left out.
 KernelLock record_lock(Runtime& runtime, std::span<const LogEntry> log, std::uint64_t seed = 1);
 
+/// Decides every problem of the ranges under the policy in force on this thread, and adds one entry for each part that
+/// has one kernel. At most 4096 problems a range; casts are an error.
+void record_ranges(KernelLock& lock, Runtime& runtime, std::span<const ProblemRange> ranges);
+
 /// Where a device's decisions are made.
 Environment environment_at(Runtime& runtime, Device device);
 
@@ -47,9 +51,10 @@ struct ReplayReport {
   bool fine() const;
 };
 
-/// Tries every entry of a lock here. First all are decided; if one is missing or impossible, nothing runs. Then those
-/// with a hash run and are compared. Under LockMode::revalidate, entries that were made on the same device with other
-/// software run too, and their numbers are compared with the reference.
+/// Tries every entry of a lock here, of a range its least and its largest problem. First all are decided; if one is
+/// missing or impossible, nothing runs. Then those with a hash run and are compared. Under LockMode::revalidate,
+/// entries that were made on the same device with other software run too, and their numbers are compared with the
+/// reference.
 ReplayReport verify_lock(Runtime& runtime, const LockUse& lock);
 
 /// The lock with the environment of this machine, and the kernels' versions here, for those entries that were

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "xpuruntime/core/problem_range.h"
 #include "xpuruntime/select/decision.h"
 #include "xpuruntime/tune/environment.h"
 
@@ -14,7 +15,9 @@ namespace xpuruntime {
 
 /// One decision on record: which kernel ran a problem, by which plan, where, and what came out.
 struct LockEntry {
-  std::string problem = {};  // its text as the kernel gets it: after the casts, with the limits in force
+  /// Its text as the kernel gets it: after the casts, with the limits in force. A text with ranges stands for all its
+  /// problems: `plan` is then empty, as it may differ by size, and so is `outputs`.
+  std::string problem = {};
   std::string kernel = {};
   std::string plan = {};  // the plan's token
   std::uint64_t workspace_bytes = 0;
@@ -37,7 +40,8 @@ class KernelLock {
   LockEntry& add(const LockEntry& entry, const Environment& environment);
 
   const LockEntry* find(std::string_view problem) const;
-  /// The entry that decides a problem: its own, or else the one that differs in `deterministic` alone. The latter holds
+  /// The entry that decides a problem: its own, or else that of a range that holds it, the first in the order of the
+  /// file, or else the one that differs in `deterministic` alone. The latter holds
   /// where the kernel makes the same plan either way, which who uses it checks.
   const LockEntry* find_for(const Problem& problem) const;
   /// For error texts: that nothing decides this problem, which entry is nearest, what differs, and what to do.
@@ -64,6 +68,7 @@ class KernelLock {
  private:
   std::map<std::string, LockEntry, std::less<>> entries_;
   std::map<std::string, Environment> environments_;  // by id
+  std::map<std::string, ProblemRange> ranges_;       // of the entries that have one, by their problem
 };
 
 /// The lock of the file that XPURUNTIME_LOCK names; null where it is not set or empty. A file that cannot be read or is

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from . import _core
 from ._core import KernelLock
-from ._problems import problems_from
+from ._problems import problems_and_ranges_from
 
 
 def record_lock(problems: object, seed: int = 1) -> KernelLock:
     """Decides each problem under the policy in force and records the decisions, those of its casts too.
 
     `problems`: texts or `Problem` objects; entries of the log are recorded as they ran. Problems that ask for
-    deterministic kernels also run once, on inputs that the seed gives, for the hash of their outputs.
+    deterministic kernels also run once, on inputs that the seed gives, for the hash of their outputs. Texts with ranges
+    give an entry for each part that has one kernel, without a hash.
     """
     if isinstance(problems, _core.DispatchLog):
         problems = [problems]
@@ -19,4 +20,7 @@ def record_lock(problems: object, seed: int = 1) -> KernelLock:
         problems = list(problems)
         if problems and all(isinstance(entry, _core.DispatchLog) for entry in problems):
             return _core.record_log(problems, seed)
-    return _core.record_problems(problems_from(problems, "record_lock"), seed)
+    asked, ranges = problems_and_ranges_from(problems, "record_lock")
+    lock = _core.record_problems(asked, seed)
+    _core.record_ranges(lock, ranges)
+    return lock

@@ -1,18 +1,17 @@
-#include "runtime/range_ends.h"
+#include "runtime/decided_parts.h"
 
-#include <algorithm>
 #include <map>
 
 #include "tune/range_search.h"
 
 namespace xpuruntime {
 
-std::vector<Problem> range_ends(Runtime& runtime, const ProblemRange& range) {
+std::vector<DecidedPart> decided_parts(Runtime& runtime, const ProblemRange& range, const std::string& function) {
   constexpr std::size_t most_problems = 4096;
   if (range.count() > most_problems) {
-    fail(ErrorCode::invalid_argument, "report",
+    fail(ErrorCode::invalid_argument, function,
          to_string(range) + " holds " + std::to_string(range.count()) + " problems, and at most " +
-             std::to_string(most_problems) + " are decided for a report; narrow it");
+             std::to_string(most_problems) + " are decided one by one; narrow it");
   }
   const ScopedPolicy limits(runtime.dispatcher(), KernelPolicy::from_limits(range.least().limits));
   std::map<std::string, int> numbers;
@@ -21,14 +20,14 @@ std::vector<Problem> range_ends(Runtime& runtime, const ProblemRange& range) {
     const Decision decision = runtime.dispatcher().explain(range.at(index));
     choice.push_back(numbers.emplace(decision.kernel, static_cast<int>(numbers.size())).first->second);
   }
-  std::vector<Problem> ends;
+  std::vector<DecidedPart> parts;
   for (const RangePart& part : parts_of(range.names(), choice)) {
-    std::vector<std::int64_t> low, high;
-    for (const SizeRange& name : part.names) low.push_back(name.low), high.push_back(name.high);
-    ends.push_back(range.at(low));
-    if (low != high) ends.push_back(range.at(high));
+    DecidedPart decided{range.with_names(part.names)};
+    decided.least = runtime.dispatcher().explain(decided.range.least());
+    decided.largest = runtime.dispatcher().explain(decided.range.at(decided.range.count() - 1));
+    parts.push_back(std::move(decided));
   }
-  return ends;
+  return parts;
 }
 
 }  // namespace xpuruntime
