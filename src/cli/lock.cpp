@@ -200,7 +200,7 @@ Answer lock(Context& context, const Options& options) {
 }
 
 constexpr const char* help_by_action =
-    R"(Actions:
+    R"help(Actions:
   record PROBLEM...   Decide each problem as a call would, and write the lock to --out or stdout.
                       Takes --from-log, --out, --policy, --store, --seed, --deterministic.
   verify LOCK         Decide every entry under the lock, then run those with a hash of their outputs and compare.
@@ -215,7 +215,7 @@ Example:
   xrt lock record "matmul(f32[64,64], f32[64,64])" --out kernels.lock
   xrt lock verify kernels.lock
   xrt lock verify kernels.lock --revalidate --out kernels.lock
-  xrt lock diff before.lock after.lock)";
+  xrt lock diff before.lock after.lock)help";
 
 }  // namespace
 
