@@ -129,13 +129,19 @@ Tuned tune_all(Runtime& runtime, const std::vector<Problem>& problems, const std
   options.total_budget_s = std::max(0.0, budget);
   tuned.ranges = tune_ranges(runtime, ranges, options, [] { return !interrupted.load(); });
   tuned.complete = tuned.complete && tuned.ranges.size() == ranges.size();
-  for (const RangeResult& result : tuned.ranges) tuned.complete = tuned.complete && result.complete;
+  for (const RangeResult& result : tuned.ranges) {
+    tuned.complete = tuned.complete && result.complete && result.covered + result.named_by_policy > 0;
+  }
   return tuned;
 }
 
 /// Whatever the user must hear beside the answer; false where something is not as it should be.
 bool tell(const Context& context, const Tuned& tuned, const Options& options) {
-  for (const TuneResult& result : tuned.results) {
+  std::vector<TuneResult> measured = tuned.results;
+  for (const RangeResult& range : tuned.ranges) {
+    measured.insert(measured.end(), range.measured.begin(), range.measured.end());
+  }
+  for (const TuneResult& result : measured) {
     if (result.not_stored.empty()) continue;
     context.note("what was found was not stored: " + result.not_stored);
     return false;

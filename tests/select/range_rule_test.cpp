@@ -81,7 +81,7 @@ TEST(RangeRule, WrongOnesAreRefusedWithTheirPlace) {
       KernelPolicy::from_json("{\"rules\": [{\"op\": \"relu\", \"range\": " + range + ", \"use\": \"simd\"}]}");
     });
   };
-  refused("\"relu(f32[n]) where n=9..1\"", "column 26: field 'rules[0].range' is wrong: column 22: the range runs");
+  refused("\"relu(f32[n]) where n=9..1\"", "column 27: field 'rules[0].range' is wrong: column 22: the range runs");
   refused("\"relu(f32[8])\"", "column 13: no ranges stand there");
   refused("\"exp(f32[n]) where n=1..9\"", "the range is of exp, the rule of relu");
   refused("7", "field 'rules[0].range' must be a text");
