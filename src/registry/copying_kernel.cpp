@@ -96,7 +96,7 @@ class CopyingPlan final : public Plan {
       : plan_(std::move(plan)), steps_(std::move(steps)), device_(device), token_(std::move(token)) {}
 
   Status run(const RunArguments& arguments) const override {
-    std::array<const Tensor*, most_tensors> inputs, outputs;
+    std::array<const Tensor*, most_tensors> inputs = {}, outputs = {};
     std::copy(arguments.inputs.begin(), arguments.inputs.end(), inputs.begin());
     std::copy(arguments.outputs.begin(), arguments.outputs.end(), outputs.begin());
     std::array<std::optional<Tensor>, most_copies> copies;

@@ -257,6 +257,12 @@ class Candidate:
     def workspace_bytes(self) -> int | None:
         """Temporary memory that it would ask for; None: not known."""
 
+    @property
+    def copied_bytes(self) -> int:
+        """
+        Copied to and from contiguous memory, because it refuses the layout or the alignment of tensors.
+        """
+
     def __repr__(self) -> str: ...
 
 class Precision:
@@ -305,12 +311,39 @@ class CastStep:
 
     def __repr__(self) -> str: ...
 
+class CopyStep:
+    """
+    A tensor that the kernel gets as a contiguous copy, or writes to one that is copied back.
+    """
+
+    @property
+    def is_output(self) -> bool:
+        """Of the problem; else it is an input."""
+
+    @property
+    def index(self) -> int:
+        """Among the problem's inputs or outputs."""
+
+    @property
+    def from_spec(self) -> TensorSpec:
+        """Before."""
+
+    @property
+    def to_spec(self) -> TensorSpec:
+        """After."""
+
+    @property
+    def kernel(self) -> str:
+        """Of the op copy."""
+
+    def __repr__(self) -> str: ...
+
 class Decision:
     """What was chosen for a problem, why, and what was turned down and why."""
 
     @property
     def problem(self) -> Problem:
-        """As the kernel gets it: after the casts."""
+        """After the casts, before the copies."""
 
     @property
     def kernel(self) -> str | None:
@@ -337,6 +370,12 @@ class Decision:
     @property
     def casts(self) -> list[CastStep]:
         """Tensors that are converted, inputs first."""
+
+    @property
+    def copies(self) -> list[CopyStep]:
+        """
+        Tensors that are copied to contiguous memory and back for the kernel, inputs first.
+        """
 
     @property
     def plan(self) -> str:

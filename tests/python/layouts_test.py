@@ -1,0 +1,67 @@
+"""Layouts that fast kernels refuse: the values are NumPy's in float64, and the reference is not what runs."""
+import unittest
+
+import numpy as np
+
+import xpuruntime as xrt
+
+
+def random(*shape: int) -> np.ndarray:
+    return np.random.default_rng(7).standard_normal(shape).astype(np.float32)
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def layer_norm(x: np.ndarray) -> np.ndarray:
+    wide = x.astype(np.float64)
+    return (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
+
+
+def layouts(x: np.ndarray) -> dict[str, np.ndarray]:
+    wider = np.zeros((x.shape[0], 2 * x.shape[1] + 3), np.float32)
+    wider[:, : x.shape[1]] = x
+    stepped = np.zeros((x.shape[0], 2 * x.shape[1]), np.float32)
+    stepped[:, ::2] = x
+    return {"transposed": np.ascontiguousarray(x.T).T, "sliced": wider[:, : x.shape[1]], "stepped": stepped[:, ::2],
+            "broadcast": np.broadcast_to(x[:1], x.shape)}
+
+
+class Layouts(unittest.TestCase):
+    def test_rows_of_any_layout(self) -> None:
+        for op, expected, rest in (("softmax", softmax, []), ("layer_norm", layer_norm, [33])):
+            for name, x in layouts(random(17, 33)).items():
+                with self.subTest(op=op, layout=name):
+                    np.testing.assert_allclose(getattr(xrt.ops, op)(x, *rest), expected(x), rtol=2e-5, atol=2e-6)
+                    decision = xrt.explain(op, x, *rest)
+                    self.assertEqual(decision.kernel, "simd")
+                    self.assertEqual([(step.is_output, step.index, step.kernel) for step in decision.copies],
+                                     [(False, 0, "blocked")])
+
+    def test_the_decision_tells_of_the_copies(self) -> None:
+        decision = xrt.explain("softmax(f32[4,6]{1,4}) -> f32[4,6]{1,4}")
+        self.assertEqual([repr(step) for step in decision.copies],
+                         ["CopyStep(input 0: f32[4,6]{1,4} -> f32[4,6])", "CopyStep(output 0: f32[4,6] -> f32[4,6]{1,4})"])
+        self.assertEqual((decision.copies[0].from_spec.strides, decision.copies[0].to_spec.contiguous), ((1, 4), True))
+        self.assertEqual({c.kernel: c.copied_bytes for c in decision.candidates}, {"simd": 192, "reference": 0})
+        self.assertEqual(len(decision.to_dict()["copies"]), 2)
+        self.assertIn("copies: input 0 f32[4,6]{1,4} to f32[4,6]", decision._repr_html_())
+
+    def test_a_convolution_with_channels_last(self) -> None:
+        x, weight = random(2, 5, 9, 8), random(6, 5, 3, 3)
+        expected = np.zeros((2, 6, 7, 6))
+        for i in range(3):
+            for j in range(3):
+                window = x[:, :, i : i + 7, j : j + 6].astype(np.float64)
+                expected += np.einsum("nchw,oc->nohw", window, weight[:, :, i, j].astype(np.float64))
+        last = [np.ascontiguousarray(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2) for a in (x, weight)]
+        for inputs in (last, [last[0], weight]):
+            for out in (None, np.empty((2, 7, 6, 6), np.float32).transpose(0, 3, 1, 2)):
+                np.testing.assert_allclose(xrt.ops.conv2d(*inputs, out=out), expected, rtol=1e-4, atol=1e-4)
+                self.assertNotEqual(xrt.explain("conv2d", *inputs, out=out).kernel, "reference")
+
+
+if __name__ == "__main__":
+    unittest.main()
