@@ -99,7 +99,7 @@ class Colours(CliTest):
             self.assertIn("\033[", on_terminal(*arguments))
             self.assertNotIn("\033", on_terminal(*arguments, NO_COLOR="1"))
             self.assertNotIn("\033", on_terminal(*arguments, TERM="dumb"))
-        self.assertIn("\033[31m", on_terminal("explain", "add(f32[4]/1, f32[4])"))
+        self.assertIn("\033[31m", on_terminal("explain", "exp:backward(f32[8], f32[8])"))
 
     def test_json_has_none_even_on_a_terminal(self):
         self.assertNotIn("\033", on_terminal("explain", SQUARE, "--json"))

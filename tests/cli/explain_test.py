@@ -145,7 +145,7 @@ class Explain(CliTest):
         self.assertEqual(answer.returncode, 1)
         self.assertIn("nothing can run this", answer.stdout)
         self.assertIn("forward only", answer.stdout)
-        self.check_decision(self.document("explain", "add(f32[4]/1, f32[4])", "--json", code=1))
+        self.check_decision(self.document("explain", "exp:backward(f32[8], f32[8])", "--json", code=1))
 
     def test_an_absent_device_is_a_no_that_says_how_to_ask(self):
         self.refused(1, "explain", SQUARE + " @npu:0", says=["npu:0 is not here", "--profile"])

@@ -56,7 +56,8 @@ class ExplainTest(unittest.TestCase):
         self.assertEqual(document, json.loads(decision.to_json()))
         self.assertEqual(decision.to_json(None), decision.to_json(-1))
         self.assertNotIn("\n", decision.to_json(None))
-        names = "version problem device kernel kernel_version level because precision casts plan workspace_bytes candidates"
+        names = "version problem device kernel kernel_version level because precision casts copies plan"
+        names += " workspace_bytes candidates"
         self.assertEqual(list(document), names.split())
         for name in ("kernel", "kernel_version", "level", "because", "plan", "workspace_bytes"):
             self.assertEqual(document[name], getattr(decision, name), name)
