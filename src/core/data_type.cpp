@@ -1,10 +1,10 @@
 #include "xpuruntime/core/data_type.h"
 
 #include <array>
-#include <cctype>
 #include <string>
 #include <vector>
 
+#include "core/names.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -13,6 +13,8 @@ namespace {
 struct DataTypeInfo {
   DataType dtype;
   std::string_view name;
+  std::string_view precision;
+  std::string_view full;
   std::size_t size;
   bool floating;
   int exponent_bits;  // for integers: 0
@@ -20,17 +22,23 @@ struct DataTypeInfo {
 };
 
 constexpr DataTypeInfo infos[data_type_count] = {
-    {DataType::float64, "f64", 8, true, 11, 52},      {DataType::float32, "f32", 4, true, 8, 23},
-    {DataType::tfloat32, "tf32", 4, true, 8, 10},     {DataType::float16, "f16", 2, true, 5, 10},
-    {DataType::bfloat16, "bf16", 2, true, 8, 7},      {DataType::float8_e4m3, "f8e4m3", 1, true, 4, 3},
-    {DataType::float8_e5m2, "f8e5m2", 1, true, 5, 2}, {DataType::int64, "i64", 8, false, 0, 63},
-    {DataType::int32, "i32", 4, false, 0, 31},        {DataType::int16, "i16", 2, false, 0, 15},
-    {DataType::int8, "i8", 1, false, 0, 7},           {DataType::uint8, "u8", 1, false, 0, 8},
-    {DataType::boolean, "bool", 1, false, 0, 1},
+    {DataType::float64, "f64", "fp64", "float64", 8, true, 11, 52},
+    {DataType::float32, "f32", "fp32", "float32", 4, true, 8, 23},
+    {DataType::tfloat32, "tf32", "tf32", "tfloat32", 4, true, 8, 10},
+    {DataType::float16, "f16", "fp16", "float16", 2, true, 5, 10},
+    {DataType::bfloat16, "bf16", "bf16", "bfloat16", 2, true, 8, 7},
+    {DataType::float8_e4m3, "f8e4m3", "fp8_e4m3", "float8_e4m3", 1, true, 4, 3},
+    {DataType::float8_e5m2, "f8e5m2", "fp8_e5m2", "float8_e5m2", 1, true, 5, 2},
+    {DataType::int64, "i64", "int64", "int64", 8, false, 0, 63},
+    {DataType::int32, "i32", "int32", "int32", 4, false, 0, 31},
+    {DataType::int16, "i16", "int16", "int16", 2, false, 0, 15},
+    {DataType::int8, "i8", "int8", "int8", 1, false, 0, 7},
+    {DataType::uint8, "u8", "uint8", "uint8", 1, false, 0, 8},
+    {DataType::boolean, "bool", "bool", "bool", 1, false, 0, 1},
 };
 
 struct Spelling {
-  std::string_view text;  // lower case, without '_'
+  std::string_view text;  // found in any case, with its underscores or without
   DataType dtype;
 };
 
@@ -52,13 +60,13 @@ constexpr Spelling spellings[] = {
     {"half", DataType::float16},
     {"bf16", DataType::bfloat16},
     {"bfloat16", DataType::bfloat16},
-    {"f8e4m3", DataType::float8_e4m3},
-    {"fp8e4m3", DataType::float8_e4m3},
-    {"float8e4m3", DataType::float8_e4m3},
-    {"float8e4m3fn", DataType::float8_e4m3},
-    {"f8e5m2", DataType::float8_e5m2},
-    {"fp8e5m2", DataType::float8_e5m2},
-    {"float8e5m2", DataType::float8_e5m2},
+    {"f8_e4m3", DataType::float8_e4m3},
+    {"fp8_e4m3", DataType::float8_e4m3},
+    {"float8_e4m3", DataType::float8_e4m3},
+    {"float8_e4m3fn", DataType::float8_e4m3},
+    {"f8_e5m2", DataType::float8_e5m2},
+    {"fp8_e5m2", DataType::float8_e5m2},
+    {"float8_e5m2", DataType::float8_e5m2},
     {"i64", DataType::int64},
     {"int64", DataType::int64},
     {"long", DataType::int64},
@@ -73,7 +81,7 @@ constexpr Spelling spellings[] = {
     {"u8", DataType::uint8},
     {"uint8", DataType::uint8},
     {"byte", DataType::uint8},
-    {"bool", DataType::boolean},
+    {"bool_", DataType::boolean},  // so NumPy before 2.0 calls it
     {"boolean", DataType::boolean},
 };
 
@@ -88,17 +96,14 @@ const DataTypeInfo& info_of(DataType dtype) {
 }  // namespace
 
 std::string_view to_string(DataType dtype) { return info_of(dtype).name; }
+std::string_view precision_name(DataType dtype) { return info_of(dtype).precision; }
+std::string_view full_name(DataType dtype) { return info_of(dtype).full; }
 std::size_t size_of(DataType dtype) { return info_of(dtype).size; }
 bool is_floating(DataType dtype) { return info_of(dtype).floating; }
 
 std::optional<DataType> find_data_type(std::string_view name) {
-  if (name.size() > 16) return std::nullopt;
-  std::string folded;
-  for (const char c : name) {
-    if (c != '_') folded += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
   for (const Spelling& spelling : spellings) {
-    if (spelling.text == folded) return spelling.dtype;
+    if (is_spelling_of(name, spelling.text)) return spelling.dtype;
   }
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 
+#include "core/names.h"
 #include "core/op_table.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/core/mutex.h"
@@ -25,22 +26,12 @@ Mutex registration;
 
 char lowered(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Equal but for case and underscores.
-bool same_name(std::string_view a, std::string_view b) {
-  std::size_t i = 0;
-  std::size_t j = 0;
-  while (true) {
-    while (i < a.size() && a[i] == '_') ++i;
-    while (j < b.size() && b[j] == '_') ++j;
-    if (i == a.size() || j == b.size()) return i == a.size() && j == b.size();
-    if (lowered(a[i++]) != lowered(b[j++])) return false;
-  }
-}
+using Comparison = bool (*)(std::string_view given, std::string_view name);
 
-bool has_name(const OpInfo& info, std::string_view name) {
-  if (same_name(info.name, name)) return true;
+bool has_name(const OpInfo& info, std::string_view given, Comparison same) {
+  if (same(given, info.name)) return true;
   bool found = false;
-  for_each_part(info.aliases, [&](std::string_view alias) { return !(found = same_name(alias, name)); });
+  for_each_part(info.aliases, [&](std::string_view alias) { return !(found = same(given, alias)); });
   return found;
 }
 
@@ -60,9 +51,9 @@ void check_free_name(std::string_view name) {
     refuse("'" + std::string(name.substr(0, max_name_length)) +
            "' is not a name; use a letter, then letters, digits and underscores, at most 64");
   }
-  if (const auto taken = find_op(name)) {
+  if (const auto taken = find_op_like(name)) {
     refuse("'" + std::string(name) + "' already means the op " + std::string(to_string(*taken)) +
-           "; choose another name");
+           ", or differs from one of its names in underscores alone; choose another name");
   }
 }
 
@@ -147,6 +138,14 @@ const OpInfo* info_at(std::size_t index) {
   return registered[index - builtin_count].load(std::memory_order_relaxed);
 }
 
+std::optional<OpId> find_by(Comparison same, std::string_view name) {
+  if (!is_name(name)) return {};
+  for (std::size_t i = 0; const OpInfo* info = info_at(i); ++i) {
+    if (has_name(*info, name, same)) return info->id;
+  }
+  return {};
+}
+
 }  // namespace
 
 const OpInfo& op_info(OpId id) {
@@ -159,13 +158,8 @@ const OpInfo& op_info(OpId id) {
   return *info;
 }
 
-std::optional<OpId> find_op(std::string_view name) {
-  if (!is_name(name)) return {};
-  for (std::size_t i = 0; const OpInfo* info = info_at(i); ++i) {
-    if (has_name(*info, name)) return info->id;
-  }
-  return {};
-}
+std::optional<OpId> find_op(std::string_view name) { return find_by(is_spelling_of, name); }
+std::optional<OpId> find_op_like(std::string_view name) { return find_by(same_letters, name); }
 
 OpId parse_op(std::string_view name) {
   if (const auto id = find_op(name)) return *id;

@@ -90,7 +90,7 @@ constexpr std::uint64_t all_but_mask = 0b111;          // not what is added to t
 constexpr std::uint64_t all_but_statistics = 0b11001;  // not the running mean and variance
 
 // id, name, aliases, category, least and most inputs, attributes, rule, inputs that have gradients. Names are found in
-// any case and without underscores: an alias stands here only where it differs in letters.
+// any case, with their underscores or without: an alias stands here only where it differs in letters.
 constexpr OpInfo table[] = {
     {Id::matmul, "matmul", "matrix_multiply|gemm|mm|bmm", Kind::matrix, 2, 2, matmul_attributes, infer_matmul},
     {Id::linear, "linear", "dense|fully_connected", Kind::matrix, 2, 3, linear_attributes, infer_linear},

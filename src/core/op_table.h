@@ -9,6 +9,9 @@ namespace xpuruntime {
 /// The ops of OpId, in its order.
 std::span<const OpInfo> builtin_ops();
 
+/// The op that has this name but for case and underscores. For those who give new names: find_op does not guess.
+std::optional<OpId> find_op_like(std::string_view name);
+
 /// Words that an attribute takes in Attributes. A list of free length stores its length first.
 constexpr std::size_t word_count(const AttributeSpec& spec) {
   if (spec.kind != AttributeKind::integers) return 1;

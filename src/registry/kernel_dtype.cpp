@@ -1,9 +1,8 @@
 #include "xpuruntime/registry/kernel_dtype.h"
 
-#include <cctype>
 #include <span>
-#include <string>
 
+#include "core/names.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -12,27 +11,19 @@ namespace {
 constexpr std::string_view names[kernel_dtype_count] = {"f32", "f16", "bf16", "mixed", "auto"};
 
 struct Spelling {
-  std::string_view text;  // lower case, without '_'
+  std::string_view text;
   KernelDtype dtype;
 };
 
 constexpr Spelling own_spellings[] = {{"mixed", KernelDtype::mixed},
-                                      {"mixedprecision", KernelDtype::mixed},
+                                      {"mixed_precision", KernelDtype::mixed},
                                       {"auto", KernelDtype::auto_select},
                                       {"automatic", KernelDtype::auto_select},
-                                      {"autoselect", KernelDtype::auto_select}};
+                                      {"auto_select", KernelDtype::auto_select}};
 
 // What a misspelling is compared with; the errors of parse_data_type would offer types that are none here.
 constexpr std::string_view known[] = {"f32",      "f16",     "bf16",    "mixed", "auto",   "fp32", "fp16",
                                       "bfloat16", "float32", "float16", "float", "single", "half"};
-
-std::string folded(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    if (c != '_') out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -45,12 +36,10 @@ std::string_view to_string(KernelDtype dtype) {
 }
 
 std::optional<KernelDtype> find_kernel_dtype(std::string_view name) {
-  if (name.size() > 16) return std::nullopt;
-  const std::string text = folded(name);
   for (const Spelling& spelling : own_spellings) {
-    if (spelling.text == text) return spelling.dtype;
+    if (is_spelling_of(name, spelling.text)) return spelling.dtype;
   }
-  const std::optional<DataType> dtype = find_data_type(text);
+  const std::optional<DataType> dtype = find_data_type(name);
   if (!dtype) return std::nullopt;
   const KernelDtype kernel_dtype = to_kernel_dtype(*dtype);
   return to_data_type(kernel_dtype) == dtype ? std::optional(kernel_dtype) : std::nullopt;

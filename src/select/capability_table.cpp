@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "core/names.h"
+#include "core/op_table.h"
 #include "select/op_name.h"
 
 namespace xpuruntime {
@@ -21,7 +23,8 @@ std::optional<NamedOp> CapabilityTable::find_op_named(std::string_view name) con
   if (const auto id = find_op(name)) return NamedOp{to_string(*id), id, {}};
   const std::lock_guard lock(mutex_);
   const auto own = own_ops_.find(name);
-  return own == own_ops_.end() ? std::nullopt : std::optional(NamedOp{*own, {}, {}});
+  const bool found = own != own_ops_.end() && is_spelling_of(name, *own);
+  return found ? std::optional(NamedOp{*own, {}, {}}) : std::nullopt;
 }
 
 std::optional<NamedOp> CapabilityTable::find_named(std::string_view name) const {
@@ -62,8 +65,16 @@ NamedOp CapabilityTable::resolve_or_add(const char* function, const OpRef& op) {
          "'" + std::string(op.name().substr(0, 64)) +
              "' is not a name; use a letter, then letters, digits and underscores, at most 64, and one dtype at most");
   }
+  const auto refuse_like = [&](std::string_view known) {
+    fail(ErrorCode::invalid_argument, function,
+         "'" + std::string(split.op) + "' differs from '" + std::string(known) +
+             "' in underscores alone; write that, or choose another name");
+  };
+  if (const auto taken = find_op_like(split.op)) refuse_like(to_string(*taken));
   const std::lock_guard lock(mutex_);
-  return {*own_ops_.emplace(split.op).first, {}, split.dtype};
+  const auto [own, added] = own_ops_.emplace(split.op);
+  if (!added && !is_spelling_of(split.op, *own)) refuse_like(*own);
+  return {*own, {}, split.dtype};
 }
 
 void CapabilityTable::set(OpKey key, const Row& row) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/expect_error.h"
+#include "core/names.h"
 #include "xpuruntime/core/float_formats.h"
 
 namespace xpuruntime {
@@ -39,14 +40,32 @@ TEST(DataType, ReadsEveryUsualSpellingInAnyCase) {
   EXPECT_EQ(find_data_type("float8_e5m2"), DataType::float8_e5m2);
   EXPECT_EQ(find_data_type("long"), DataType::int64);
   EXPECT_EQ(find_data_type("byte"), DataType::uint8);
-  EXPECT_EQ(find_data_type("Bool"), DataType::boolean);
+  for (const char* name : {"Bool", "bool_"}) EXPECT_EQ(find_data_type(name), DataType::boolean) << name;
 }
 
 TEST(DataType, NeverGuesses) {
-  for (const char* name : {"", "_", "f", "f17", "float 16", " f16", "f16 ", "uint16", "auto", "complex64"}) {
+  for (const char* name : {"", "_", "f", "f17", "float 16", " f16", "f16 ", "uint16", "auto", "complex64", "f_16",
+                           "f16_", "b_float16", "float8e4_m3"}) {
     EXPECT_EQ(find_data_type(name), std::nullopt) << name;
   }
   EXPECT_EQ(find_data_type(std::string(1000000, 'f')), std::nullopt);
+}
+
+TEST(DataType, HasTheNamesOfPoliciesAndOfArrays) {
+  const std::pair<DataType, std::pair<std::string_view, std::string_view>> names[] = {
+      {DataType::float64, {"fp64", "float64"}}, {DataType::float32, {"fp32", "float32"}},
+      {DataType::float16, {"fp16", "float16"}}, {DataType::bfloat16, {"bf16", "bfloat16"}},
+      {DataType::int8, {"int8", "int8"}},       {DataType::boolean, {"bool", "bool"}},
+  };
+  for (const auto& [dtype, name] : names) {
+    EXPECT_EQ(precision_name(dtype), name.first);
+    EXPECT_EQ(full_name(dtype), name.second);
+  }
+  for (int i = 0; i < data_type_count; ++i) {
+    const auto dtype = static_cast<DataType>(i);
+    EXPECT_EQ(find_data_type(precision_name(dtype)), dtype);
+    EXPECT_EQ(find_data_type(full_name(dtype)), dtype);
+  }
 }
 
 TEST(DataType, ListsNearNamesForAnUnknownOne) {

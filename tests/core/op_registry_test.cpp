@@ -88,7 +88,17 @@ TEST(OpRegistry, DoesNotGuessAtUnknownNames) {
     EXPECT_EQ(find_op(name), std::nullopt) << name;
   }
   expect_error(ErrorCode::unknown_name, "did you mean matmul", [] { parse_op("matmull"); });
-  EXPECT_EQ(parse_op("Mat_Mul"), OpId::matmul);
+  EXPECT_EQ(parse_op("Max_Pool2d"), OpId::max_pool2d);
+  EXPECT_EQ(parse_op("MAXPOOL2D"), OpId::max_pool2d);
+}
+
+TEST(OpRegistry, DoesNotTakeANameWithOtherUnderscoresThanItHas) {
+  for (std::string_view name : {"c_o_n_v2d_", "conv2d_", "conv_2d", "Mat_Mul", "maxpool_2d", "max__pool2d", "_relu"}) {
+    EXPECT_EQ(find_op(name), std::nullopt) << name;
+  }
+  expect_error(ErrorCode::unknown_name, "did you mean conv2d", [] { parse_problem("conv2d_(f32[1,1,4,4])"); });
+  // Nor may two ops differ in nothing else.
+  expect_invalid("choose another name", [] { register_op(info_named("c_onv2d")); });
 }
 
 TEST(OpRegistry, RefusesNumbersOfNoOp) {
@@ -112,7 +122,7 @@ TEST(OpRegistry, KeepsACopyOfAllThatARegisteredOpPointsTo) {
     specs.clear();
   }
   EXPECT_EQ(to_string(id), "my_gated_op");
-  EXPECT_EQ(find_op("gated_thing"), id);
+  EXPECT_EQ(find_op("gatedthing"), id);
   EXPECT_EQ(Attributes(id).choice("gate"), "shut");
   const std::string text = "my_gated_op(f32[2]; gate=open) @cpu:0";
   EXPECT_EQ(to_string(parse_problem(text)), text);

@@ -22,7 +22,7 @@ TEST(KernelDtype, KeepsTheNumbersThatFilesMayHold) {
 
 TEST(KernelDtype, IsReadInEveryUsualSpelling) {
   const std::pair<KernelDtype, std::vector<std::string>> spellings[] = {
-      {KernelDtype::float32, {"f32", "fp32", "FP32", "float32", "Float32", "float_32", "float", "single"}},
+      {KernelDtype::float32, {"f32", "fp32", "FP32", "float32", "Float32", "float", "single"}},
       {KernelDtype::float16, {"f16", "fp16", "FP16", "float16", "Float16", "half", "Half"}},
       {KernelDtype::bfloat16, {"bf16", "BF16", "bfloat16", "BFloat16", "Bfloat16"}},
       {KernelDtype::mixed, {"mixed", "Mixed", "MIXED", "mixed_precision"}},
@@ -60,7 +60,7 @@ TEST(KernelDtype, ListsTheNearOrAllNamesWhereOneIsUnknown) {
   expect_error(ErrorCode::unknown_name, "use one of: f32, f16, bf16, mixed, auto", [] { parse_kernel_dtype(""); });
   expect_error(ErrorCode::unknown_name, "use one of: f32, f16, bf16, mixed, auto",
                [] { parse_kernel_dtype(std::string(10000, 'f')); });
-  EXPECT_EQ(find_kernel_dtype("f16 "), std::nullopt);
+  for (const char* name : {"f16 ", "float_32", "m_ixed", "auto_"}) EXPECT_EQ(find_kernel_dtype(name), std::nullopt);
 }
 
 TEST(KernelDtype, NamesOnlyThe16BitFloatsAfterTheirDataTypes) {

@@ -256,6 +256,15 @@ TEST_F(KernelDtypes, AreAnErrorForEmptyAndUnwritableNames) {
   expect_error(ErrorCode::unknown_name, "unknown op ''", [&] { selector->is_kernel_available(null, K::float16); });
 }
 
+TEST_F(KernelDtypes, AreAnErrorForANameThatDiffersInUnderscoresAlone) {
+  const KernelCapability capability = KernelCapability::create_float16();
+  selector->register_kernel_capability("custom_op", capability);
+  for (const char* name : {"c_o_n_v2d_", "conv_2d", "mat_mul_fp16", "cus_tom_op", "custom_op_"}) {
+    expect_invalid("in underscores alone", [&] { selector->register_kernel_capability(name, capability); });
+    expect_error(ErrorCode::unknown_name, "unknown op", [&] { selector->is_kernel_available(name, K::float16); });
+  }
+}
+
 TEST_F(KernelDtypes, RefuseACapabilityThatSaysNothingAndChangeNothing) {
   expect_invalid("of dtype auto", [&] { offer("fresh_op", K::auto_select); });
   expect_invalid("performance_factor is", [&] {

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string_view>
+
+#include "xpuruntime/core/data_type.h"
+
+namespace xpuruntime {
+
+/// Whether `given` is a way to write `name`: in any case, with all its underscores or with none (`MaxPool2d` for
+/// max_pool2d). Anything else would be a guess.
+bool is_spelling_of(std::string_view given, std::string_view name);
+
+/// Equal but for case and underscores: too alike to be the names of two things.
+bool same_letters(std::string_view a, std::string_view b);
+
+/// As policies have it: "fp32", "fp16", "bf16", "int8".
+std::string_view precision_name(DataType dtype);
+
+/// As NumPy and PyTorch have it: "float32", "bfloat16", "int8".
+std::string_view full_name(DataType dtype);
+
+}  // namespace xpuruntime
