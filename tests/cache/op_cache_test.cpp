@@ -278,6 +278,34 @@ struct HashShape {
   }
 };
 
+TEST_F(OpCacheTest, TakesTuplesOfPlainTypesWithoutAHashOfTheirOwn) {
+  OpCache<std::tuple<std::size_t, std::size_t, std::size_t>, int> cache;
+  auto& here = cache.get_cache(cpu);
+  for (std::size_t m = 0; m < 4; ++m) {
+    for (std::size_t n = 0; n < 4; ++n) here.put({m, n, 7}, static_cast<int>(10 * m + n));
+  }
+  for (std::size_t m = 0; m < 4; ++m) {
+    for (std::size_t n = 0; n < 4; ++n) EXPECT_EQ(*here.get({m, n, 7}), static_cast<int>(10 * m + n));
+  }
+  LRUCache<std::pair<std::string, std::tuple<DeviceType, bool>>, int> nested;
+  nested.put({"a", {DeviceType::npu, true}}, 1);
+  EXPECT_EQ(*nested.get({"a", {DeviceType::npu, true}}), 1);
+  EXPECT_EQ(nested.get({"a", {DeviceType::npu, false}}), nullptr);
+}
+
+TEST(KeyHash, TellsTheOrderAndTheNumberOfPartsApart) {
+  using Triple = std::tuple<int, int, int>;
+  std::set<std::size_t> hashes;
+  for (int a = 0; a < 16; ++a) {
+    for (int b = 0; b < 16; ++b) {
+      for (int c = 0; c < 16; ++c) hashes.insert(KeyHash<Triple>{}({a, b, c}));
+    }
+  }
+  EXPECT_EQ(hashes.size(), 16u * 16 * 16);
+  EXPECT_NE(KeyHash<std::tuple<int>>{}({1}), (KeyHash<std::tuple<int, int>>{}({1, 0})));
+  EXPECT_EQ(KeyHash<std::string>{}("a"), std::hash<std::string>{}("a"));
+}
+
 TEST_F(OpCacheTest, TakesAKeyWithItsOwnHashAndTellsCollidingOnesApart) {
   OpCache<std::tuple<int, int, int>, int, HashShape> cache;
   auto& plans = cache.get_cache(cuda0);

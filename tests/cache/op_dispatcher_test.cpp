@@ -43,6 +43,21 @@ TEST(OpDispatcher, StartsWithAllSlotsEmpty) {
   }
 }
 
+TEST(OpDispatcher, IsAValue) {
+  OpDispatcher<Fn> first;
+  first.register_device(DeviceType::cpu, one);
+  OpDispatcher<Fn> second = first;
+  second.register_device(DeviceType::cpu, two);
+  second.register_device(DeviceType::npu, two);
+  EXPECT_EQ(first.lookup(DeviceType::cpu), one);
+  EXPECT_EQ(first.find(DeviceType::npu), nullptr);
+  first = second;
+  EXPECT_EQ(first.lookup(DeviceType::npu), two);
+  first = OpDispatcher<Fn>();
+  EXPECT_EQ(first.find(DeviceType::npu), nullptr);
+  EXPECT_EQ(second.lookup(DeviceType::cpu), two);
+}
+
 TEST(OpDispatcher, NamesTheDeviceTypeThatHasNoFunction) {
   const OpDispatcher<Fn> dispatcher;
   try {

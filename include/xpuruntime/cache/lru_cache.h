@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "xpuruntime/cache/key_hash.h"
 #include "xpuruntime/cache/make_ticket.h"
 #include "xpuruntime/cache/value_owner.h"
 #include "xpuruntime/core/device.h"
@@ -37,7 +38,7 @@ struct CacheStats {
 ///
 /// A cache moves, never copies; a moved-from one is empty, with the same capacity and callback. As with destroying it,
 /// no other thread may use it at that time.
-template <typename Key, typename Value, typename Hash = std::hash<Key>, typename Equal = std::equal_to<Key>>
+template <typename Key, typename Value, typename Hash = KeyHash<Key>, typename Equal = std::equal_to<Key>>
 class LRUCache {
  public:
   using Destructor = std::function<void(Value&)>;

@@ -23,7 +23,7 @@ namespace xpuruntime {
 /// A raw handle belongs to one device: equal ones on two devices are two resources.
 /// Safe to use from many threads. A moved-from OpCache is empty, with the same capacity and callback; moving and
 /// destroying are for when no other thread uses it.
-template <typename Key, typename Value, typename Hash = std::hash<Key>, typename Equal = std::equal_to<Key>>
+template <typename Key, typename Value, typename Hash = KeyHash<Key>, typename Equal = std::equal_to<Key>>
 class OpCache {
  public:
   using BaseCache = LRUCache<Key, Value, Hash, Equal>;

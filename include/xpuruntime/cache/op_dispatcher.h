@@ -18,12 +18,22 @@ namespace detail {
 }  // namespace detail
 
 /// Which function serves each kind of device: `OpDispatcher<void (*)(float*, int)>`. All slots start empty. Registering
-/// is safe at any time, also while others look up: they see the old function or the new one.
+/// is safe at any time, also while others look up: they see the old function or the new one. A value: a copy has the
+/// functions of each slot as it was when that slot was read, and from then on its own.
 template <typename Fn>
 class OpDispatcher {
   static_assert(std::is_pointer_v<Fn>, "OpDispatcher holds function pointers, as in OpDispatcher<void (*)(int)>");
 
  public:
+  OpDispatcher() = default;
+  OpDispatcher(const OpDispatcher& other) noexcept { *this = other; }
+  OpDispatcher& operator=(const OpDispatcher& other) noexcept {
+    for (std::size_t i = 0; i < table_.size(); ++i) {
+      table_[i].store(other.table_[i].load(std::memory_order_acquire), std::memory_order_release);
+    }
+    return *this;
+  }
+
   /// With `override_existing` false, a function that is already there stays.
   void register_device(DeviceType type, Fn fn, bool override_existing = true) {
     check(type, fn);
