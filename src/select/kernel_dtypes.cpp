@@ -61,7 +61,11 @@ void KernelSelector::set_default_capability(OpId op, const KernelCapability& cap
 std::optional<KernelCapability> KernelSelector::find_kernel_capability(OpRef op, KernelDtype dtype) const {
   const NamedOp named = capabilities_->resolve("find_kernel_capability", op);
   const auto row = capabilities_->find({named.name, agreed_dtype("find_kernel_capability", named, dtype)});
-  return row ? std::optional(row->capability) : std::nullopt;
+  if (!row) return std::nullopt;
+  KernelCapability capability = row->capability;
+  // A default says what the device computes in; whether a kernel is there is for the kernels to say.
+  if (row->by_default) capability.is_available = available(named, capability.dtype);
+  return capability;
 }
 
 KernelDtype KernelSelector::select_best_kernel(OpRef op, std::span<const DataType> input_dtypes,

@@ -68,7 +68,7 @@ Selection KernelSelector::select_checked(const Problem& problem, const KernelPol
   if (problem.device != device_) {
     fail(ErrorCode::invalid_argument, "KernelSelector::select",
          "the problem is on " + to_string(problem.device) + ", this selector is for " + to_string(device_) +
-             "; ask get_or_create_selector for that device's");
+             "; use that device's selector");
   }
   std::shared_ptr<const RuleMap> rules;
   {

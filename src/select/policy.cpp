@@ -1,7 +1,6 @@
 #include "xpuruntime/select/policy.h"
 
-#include <cctype>
-
+#include "core/names.h"
 #include "select/policy_check.h"
 #include "select/unavailable.h"
 #include "xpuruntime/core/error.h"
@@ -11,29 +10,21 @@ namespace {
 
 constexpr std::string_view strategy_names[] = {"first_supported", "best_performance", "lowest_memory"};
 
-/// FirstSupported and first_supported are the same word.
-std::string folded(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    if (c != '_') out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return out;
-}
-
 }  // namespace
 
 DataType checked_default(DataType dtype) {
-  if (is_float_storage(dtype)) return dtype;
+  // Floats are not quantized: under int8 calls keep their dtype, and their decisions say so.
+  if (is_float_storage(dtype) || dtype == DataType::int8) return dtype;
   fail(ErrorCode::invalid_argument, "KernelPolicy",
        "the default precision " + std::string(to_string(dtype)) +
-           " is no float type that tensors are stored in; give f32, f16, bf16 or f64");
+           " is no float type that tensors are stored in; give fp32, fp16, bf16, fp64 or int8");
 }
 
 std::string_view to_string(Strategy strategy) { return strategy_names[static_cast<std::size_t>(strategy)]; }
 
 Strategy parse_strategy(std::string_view name) {
   for (std::size_t i = 0; i < std::size(strategy_names); ++i) {
-    if (folded(name) == folded(strategy_names[i]) || name == std::to_string(i)) return static_cast<Strategy>(i);
+    if (is_spelling_of(name, strategy_names[i]) || name == std::to_string(i)) return static_cast<Strategy>(i);
   }
   fail_unknown("parse_strategy", "strategy", name, strategy_names);
 }
@@ -48,14 +39,14 @@ KernelPolicy& KernelPolicy::set_order(std::string_view op, const std::vector<std
   }
   const OpId id = parse_op(op);
   for (const std::string& kernel : kernels) check_kernel_name("KernelPolicy::set", id, kernel);
-  preferences[id] = {kernels, false};
+  preferences[id] = {kernels, false, std::string(op)};
   return *this;
 }
 
 KernelPolicy& KernelPolicy::force(std::string_view op, std::string_view kernel) {
   const OpId id = parse_op(op);
   check_kernel_name("KernelPolicy::force", id, kernel);
-  preferences[id] = {{std::string(kernel)}, true};
+  preferences[id] = {{std::string(kernel)}, true, std::string(op)};
   return *this;
 }
 

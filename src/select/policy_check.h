@@ -3,12 +3,17 @@
 #include <string>
 #include <string_view>
 
+#include "core/json_text.h"
 #include "xpuruntime/select/policy.h"
 
 namespace xpuruntime {
 
 /// The dtype, which must be one that tensors of floats are stored in.
 DataType checked_default(DataType dtype);
+
+/// The policy as JSON. `normal`: ops and strategies by their own names, so that what means the same reads the same; a
+/// file has the names that were given and the strategy's number, which other readers of such files expect.
+Json policy_to_json(const KernelPolicy& policy, bool normal);
 
 /// The policy in a text that was read from a file.
 KernelPolicy policy_in_file(std::string_view text, const std::string& path);

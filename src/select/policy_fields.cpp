@@ -85,7 +85,7 @@ std::map<std::string, std::string> plain_fields(const KernelPolicy& policy) {
 }  // namespace
 
 std::vector<PolicyField> policy_fields(const KernelPolicy& policy) {
-  const Json json = parse_known_json(policy.to_json());
+  const Json json = policy_to_json(policy, true);
   std::vector<PolicyField> fields;
   add_members(fields, json, "preferences");
   std::size_t rule = 0;

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "core/environment_variable.h"
-#include "core/json_text.h"
+#include "core/names.h"
 #include "select/policy_check.h"
 #include "select/policy_rule_json.h"
 
@@ -50,7 +50,9 @@ void read_preferences(KernelPolicy& policy, const Json& value, const JsonSource&
   for (const auto& [name, element] : value.items()) {
     const std::string field = "preferences." + name;
     const OpId op = blame_field(source, field, [&text = name] { return parse_op(text); });
-    if (!policy.preferences.emplace(op, read_preference(element, op, field, source)).second) {
+    KernelPreference preference = read_preference(element, op, field, source);
+    preference.name = name;
+    if (!policy.preferences.emplace(op, std::move(preference)).second) {
       source.refuse_field(field, "names an op that stands there under another name; remove one");
     }
   }
@@ -164,26 +166,34 @@ JsonSource file_source(const std::string& path) {
 
 }  // namespace
 
-std::string KernelPolicy::to_json() const {
+Json policy_to_json(const KernelPolicy& policy, bool normal) {
   Json json = {{"preferences", Json::object()}};
-  for (const auto& [op, preference] : preferences) {
+  for (const auto& [op, preference] : policy.preferences) {
     if (preference.kernels.empty()) continue;  // it wishes for nothing
-    json["preferences"][std::string(to_string(op))] = preference_to_json(preference);
+    // A name may be set by hand: one that is none of this op's would make another policy of the file.
+    const bool given = !normal && find_op(preference.name) == op;
+    json["preferences"][given ? preference.name : std::string(to_string(op))] = preference_to_json(preference);
   }
-  if (!rules.empty()) {
+  if (!policy.rules.empty()) {
     Json& list = json["rules"] = Json::array();
-    for (const PolicyRule& rule : rules) list.push_back(rule_to_json(rule));
+    for (const PolicyRule& rule : policy.rules) list.push_back(rule_to_json(rule));
   }
-  for (const auto& [op, wishes] : precision) {
+  for (const auto& [op, wishes] : policy.precision) {
     json["precision"][std::string(to_string(op))] = precision_to_json(wishes);
   }
-  if (auto_strategy) json["auto_strategy"] = to_string(*auto_strategy);
-  if (default_precision) json["default_precision"] = to_string(*default_precision);
-  if (workspace_limit_bytes) json["workspace_limit_bytes"] = *workspace_limit_bytes;
-  if (deterministic) json["deterministic"] = *deterministic;
-  if (threads) json["threads"] = *threads;
+  if (const auto strategy = policy.auto_strategy) {
+    json["auto_strategy"] = normal ? Json(to_string(*strategy)) : Json(static_cast<int>(*strategy));
+  }
+  if (policy.default_precision) json["default_precision"] = precision_name(*policy.default_precision);
+  if (policy.workspace_limit_bytes) json["workspace_limit_bytes"] = *policy.workspace_limit_bytes;
+  if (policy.deterministic) json["deterministic"] = *policy.deterministic;
+  if (policy.threads) json["threads"] = *policy.threads;
+  return json;
+}
+
+std::string KernelPolicy::to_json() const {
   // A rule's name may be any bytes where it was set by hand; what is not UTF-8 is replaced, never an error.
-  return dump_json(json, 2) + "\n";
+  return dump_json(policy_to_json(*this, false), 2) + "\n";
 }
 
 KernelPolicy KernelPolicy::from_json(std::string_view json) {

@@ -334,6 +334,7 @@ class Selector {
   };
 
   First first() {
+    find_absent_rule();
     std::vector<Option> options;
     std::vector<Entry*> usable;
     for (Entry& entry : entries_) {
@@ -346,9 +347,31 @@ class Selector {
     return choice.option ? First{usable[*choice.option], choice.because} : First{};
   }
 
+  /// The rule that would have decided, were its kernel here. A program with a table of its own is not told of kernels
+  /// that it left out.
+  void find_absent_rule() {
+    if (!in_.described && !in_.kernels.empty()) return;
+    for (const BuiltinRule& rule : in_.builtin_rules) {
+      if (rule.op != in_.problem.op || rule.device_type != in_.problem.device.type) continue;
+      const Entry* entry = find(rule.kernel);
+      if ((entry != nullptr && !entry->usable) || !rule.condition(in_.problem, in_.profile)) continue;
+      if (entry == nullptr) absent_rule_ = &rule;
+      return;
+    }
+  }
+
+  /// The built-in rule that held, where its kernel is not in this build.
+  std::string absent_note() {
+    if (absent_rule_ == nullptr) return {};
+    const std::string kernel(absent_rule_->kernel);
+    return "; built-in rule: " + std::string(absent_rule_->because) + ": asks for " + kernel + ", but " +
+           refusal_of_named(kernel);
+  }
+
   bool choose_first(const std::string& note) {
     const First chosen = first();
-    return chosen.entry != nullptr && choose(*chosen.entry, Level::strategy, note + chosen.because + preferred_note_);
+    return chosen.entry != nullptr &&
+           choose(*chosen.entry, Level::strategy, note + chosen.because + preferred_note_ + absent_note());
   }
 
   /// What a race found counts, also where another's time is less by no more than noise.
@@ -427,10 +450,11 @@ class Selector {
     }
     const std::string op(to_string(in_.problem.op));
     const std::string where = to_string(in_.problem.device);
-    if (in_.kernels.empty()) return "no backend has a kernel for " + op + " on " + where + preferred_note_;
+    if (in_.kernels.empty())
+      return "no backend has a kernel for " + op + " on " + where + preferred_note_ + absent_note();
     std::string text = "no kernel for " + op + " on " + where + " can run this";
     for (const Entry& entry : entries_) text += "; " + row(entry).kernel + ": " + row(entry).reason;
-    return text;
+    return text + absent_note();
   }
 
   const SelectionInputs& in_;
@@ -442,7 +466,8 @@ class Selector {
   Selection out_;
   std::vector<Entry> entries_;
   std::string forced_refusal_;
-  std::string preferred_note_;  // what was wished for and could not be had
+  std::string preferred_note_;                // what was wished for and could not be had
+  const BuiltinRule* absent_rule_ = nullptr;  // the first that held and whose kernel is not here
 };
 
 }  // namespace

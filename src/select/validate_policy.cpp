@@ -42,6 +42,10 @@ class Validation {
       add(Severity::note, "rules", "too many to compare each with all before it: some that others hide may be unnamed");
     }
     for (const auto& [op, wishes] : policy_.precision) examine(op, wishes);
+    if (policy_.default_precision == DataType::int8) {
+      add(Severity::warning, "default_precision",
+          "nothing is quantized: calls on float tensors keep their dtype; give a float type, or leave it out");
+    }
     return std::move(findings_);
   }
 

@@ -191,6 +191,19 @@ class ExplainProfile(CliTest):
             decision = self.document("explain", problem, "--profile", PROFILES / f"{name}.json", "--json")
             self.assertEqual(decision["kernel"], kernel, decision)
 
+    def test_the_rule_that_held_is_named_where_its_kernel_is_not_built(self):
+        problem = "conv2d(f32[1,64,56,56], f32[64,64,3,3]; padding=1,1)"
+        for name, rule, kernel in [("apple_m2", "Apple GPU, 3x3 filter, stride 1", "CONV2D_WINOGRAD"),
+                                   ("intel_iris_xe", "integrated Intel GPUs", "CONV2D_TILED_LOCAL")]:
+            answer = xrt("explain", problem, "--profile", PROFILES / f"{name}.json", "--json")
+            decision = json.loads(answer.stdout)
+            if decision["kernel"] == kernel:
+                self.skipTest(f"{kernel} is built here")
+            self.assertEqual((answer.returncode, decision["kernel"]), (1, None))
+            self.assertIn(rule, decision["because"])
+            self.assertIn(f"asks for {kernel}, but it needs", decision["because"])
+            self.assertEqual([(row["kernel"], row["verdict"]) for row in decision["candidates"]], [(kernel, "refused")])
+
     def test_nothing_is_prepared_for_a_processor_that_is_described(self):
         problem = "matmul(bf16[512,512], bf16[512,512])"
         decision = self.document("explain", problem, "--profile", PROFILES / "xeon_amx.json", "--json")

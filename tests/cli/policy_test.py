@@ -132,7 +132,7 @@ class Policy(CliTest):
         fields = self.document("policy", "show", path, "--json")["fields"]
         values = {field["field"]: field["value"] for field in fields}
         self.assertEqual(values["preferences.conv2d"], "cudnn")
-        self.assertEqual((values["auto_strategy"], values["default_precision"]), ("first_supported", "f16"))
+        self.assertEqual((values["auto_strategy"], values["default_precision"]), ("first_supported", "fp16"))
         # The seed's other file is an execution policy, which is another format; and its labels are no JSON.
         self.refused(2, "policy", "show", self.policy("execution_policy.json", EXECUTION_SEED), says="'target' is not")
         self.refused(2, "policy", "show", self.policy("labelled.json", "// kernel_policy.json\n" + SEED), says="line 1")
@@ -173,7 +173,7 @@ class Policy(CliTest):
                                          "rules": [{"op": "matmul", "use": "packed"}]})
         over = self.policy("over.json", {"preferences": {"gemm": "packed"}, "deterministic": True,
                                          "rules": [{"op": "relu", "use": "simd"}]})
-        expected = {"preferences": {"matmul": "packed", "relu": "simd"},
+        expected = {"preferences": {"gemm": "packed", "relu": "simd"},
                     "rules": [{"op": "relu", "use": "simd"}, {"op": "matmul", "use": "packed"}],
                     "deterministic": True, "threads": 1}
         self.assertEqual(json.loads(self.fine("policy", "merge", base, over)), expected)

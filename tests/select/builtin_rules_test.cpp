@@ -131,6 +131,33 @@ std::string convolve(const std::string& device, const std::string& filter, const
   return decide(text, profile(device), convolutions()).kernel;
 }
 
+/// As `xrt explain --profile` asks: the device is a description, and the build may lack its kernels.
+Decision described(const std::string& device, const std::string& filter, const Kernels& kernels) {
+  const Problem problem = parse_problem("conv2d(f32[1,64,56,56], f32[64,64," + filter + "]) @opencl:0");
+  const DeviceProfile there = profile(device);
+  SelectionInputs inputs{problem, there, kernels, {}, {}, builtin_rules()};
+  inputs.described = true;
+  return select(inputs).decision;
+}
+
+TEST(BuiltinRules, AreNamedWhereTheyHoldAndTheirKernelIsNotBuilt) {
+  const std::pair<const char*, const char*> cases[] = {{"apple_m2", "CONV2D_WINOGRAD"},
+                                                       {"intel_iris_xe", "CONV2D_TILED_LOCAL"}};
+  for (const auto& [device, kernel] : cases) {
+    for (const Kernels& kernels : {Kernels(), kernels_named({"CONV2D_NAIVE_SMALL"})}) {
+      const Decision decision = described(device, "3,3", kernels);
+      EXPECT_EQ(decision.kernel, kernels.empty() ? "" : "CONV2D_NAIVE_SMALL");
+      EXPECT_NE(decision.because.find("asks for " + std::string(kernel) + ", but it needs"), std::string::npos)
+          << decision.because;
+      EXPECT_EQ(decision.because.find("CONV2D_IMPLICIT_GEMM"), std::string::npos) << "only the rule that would decide";
+      ASSERT_EQ(decision.candidates.size(), kernels.size() + 1);
+      EXPECT_EQ(decision.candidates.back().kernel, kernel);
+      EXPECT_EQ(decision.candidates.back().outcome, Outcome::refused);
+    }
+  }
+  EXPECT_EQ(described("apple_m2", "3,3", convolutions()).because, "built-in rule: Apple GPU, 3x3 filter, stride 1");
+}
+
 TEST(AppleM2, ConvolvesByFilterAndStride) {
   EXPECT_EQ(convolve("apple_m2", "3,3", "; padding=1,1"), "CONV2D_WINOGRAD");
   EXPECT_EQ(convolve("apple_m2", "1,1"), "CONV2D_IM2COL");

@@ -40,6 +40,26 @@ class DefaultCapabilities : public ::testing::Test {
   KernelRegistry registry{devices};
 };
 
+/// A registry without kernels has none to run it.
+KernelCapability without_kernel(KernelCapability capability) {
+  capability.is_available = false;
+  return capability;
+}
+
+TEST_F(DefaultCapabilities, AreAvailableExactlyWhereAKernelIs) {
+  const auto selector = selector_for({.type = DeviceType::npu, .fp16 = true});
+  const auto available = [&](const char* op, K dtype) {
+    EXPECT_EQ(selector->find_kernel_capability(op, dtype)->is_available, selector->is_kernel_available(op, dtype));
+    return selector->is_kernel_available(op, dtype);
+  };
+  EXPECT_FALSE(available("matmul", K::float32));
+  EXPECT_FALSE(available("matmul", K::float16));
+  registry.register_kernel(testing::kernel_for(OpId::matmul, "half", {DataType::float16}));
+  EXPECT_FALSE(available("matmul", K::float32));
+  EXPECT_TRUE(available("matmul", K::float16));
+  EXPECT_FALSE(available("conv2d", K::float16));
+}
+
 TEST_F(DefaultCapabilities, HaveNoSixteenBitRowsOnAPlainProcessor) {
   EXPECT_EQ(matrix_rows({.type = DeviceType::cpu, .cpu_features = {"avx2", "fma"}}), "-NN");
 }
@@ -81,7 +101,7 @@ TEST_F(DefaultCapabilities, HaveNoBfloat16OnAVolta) {
 TEST_F(DefaultCapabilities, HaveFloat32AloneForActivationsAndPooling) {
   const auto selector = selector_for({.type = DeviceType::nvidia, .fp16 = true, .bf16 = true, .tensor_cores = true});
   for (const char* op : {"relu", "gelu", "maxpool2d", "avgpool2d"}) {
-    EXPECT_EQ(selector->find_kernel_capability(op, K::float32), KernelCapability::create_float32()) << op;
+    EXPECT_EQ(selector->find_kernel_capability(op, K::float32), without_kernel(KernelCapability::create_float32()));
     EXPECT_EQ(selector->find_kernel_capability(op, K::float16), std::nullopt) << op;
     EXPECT_EQ(selector->find_kernel_capability(op, K::bfloat16), std::nullopt) << op;
   }
@@ -94,7 +114,8 @@ TEST_F(DefaultCapabilities, ArePutBackOnDemandAndLeaveOtherRowsAlone) {
   selector->register_kernel_capability("softmax", mine);
   EXPECT_EQ(selector->find_kernel_capability("matmul", K::float16), mine);
   registry.register_default_capabilities({DeviceType::npu, 0}, *selector);
-  EXPECT_EQ(selector->find_kernel_capability("matmul", K::float16), KernelCapability::create_float16(false));
+  EXPECT_EQ(selector->find_kernel_capability("matmul", K::float16),
+            without_kernel(KernelCapability::create_float16(false)));
   EXPECT_EQ(selector->find_kernel_capability("softmax", K::float16), mine);
 }
 
@@ -103,7 +124,8 @@ TEST_F(DefaultCapabilities, GoIntoASelectorThatSomebodyMadeAlone) {
   KernelSelector bare(registry, {DeviceType::npu, 0});
   EXPECT_EQ(bare.find_kernel_capability("conv2d", K::float32), std::nullopt);
   registry.register_default_capabilities({DeviceType::npu, 0}, bare);
-  EXPECT_EQ(bare.find_kernel_capability("conv2d_fp16", K::float16), KernelCapability::create_float16(false));
+  EXPECT_EQ(bare.find_kernel_capability("conv2d_fp16", K::float16),
+            without_kernel(KernelCapability::create_float16(false)));
 }
 
 TEST_F(DefaultCapabilities, AreRefusedForASelectorOfAnotherDevice) {

@@ -24,6 +24,18 @@ TEST(PolicyFields, ListWhatIsSetAndTheSingleFieldsThatAreNot) {
   EXPECT_EQ(policy_fields(policy), expected);
 }
 
+TEST(PolicyFields, NameOpsAndStrategiesByTheirOwnNames) {
+  const KernelPolicy policy = KernelPolicy::from_json(
+      R"({"preferences": {"gemm": "skinny"}, "auto_strategy": 1, "default_precision": "half"})");
+  const std::vector<PolicyField> fields = policy_fields(policy);
+  EXPECT_EQ(fields[0], (PolicyField{"preferences.matmul", "\"skinny\""}));
+  EXPECT_EQ(fields[1], (PolicyField{"auto_strategy", "\"best_performance\""}));
+  EXPECT_EQ(fields[2], (PolicyField{"default_precision", "\"fp16\""}));
+  EXPECT_EQ(diff_policies(policy, KernelPolicy::from_json(R"({"preferences": {"matmul": "skinny"}, "strategy":
+    "BestPerformance", "default_precision": "f16"})")),
+            Changes{});
+}
+
 TEST(PolicyPlaces, AreThoseThatASearchForEachFieldFinds) {
   std::string text =
       "{\"strategy\": 1,\n\"preferences\": {\"gemm\": \"packed\",\n  \"relu\": {\"kernel\": \"simd\"}}, \"rules\": [\n";

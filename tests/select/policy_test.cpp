@@ -45,7 +45,9 @@ TEST(Strategy, IsReadByNameInBothStylesAndByNumber) {
   EXPECT_EQ(parse_strategy("0"), Strategy::first_supported);
   EXPECT_EQ(parse_strategy("2"), Strategy::lowest_memory);
   EXPECT_EQ(to_string(Strategy::lowest_memory), "lowest_memory");
-  for (const char* name : {"3", "-1", "", "fastest"}) EXPECT_THROW(parse_strategy(name), Error) << name;
+  EXPECT_TRUE((std::is_same_v<KernelPolicy::AutoSelectStrategy, Strategy>));
+  for (const char* name : {"3", "-1", "", "fastest", "best_perform_ance", "_lowest_memory"})
+    EXPECT_THROW(parse_strategy(name), Error) << name;
   expect_error(ErrorCode::unknown_name, "did you mean lowest_memory", [] { parse_strategy("lowest_memry"); });
 }
 
@@ -97,7 +99,7 @@ TEST(KernelPolicy, WritesTheFormatOfTheManual) {
   EXPECT_EQ(json["preferences"]["attention"], (nlohmann::json{{"kernel", "flash_v2"}, {"mode", "force"}}));
   EXPECT_EQ(json["precision"]["softmax"], "lower");
   EXPECT_EQ(json["precision"]["matmul"], (nlohmann::json{{"forward", "bf16"}, {"backward", "f32"}}));
-  EXPECT_EQ(json["auto_strategy"], "lowest_memory");
+  EXPECT_EQ(json["auto_strategy"], 2);
   EXPECT_EQ(json["default_precision"], "bf16");
   EXPECT_EQ(json["workspace_limit_bytes"], std::uint64_t{1} << 63);
   EXPECT_EQ(json["deterministic"], false);
@@ -124,7 +126,7 @@ TEST(KernelPolicy, RefusesPrecisionsThatCannotBe) {
   expect_refused(R"({"precision": {"matmul": {"sideways": "bf16"}}})", "precision.matmul.sideways");
   expect_refused(R"({"precision": {"matmul": "bf16", "gemm": "f16"}})", "another name");
   expect_refused(R"({"precision": {"matmul": {}}})", "says nothing");
-  expect_refused(R"({"default_precision": "i8"})", "no float type");
+  expect_refused(R"({"default_precision": "i16"})", "no float type");
   KernelPolicy policy;
   expect_invalid("no direction is named", [&] { policy.set_precision("relu", ""); });
   policy.precision[OpId::relu] = {};
@@ -133,7 +135,7 @@ TEST(KernelPolicy, RefusesPrecisionsThatCannotBe) {
   expect_invalid("no float type", [&] { policy.check(); });
   EXPECT_TRUE(policy.remove_precision("relu"));
   EXPECT_FALSE(policy.remove_precision("relu"));
-  policy.default_precision = DataType::int8;
+  policy.default_precision = DataType::uint8;
   expect_invalid("no float type", [&] { policy.check(); });
 }
 
@@ -144,6 +146,33 @@ TEST(KernelPolicy, MergesPrecisionsOpByOp) {
   const KernelPolicy merged = one.merge(two);
   EXPECT_EQ(merged.precision.at(OpId::relu), two.precision.at(OpId::relu));
   EXPECT_EQ(merged.precision.at(OpId::gelu), one.precision.at(OpId::gelu));
+}
+
+TEST(KernelPolicy, KeepsTheNameThatAnOpWasGivenBy) {
+  KernelPolicy policy;
+  policy.set("conv", "cudnn").force("MatMul", "cublasLt");
+  const KernelPolicy read = KernelPolicy::from_json(policy.to_json());
+  for (const KernelPolicy& each : {policy, read, KernelPolicy().merge(policy)}) {
+    const auto preferences = nlohmann::json::parse(each.to_json())["preferences"];
+    EXPECT_EQ(preferences["conv"], "cudnn");
+    EXPECT_TRUE(preferences.contains("MatMul"));
+    EXPECT_EQ(preferences.size(), 2u);
+  }
+  KernelPolicy plain;
+  plain.set("conv2d", "cudnn").force("matmul", "cublasLt");
+  EXPECT_EQ(policy, plain) << "it says the same";
+  // A name set by hand that is none of the op's does not get into a file.
+  plain.preferences[OpId::conv2d].name = "relu";
+  EXPECT_EQ(KernelPolicy::from_json(plain.to_json()), policy);
+}
+
+TEST(KernelPolicy, WritesPrecisionsAsItReadsThem) {
+  for (const char* name : {"fp32", "fp16", "bf16", "int8", "fp64"}) {
+    const std::string text = R"({"default_precision": ")" + std::string(name) + "\"}";
+    const KernelPolicy policy = KernelPolicy::from_json(text);
+    policy.check();
+    EXPECT_EQ(nlohmann::json::parse(policy.to_json())["default_precision"], name);
+  }
 }
 
 TEST(KernelPolicy, WritesNothingForAnOpItWishesNothingFor) {

@@ -22,19 +22,23 @@ Strategy parse_strategy(std::string_view name);
 /// What a policy says about one op: a kernel it would like, a list in order of liking, or one that must run.
 struct KernelPreference {
   std::vector<std::string> kernels = {};
-  bool force = false;  // run it or fail with the reason; only with a single kernel
+  bool force = false;     // run it or fail with the reason; only with a single kernel
+  std::string name = {};  // the op's name as it was given, and goes into files ("conv"); empty: the op's own
 
-  bool operator==(const KernelPreference&) const = default;
+  /// Two that say the same of an op are equal, whatever they call it.
+  bool operator==(const KernelPreference& other) const { return kernels == other.kernels && force == other.force; }
 };
 
 /// Which kernel for which op, and the bounds. A value: versioned as a file, merged, compared.
 /// A field that is not set takes part in nothing: merging keeps the other's.
 struct KernelPolicy {
+  using AutoSelectStrategy = Strategy;
+
   std::map<OpId, KernelPreference> preferences = {};
   RuleList rules = {};  // tried in order, after the preferences and before rules registered in code
   std::map<OpId, DirectionWishes> precision = {};  // stronger than autocast, and in force without it
   std::optional<Strategy> auto_strategy = {};
-  std::optional<DataType> default_precision = {};
+  std::optional<DataType> default_precision = {};  // a float type, or int8, which no tensor is cast to
   std::optional<std::uint64_t> workspace_limit_bytes = {};
   std::optional<bool> deterministic = {};
   std::optional<std::uint32_t> threads = {};  // of the CPU, for one call; 1 or more
