@@ -18,6 +18,8 @@ BUILD = os.environ.get("XRT_BUILD", "")
 # What the library may link: the system's C and C++ libraries and the ones that docs/dependencies.md names. Nothing of
 # CUDA, OpenCL, PyTorch or Python itself: backends are opened at run time.
 ALLOWED = re.compile(r"^(libxpuruntime|libc|libm|libstdc\+\+|libgcc_s|libpthread|libdl|ld-linux-[\w-]+|libsqlite3|libhwy)\.so[.\d]*$")
+# docs/dependencies.md lists what the package needs of the machine.
+NAMED = set(re.findall(r"`([\w+.*-]+)`", (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")))
 OPENED_LATER = {
     "libxpuruntime_opencl.so": re.compile(r"^libOpenCL\.so[.\d]*$"),
     "libxpuruntime_cuda.so": re.compile(r"^librt\.so[.\d]*$"),
@@ -100,6 +102,8 @@ class WheelTest(unittest.TestCase):
                     if tag == "NEEDED":
                         later = OPENED_LATER.get(path.name)
                         self.assertTrue(ALLOWED.match(value) or (later and later.match(value)), value)
+                        ours = value.startswith(("libxpuruntime", "libxrtomp"))
+                        self.assertTrue(ours or re.sub("ld-linux.*", "ld-linux-*", value) in NAMED, f"{value} is unnamed")
                     elif tag in ("RUNPATH", "RPATH"):
                         outside = [part for part in value.split(":") if part and not part.startswith("$ORIGIN")]
                         self.assertEqual(outside, [], "a path of this machine")

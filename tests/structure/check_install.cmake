@@ -11,6 +11,13 @@ function(step)
 endfunction()
 
 step(${CMAKE_COMMAND} --install ${build} --prefix ${work}/first)
+# What C++ programs need, and nothing of the Python package: that is in the wheel.
+file(GLOB_RECURSE left LIST_DIRECTORIES false RELATIVE ${work}/first ${work}/first/*)
+foreach(file ${left})
+  if(NOT file MATCHES "^(bin/xrt|include/xpuruntime/.+\\.h|lib[^/]*/.+|share/xpuruntime/.+)$" OR file MATCHES "_core|\\.py")
+    message(FATAL_ERROR "cmake --install leaves ${file}, which no C++ program needs")
+  endif()
+endforeach()
 # Moved after the install: a package that remembers where it was put is of no use in a container or a wheel.
 file(RENAME ${work}/first ${work}/prefix)
 
