@@ -153,6 +153,10 @@ class EnvironmentTest(unittest.TestCase):
         self.assertEqual(len(lines), 8)
         self.assertIn("no kernel was measured", lines[-1])
 
+    def test_tuning_under_a_lock_is_refused(self) -> None:
+        done = self.start("xrt.ops.relu(x)\n", TUNE="on", LOCK=self.folder / "kernels.lock")
+        self.assertIn("XPURUNTIME_LOCK is set too", done.stderr)
+
     def test_a_forked_child_tunes_on(self) -> None:
         program = ("import os, sys\nxrt.ops.relu(x)\nchild = os.fork()\n"
                    "if child == 0:\n    xrt.ops.add(x, x)\n    os._exit(0)\nassert os.waitpid(child, 0)[1] == 0\n")
@@ -166,7 +170,7 @@ class EnvironmentTest(unittest.TestCase):
     def test_a_value_that_makes_no_sense_is_an_error_at_the_first_use(self) -> None:
         cases = {"VERBOSE": ["3", "yes", "1:", f"1:{self.folder}", f"2:{self.folder}/none/lines.txt"],
                  "TUNE": ["maybe", "on:", "on:fast", "on:-3s", "off:3s", "on:30"],
-                 "TRACE": [self.folder, "/dev/null"]}
+                 "TRACE": [self.folder, "/dev/null"], "LOCK": [self.folder / "missing.lock", self.folder]}
         for name, values in cases.items():
             for value in values:
                 with self.subTest(name=name, value=value):
