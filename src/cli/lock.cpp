@@ -239,6 +239,11 @@ void add_lock(CLI::App& app, Context& context) {
       ->type_name("FILE");
   options->store.add_to(command);
   add_seed_to(command, options->seed);
+  // The two that other commands have too say here for which actions they are.
+  for (const auto& [name, actions] : {std::pair{"--store", "record, diff: "}, {"--seed", "record: "}}) {
+    CLI::Option& option = *command.get_option(name);
+    option.description(actions + option.get_description());
+  }
   command.add_flag("--deterministic", options->deterministic,
                    "record, diff: only kernels that give the same bits, with their hashes");
   command.add_flag("--revalidate", options->revalidate,

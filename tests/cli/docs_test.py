@@ -66,7 +66,8 @@ class Docs(CliTest):
     def test_every_block_shows_what_the_command_prints(self):
         (self.folder / "tests").symlink_to(ROOT / "tests")
         found = [*blocks("cli.md"), *blocks("selection.md"), *blocks("precision.md"), *blocks("tuning.md"),
-                 *blocks("policies.md"), *blocks("locks.md"), *blocks("report.md")]
+                 *blocks("policies.md"), *blocks("locks.md"), *blocks("report.md"),
+                 *blocks("environment.md")]
         self.assertGreaterEqual(len(found), 11)
         for title, notes, text in found:
             with self.subTest(title):

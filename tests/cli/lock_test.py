@@ -125,8 +125,8 @@ class Lock(CliTest):
         decision = self.document("explain", RELU, "--json", env=locked)
         self.assertEqual((decision["kernel"], decision["level"]), ("reference", "lock"))
         self.assertIn("reference", self.fine("run", RELU, env=locked))
-        says = ["[dispatch] relu(f32[1023])", "the nearest is relu(f32[1024]) @cpu:0", "f32[1023] here", "record it too"]
-        self.refused(1, "run", "relu(f32[1023])", env=locked, says=says)
+        says = ["relu(f32[1023]) @cpu:0: the lock has no entry", "the nearest is relu(f32[1024]) @cpu:0", "f32[1023] here", "record it too"]
+        self.refused(1, "run", "relu(f32[1023])", env=locked, says=says, with_answer=True)
         # What records or measures is under no lock, not even a bad one.
         bad = {"XPURUNTIME_LOCK": str(self.write("bad.lock", "{"))}
         for variables in (locked, bad):

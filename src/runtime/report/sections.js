@@ -137,7 +137,8 @@ function change_side(change, side) {
     if (field === "kernel" || field === "entry") return make("div", {class: "name"}, text === "" ? "–" : text);
     if (field === "plan") return make("div", {class: "code muted"}, text === "" ? "no plan" : text);
     if (field === "workspace_bytes") return make("div", {class: "small"}, bytes_text(Number(text)));
-    return make("div", {class: "small", title: text}, field + " " + text.replace("sha256:", "").slice(0, 16));
+    const shown = field === "outputs" ? text.replace("sha256:", "").slice(0, 16) : text || "none";
+    return make("div", {class: "small", title: text}, field + " " + shown);
   });
 }
 
