@@ -24,7 +24,7 @@ void check_tensor(const Call& call, const Tensor* tensor, const char* kind, std:
 void check_device(const Call& call, const Tensor* tensor, Device device) {
   if (tensor->device() == device) return;
   refuse(call, "tensors are on " + to_string(device) + " and " + to_string(tensor->device()) +
-                   "; copy them to one device with DeviceManager::copy_to");
+                   "; copy them to one device first");
 }
 
 // Two elements at one address would be written in an order nobody chose. Each stride must step over all that the

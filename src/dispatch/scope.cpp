@@ -70,7 +70,7 @@ ScopePtr Dispatcher::layered_scope(const Autocast& autocast) const {
 
 std::uint64_t Dispatcher::enter_scope(ScopePtr scope) {
   if (scope == nullptr) {
-    fail(ErrorCode::invalid_argument, "enter_scope", "null scope; pass one from Dispatcher::current_scope");
+    fail(ErrorCode::invalid_argument, "enter_scope", "null scope; pass one from current_scope");
   }
   if (scope->dispatcher != id_) {
     fail(ErrorCode::invalid_argument, "enter_scope",

@@ -26,6 +26,8 @@ void bind_amp_registry(nb::module_& module);
 void bind_grad_scaler(nb::module_& module);
 void bind_selector(nb::module_& module);
 void bind_ranges(nb::module_& module);
+void bind_registry(nb::module_& module);
+void bind_registered_ops(nb::module_& module);
 void bind_tune(nb::module_& module);
 void bind_store(nb::module_& module);
 void bind_lock(nb::module_& module);

@@ -1,5 +1,6 @@
 #include "python/errors.h"
 
+#include <string>
 #include <typeinfo>
 
 #include "core/printable.h"
@@ -32,6 +33,13 @@ const char* exception_name(ErrorCode code) {
   return "InternalError";
 }
 
+/// The function in front of a text as Python writes it: [KernelPolicy.load].
+std::string in_python(std::string text) {
+  const std::size_t end = text.starts_with('[') ? text.find(']') : std::string::npos;
+  const std::size_t colons = end == text.npos ? text.npos : text.substr(0, end).find("::");
+  return colons == text.npos ? text : text.replace(colons, 2, ".");
+}
+
 void set_error(const char* name, const char* text) {
   PyObject* errors = PyImport_ImportModule("xpuruntime.errors");
   PyObject* type = errors == nullptr ? nullptr : PyObject_GetAttrString(errors, name);
@@ -44,7 +52,7 @@ void set_error(const char* name, const char* text) {
 
 void set_python_error(ErrorCode code, const char* text) {
   // After Ctrl-C in a callback the user waits for KeyboardInterrupt, not for what came of it.
-  if (Py_MakePendingCalls() == 0) set_error(exception_name(code), text);
+  if (Py_MakePendingCalls() == 0) set_error(exception_name(code), in_python(text).c_str());
 }
 
 void raise_type_error(const std::string& text) {

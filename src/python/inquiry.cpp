@@ -15,16 +15,6 @@
 namespace xpuruntime::python {
 namespace {
 
-std::vector<std::string> registered_ops(const KernelRegistry& registry) {
-  std::vector<std::string> names;
-  for (const OpId op : registry.registered_ops()) names.emplace_back(to_string(op));
-  return names;
-}
-
-std::vector<std::string> kernel_names(const KernelRegistry& registry, nb::handle op) {
-  return registry.kernel_names(op_from(op, "get_kernel_names"));
-}
-
 std::vector<std::string> available_kernels(nb::handle op, nb::handle device) {
   const KernelRegistry& registry = Runtime::global().registry();
   const OpId id = op_from(op, "get_available_kernels");
@@ -74,13 +64,7 @@ KernelPolicy base_policy() {
   return policy;
 }
 
-void bind_singletons(nb::module_& module) {
-  nb::class_<KernelRegistry>(module, "KernelRegistry", "Which kernels exist for which op.")
-      .def_static(
-          "instance", [] { return &Runtime::global().registry(); }, nb::rv_policy::reference)
-      .def("get_registered_ops", &registered_ops, "Ops that have at least one kernel here.")
-      .def("get_kernel_names", &kernel_names, nb::arg("op_name").none(),
-           nb::sig("def get_kernel_names(self, op_name: str) -> list[str]"), "The kernels of an op, over all devices.");
+void bind_dispatcher(nb::module_& module) {
   nb::class_<Dispatcher>(module, "Dispatcher", "From a call to a kernel that runs.")
       .def_static(
           "instance", [] { return &Runtime::global().dispatcher(); }, nb::rv_policy::reference)
@@ -121,11 +105,8 @@ void bind_quarantine(nb::module_& module) {
 }  // namespace
 
 void bind_inquiry(nb::module_& module) {
-  bind_singletons(module);
+  bind_dispatcher(module);
   bind_quarantine(module);
-  module.def(
-      "get_registered_ops", [] { return registered_ops(Runtime::global().registry()); },
-      "Ops that have at least one kernel here.");
   module.def("get_available_kernels", &available_kernels, nb::arg("op_name").none(),
              nb::arg("device").none() = nb::none(),
              nb::sig("def get_available_kernels(op_name: str, device: object = None) -> list[str]"),

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/json_text.h"
+#include "core/names.h"
 #include "python/arguments.h"
 #include "python/gil.h"
 #include "python/types.h"
@@ -62,7 +63,8 @@ void bind_log(nb::module_& module) {
           "input_shape", [](const LogEntry& self) { return to_python(self.input_shape()); },
           nb::sig("def input_shape(self) -> tuple[int, ...]"), "Of the first input.")
       .def_prop_ro(
-          "dtype", [](const LogEntry& self) { return to_python(self.dtype()); }, "Of the first input.")
+          "dtype", [](const LogEntry& self) { return to_python(full_name(self.dtype())); },
+          "Of the first input, as NumPy and PyTorch write it: \"float32\".")
       .def_ro("elapsed_us", &LogEntry::elapsed_us, "Of the device where it can tell, else of the host.")
       .def_ro("start_us", &LogEntry::start_us, "Since the dispatcher was made.")
       .def_ro("device_time", &LogEntry::device_time, "Whether elapsed_us was measured by device events.")

@@ -27,6 +27,8 @@ NB_MODULE(_core, module) {
   bind_amp_registry(module);
   bind_grad_scaler(module);
   bind_selector(module);
+  bind_registry(module);
+  bind_registered_ops(module);
   bind_tune(module);
   bind_ranges(module);
   bind_store(module);

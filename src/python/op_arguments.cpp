@@ -23,9 +23,8 @@ using Kind = ParameterKind;
                    parameter_text(signature, false) + ")");
 }
 
-/// Names as Python interns them, so that most keywords are found by their address.
 struct Names {
-  std::vector<std::array<PyObject*, max_parameters>> parameters;
+  std::vector<InternedNames> parameters;
   PyObject* dtype = PyUnicode_InternFromString("dtype");
   PyObject* out = PyUnicode_InternFromString("out");
 
@@ -37,7 +36,8 @@ struct Names {
       }
     }
   }
-  const std::array<PyObject*, max_parameters>& of(const Signature& signature) const {
+  const InternedNames& of(const Signature& signature) const {
+    if (signature.names != nullptr) return *signature.names;
     return parameters[static_cast<std::size_t>(&signature - signatures().data())];
   }
 };

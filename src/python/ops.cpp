@@ -8,6 +8,7 @@
 #include "python/errors.h"
 #include "python/gil.h"
 #include "python/op_call.h"
+#include "python/registered_ops.h"
 #include "python/scopes.h"
 #include "xpuruntime/runtime/runtime.h"
 
@@ -42,6 +43,16 @@ PyObject* call_op(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObj
   });
 }
 
+/// For an op that a program registered: the signature comes along.
+PyObject* call_registered(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
+  return contained([&] {
+    OpCall call(*static_cast<const Signature*>(PyCapsule_GetPointer(self, nullptr)));
+    call.parse(arguments, static_cast<std::size_t>(count), keywords);
+    call.bind();
+    return call.run();
+  });
+}
+
 using Entry = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 constexpr std::size_t most_functions = 64;
 
@@ -63,19 +74,23 @@ std::string document(const Signature& signature) {
          std::string(info.name) + "`, by the kernel that is decided for these arguments.";
 }
 
-void add_functions(nb::module_& ops) {
+nb::object make_function(const Signature& signature, Entry entry, nb::handle self) {
   static auto* definitions = new Definitions;
+  const std::string& text = definitions->texts.emplace_back(document(signature));
+  PyMethodDef& method = definitions->methods.emplace_back();
+  method = {signature.name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(entry)),
+            METH_FASTCALL | METH_KEYWORDS, text.c_str()};
+  const nb::object name = nb::str("xpuruntime.ops");
+  PyObject* function = PyCFunction_NewEx(&method, self.ptr(), name.ptr());
+  if (function == nullptr) throw nb::python_error();
+  return nb::steal(function);
+}
+
+void add_functions(nb::module_& ops) {
   nb::list all;
   for (std::size_t i = 0; i < signatures().size(); ++i) {
     const Signature& signature = signatures()[i];
-    const std::string& text = definitions->texts.emplace_back(document(signature));
-    PyMethodDef& method = definitions->methods.emplace_back();
-    method = {signature.name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(entries[i])),
-              METH_FASTCALL | METH_KEYWORDS, text.c_str()};
-    const nb::object name = nb::str("xpuruntime.ops");
-    PyObject* function = PyCFunction_NewEx(&method, nullptr, name.ptr());
-    if (function == nullptr) throw nb::python_error();
-    ops.attr(signature.name) = nb::steal(function);
+    ops.attr(signature.name) = make_function(signature, entries[i], nb::handle());
     all.append(signature.name);
   }
   ops.attr("__all__") = all;
@@ -103,6 +118,12 @@ nb::list typed_signatures() {
 }
 
 }  // namespace
+
+nb::object function_of(const Signature& signature) {
+  const nb::object self = nb::steal(PyCapsule_New(const_cast<Signature*>(&signature), nullptr, nullptr));
+  if (!self.is_valid()) throw nb::python_error();
+  return make_function(signature, call_registered, self);
+}
 
 void bind_ops(nb::module_& module) {
   if (signatures().size() > entries.size()) fail(ErrorCode::internal, "ops", "too many functions; report this");

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "core/names.h"
 #include "python/arguments.h"
 #include "python/errors.h"
 #include "python/gil.h"
@@ -61,7 +62,10 @@ std::string repr(const KernelPolicy& self) {
   const auto document = nb::cast<nb::dict>(to_dict(self));
   for (const auto& [op, wish] : nb::cast<nb::dict>(document["preferences"])) add(op, nb::borrow(wish));
   for (const auto& [field, value] : document) {
-    if (nb::cast<std::string>(field) != "preferences") add(field, nb::borrow(value));
+    const std::string name = nb::cast<std::string>(field);
+    if (name == "preferences") continue;
+    // Files have its number.
+    add(field, name == "auto_strategy" ? nb::object(to_python(to_string(*self.auto_strategy))) : nb::borrow(value));
   }
   return "KernelPolicy(" + text + ")";
 }
@@ -69,8 +73,8 @@ std::string repr(const KernelPolicy& self) {
 // --- what it says of ops -------------------------------------------------------------------------------------------
 
 KernelPolicy& set(KernelPolicy& self, nb::handle op, nb::handle kernel) {
-  const OpId id = op_from(op, "KernelPolicy.set");
-  self.preferences[id] = preference_from(kernel, id);
+  const std::string name = text_from(op, "KernelPolicy.set", "op");
+  self.preferences[parse_op(name)] = preference_from(kernel, name);
   return self;
 }
 
@@ -98,11 +102,12 @@ bool remove_precision(KernelPolicy& self, nb::handle op) {
   return self.remove_precision(text_from(op, "KernelPolicy.remove_precision", "op"));
 }
 
-/// A part of the file's form. The mapping is read-only: a change to a copy would be lost without a word.
+/// A part of the file's form, in which an op is found by any of its names. The mapping is read-only: a change to a copy
+/// would be lost without a word.
 nb::object part(const KernelPolicy& self, const char* name) {
   const auto document = nb::cast<nb::dict>(to_dict(self));
   const nb::object value = document.contains(name) ? nb::object(document[name]) : nb::object(nb::dict());
-  return nb::module_::import_("types").attr("MappingProxyType")(value);
+  return nb::module_::import_("xpuruntime._op_names").attr("OpMapping")(value);
 }
 
 /// A tuple: what is appended to a copy would be lost without a word.
@@ -126,7 +131,7 @@ void bind_fields(Bound& bound) {
   field(
       bound, "preferences", [](const KernelPolicy& self) { return part(self, "preferences"); },
       "Mapping[str, str | list[str] | dict[str, str]]",
-      "What it says of each op, by the op's name. Read-only: use set.");
+      "What it says of each op, under the name that the op was given by; found by any. Read-only: use set.");
   field(bound, "rules", rules, "tuple[dict[str, object], ...]", "Declarative rules, as files have them.");
   field(
       bound, "precision", [](const KernelPolicy& self) { return part(self, "precision"); },
@@ -138,9 +143,9 @@ void bind_fields(Bound& bound) {
   field(
       bound, "default_precision",
       [](const KernelPolicy& self) {
-        return self.default_precision ? nb::object(to_python(*self.default_precision)) : nb::none();
+        return self.default_precision ? nb::object(to_python(precision_name(*self.default_precision))) : nb::none();
       },
-      "str | None", "The dtype of calls that nothing else decides; None: their own.");
+      "str | None", "The dtype of calls that nothing else decides, such as \"fp16\"; None: their own.");
   field(
       bound, "workspace_limit_bytes", [](const KernelPolicy& self) { return self.workspace_limit_bytes; }, "int | None",
       "The most temporary memory that a kernel may ask for.");

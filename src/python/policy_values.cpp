@@ -75,8 +75,9 @@ void set_preferences(KernelPolicy& policy, nb::handle value) {
   std::map<OpId, KernelPreference> preferences;
   if (!value.is_none()) {
     for (const auto& [name, preference] : mapping_from(value, "preferences")) {
-      const OpId op = op_from(name, where);
-      if (preferences.emplace(op, preference_from(preference, op)).second) continue;
+      const std::string given = text_from(name, where, "op");
+      const OpId op = parse_op(given);
+      if (preferences.emplace(op, preference_from(preference, given)).second) continue;
       fail(ErrorCode::invalid_argument, where,
            "preferences name " + std::string(to_string(op)) + " twice, under two of its names; remove one");
     }
@@ -140,8 +141,7 @@ std::string to_json_text(nb::handle value, const char* function) {
   }
 }
 
-KernelPreference preference_from(nb::handle value, OpId op) {
-  const std::string name(to_string(op));
+KernelPreference preference_from(nb::handle value, const std::string& name) {
   KernelPolicy made;  // it checks the names
   if (nb::isinstance<nb::str>(value)) {
     made.set(name, text_from(value, where, "a kernel"));
@@ -208,7 +208,7 @@ void fill(KernelPolicy& policy, const nb::dict& values) {
       fail(ErrorCode::invalid_argument, where,
            std::string(to_string(op)) + " stands there under two of its names; give one");
     }
-    policy.preferences[op] = preference_from(value, op);
+    policy.preferences[op] = preference_from(value, name);
   }
 }
 

@@ -12,7 +12,7 @@ nb::object from_json_text(const std::string& json);
 std::string to_json_text(nb::handle value, const char* function);
 
 /// What a policy says of one op, in the shapes of the file: a kernel, a list of them, {"kernel": ..., "mode": ...}.
-KernelPreference preference_from(nb::handle value, OpId op);
+KernelPreference preference_from(nb::handle value, const std::string& op);
 nb::object to_python(const KernelPreference& preference);
 
 /// Sets a field by the name that it has in files; None unsets it. False where there is no such field.

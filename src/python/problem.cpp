@@ -7,6 +7,7 @@
 
 #include "python/arguments.h"
 #include "python/errors.h"
+#include "python/problem_values.h"
 #include "python/types.h"
 
 namespace xpuruntime::python {
@@ -28,14 +29,6 @@ nb::object attribute_value(const Attributes& attributes, const AttributeSpec& sp
       break;
   }
   return to_python(attributes.data_type(spec.name));
-}
-
-nb::dict attribute_values(const Problem& problem) {
-  nb::dict values;
-  for (const AttributeSpec& spec : op_info(problem.op).attributes) {
-    values[to_python(spec.name)] = attribute_value(problem.attributes, spec);
-  }
-  return values;
 }
 
 Problem parsed(nb::handle text, nb::handle device) {
@@ -69,6 +62,14 @@ void bind_spec(nb::module_& module) {
 
 }  // namespace
 
+nb::dict attribute_values(const Attributes& attributes) {
+  nb::dict values;
+  for (const AttributeSpec& spec : op_info(attributes.op()).attributes) {
+    values[to_python(spec.name)] = attribute_value(attributes, spec);
+  }
+  return values;
+}
+
 void bind_problem(nb::module_& module) {
   bind_spec(module);
   nb::class_<Problem>(module, "Problem", "Everything a choice may depend on, and nothing else.")
@@ -86,8 +87,9 @@ void bind_problem(nb::module_& module) {
       .def_prop_ro("device", [](const Problem& self) { return self.device; })
       .def_prop_ro("inputs", [](const Problem& self) { return self.inputs; })
       .def_prop_ro("outputs", [](const Problem& self) { return self.outputs; })
-      .def_prop_ro("attributes", attribute_values, nb::sig("def attributes(self) -> dict[str, object]"),
-                   "Every attribute of the op, defaults filled in.")
+      .def_prop_ro(
+          "attributes", [](const Problem& self) { return attribute_values(self.attributes); },
+          nb::sig("def attributes(self) -> dict[str, object]"), "Every attribute of the op, defaults filled in.")
       .def_prop_ro("limits", [](const Problem& self) { return self.limits; })
       .def_prop_ro(
           "dtype", [](const Problem& self) { return to_python(promoted_dtype(self)); },

@@ -4,6 +4,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <limits>
+
+#include "core/printable.h"
 #include "python/arguments.h"
 #include "python/arrays.h"
 #include "python/errors.h"
@@ -90,13 +93,58 @@ std::optional<KernelPerformanceStats> get_performance_stats(const KernelSelector
   return self.get_performance_stats(name, wished, with_measured ? &dispatcher.statistics() : nullptr);
 }
 
-Decision select_kernel(const KernelSelector& self, nb::handle problem, nb::handle policy) {
-  const Problem asked = problem_from(problem, "KernelSelector.select");
+/// For a device that is somebody's description: of its type, with this selector's rules.
+Decision select_described(const KernelSelector& self, const Problem& problem, const DeviceProfile& profile,
+                          const KernelPolicy& policy) {
+  if (problem.device.type != profile.type) {
+    fail(ErrorCode::invalid_argument, "KernelSelector.select",
+         "the problem is on " + to_string(problem.device) + ", the profile is of a device of type " +
+             std::string(to_string(profile.type)) + "; leave the device out of the problem");
+  }
+  const KernelList kernels = Runtime::global().registry().kernels(problem.op, profile.type);
+  const std::vector<Rule> rules = self.rules(problem.op);
+  SelectionInputs inputs{problem, profile, kernels, policy, rules, builtin_rules()};
+  inputs.described = true;
+  return select(inputs).decision;
+}
+
+Decision select_kernel(const KernelSelector& self, nb::handle problem, nb::handle policy, nb::handle profile) {
+  constexpr const char* function = "KernelSelector.select";
+  std::optional<DeviceProfile> described;
+  if (nb::isinstance<DeviceProfile>(profile)) {
+    described = nb::cast<DeviceProfile>(profile);
+  } else if (!profile.is_none()) {
+    raise_type_error("[KernelSelector.select] profile is a " + python_type(profile) + "; pass a DeviceProfile");
+  }
+  const Device device = described ? Device{described->type, 0} : Device{};
+  const Problem asked = nb::isinstance<nb::str>(problem)
+                            ? parse_problem(text_from(problem, function, "problem"), device)
+                            : problem_from(problem, function);
   sync_scope();
   std::optional<KernelPolicy> own;
-  if (!policy.is_none()) own = policy_from(policy, "KernelSelector.select");
+  if (!policy.is_none()) own = policy_from(policy, function);
   const WithoutGil release;
-  return self.select(asked, own ? *own : Runtime::global().dispatcher().policy()).decision;
+  const KernelPolicy in_force = own ? *own : Runtime::global().dispatcher().policy();
+  return described ? select_described(self, asked, *described, in_force) : self.select(asked, in_force).decision;
+}
+
+KernelPerformanceStats stats_from(nb::handle operation, nb::handle dtype, nb::handle average, nb::handle least,
+                                  nb::handle most, nb::handle count) {
+  constexpr const char* name = "KernelPerformanceStats";
+  const KernelPerformanceStats made{text_from(operation, name, "operation_name"),
+                                    kernel_dtype_from(dtype),
+                                    real_from(average, name, "average_execution_time"),
+                                    real_from(least, name, "min_execution_time"),
+                                    real_from(most, name, "max_execution_time"),
+                                    static_cast<std::int64_t>(count_from(count, name, "execution_count"))};
+  const bool ordered = made.min_execution_time >= 0 && made.min_execution_time <= made.average_execution_time &&
+                       made.average_execution_time <= made.max_execution_time &&
+                       made.max_execution_time < std::numeric_limits<double>::infinity();
+  if (!ordered) {  // a NaN is in no order
+    fail(ErrorCode::invalid_argument, name,
+         "the times are not 0 <= min <= average <= max, all finite; give them in milliseconds");
+  }
+  return made;
 }
 
 std::uint64_t register_rule(KernelSelector& self, nb::handle op, nb::handle condition, nb::handle kernel,
@@ -221,13 +269,28 @@ void bind_values(nb::module_& module) {
       .def("__hash__", [](const KernelCapability& self) { return static_cast<Py_ssize_t>(self.dtype); });
   nb::class_<KernelPerformanceStats>(module, "KernelPerformanceStats",
                                      "How long an op took in one precision, in milliseconds, over all its problems.")
+      .def(
+          "__init__",
+          [](KernelPerformanceStats* self, nb::handle operation, nb::handle dtype, nb::handle average, nb::handle least,
+             nb::handle most, nb::handle count) {
+            new (self) KernelPerformanceStats(stats_from(operation, dtype, average, least, most, count));
+          },
+          nb::arg("operation_name").none(), nb::arg("dtype").none(), nb::arg("average_execution_time").none(),
+          nb::arg("min_execution_time").none(), nb::arg("max_execution_time").none(), nb::arg("execution_count").none(),
+          nb::sig("def __init__(self, operation_name: str, dtype: KernelDtype | object, average_execution_time: float, "
+                  "min_execution_time: float, max_execution_time: float, execution_count: int) -> None"))
       .def_ro("operation_name", &KernelPerformanceStats::operation_name)
       .def_ro("dtype", &KernelPerformanceStats::dtype)
       .def_ro("average_execution_time", &KernelPerformanceStats::average_execution_time)
       .def_ro("min_execution_time", &KernelPerformanceStats::min_execution_time)
       .def_ro("max_execution_time", &KernelPerformanceStats::max_execution_time)
       .def_ro("execution_count", &KernelPerformanceStats::execution_count)
-      .def("__str__", &KernelPerformanceStats::to_string);
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](const KernelPerformanceStats& self) { return nb::hash(to_python(self.operation_name)); })
+      .def("__str__", &KernelPerformanceStats::to_string)
+      .def("__repr__", [](const KernelPerformanceStats& self) {
+        return printable("KernelPerformanceStats(" + self.to_string() + ")");
+      });
 }
 
 }  // namespace
@@ -249,8 +312,11 @@ void bind_selector(nb::module_& module) {
       .def("rules", rules, nb::arg("op").none(), nb::sig("def rules(self, op: str) -> list[dict[str, object]]"),
            "The user's rules of an op in the order they are tried.")
       .def("select", select_kernel, nb::arg("problem").none(), nb::arg("policy").none() = nb::none(),
-           nb::sig("def select(self, problem: Problem | str, policy: object = None) -> Decision"),
-           "Chooses among the registered kernels, under the policy in force where none is given.")
+           nb::arg("profile").none() = nb::none(),
+           nb::sig("def select(self, problem: Problem | str, policy: object = None, "
+                   "profile: DeviceProfile | None = None) -> Decision"),
+           "Chooses among the registered kernels, under the policy in force where none is given. With a profile: as "
+           "on the device that it describes, which need not be here.")
       .def("__repr__", [](const KernelSelector& self) { return "KernelSelector('" + to_string(self.device()) + "')"; });
   bind_precision_methods(selector);
 }

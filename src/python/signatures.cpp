@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "python/op_hooks.h"
+#include "python/registered_ops.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime::python {
@@ -222,8 +223,9 @@ const Signature& find_signature(std::string_view name) {
   for (const Signature& signature : table) {
     if (op == signature.op) return signature;
   }
+  if (const Signature* registered = registered_signature(op)) return *registered;
   fail(ErrorCode::not_supported, "ops",
-       "the op " + std::string(name) + " was registered by a program and has no function here; use its problem text");
+       "the op " + std::string(name) + " was registered by a plugin and has no function here; use its problem text");
 }
 
 std::string parameter_text(const Signature& signature, bool typed) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 
+#include "python/bindings.h"
 #include "xpuruntime/core/op.h"
 
 namespace xpuruntime::python {
@@ -33,6 +35,10 @@ struct Parameter {
   bool keyword_only = false;
 };
 
+inline constexpr std::size_t max_parameters = 10;
+/// The parameters' names as Python interns them, so that most keywords are found by their address.
+using InternedNames = std::array<PyObject*, max_parameters>;
+
 /// How Python calls an op. `dtype` and `out` come behind the parameters of every one.
 struct Signature {
   OpId op = OpId::matmul;
@@ -42,11 +48,11 @@ struct Signature {
   void (*before)(OpCall&) = nullptr;
   /// After it: sets the attributes that follow from special parameters and shapes.
   void (*after)(OpCall&) = nullptr;
+  const InternedNames* names = nullptr;  // of an op that a program registered; the others' are made together
 };
 
 /// Every function of `xpuruntime.ops`: each op under its own name, and under PyTorch's where that differs.
 std::span<const Signature> signatures();
-inline constexpr std::size_t max_parameters = 10;
 
 /// By the function's name or any name of the op; an unknown one is an error that lists the near ones.
 const Signature& find_signature(std::string_view name);

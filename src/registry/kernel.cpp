@@ -134,8 +134,7 @@ std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec, DeviceType dev
 
 std::shared_ptr<const Kernel> make_kernel(FunctionKernel function) {
   if (!function.run) {
-    fail(ErrorCode::invalid_argument, "make_kernel",
-         "kernel '" + function.name + "' has no run function; set FunctionKernel::run");
+    fail(ErrorCode::invalid_argument, "make_kernel", "kernel '" + function.name + "' has no run function; set its run");
   }
   if (!is_versioned(function.version)) {
     fail(ErrorCode::invalid_argument, "make_kernel",

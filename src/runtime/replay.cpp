@@ -165,7 +165,7 @@ KernelLock record_lock(Runtime& runtime, std::span<const LogEntry> log, std::uin
 
 ReplayReport verify_lock(Runtime& runtime, const LockUse& lock) {
   if (lock.lock == nullptr) {
-    fail(ErrorCode::invalid_argument, "verify_lock", "there is no lock; load one with KernelLock::load");
+    fail(ErrorCode::invalid_argument, "verify_lock", "there is no lock; load one first");
   }
   ReplayReport report;
   for (const auto& [text, entry] : lock.lock->entries()) report.results.push_back(decide_entry(runtime, lock, entry));

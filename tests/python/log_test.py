@@ -35,7 +35,7 @@ class LogTest(unittest.TestCase):
             xrt.ops.matmul(np.ones((3, 4)), np.ones((4, 5)))
         (log,) = xrt.get_dispatch_logs()
         self.assertEqual((log.op_name, log.selected_kernel), ("matmul", "reference"))
-        self.assertEqual((log.input_shape, log.dtype), ((3, 4), "f64"))
+        self.assertEqual((log.input_shape, log.dtype), ((3, 4), "float64"))
         self.assertGreater(log.elapsed_us, 0)
         self.assertGreater(log.start_us, 0)
         self.assertFalse(log.failed or log.device_time)

@@ -32,7 +32,7 @@ class KernelPolicyTest(unittest.TestCase):
         self.assertEqual(policy.get("softmax"), {"kernel": "reference", "mode": "force"})
         self.assertTrue(policy.remove("matmul"))
         self.assertFalse(policy.remove("matmul"))
-        self.assertEqual(set(policy.preferences), {"softmax", "conv2d"})
+        self.assertEqual(set(policy.preferences), {"softmax", "conv"})
 
     def test_fields_that_are_not_set_are_none(self) -> None:
         policy = KernelPolicy()
@@ -44,7 +44,7 @@ class KernelPolicyTest(unittest.TestCase):
     def test_fields_are_keywords_and_attributes(self) -> None:
         policy = KernelPolicy(strategy="best_performance", default_precision="fp16", workspace_limit_bytes=1 << 40)
         self.assertIs(policy.auto_strategy, AutoSelectStrategy.BEST_PERFORMANCE)
-        self.assertEqual(policy.default_precision, "f16")
+        self.assertEqual(policy.default_precision, "fp16")
         self.assertEqual(policy.workspace_limit_bytes, 1 << 40)
         policy.strategy = AutoSelectStrategy.LOWEST_MEMORY
         policy.deterministic = True
@@ -139,7 +139,7 @@ class KernelPolicyFileTest(unittest.TestCase):
         policy = KernelPolicy.load(self.path)
         self.assertEqual(policy.get("conv"), "cudnn")
         self.assertIs(policy.auto_strategy, AutoSelectStrategy.FIRST_SUPPORTED)
-        self.assertEqual(policy.default_precision, "f16")
+        self.assertEqual(policy.default_precision, "fp16")
 
     def test_errors_in_a_file_name_line_and_column(self) -> None:
         self.path.write_text('{\n  "preferences": {"matmull": "packed"}\n}')
@@ -222,7 +222,7 @@ class BadPolicyTest(unittest.TestCase):
 
     def test_a_field_that_is_refused_stays_as_it_was(self) -> None:
         policy = KernelPolicy(threads=2, default_precision="bf16", matmul="packed")
-        for name, value in (("threads", 0), ("default_precision", "int8"), ("preferences", {"matmul": "nope"})):
+        for name, value in (("threads", 0), ("default_precision", "int16"), ("preferences", {"matmul": "nope"})):
             with self.assertRaises(ValueError):
                 setattr(policy, name, value)
         self.assertEqual(policy, KernelPolicy(threads=2, default_precision="bf16", matmul="packed"))

@@ -15,6 +15,7 @@ from ._core import KernelCapability as KernelCapability
 from ._core import KernelDtype as KernelDtype
 from ._core import KernelLock as KernelLock
 from ._core import KernelPerformanceStats as KernelPerformanceStats
+from ._core import KernelRegistry as KernelRegistry
 from ._core import KernelSelector as KernelSelector
 from ._core import Limits as Limits
 from ._core import LockDifference as LockDifference
@@ -40,6 +41,7 @@ from ._core import TunedPart as TunedPart
 from ._core import __version__ as __version__
 from ._core import amp as amp
 from ._core import asarray as asarray
+from ._core import builtin_rules as builtin_rules
 from ._core import clear_dispatch_logs as clear_dispatch_logs
 from ._core import clear_quarantine as clear_quarantine
 from ._core import default_store_path as default_store_path
@@ -76,6 +78,7 @@ from .policies import validate_policy as validate_policy
 from .reports import report as report
 from .reports import report_data as report_data
 from .rules import register_kernel as register_kernel
+from .rules import register_op as register_op
 from .rules import register_rule as register_rule
 from .rules import unregister_kernel as unregister_kernel
 from .rules import unregister_rule as unregister_rule

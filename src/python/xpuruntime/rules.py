@@ -1,14 +1,14 @@
-"""Rules and kernels of the user's own, as plain Python functions."""
+"""Ops, kernels and rules of the user's own, as plain Python functions."""
 
 from __future__ import annotations
 
-from . import _core
+from . import _core, ops
 from .errors import ArgumentTypeError
 
 TYPE_CHECKING = False  # typing itself takes longer to import than this module
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TypeVar, overload
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar, overload
 
     Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -106,6 +106,23 @@ def register_kernel(name: str, op: str, run: Callable[..., object] | None = None
         return function
 
     return decorate
+
+
+def register_op(name: str, infer: Callable[..., object] | None = None, *, inputs: str | Sequence[str] = "input",
+                optional_inputs: str | Sequence[str] = (), attributes: Mapping[str, object] | None = None,
+                category: str = "elementwise", aliases: str | Sequence[str] = ()) -> Callable[..., Any]:
+    """Adds an op of your own and returns the function that calls it, which is then in `ops` too.
+
+    `inputs` and `optional_inputs` name its arrays. `attributes` maps further parameters to their defaults, which say of
+    what kind they are: a bool, an int, a float, a list of equal ints (empty: of any length), a tuple of names to choose
+    from. `infer(inputs, **attributes)` says what comes out: one of the inputs (its dtype and shape), a tuple
+    `(dtype, shape)`, or a list of these; without it, what the first input is. It runs where kernels of it are
+    registered: see `register_kernel`. `category` is what policies and autocast know it as. An op stays for as long as
+    the process.
+    """
+    function = _core.register_op(name, infer, inputs, optional_inputs, dict(attributes or {}), category, aliases)
+    setattr(ops, name, function)
+    return function  # type: ignore[no-any-return]
 
 
 def unregister_kernel(name: str, op: str, device: object = "cpu") -> bool:
