@@ -38,6 +38,10 @@ def core_stub() -> str:
     text = text.replace("__hash__: None = None", "__hash__: None = None  # type: ignore[assignment]")
     # Methods that Python itself adds from 3.12 on to what has the buffer protocol.
     text = re.sub(r'    def __(?:release_)?buffer__\(.*\):\n        """\n(?:        .*\n)*?        """\n\n', "", text)
+    # What makes a dataclass of it, in the words of a type checker.
+    text = re.sub(r"__dataclass_fields__: .*", "__dataclass_fields__: ClassVar[dict[str, Field[Any]]]", text)
+    text = text.replace("import xpuruntime.policies.execution_policy\n", "from dataclasses import Field\n")
+    text = re.sub(r"from typing import (?!.*ClassVar)(.*)\n", r"from typing import \1, ClassVar\n", text)
     # Names that signatures use without nanobind knowing that they do.
     used = [name for name in ABSTRACT if re.search(rf"\b{name}\b", text)]
     text = re.sub(r"from collections\.abc import .*\n", "", text)

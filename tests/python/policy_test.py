@@ -14,7 +14,7 @@ from xpuruntime import AutoSelectStrategy, KernelPolicy
 class KernelPolicyTest(unittest.TestCase):
     def test_ops_are_keywords_under_any_of_their_names(self) -> None:
         policy = KernelPolicy(MatMul="openblas", conv="cudnn")
-        self.assertEqual(dict(policy.preferences), {"matmul": "openblas", "conv2d": "cudnn"})
+        self.assertEqual(dict(policy.preferences), {"MatMul": "openblas", "conv": "cudnn"})
         self.assertEqual(policy.get("gemm"), "openblas")
         self.assertEqual(policy.get("conv2d"), "cudnn")
         self.assertIsNone(policy.get("softmax"))
@@ -203,7 +203,7 @@ class BadPolicyTest(unittest.TestCase):
             (lambda: KernelPolicy(threads=0), "1 or more"),
             (lambda: KernelPolicy(threads=1 << 40), "1 or more"),
             (lambda: KernelPolicy(workspace_limit_bytes=-1), "0 or more"),
-            (lambda: KernelPolicy(default_precision="int8"), "no float type"),
+            (lambda: KernelPolicy(default_precision="int16"), "no float type"),
             (lambda: KernelPolicy(default_precision="f17"), "unknown"),
             (lambda: KernelPolicy(precision={"softmax": {"sideways": "f32"}}), "direction"),
             (lambda: KernelPolicy(precision={"softmax": {}}), "no direction"),

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import enum
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 from xpuruntime import ops as ops
+from dataclasses import Field
 
 
 class Device:
@@ -124,7 +125,9 @@ class KernelPolicy:
 
     @property
     def preferences(self) -> Mapping[str, str | list[str] | dict[str, str]]:
-        """What it says of each op, by the op's name. Read-only: use set."""
+        """
+        What it says of each op, under the name that the op was given by; found by any. Read-only: use set.
+        """
 
     @preferences.setter
     def preferences(self, value: object) -> None: ...
@@ -159,7 +162,9 @@ class KernelPolicy:
 
     @property
     def default_precision(self) -> str | None:
-        """The dtype of calls that nothing else decides; None: their own."""
+        """
+        The dtype of calls that nothing else decides, such as "fp16"; None: their own.
+        """
 
     @default_precision.setter
     def default_precision(self, value: object) -> None: ...
@@ -420,7 +425,7 @@ class DispatchLog:
 
     @property
     def dtype(self) -> str:
-        """Of the first input."""
+        """Of the first input, as NumPy and PyTorch write it: "float32"."""
 
     @property
     def elapsed_us(self) -> float:
@@ -483,18 +488,6 @@ def problem_of_call(op: object | None, arguments: tuple, keywords: dict) -> Prob
 def op_signatures() -> list:
     """Name, typed parameters and op of every function of `ops`."""
 
-class KernelRegistry:
-    """Which kernels exist for which op."""
-
-    @staticmethod
-    def instance() -> KernelRegistry: ...
-
-    def get_registered_ops(self) -> list[str]:
-        """Ops that have at least one kernel here."""
-
-    def get_kernel_names(self, op_name: str) -> list[str]:
-        """The kernels of an op, over all devices."""
-
 class Dispatcher:
     """From a call to a kernel that runs."""
 
@@ -528,9 +521,6 @@ def quarantined() -> list[QuarantinedPlan]:
 
 def clear_quarantine() -> None:
     """Tries them again."""
-
-def get_registered_ops() -> list[str]:
-    """Ops that have at least one kernel here."""
 
 def get_available_kernels(op_name: str, device: object = None) -> list[str]:
     """
@@ -661,6 +651,8 @@ class ExecutionPolicy:
     def __eq__(self, other: object, /) -> bool: ...
 
     __hash__: None = None  # type: ignore[assignment]
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
 def findings_of_execution_policy(policy: ExecutionPolicy) -> list[str]: ...
 
@@ -1170,6 +1162,8 @@ class KernelPerformanceStats:
     How long an op took in one precision, in milliseconds, over all its problems.
     """
 
+    def __init__(self, operation_name: str, dtype: KernelDtype | object, average_execution_time: float, min_execution_time: float, max_execution_time: float, execution_count: int) -> None: ...
+
     @property
     def operation_name(self) -> str: ...
 
@@ -1188,7 +1182,13 @@ class KernelPerformanceStats:
     @property
     def execution_count(self) -> int: ...
 
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
     def __str__(self) -> str: ...
+
+    def __repr__(self) -> str: ...
 
 class KernelSelector:
     """
@@ -1211,9 +1211,9 @@ class KernelSelector:
     def rules(self, op: str) -> list[dict[str, object]]:
         """The user's rules of an op in the order they are tried."""
 
-    def select(self, problem: Problem | str, policy: object = None) -> Decision:
+    def select(self, problem: Problem | str, policy: object = None, profile: DeviceProfile | None = None) -> Decision:
         """
-        Chooses among the registered kernels, under the policy in force where none is given.
+        Chooses among the registered kernels, under the policy in force where none is given. With a profile: as on the device that it describes, which need not be here.
         """
 
     def __repr__(self) -> str: ...
@@ -1242,6 +1242,48 @@ class KernelSelector:
         """
         The times given here and, with `measured`, those of logged calls; None if there are none.
         """
+
+class KernelRegistry:
+    """Which kernels exist for which op, and a selector per device."""
+
+    @staticmethod
+    def instance() -> KernelRegistry: ...
+
+    def get_registered_ops(self) -> list[str]:
+        """Ops that have at least one kernel here."""
+
+    def get_kernel_names(self, op_name: str) -> list[str]:
+        """The kernels of an op, over all devices."""
+
+    def get_or_create_selector(self, device: object = 'cpu') -> KernelSelector:
+        """
+        The selector of a device, made with the device's default capabilities on first use.
+        """
+
+    def register_default_capabilities(self, device: object, selector: KernelSelector) -> None:
+        """
+        Puts what the device's profile says it computes in back into a selector of that device.
+        """
+
+    def get_all_selectors(self) -> dict[Device, KernelSelector]:
+        """Those that were made so far."""
+
+    def clear(self) -> None:
+        """
+        Drops all selectors, with their rules and capabilities; who holds one keeps it.
+        """
+
+def get_registered_ops() -> list[str]:
+    """Ops that have at least one kernel here."""
+
+def builtin_rules(op: str | None = None) -> list[dict[str, str]]:
+    """
+    The rules that the library brings, in the order they are tried: of an op, or all.
+    """
+
+def register_op(name: object | None, infer: object | None, inputs: object | None, optional_inputs: object | None, attributes: object | None, category: object | None, aliases: object | None) -> object: ...
+
+def op_name(name: object) -> str | None: ...
 
 class TuneProgress:
     """How far a tuning run is."""

@@ -14,14 +14,13 @@ _FIELDS = (
 class _DataclassFields:
     """Makes the fields when they are first asked for."""
 
-    def __get__(self, instance: object, owner: type) -> object:
+    def __get__(self, instance: object, owner: type[ExecutionPolicy]) -> object:
         import dataclasses
 
         made = dataclasses.make_dataclass(owner.__name__, [(name, kind, dataclasses.field(default=default))
                                                            for name, kind, default in _FIELDS])
-        fields = made.__dataclass_fields__
-        owner.__dataclass_fields__ = fields  # type: ignore[attr-defined]
-        return fields
+        owner.__dataclass_fields__ = made.__dataclass_fields__
+        return owner.__dataclass_fields__
 
 
-ExecutionPolicy.__dataclass_fields__ = _DataclassFields()  # type: ignore[attr-defined]
+ExecutionPolicy.__dataclass_fields__ = _DataclassFields()  # type: ignore[assignment]
