@@ -63,6 +63,7 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
   out.named_by_policy = leave_out_named(policy, devices_->profile(range.least().device), out.range, classes);
   RangeSearchOptions search{options.min_gain, points_for(out.problems, options.range_points)};
 
+  bool cancelled = false;
   const auto measure = [&](std::size_t index) -> std::optional<TuneResult> {
     TuneOptions share = options;
     if (options.total_budget_s) {
@@ -90,7 +91,8 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
           found = result;
           if (finished) finished(result);
         });
-    if (!done || found.cancelled) return std::nullopt;
+    cancelled = found.cancelled;
+    if (!done || cancelled) return std::nullopt;
     out.measured.push_back(found);
     // What others decide, or in another precision, is no choice of this range.
     if (decision.level != Level::strategy || !out.range.contains(decision.problem)) found.chosen.clear();
@@ -102,7 +104,10 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
     out.covered += out.parts.back().range.count();
   }
   out.guessed = choices.guessed;
-  out.complete = !choices.stopped;
+  // Where time ran out, the nearest ones measured stand in; a class of which none was measured has none.
+  const auto runs = static_cast<std::size_t>(
+      std::count_if(classes.begin(), classes.end(), [](std::uint32_t group) { return group != nothing_runs; }));
+  out.complete = !choices.stopped || (!cancelled && out.covered == runs);
   out.spent_s = seconds_now() - started;
   return out;
 }

@@ -46,7 +46,8 @@ class Search {
     std::map<std::uint32_t, std::size_t> groups;
     for (const std::uint32_t group : classes_) ++groups[group];
     groups.erase(nothing_runs);
-    for (const auto& [group, problems] : groups) push(grid_.whole(), group, 1);
+    // Each class has its corners measured before any is looked at closer: then every problem has a kernel.
+    for (const auto& [group, problems] : groups) push(grid_.whole(), group, std::numeric_limits<double>::infinity());
     while (!tasks_.empty()) {
       const Task task = tasks_.top();
       tasks_.pop();

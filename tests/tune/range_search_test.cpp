@@ -245,6 +245,9 @@ TEST(RangeSearch, StopsWhenItIsTold) {
   });
   EXPECT_TRUE(found.stopped);
   EXPECT_EQ(found.measured, 5u);
+  // Each class of sizes has had its turn by then: none is left without a kernel.
+  EXPECT_EQ(std::count(found.choice.begin(), found.choice.end(), -1), 0);
+  EXPECT_GE(loss_of(world, found), 1);
 }
 
 TEST(RangeSearch, OneSizeIsMeasuredOnceAndAFailureIsNoChoice) {
