@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "cli/commands.h"
-#include "core/duration.h"
 #include "cli/table.h"
+#include "core/duration.h"
 #include "core/json_text.h"
 #include "xpuruntime/tune/tuner.h"
 

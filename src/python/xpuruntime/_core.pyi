@@ -1397,7 +1397,9 @@ class TuneResult:
     def __repr__(self) -> str: ...
 
 class TuneOptions:
-    def __init__(self, budget_s: object | None, total_budget_s: object | None, min_gain: object | None, probe_timeout_s: object | None, isolate: object | None, seed: object | None) -> None: ...
+    def __init__(self, budget_s: object | None, total_budget_s: object | None, min_gain: object | None, probe_timeout_s: object | None, isolate: object | None, seed: object | None, range_points: object | None = None) -> None: ...
+
+def tune_range(range: ProblemRange, options: TuneOptions, progress: object | None, finished: object) -> RangeResult: ...
 
 def tune(problems: Sequence[Problem], options: TuneOptions, progress: object | None, finished: object) -> bool: ...
 
@@ -1405,6 +1407,100 @@ def enable_tuning(arg: TuneOptions, /) -> None: ...
 
 def disable_tuning() -> None:
     """Measures nothing more on the way; what was found stays."""
+
+class ProblemRange:
+    """Problems that are alike but for some extents."""
+
+    def __init__(self, text: str | ProblemRange, device: object = None) -> None:
+        """
+        Reads a text such as "matmul(f32[m,768], f32[768,768]) where m=1..512".
+        """
+
+    @property
+    def names(self) -> dict[str, tuple[int, int]]:
+        """The least and the largest size of each name."""
+
+    def at(self, **sizes: int) -> Problem:
+        """The problem of these sizes."""
+
+    def __len__(self) -> int: ...
+
+    def __contains__(self, problem: Problem) -> bool: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __reduce__(self) -> tuple: ...
+
+    def __str__(self) -> str: ...
+
+    def __repr__(self) -> str: ...
+
+def record_ranges(arg0: KernelLock, arg1: Sequence[ProblemRange], /) -> None: ...
+
+def has_ranges(arg: str, /) -> bool: ...
+
+class TunedPart:
+    """A part of a range, and the kernel that runs all of it."""
+
+    @property
+    def range(self) -> ProblemRange: ...
+
+    @property
+    def kernel(self) -> str: ...
+
+    def __repr__(self) -> str: ...
+
+class RangeResult:
+    """What tuning a range ended with."""
+
+    @property
+    def range(self) -> ProblemRange: ...
+
+    @property
+    def parts(self) -> list[TunedPart]: ...
+
+    @property
+    def measured(self) -> list[TuneResult]:
+        """The races, in the order they were held."""
+
+    @property
+    def problems(self) -> int:
+        """How many the range holds."""
+
+    @property
+    def covered(self) -> int:
+        """How many of them the parts hold."""
+
+    @property
+    def guessed(self) -> int:
+        """
+        How many have the kernel of the nearest one measured, as points ran out.
+        """
+
+    @property
+    def named_by_policy(self) -> int:
+        """How many have a rule of the policy already, and were left alone."""
+
+    @property
+    def complete(self) -> bool:
+        """False where it was stopped or out of time."""
+
+    @property
+    def spent_s(self) -> float: ...
+
+    def rules(self) -> list[dict[str, object]]:
+        """A rule of a policy for each part."""
+
+    def policy(self, base: object = None) -> KernelPolicy:
+        """
+        A policy with these rules; of `base`, rules for parts of the same range are replaced.
+        """
+
+    def __str__(self) -> str: ...
+
+    def __repr__(self) -> str: ...
 
 class MeasurementStore:
     """
@@ -1628,7 +1724,7 @@ def refreshed(lock: KernelLock, report: ReplayReport) -> KernelLock:
     The lock with the environment of this machine for those entries that were revalidated.
     """
 
-def report_json(problems: Sequence[Problem], lock: object | None, against: object | None, store: object | None, title: object | None) -> str: ...
+def report_json(problems: Sequence[Problem], ranges: Sequence[ProblemRange], lock: object | None, against: object | None, store: object | None, title: object | None) -> str: ...
 
 def save_report(path: object | None, json: str) -> None: ...
 
