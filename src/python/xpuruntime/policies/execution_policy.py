@@ -19,7 +19,7 @@ class _DataclassFields:
 
         made = dataclasses.make_dataclass(owner.__name__, [(name, kind, dataclasses.field(default=default))
                                                            for name, kind, default in _FIELDS])
-        owner.__dataclass_fields__ = made.__dataclass_fields__
+        owner.__dataclass_fields__ = vars(made)["__dataclass_fields__"]
         return owner.__dataclass_fields__
 
 
