@@ -95,7 +95,7 @@ TEST(KernelPolicy, ComesBackFromItsOwnText) {
 TEST(KernelPolicy, WritesTheFormatOfTheManual) {
   const auto json = nlohmann::json::parse(full_policy().to_json());
   EXPECT_EQ(json["preferences"]["matmul"], "cublasLt");
-  EXPECT_EQ(json["preferences"]["conv2d"], (nlohmann::json{"cudnn_winograd", "cudnn"}));
+  EXPECT_EQ(json["preferences"]["conv"], (nlohmann::json{"cudnn_winograd", "cudnn"}));
   EXPECT_EQ(json["preferences"]["attention"], (nlohmann::json{{"kernel", "flash_v2"}, {"mode", "force"}}));
   EXPECT_EQ(json["precision"]["softmax"], "lower");
   EXPECT_EQ(json["precision"]["matmul"], (nlohmann::json{{"forward", "bf16"}, {"backward", "f32"}}));
