@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <queue>
+#include <set>
 
 #include "tune/contender.h"
 #include "tune/range_grid.h"
@@ -54,7 +55,6 @@ class Search {
       examine(task);
     }
     assign();
-    out_.measured = results_.size();
     return std::move(out_);
   }
 
@@ -115,13 +115,51 @@ class Search {
   bool measured(const std::vector<std::size_t>& corners) {
     for (const std::size_t corner : corners) {
       if (results_.contains(corner)) continue;
-      if (out_.stopped || results_.size() >= options_.most_points) return false;
-      std::optional<TuneResult> result = measure_(corner);
-      if (!result) out_.stopped = true;
+      std::optional<TuneResult> result = race(corner);
       if (!result) return false;
       results_.emplace(corner, std::move(*result));
     }
     return true;
+  }
+
+  std::optional<TuneResult> race(std::size_t index) {
+    if (out_.stopped || out_.measured >= options_.most_points) return std::nullopt;
+    std::optional<TuneResult> result = measure_(index);
+    if (result) ++out_.measured;
+    out_.stopped = !result;
+    return result;
+  }
+
+  /// Before a box is cut for it: what a race that the budget cut short says is tried again, once. True where one was.
+  bool raced_again(const std::vector<std::size_t>& corners) {
+    bool again = false;
+    for (const std::size_t corner : corners) {
+      TuneResult& first = results_.at(corner);
+      if (!first.cut_short || !raced_twice_.insert(corner).second) continue;
+      const std::optional<TuneResult> second = race(corner);
+      if (!second) continue;
+      again = true;
+      first = second->cut_short ? better_of(first, *second) : *second;
+    }
+    return again;
+  }
+
+  /// An interruption only makes times longer: the shorter ones of two races count, and the default stays as in a race.
+  TuneResult better_of(TuneResult both, const TuneResult& second) const {
+    std::optional<double> least, of_default;
+    for (TunedCandidate& candidate : both.candidates) {
+      for (const TunedCandidate& other : second.candidates) {
+        if (other.kernel != candidate.kernel || !other.time_us) continue;
+        if (!candidate.time_us || *other.time_us < *candidate.time_us) candidate = other;
+      }
+      if (!candidate.time_us) continue;
+      if (candidate.kernel == both.incumbent) of_default = candidate.time_us;
+      if (least && *candidate.time_us >= *least) continue;
+      least = candidate.time_us;
+      both.chosen = candidate.kernel;
+    }
+    if (of_default && *of_default * (1 - options_.min_gain) <= *least) both.chosen = both.incumbent;
+    return both;
   }
 
   int number_of(const std::string& kernel) {
@@ -226,6 +264,7 @@ class Search {
       least = std::min(least, standing.loss);
     }
     if (!leaf.kernels.empty()) return leaves_.push_back(std::move(leaf));
+    if (raced_again(at)) return tasks_.push(task);
     const auto axis = axis_to_split(task.box, at, false);
     if (!axis) return assign_own(task);
     split(task, *axis, std::clamp(least - 1, 0.01, 0.99));
@@ -284,6 +323,7 @@ class Search {
   const RangeSearchOptions options_;
   const std::function<std::optional<TuneResult>(std::size_t)>& measure_;
   std::map<std::size_t, TuneResult> results_ = {};  // by index
+  std::set<std::size_t> raced_twice_ = {};
   std::priority_queue<Task> tasks_ = {};
   std::vector<Leaf> leaves_ = {};
   std::vector<Leaf> unresolved_ = {};

@@ -21,7 +21,7 @@ struct RangeSearchOptions {
 struct RangeChoices {
   std::vector<std::string> kernels = {};
   std::vector<int> choice = {};  // of each problem, by its index in the range: one of the kernels, -1: none
-  std::size_t measured = 0;      // problems
+  std::size_t measured = 0;      // races
   std::size_t guessed = 0;       // problems that have the kernel of the nearest one measured, as points ran out
   bool stopped = false;          // by `measure`
 };
@@ -38,6 +38,7 @@ std::vector<std::uint32_t> classes_of(const KernelRegistry& registry, const Prob
 ///
 /// The range is cut into boxes, their corners are measured, and a box at whose corners no kernel is as good as each
 /// corner's own is cut again, those with the most to lose first. A kernel is as good where a race would not leave it.
+/// Before that, races at its corners that were cut short are held again.
 RangeChoices search_range(std::span<const SizeRange> names, std::span<const std::uint32_t> classes,
                           const RangeSearchOptions& options,
                           const std::function<std::optional<TuneResult>(std::size_t index)>& measure);

@@ -23,7 +23,7 @@ struct RangeResult {
   std::size_t covered = 0;                // by the parts
   std::size_t guessed = 0;                // of those, decided by the nearest one measured, as points ran out
   std::size_t named_by_policy = 0;        // problems that rules of the policy decide already: left alone
-  bool complete = true;                   // neither cancelled nor out of time
+  bool complete = true;                   // false: cancelled, or time ran out before all had one
   double spent_s = 0;
 
   /// One sentence: how many parts, from how many measurements, and what is missing.
