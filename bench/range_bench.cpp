@@ -8,7 +8,6 @@
 #include <string>
 
 #include "timing.h"
-#include "tune/timer.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::bench {
