@@ -34,10 +34,34 @@ struct Taps {
   }
 };
 
+HWY_INLINE F32Vec over(F32Vec value, float divisor) {
+  return divisor == 1 ? value : hn::Div(value, hn::Set(F32(), divisor));
+}
+
+/// Four vectors from channel c on, side by side: one alone would wait for its own last result.
+template <class Op, class In, class Out>
+HWY_INLINE void combine_four(const Taps<In>& taps, std::int64_t c, float divisor, Out* out) {
+  const std::int64_t lanes = static_cast<std::int64_t>(f32_lanes());
+  F32Vec v0 = hn::Set(F32(), Op::identity), v1 = v0, v2 = v0, v3 = v0;
+  for (std::int64_t t = 0; t < taps.count; ++t) {
+    const In* at = taps.at[t] + c;
+    v0 = Op::combine(v0, load(at));
+    v1 = Op::combine(v1, load(at + lanes));
+    v2 = Op::combine(v2, load(at + 2 * lanes));
+    v3 = Op::combine(v3, load(at + 3 * lanes));
+  }
+  store(over(v0, divisor), out);
+  store(over(v1, divisor), out + lanes);
+  store(over(v2, divisor), out + 2 * lanes);
+  store(over(v3, divisor), out + 3 * lanes);
+}
+
 template <class Op, class In, class Out>
 void combine_pixel(const Taps<In>& taps, std::int64_t channels, float divisor, Out* out) {
   const std::int64_t lanes = static_cast<std::int64_t>(f32_lanes());
-  for (std::int64_t c = 0; c < channels; c += lanes) {
+  std::int64_t c = 0;
+  for (; c + 4 * lanes <= channels; c += 4 * lanes) combine_four<Op>(taps, c, divisor, out + c);
+  for (; c < channels; c += lanes) {
     const std::int64_t left = channels - c;
     F32Vec value = hn::Set(F32(), Op::identity);
     if (left >= lanes) {
@@ -47,8 +71,7 @@ void combine_pixel(const Taps<In>& taps, std::int64_t channels, float divisor, O
         value = Op::combine(value, load_first(taps.at[t] + c, static_cast<std::size_t>(left)));
       }
     }
-    if (divisor != 1) value = hn::Div(value, hn::Set(F32(), divisor));
-    put_some(value, out + c, left);
+    put_some(over(value, divisor), out + c, left);
   }
 }
 
