@@ -122,7 +122,7 @@ def register_op(name: str, infer: Callable[..., object] | None = None, *, inputs
     """
     function = _core.register_op(name, infer, inputs, optional_inputs, dict(attributes or {}), category, aliases)
     setattr(ops, name, function)
-    return function
+    return function  # type: ignore[return-value]
 
 
 def unregister_kernel(name: str, op: str, device: object = "cpu") -> bool:
