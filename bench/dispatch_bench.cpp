@@ -1,6 +1,5 @@
 // What a decision costs, warm and cold, against PyTorch's dispatch of an op that does nothing.
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <functional>
@@ -39,24 +38,28 @@ constexpr std::int64_t most_rows = 64;  // 64 numbers of rows and 64 of columns:
 constexpr std::int64_t most_columns = 64;
 
 /// The tensors of all products of one dtype: one for a number of rows, one for a number of columns, as activations of
-/// several lengths meet the weights of several layers. The kernels here do nothing with them: they share their memory.
+/// several lengths meet the weights of several layers. The kernels here do nothing with them, so they share memory.
 struct Operands {
   explicit Operands(DataType dtype)
-      : memory(Tensor::empty(dtype, {std::max(most_rows, depth), std::max(depth, most_columns)})) {
-    for (std::int64_t m = 1; m <= most_rows; ++m) rows.push_back(on_memory({m, depth}));
-    for (std::int64_t n = 1; n <= most_columns; ++n) columns.push_back(on_memory({depth, n}));
+      : a(Tensor::empty(dtype, {most_rows, depth})),
+        b(Tensor::empty(dtype, {depth, most_columns})),
+        out(Tensor::empty(dtype, {most_rows, most_columns})) {
+    for (std::int64_t m = 1; m <= most_rows; ++m) rows.push_back(part_of(a, {m, depth}));
+    for (std::int64_t n = 1; n <= most_columns; ++n) columns.push_back(part_of(b, {depth, n}));
   }
 
-  Tensor on_memory(const Dims& shape) const { return Tensor::view(memory.data(), memory.dtype(), shape); }
+  static Tensor part_of(const Tensor& memory, const Dims& shape) {
+    return Tensor::view(memory.data(), memory.dtype(), shape);
+  }
 
-  Tensor memory;
+  Tensor a, b, out;
   std::vector<Tensor> rows, columns;
 };
 
 /// A product of one shape, with its output.
 struct Product {
   Product(const Operands& operands, std::int64_t m, std::int64_t n)
-      : out(operands.on_memory({m, n})),
+      : out(Operands::part_of(operands.out, {m, n})),
         inputs{&operands.rows[static_cast<std::size_t>(m - 1)], &operands.columns[static_cast<std::size_t>(n - 1)]} {}
 
   Call call() const {

@@ -44,9 +44,9 @@ PyObject* guarded_method_call(PyObject*, PyObject* const*, std::size_t,
                               PyObject*) asm("__wrap_PyObject_VectorcallMethod");
 
 void real_dealloc(PyObject*) asm("__real__Py_Dealloc");
-void real_decref(PyObject*) asm("__real_Py_DecRef");
+void real_decref(PyObject*) asm("__real__Py_DecRef");  // what Py_DECREF is in the stable ABI
 void guarded_dealloc(PyObject*) asm("__wrap__Py_Dealloc");
-void guarded_decref(PyObject*) asm("__wrap_Py_DecRef");
+void guarded_decref(PyObject*) asm("__wrap__Py_DecRef");
 
 void guarded_dealloc(PyObject* object) {
   xpuruntime::python::taken([&] { real_dealloc(object); });

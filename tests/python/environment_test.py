@@ -23,7 +23,7 @@ class EnvironmentTest(unittest.TestCase):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("XPURUNTIME_")}
         environment["XPURUNTIME_STORE"] = str(self.folder / "store.sqlite")
         environment.update({f"XPURUNTIME_{name}": str(value) for name, value in switches.items()})
-        return subprocess.run([sys.executable, "-c", PRELUDE + program], env=environment, capture_output=True, text=True,
+        return subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", PRELUDE + program], env=environment, capture_output=True, text=True,
                               timeout=300, check=False)
 
     def output(self, program: str, **switches: object) -> list:
