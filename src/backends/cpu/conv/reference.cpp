@@ -56,7 +56,7 @@ class ReferencePlan final : public Plan {
     for (std::int64_t c = 0; c < shape_.in_channels; ++c) {
       for_each_position(shape_.kernel, [&](const Extents& tap) {
         const auto from = met_by(shape_, at, tap);
-        // Zeros around the input are multiplied too: with an infinite weight they make NaN, as in every other kernel.
+        // Zeros around the input are multiplied too, as our other kernels do: an infinite weight makes NaN of them.
         const Sum value = from ? load_in_(in, in_.offset(n, first + c, *from)) : Sum{0};
         sum = multiply_add(sum, value, load_weight_(weight, weight_.offset(channel, c, tap)));
       });
