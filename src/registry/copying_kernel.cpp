@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t most_copies = 16;  // a plan keeps their tensors on the stack
 constexpr std::size_t most_tensors = 64;
-constexpr std::uint64_t line = 64;  // what workspace is aligned to
+constexpr std::uint8_t full_alignment = 16;  // of memory that nothing is wrong with
+constexpr std::uint64_t line = 64;              // what workspace is aligned to
 
 using Step = CopyingKernel::Step;
 
@@ -32,6 +33,13 @@ struct Place {
 };
 
 TensorSpec contiguous(const TensorSpec& spec) { return make_spec(spec.dtype, spec.shape); }
+
+/// Nearly every problem, and every kernel that refuses one asks: it must cost nothing.
+bool is_plain(const Problem& problem) {
+  const auto plain = [](const TensorSpec& spec) { return spec.contiguous && spec.alignment >= full_alignment; };
+  return std::all_of(problem.inputs.begin(), problem.inputs.end(), plain) &&
+         std::all_of(problem.outputs.begin(), problem.outputs.end(), plain);
+}
 
 /// All tensors that a copy would change, inputs first.
 std::vector<Place> improvable(const Problem& problem) {
@@ -153,7 +161,7 @@ std::shared_ptr<const CopyingKernel> CopyingKernel::around(std::shared_ptr<const
                                                            const DeviceProfile& profile,
                                                            std::span<const std::shared_ptr<const Kernel>> copy_kernels,
                                                            std::string& refusal) {
-  if (problem.op == OpId::copy || copy_kernels.empty()) return nullptr;
+  if (is_plain(problem) || problem.op == OpId::copy || copy_kernels.empty()) return nullptr;
   if (problem.inputs.size() > most_tensors || problem.outputs.size() > most_tensors) return nullptr;
   std::vector<Place> places = improvable(problem);
   if (places.empty()) return nullptr;
