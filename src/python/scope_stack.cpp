@@ -83,23 +83,25 @@ ScopePtr ScopeLayer::over(const std::shared_ptr<const Layer>& layer, const Scope
 
 void ScopeLayer::count_enter() {
   const std::lock_guard guard(mutex_);
-  if (entered_++ == 0 && layer_ != nullptr && has_lock(*layer_)) hold_.emplace(dispatcher());
+  ++entered_;
 }
 
 bool ScopeLayer::count_leave() {
   const std::lock_guard guard(mutex_);
   if (entered_ == 0) return false;
-  if (--entered_ == 0) hold_.reset();
+  --entered_;
   return true;
 }
 
 ScopeStack with_layer(const ScopeStack* stack, ScopeLayer& owner) {
   ScopeStack made{new_scope_number(), stack == nullptr ? std::vector<ScopeEntry>() : stack->entries};
   std::shared_ptr<const Layer> layer = owner.layer();
+  auto hold = has_lock(*layer) ? std::make_shared<const LockHold>(dispatcher()) : nullptr;
   // Not the stack's own innermost: the library may have entered a scope that a callback of ours now runs in.
   ScopePtr below = dispatcher().current_scope();
   ScopePtr scope = owner.over(layer, below);
-  made.entries.push_back({new_scope_number(), owner.number(), std::move(layer), std::move(below), std::move(scope)});
+  made.entries.push_back(
+      {new_scope_number(), owner.number(), std::move(layer), std::move(below), std::move(scope), std::move(hold)});
   return made;
 }
 
@@ -112,7 +114,7 @@ std::optional<ScopeStack> without_layer(const ScopeStack& stack, const ScopeLaye
   ScopePtr below = removed->below;
   for (auto entry = std::next(removed); entry != stack.entries.end(); ++entry) {
     ScopePtr scope = std::visit(MakeScope{below}, *entry->layer);
-    made.entries.push_back({new_scope_number(), entry->owner, entry->layer, std::move(below), scope});
+    made.entries.push_back({new_scope_number(), entry->owner, entry->layer, std::move(below), scope, entry->hold});
     below = std::move(scope);
   }
   return made;

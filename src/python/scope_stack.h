@@ -36,8 +36,6 @@ class ScopeLayer {
   /// The layer over a scope.
   ScopePtr over(const std::shared_ptr<const Layer>& layer, const ScopePtr& below);
 
-  /// A lock is held (LockHold) from the first time that it is entered until the last time that it is left: a task that
-  /// waits inside is not on its thread, but its workers are at work.
   void count_enter();
   /// False where it was left as often as it was entered, all contexts together.
   bool count_leave();
@@ -48,7 +46,6 @@ class ScopeLayer {
   std::optional<AutocastWish> wish_ = {};
   Mutex mutex_;
   std::uint64_t entered_ = 0;
-  std::optional<LockHold> hold_ = {};
   // The last answer: making a scope costs microseconds, and loops enter the same one over the same one.
   ScopePtr last_below_ = {};
   ScopePtr last_ = {};
@@ -61,6 +58,9 @@ struct ScopeEntry {
   std::shared_ptr<const Layer> layer = {};
   ScopePtr below = {};
   ScopePtr scope = {};  // the layer over what is below
+  // Of a lock, for as long as any context has it: a task that waits inside is not on its thread, and one may outlive
+  // the block that it was made in, but their workers are at work.
+  std::shared_ptr<const LockHold> hold = {};
 };
 
 /// The layers of one context, innermost last. Never changed once a context variable holds it.

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t most_copies = 16;  // a plan keeps their tensors on the stack
 constexpr std::size_t most_tensors = 64;
 constexpr std::uint8_t full_alignment = 16;  // of memory that nothing is wrong with
-constexpr std::uint64_t line = 64;              // what workspace is aligned to
+constexpr std::uint64_t line = 64;           // what workspace is aligned to
 
 using Step = CopyingKernel::Step;
 
@@ -83,6 +83,9 @@ Problem copy_problem(const Problem& asked, const TensorSpec& from, const TensorS
 std::shared_ptr<const Kernel> first_that_copies(const Problem& copy, const DeviceProfile& profile,
                                                 std::span<const std::shared_ptr<const Kernel>> kernels) {
   for (const auto& kernel : kernels) {
+    // Those of this library alone: a lock's entry holds the version of one kernel, and nobody who brings a kernel for
+    // `copy` asks for it under every other op.
+    if (!kernel->version().empty()) continue;
     if (copy.limits.deterministic && !kernel->deterministic()) continue;
     if (kernel->supports(copy, profile).supported && kernel->workspace_bytes(copy, profile) == 0) return kernel;
   }

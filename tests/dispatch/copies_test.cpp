@@ -169,24 +169,15 @@ TEST_F(Copies, AFailingKernelIsQuarantinedAndTheNextOneRuns) {
   EXPECT_EQ(dispatcher().decide(softmax.call()).kernel, "simd");
 }
 
-TEST_F(Copies, ANewCopyKernelIsUsedAtOnce) {
+// A lock's entry holds the version of one kernel: other code under the name of a copier would pass.
+TEST_F(Copies, AreMadeByKernelsOfTheLibraryAlone) {
   const Transposed softmax;
-  dispatcher().dispatch(softmax.call());
-  auto calls = std::make_shared<int>(0);
   FunctionKernel own{OpId::copy, "own"};
   own.version = "1";
-  own.run = [calls](const Problem&, const RunArguments& arguments) {
-    ++*calls;
-    const Tensor &from = *arguments.inputs[0], &to = *arguments.outputs[0];
-    for (std::int64_t i = 0; i < 5; ++i) {
-      for (std::int64_t j = 0; j < 7; ++j) to.as<float>()[i * 7 + j] = from.as<float>()[i + j * 5];
-    }
-    return Status();
-  };
+  own.run = [](const Problem&, const RunArguments&) { return Status(); };
   runtime.registry().register_kernel(make_kernel(std::move(own)));
   dispatcher().dispatch(softmax.call());
-  EXPECT_EQ(*calls, 1);
-  EXPECT_EQ(dispatcher().decide(softmax.call()).copies[0].kernel, "own");
+  EXPECT_EQ(dispatcher().decide(softmax.call()).copies[0].kernel, "blocked");
   EXPECT_LT(softmax.error(), 1e-6);
 }
 

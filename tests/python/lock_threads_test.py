@@ -1,6 +1,7 @@
 """Locks and threads: the process's lock is in force everywhere, and a scope lets nobody run unlocked."""
 
 import asyncio
+import contextvars
 import os
 import pathlib
 import subprocess
@@ -50,6 +51,65 @@ class LockThreadsTest(unittest.TestCase):
         self.pool = ThreadPoolExecutor(1)
         self.addCleanup(self.pool.shutdown)
         self.assertEqual(self.pool.submit(run).result(), self.usual)  # the thread is older than any lock
+
+    def test_a_scope_that_nobody_keeps_lets_no_worker_pass(self) -> None:
+        context = contextvars.copy_context()
+        context.run(lambda: xrt.use_lock(self.lock).__enter__())
+        self.assertIn(REFUSED, str(answer_of(run)))
+        self.assertEqual(context.run(run), ("reference", "lock"))
+        del context
+        self.assertEqual(answer_of(run), self.usual)
+
+    def test_a_task_that_outlives_its_scope_lets_no_worker_pass(self) -> None:
+        answers = []
+
+        async def late(left: asyncio.Event) -> None:
+            await left.wait()
+            answers.append(run())
+            try:
+                answers.append(await asyncio.get_running_loop().run_in_executor(self.pool, run))
+            except xrt.XpuRuntimeError as error:
+                answers.append(str(error))
+
+        async def main() -> None:
+            left = asyncio.Event()
+            with xrt.use_lock(self.lock):
+                task = asyncio.create_task(late(left))
+                await asyncio.sleep(0)
+            left.set()
+            await task
+
+        asyncio.run(main())
+        self.assertEqual(answers[0], ("reference", "lock"))
+        self.assertIn(REFUSED, answers[1])
+
+    def test_what_a_kernels_own_calls_may_not_do_under_a_lock_is_no_fault_of_it(self) -> None:
+        def nested(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            xrt.ops.matmul(X[:3], X)
+            numpy.copyto(outputs[0].numpy(), inputs[0].numpy())
+
+        xrt.register_kernel("nested", "relu", nested, version="1")
+        self.addCleanup(xrt.unregister_kernel, "nested", "relu")
+        with xrt.with_policy(relu={"kernel": "nested", "mode": "force"}):
+            lock = xrt.record_lock("relu(f32[24,24])")
+        with xrt.use_lock(lock), self.assertRaises(xrt.XpuRuntimeError):
+            xrt.ops.relu(X)
+        self.assertEqual(xrt.quarantined(), [])
+
+    def test_a_lock_holds_for_memory_of_other_alignment_where_the_plan_is_the_same(self) -> None:
+        lock = xrt.record_lock("add(f32[64], f32[64])")
+        memory = numpy.ones(80, numpy.float32)
+        with xrt.use_lock(lock):
+            for first in range(4):
+                xrt.ops.add(memory[first : first + 64], memory[:64])
+
+    def test_copies_are_made_by_kernels_of_the_library_alone(self) -> None:
+        def zeros(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            outputs[0].numpy()[...] = 0
+
+        xrt.register_kernel("mycopy", "copy", zeros, version="2")
+        self.addCleanup(xrt.unregister_kernel, "mycopy", "copy")
+        self.assertNotIn("mycopy", xrt.explain("softmax(f32[64,100]{1,64})").plan)
 
     def test_the_processs_lock_reaches_every_thread(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
