@@ -23,9 +23,10 @@ Dispatcher::Dispatcher(KernelRegistry& registry)
 Dispatcher::~Dispatcher() { impl_->threads->clear(); }
 
 XRT_ALWAYS_INLINE std::uint64_t Dispatcher::stamp(const ThreadState& state) const {
-  const std::uint32_t scope = state.scope_id != 0 ? state.scope_id : base_scope_id_.load(std::memory_order_acquire);
+  const std::uint64_t base = base_.load(std::memory_order_acquire);
+  const std::uint32_t scope = state.scope_id != 0 ? state.scope_id : static_cast<std::uint32_t>(base);
   // No scope has the id 0: a call that is refused finds nothing.
-  const std::uint32_t refused = refuse_unlocked_.load(std::memory_order_acquire) & state.unlocked;
+  const std::uint32_t refused = static_cast<std::uint32_t>(base >> 32) & state.unlocked;
   return static_cast<std::uint64_t>(scope & ~refused) << 32 | registry_.generation();
 }
 
@@ -195,7 +196,9 @@ void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& faile
       fail(status.code(), "dispatch", std::string(to_string(call.op)) + ": " + status.message());
     }
     const std::string what = decision.kernel + " failed on " + to_string(decision.problem) + ": " + status.message();
-    if (status.code() != ErrorCode::out_of_memory) {
+    // What a kernel's own calls may not do now, as under a lock, it may do later.
+    const bool for_now = status.code() == ErrorCode::out_of_memory || status.code() == ErrorCode::not_supported;
+    if (!for_now) {
       impl_->quarantine(SharedProblem(decision.problem), fallback.prepared->plan->kernel,
                         "its launch failed: " + status.message());
       if (fallback.prepared == first) {  // the next call decides anew

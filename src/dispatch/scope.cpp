@@ -17,8 +17,14 @@ std::atomic<std::uint64_t> next_token{1};
 void Dispatcher::set_policy(const KernelPolicy& policy) {
   ScopePtr scope = impl_->make_scope(policy, {}, {});
   const std::lock_guard guard(impl_->mutex);
-  base_scope_id_.store(scope->id, std::memory_order_release);
   impl_->base_scope = std::move(scope);
+  publish_base();
+}
+
+// With the mutex held.
+void Dispatcher::publish_base() {
+  const std::uint64_t refused = impl_->refuses_unlocked() ? ~std::uint32_t{0} : 0;
+  base_.store(refused << 32 | impl_->base_scope->id, std::memory_order_release);
 }
 
 void Dispatcher::set_lock(const LockUse& lock) {
@@ -33,7 +39,7 @@ void Dispatcher::set_lock(const LockUse& lock) {
 void Dispatcher::hold_locks(int change) {
   const std::lock_guard guard(impl_->mutex);
   impl_->lock_holds += change;
-  refuse_unlocked_.store(impl_->refuses_unlocked() ? ~std::uint32_t{0} : 0, std::memory_order_release);
+  publish_base();
 }
 
 LockHold::LockHold(Dispatcher& dispatcher) : dispatcher_(dispatcher) { dispatcher_.hold_locks(1); }

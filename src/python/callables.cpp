@@ -58,15 +58,6 @@ int raise_kept(void* exception) {
 
 bool matches(const nb::python_error& error, PyObject* type) { return error.matches(nb::handle(type)); }
 
-bool in_main_thread() {
-  try {
-    const nb::object main = nb::module_::import_("threading").attr("main_thread")();
-    return nb::cast<unsigned long>(main.attr("ident")) == PyThread_get_thread_ident();
-  } catch (const nb::python_error&) {  // a signal or a pending call: they come to the main thread alone
-    return true;
-  }
-}
-
 /// Not for the library, but for the program that called it. The main thread would be the wrong one to end for a
 /// SystemExit of another: Python ends that one alone.
 bool is_for_the_program(const nb::python_error& error) {
@@ -92,11 +83,22 @@ CallbackFailure failure_of(const nb::python_error& error) {
     failure.code = ErrorCode::out_of_memory;
   } else if (matches(error, nb::module_::import_("xpuruntime.errors").attr("InvalidArgumentError").ptr())) {
     failure.code = ErrorCode::invalid_argument;
+  } else if (matches(error, nb::module_::import_("xpuruntime.errors").attr("NotSupportedError").ptr())) {
+    failure.code = ErrorCode::not_supported;  // a call inside that a lock or a policy refuses: no fault of its own
   }
   return failure;
 }
 
 }  // namespace
+
+bool in_main_thread() {
+  try {
+    const nb::object main = nb::module_::import_("threading").attr("main_thread")();
+    return nb::cast<unsigned long>(main.attr("ident")) == PyThread_get_thread_ident();
+  } catch (const nb::python_error&) {  // a signal or a pending call: they come to the main thread alone
+    return true;
+  }
+}
 
 struct Callable::Entry {
   explicit Entry(nb::handle function) {

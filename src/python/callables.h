@@ -43,6 +43,9 @@ nb::object own(const T& value) {
 /// Raises the same exception in the main thread once it is back in Python, or where it next asks Py_MakePendingCalls.
 void raise_later(const nb::python_error& error);
 
+/// Whether this is the thread that pending calls and signals come to. With the GIL.
+bool in_main_thread();
+
 /// False once the interpreter has begun to end: nothing may call into it any more.
 bool interpreter_alive();
 

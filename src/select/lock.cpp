@@ -1,5 +1,7 @@
 #include "xpuruntime/select/lock.h"
 
+#include <utility>
+
 #include "select/lock_needs.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/registry/kernel.h"
@@ -63,13 +65,24 @@ const LockEntry* KernelLock::find(std::string_view problem) const {
 }
 
 const LockEntry* KernelLock::find_for(const Problem& problem) const {
-  if (const LockEntry* own = find(to_string(problem))) return own;
-  for (const auto& [text, range] : ranges_) {
-    if (range.contains(problem)) return find(text);
+  // Memory of another alignment changes nothing where the kernel takes it by the same plan.
+  Problem aligned = problem;
+  for (auto* specs : {&aligned.inputs, &aligned.outputs}) {
+    for (TensorSpec& spec : *specs) spec.alignment = TensorSpec().alignment;
   }
-  Problem other = problem;
-  other.limits.deterministic = !other.limits.deterministic;
-  return find(to_string(other));
+  const auto own = [this](const Problem& asked) { return find(to_string(asked)); };
+  for (const Problem* asked : {&problem, &std::as_const(aligned)}) {
+    if (const LockEntry* found = own(*asked)) return found;
+  }
+  for (const auto& [text, range] : ranges_) {
+    if (range.contains(problem) || range.contains(aligned)) return find(text);
+  }
+  // Nor may `deterministic`; the plan tells.
+  for (Problem other : {problem, aligned}) {
+    other.limits.deterministic = !other.limits.deterministic;
+    if (const LockEntry* found = own(other)) return found;
+  }
+  return nullptr;
 }
 
 const Environment& KernelLock::environment_of(const LockEntry& entry) const {

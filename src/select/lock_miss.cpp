@@ -35,7 +35,7 @@ void compare(const std::vector<TensorSpec>& there, const std::vector<TensorSpec>
     return;
   }
   for (std::size_t i = 0; i < there.size(); ++i) {
-    const std::string name = std::string(what) + " " + std::to_string(i + 1);
+    const std::string name = std::string(what) + " " + std::to_string(i);
     const std::string a = to_string(there[i]), b = to_string(here[i]);
     if (there[i].dtype != here[i].dtype) {
       out.add(2 + distance_of(there[i].shape, here[i].shape), "the dtype of " + name, a, b);

@@ -237,8 +237,11 @@ class Selector {
   }
 
   void cannot_run(const LockEntry& locked) {
-    decision().because = "the lock says " + locked.kernel + ", which cannot run: " + refusal_of_named(locked.kernel) +
-                         "; record the lock anew, or replay it where it was made";
+    const std::string refusal = refusal_of_named(locked.kernel);
+    const bool failed = refusal.starts_with("quarantined");
+    decision().because = "the lock says " + locked.kernel + ", which cannot run: " + refusal +
+                         (failed ? "; once that is mended, clear_quarantine lets it run again"
+                                 : "; record the lock anew, or replay it where it was made");
   }
 
   const KernelPreference* preference() const {

@@ -50,7 +50,7 @@ TEST_F(Locked, AProblemThatTheLockDoesNotHoldIsAnErrorThatNamesItAndNothingRuns)
   EXPECT_HAS(
       text,
       "relu(f32[9]) @cpu:0: the lock has no entry for it; the nearest is relu(f32[8]) @cpu:0, which differs in the "
-      "shape of input 1 (f32[8] there, f32[9] here); record it too (xrt lock record, record_lock)");
+      "shape of input 0 (f32[8] there, f32[9] here); record it too (xrt lock record, record_lock)");
   EXPECT_EQ(kernel->load(), 0);
 }
 

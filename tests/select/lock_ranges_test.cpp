@@ -32,7 +32,9 @@ TEST(LockRanges, AProblemsOwnEntryComesBeforeTheRangeThatHoldsIt) {
   EXPECT_EQ(kernel_for(lock, "relu(f32[4])"), "simd");
   EXPECT_EQ(kernel_for(lock, "relu(f32[5])"), "reference");
   EXPECT_EQ(kernel_for(lock, "relu(f32[20])"), "reference");
-  for (const char* outside : {"relu(f32[21])", "relu(f32[4]) threads=1", "relu(f32[4]/8)", "relu(f64[4])",
+  EXPECT_EQ(kernel_for(lock, "relu(f32[4]/8)"), "simd");
+  EXPECT_EQ(kernel_for(lock, "relu(f32[5]/8)"), "reference");
+  for (const char* outside : {"relu(f32[21])", "relu(f32[4]) threads=1", "relu(f64[4])",
                               "relu(f32[4]) deterministic", "exp(f32[4])"}) {
     EXPECT_EQ(kernel_for(lock, outside), "") << outside;
   }
@@ -41,7 +43,7 @@ TEST(LockRanges, AProblemsOwnEntryComesBeforeTheRangeThatHoldsIt) {
 TEST(LockRanges, AMissNamesTheNearestRange) {
   const KernelLock lock = lock_of({{"relu(f32[n]) where n=1..8", "simd"}, {"relu(f32[n]) where n=9..20", "simd"}});
   const std::string why = lock.why_missing(parse_problem("relu(f32[23])"));
-  EXPECT_NE(why.find("the nearest is relu(f32[n]) @cpu:0 where n=9..20, which differs in the shape of input 1 "
+  EXPECT_NE(why.find("the nearest is relu(f32[n]) @cpu:0 where n=9..20, which differs in the shape of input 0 "
                      "(f32[20] there, f32[23] here)"),
             std::string::npos)
       << why;

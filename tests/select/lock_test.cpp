@@ -314,14 +314,14 @@ TEST(KernelLock, AMissNamesTheNearestEntryAndWhatDiffers) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   expect_has(reason("matmul(f32[8,66], f32[66,8])"),
-             "the nearest is matmul(f32[8,65], f32[65,8]) @cpu:0, which differs in the shape of input 1 (f32[8,65] "
-             "there, f32[8,66] here), the shape of input 2 (f32[65,8] there, f32[66,8] here); record it too");
+             "the nearest is matmul(f32[8,65], f32[65,8]) @cpu:0, which differs in the shape of input 0 (f32[8,65] "
+             "there, f32[8,66] here), the shape of input 1 (f32[65,8] there, f32[66,8] here); record it too");
   expect_has(reason("matmul(f16[8,64], f16[64,8])"), "the nearest is matmul(f16[8,66], f16[66,8]) @cpu:0");
   expect_has(reason("matmul(bf16[8,64], bf16[64,8])"),
-             "matmul(f32[8,64], f32[64,8]) @cpu:0, which differs in the dtype of input 1 (f32[8,64] there, "
-             "bf16[8,64] here), the dtype of input 2");
+             "matmul(f32[8,64], f32[64,8]) @cpu:0, which differs in the dtype of input 0 (f32[8,64] there, "
+             "bf16[8,64] here), the dtype of input 1");
   expect_has(reason("matmul(f32[8,64]{1,8}, f32[64,8])"),
-             "differs in the layout of input 1 (f32[8,64] there, f32[8,64]{1,8} here);");
+             "differs in the layout of input 0 (f32[8,64] there, f32[8,64]{1,8} here);");
   expect_has(
       reason("matmul(f32[8,64], f32[64,8]) deterministic threads=2"),
       "matmul(f32[8,64], f32[64,8]) @cpu:0, which differs in the limits (none there, deterministic threads=2 here)");

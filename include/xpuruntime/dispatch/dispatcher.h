@@ -172,11 +172,13 @@ class Dispatcher {
   bool try_leave_scope(std::uint64_t token) noexcept;
   void set_log_capacity(std::size_t capacity);
   void hold_locks(int change);
+  void publish_base();
 
   KernelRegistry& registry_;
   const std::uint64_t id_;
-  std::atomic<std::uint32_t> base_scope_id_{0};
-  std::atomic<std::uint32_t> refuse_unlocked_{0};  // all ones: calls that no lock reaches are refused
+  // One word, as warm calls look at it. Lower half: the base scope's id. Upper: all ones where calls that no lock
+  // reaches are refused.
+  std::atomic<std::uint64_t> base_{0};
   // 0: nobody wants to know of calls. One word, as warm calls look at it.
   static constexpr std::size_t calls_are_told = ~(~std::size_t{0} >> 1);  // beside the capacity: there is a call hook
   std::atomic<std::size_t> log_capacity_{0};
