@@ -1,6 +1,5 @@
 #include "runtime/measured_choices.h"
 
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -149,6 +148,11 @@ bool MeasuredChoices::tune_all(std::vector<TuneTask> tasks, const TuneOptions& o
          "called while this thread tunes; call it after the callback has returned");
   }
   const std::lock_guard one_at_a_time(tuning_);
+  return tune_now(std::move(tasks), options, finished);
+}
+
+bool MeasuredChoices::tune_now(std::vector<TuneTask> tasks, const TuneOptions& options,
+                               const std::function<void(const TuneResult&)>& finished) {
   const Here here(this);
   for (TuneTask& task : tasks) task.quarantined = quarantined(task.problem);
   return Tuner(dispatcher_.registry()).tune_all(tasks, options, [&](const TuneResult& result) {
@@ -160,16 +164,20 @@ bool MeasuredChoices::tune_all(std::vector<TuneTask> tasks, const TuneOptions& o
 
 void MeasuredChoices::enable_tuning(const TuneOptions& options) {
   // What is left of the budget, which is for all problems together.
-  const auto left_s = std::make_shared<std::atomic<double>>(options.total_budget_s.value_or(INFINITY));
+  const auto left_s = std::make_shared<double>(options.total_budget_s.value_or(INFINITY));
   dispatcher_.set_tuner([this, options, left_s](const Problem& problem,
                                                 const std::string& incumbent) -> std::shared_ptr<const Measurements> {
     // A callback of tuning that calls an op gets it untuned: a race within a race would wait for itself.
-    if (tuning_here != nullptr || left_s->load() <= 0) return nullptr;
-    TuneOptions now = options;
-    if (now.total_budget_s) now.total_budget_s = left_s->load();
+    if (tuning_here != nullptr) return nullptr;
     TuneResult found;
-    tune_all({{problem, incumbent, {}}}, now, [&](const TuneResult& result) { found = result; });
-    left_s->fetch_sub(found.spent_s);
+    {
+      const std::lock_guard one_at_a_time(tuning_);
+      if (*left_s <= 0) return nullptr;
+      TuneOptions now = options;
+      if (now.total_budget_s) now.total_budget_s = *left_s;
+      tune_now({{problem, incumbent, {}}}, now, [&](const TuneResult& result) { found = result; });
+      *left_s -= found.spent_s;
+    }
     if (found.chosen.empty()) return nullptr;
     if (!found.not_stored.empty()) found.because += "; it was not stored: " + found.not_stored;
     return std::make_shared<const Measurements>(

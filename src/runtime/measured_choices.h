@@ -35,6 +35,9 @@ class MeasuredChoices {
 
  private:
   void forget_frozen();
+  /// With `tuning_` held.
+  bool tune_now(std::vector<TuneTask> tasks, const TuneOptions& options,
+                const std::function<void(const TuneResult&)>& finished);
   std::shared_ptr<const Measurements> freeze(const MeasurementStore& store) const;
   std::vector<QuarantineEntry> quarantined(const Problem& problem);
   /// The one to put into; null: none may be written.

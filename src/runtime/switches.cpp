@@ -1,6 +1,7 @@
 #include "runtime/switches.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +56,19 @@ std::string call_line(const LogEntry& entry) {
          time;
 }
 
+/// What is read must not be what is written.
+void check_output(const std::string& path, const char* variable) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  for (const char* other : {"XPURUNTIME_POLICY", "XPURUNTIME_LOCK", "XPURUNTIME_STORE"}) {
+    const std::string read = value_of(other);
+    const bool same = !read.empty() && (fs::weakly_canonical(read, ignored) == fs::weakly_canonical(path, ignored) ||
+                                        fs::equivalent(read, path, ignored));
+    if (same)
+      fail(ErrorCode::invalid_argument, variable, "it names the file of " + std::string(other) + "; name another");
+  }
+}
+
 /// Null where nothing is to be told.
 std::shared_ptr<LineOutput> tell_calls(Dispatcher& dispatcher) {
   const Parts value(value_of(verbose_variable));
@@ -62,10 +76,14 @@ std::shared_ptr<LineOutput> tell_calls(Dispatcher& dispatcher) {
     fail(ErrorCode::invalid_argument, verbose_variable,
          "'" + value.first + "' is no level; write 0, 1 (a line a decision), 2 (a line a call too), or 1:FILE, 2:FILE");
   }
+  if (value.first.empty() && value.second) {
+    fail(ErrorCode::invalid_argument, verbose_variable, "no level stands before the colon; write 1:FILE or 2:FILE");
+  }
   if (value.second && value.second->empty()) {
     fail(ErrorCode::invalid_argument, verbose_variable, "no file stands behind the colon; name one or leave it out");
   }
   if (value.first != "1" && value.first != "2") return nullptr;
+  if (value.second) check_output(with_process_number(*value.second), verbose_variable);
   auto output = std::make_shared<LineOutput>(value.second.value_or(""), verbose_variable);
   if (value.first == "2") {
     dispatcher.set_call_hook([output](const LogEntry& entry) { output->write(call_line(entry)); });
@@ -76,6 +94,7 @@ std::shared_ptr<LineOutput> tell_calls(Dispatcher& dispatcher) {
 void watch(Dispatcher& dispatcher) {
   const auto output = tell_calls(dispatcher);
   const std::string path = value_of(trace_variable);
+  if (!path.empty()) check_output(with_process_number(path), trace_variable);
   // Lives as long as the process's runtime, for ever.
   TraceAtExit* const trace = path.empty() ? nullptr : new TraceAtExit(dispatcher, path);
   if (output == nullptr && trace == nullptr) return;

@@ -153,6 +153,24 @@ class EnvironmentTest(unittest.TestCase):
         self.assertEqual(len(lines), 8)
         self.assertIn("no kernel was measured", lines[-1])
 
+    def test_the_budget_is_one_for_all_threads(self) -> None:
+        program = ("import threading\n"
+                   "threads = [threading.Thread(target=xrt.ops.matmul, args=(x[:n], x)) for n in range(1, 9)]\n"
+                   "for thread in threads: thread.start()\n"
+                   "for thread in threads: thread.join()\n")
+        lines = [line for line in self.output(program, TUNE="on:1ms", VERBOSE=1) if "decided" in line]
+        self.assertEqual(len(lines), 8)
+        self.assertGreaterEqual(sum("no kernel was measured" in line for line in lines), 6, lines)
+
+    def test_what_is_read_is_not_written(self) -> None:
+        lock = self.folder / "kernels.lock"
+        self.output(f"xrt.record_lock('relu(f32[8,8])').save({str(lock)!r})\n")
+        before = lock.read_text()
+        for switch, value in (("TRACE", lock), ("VERBOSE", f"1:{lock}")):
+            done = self.start(THREE_CALLS, LOCK=lock, **{switch: value})
+            self.assertIn("it names the file of XPURUNTIME_LOCK", done.stderr)
+        self.assertEqual(lock.read_text(), before)
+
     def test_tuning_under_a_lock_is_refused(self) -> None:
         done = self.start("xrt.ops.relu(x)\n", TUNE="on", LOCK=self.folder / "kernels.lock")
         self.assertIn("XPURUNTIME_LOCK is set too", done.stderr)
@@ -168,7 +186,7 @@ class EnvironmentTest(unittest.TestCase):
     # ---- values that make no sense ----
 
     def test_a_value_that_makes_no_sense_is_an_error_at_the_first_use(self) -> None:
-        cases = {"VERBOSE": ["3", "yes", "1:", f"1:{self.folder}", f"2:{self.folder}/none/lines.txt"],
+        cases = {"VERBOSE": ["3", "yes", "1:", ":x", f"1:{self.folder}", f"2:{self.folder}/none/lines.txt"],
                  "TUNE": ["maybe", "on:", "on:fast", "on:-3s", "off:3s", "on:30"],
                  "TRACE": [self.folder, "/dev/null"], "LOCK": [self.folder / "missing.lock", self.folder]}
         for name, values in cases.items():
