@@ -93,6 +93,8 @@ constexpr BuiltinRule rules[] = {
     {OpId::conv2d, cpu, pointwise, "im2col", "a 1x1 filter is a matrix product"},
     {OpId::conv2d, cpu, small_filter_on_an_image, "im2col", "up to 4 channels and 9 taps: a short product"},
     {OpId::conv2d, cpu, many_tiles_3x3, "winograd", "3x3, stride 1, many tiles: 2.25 to 4 times fewer products"},
+    {OpId::conv2d, cpu, other_layout_on_small_planes, "im2col",
+     "channels last, up to 64 outputs a channel: one product"},
     {OpId::conv2d, cpu, x86_vectors, "onednn", "x86: oneDNN's generated code"},
     {OpId::conv2d, cpu, depthwise, "depthwise", "one channel a group"},
     {OpId::conv2d, cpu, stride_one_3x3, "winograd", "3x3 and stride 1: 2.25 to 4 times fewer products"},

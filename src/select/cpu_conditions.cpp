@@ -146,6 +146,10 @@ bool other_layout(const Problem& problem, const DeviceProfile&) {
   return is_forward(problem) && !problem.inputs[0].contiguous;
 }
 
+bool other_layout_on_small_planes(const Problem& problem, const DeviceProfile& profile) {
+  return other_layout(problem, profile) && pixels(problem) <= 64;
+}
+
 bool few_queries(const Problem& problem, const DeviceProfile&) { return problem.inputs[0].shape[2] <= 4; }
 
 }  // namespace xpuruntime::cpu_rules
