@@ -111,12 +111,16 @@ std::string tuned_text(const std::vector<Problem>& problems, const std::vector<T
   for (std::size_t i = results.size(); i < problems.size(); ++i) {
     table.add({to_string(problems[i]), "-", "-", "-", "-", "", "not tuned"});
   }
-  for (const RangeResult& range : ranges) spent += range.spent_s;
+  bool complete = tuned == problems.size();
+  for (const RangeResult& range : ranges) {
+    spent += range.spent_s;
+    complete = complete && !range.parts.empty();
+  }
   const std::string ranged = ranges.empty() ? "" : std::to_string(ranges.size()) + " ranges";
   const std::string single = std::to_string(tuned) + " of " + std::to_string(problems.size()) + " problems";
   return (problems.empty() ? "" : table.to_text(paint) + "\n") + ranges_text(ranges, paint) +
          (problems.empty() ? ranged : single + (ranged.empty() ? "" : " and " + ranged)) + " tuned in " +
-         figure("%.1f s", spent) + ", kept in " + printable(files.store) + "\n" + how_to_use(files);
+         figure("%.1f s", spent) + ", kept in " + printable(files.store) + "\n" + (complete ? how_to_use(files) : "");
 }
 
 std::string tuned_json(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,

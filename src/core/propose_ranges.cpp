@@ -49,7 +49,14 @@ std::map<std::int64_t, std::string> texts_without_a_size(const Problem& problem)
   return texts;
 }
 
-std::optional<ProblemRange> range_of(const std::string& text, std::int64_t low, std::int64_t high) {
+/// Sizes with far more holes than sizes between them are no range that somebody runs through.
+bool are_dense(std::int64_t low, std::int64_t high, std::size_t count) {
+  constexpr std::int64_t always = 4096, holes_a_size = 256;
+  return high - low < always || (high - low) / holes_a_size <= static_cast<std::int64_t>(count);
+}
+
+std::optional<ProblemRange> range_of(const std::string& text, std::int64_t low, std::int64_t high, std::size_t count) {
+  if (!are_dense(low, high, count)) return std::nullopt;
   try {
     return parse_problem_range(text + " where " + name_of_size + "=" + std::to_string(low) + ".." +
                                std::to_string(high));
@@ -95,7 +102,7 @@ std::vector<ProblemRange> propose_ranges(std::span<const Problem> problems, std:
       if (!taken.contains(problem)) sizes.push_back(size);
     }
     if (sizes.size() < least_sizes) continue;
-    auto range = range_of(group->first, sizes.front(), sizes.back());
+    auto range = range_of(group->first, sizes.front(), sizes.back(), sizes.size());
     if (!range) continue;
     for (const auto& [size, problem] : group->second) taken.insert(problem);
     // A size that is by chance another extent's too was not seen as this one.
@@ -108,7 +115,7 @@ std::vector<ProblemRange> propose_ranges(std::span<const Problem> problems, std:
       sizes.push_back(*size);
     }
     const auto [low, high] = std::minmax_element(sizes.begin(), sizes.end());
-    if (auto wider = range_of(group->first, *low, *high)) {
+    if (auto wider = range_of(group->first, *low, *high, sizes.size())) {
       range = std::move(wider);
       taken.insert(more.begin(), more.end());
     }

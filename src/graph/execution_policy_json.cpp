@@ -108,8 +108,8 @@ JsonSource source_of(std::string_view function, const std::string& prefix, std::
 
 std::string ExecutionPolicy::to_json() const {
   check();
-  const Json json = {{"version", file_version},
-                     {"target", to_string(target)},
+  // No version: readers of the seed take no field that is not theirs, and without one it is the first.
+  const Json json = {{"target", to_string(target)},
                      {"precision", engine_precision_name(precision)},
                      {"static_shape", static_shape},
                      {"fixed_shapes", fixed_shapes},

@@ -157,6 +157,8 @@ class SeedTest(unittest.TestCase):
         self.assertEqual(ours.with_fallback("cpu").allow_fallback, theirs.with_fallback("cpu").allow_fallback)
         theirs.save("theirs.json")
         self.assertEqual(ExecutionPolicy.load("theirs.json"), ours)
+        ours.save("ours.json")
+        self.assertEqual(theirs_type.load("ours.json"), theirs)
         # What a dataclass can do, ours can.
         self.assertEqual(dataclasses.asdict(ours), dataclasses.asdict(theirs))
         self.assertEqual([field.name for field in dataclasses.fields(ours)],
