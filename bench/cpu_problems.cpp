@@ -238,7 +238,6 @@ constexpr CpuProblem problems[] = {
     {"layout", "log_softmax(f32[256,1000]{1,256})"},
     {"layout", "layer_norm(f32[128,768]{1,128}, f32[768], f32[768])"},
     {"layout", "layer_norm(f32[8,196,256]{50176,1,196}, f32[256], f32[256])"},
-    {"layout", "rms_norm(f32[128,4096]{8192,1}, f32[4096])"},
     {"layout", "normalize(f32[8,256,14,14]{50176,1,3584,256}; dim=1)"},
     {"layout", "gelu(f32[128,3072]{1,128})"},
     {"layout", "mul(f32[1024,1024]{0,1}, f32[1024,1024]{1,1024})"},

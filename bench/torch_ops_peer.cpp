@@ -306,8 +306,8 @@ class TorchContender final : public Contender {
 
   Tensor output() override {
     const c10::InferenceMode guard;
-    out_ = out_.contiguous();
-    return Tensor::view(out_.data_ptr(), spec_.dtype, spec_.shape);
+    if (!out_.is_same(wanted_)) wanted_.copy_(out_);
+    return Tensor(wanted_.data_ptr(), spec_);
   }
 
  private:

@@ -110,8 +110,9 @@ class WarnOnce {
       const std::string what = "kernel '" + kernel_ + "' raised; where the policy allows, another one runs instead. " +
                                "Said once a kernel.\n" + python_str(text);
       if (PyErr_WarnEx(PyExc_RuntimeWarning, what.c_str(), 1) != 0) throw nb::python_error();
-    } catch (const nb::python_error& raised) {
-      raise_later(raised);  // warnings are errors here
+    } catch (nb::python_error& raised) {  // warnings are errors here
+      if (in_main_thread()) return raise_later(raised);
+      raised.discard_as_unraisable("a kernel's warning");
     }
   }
 
