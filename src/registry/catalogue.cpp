@@ -174,7 +174,7 @@ struct Remembered {
 };
 
 Remembered& remembered() {
-  static Remembered instance;
+  static Remembered& instance = *new Remembered;  // for ever: daemon threads decide while a process ends
   return instance;
 }
 

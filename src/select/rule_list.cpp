@@ -64,7 +64,7 @@ RuleList& RuleList::operator=(const RuleList& other) {
 }
 
 const std::vector<PolicyRule>& RuleList::all() const {
-  static const std::vector<PolicyRule> none;
+  static const auto& none = *new std::vector<PolicyRule>;
   return held_ == nullptr ? none : held_->rules;
 }
 
@@ -100,7 +100,7 @@ void RuleList::check() const {
 }
 
 const std::string& RuleList::text() const {
-  static const std::string none = "[]";
+  static const auto& none = *new std::string("[]");
   if (held_ == nullptr) return none;
   held_->asked = true;
   return held_->text.get([&] { return json_of(held_->rules); });

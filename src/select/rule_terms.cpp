@@ -77,7 +77,7 @@ Fact compute_capability(const Problem&, const P& profile) {
 Fact count(const std::vector<TensorSpec>& specs) { return static_cast<std::int64_t>(specs.size()); }
 
 const std::vector<PlainTerm>& plain_terms() {
-  static const std::vector<PlainTerm> terms = {
+  static const auto& terms = *new std::vector<PlainTerm>{
       {"dtype", TermKind::dtype,
        [](const Problem& p, const P&) -> Fact { return std::string(to_string(promoted_dtype(p))); },
        "what the call is computed in: the float inputs' dtype, promoted without loss"},

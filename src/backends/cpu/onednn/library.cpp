@@ -47,7 +47,7 @@ std::string open_onednn() {
 }  // namespace
 
 const std::string& why_no_onednn() {
-  static const std::string why = open_onednn();
+  static const std::string& why = *new std::string(open_onednn());  // for ever, like all that a decision reads
   return why;
 }
 

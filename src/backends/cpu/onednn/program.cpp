@@ -210,7 +210,7 @@ std::shared_ptr<const Program> program_for(const Problem& problem, MakeProgram m
 }  // namespace
 
 std::uint64_t program_workspace(const Problem& problem, const DeviceProfile& profile, MakeProgram make) {
-  static const std::vector<std::string> here = probe_cpu().cpu_features;
+  static const auto& here = *new std::vector<std::string>(probe_cpu().cpu_features);
   if (profile.cpu_features != here) {
     fail(ErrorCode::not_supported, "onednn", "it finds its workspace on the machine itself; ask there");
   }
