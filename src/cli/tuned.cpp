@@ -111,12 +111,14 @@ std::string tuned_text(const std::vector<Problem>& problems, const std::vector<T
   for (std::size_t i = results.size(); i < problems.size(); ++i) {
     table.add({to_string(problems[i]), "-", "-", "-", "-", "", "not tuned"});
   }
-  bool complete = tuned == problems.size();
+  std::size_t tuned_ranges = 0;
   for (const RangeResult& range : ranges) {
     spent += range.spent_s;
-    complete = complete && !range.parts.empty();
+    tuned_ranges += range.parts.empty() ? 0 : 1;
   }
-  const std::string ranged = ranges.empty() ? "" : std::to_string(ranges.size()) + " ranges";
+  const bool complete = tuned == problems.size() && tuned_ranges == ranges.size();
+  const std::string ranged =
+      ranges.empty() ? "" : std::to_string(tuned_ranges) + " of " + std::to_string(ranges.size()) + " ranges";
   const std::string single = std::to_string(tuned) + " of " + std::to_string(problems.size()) + " problems";
   return (problems.empty() ? "" : table.to_text(paint) + "\n") + ranges_text(ranges, paint) +
          (problems.empty() ? ranged : single + (ranged.empty() ? "" : " and " + ranged)) + " tuned in " +

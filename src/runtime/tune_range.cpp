@@ -59,7 +59,17 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
   RangeResult out;
   out.range = settled(range, dispatcher_->explain(range.least()));
   out.problems = range.count();
-  std::vector<std::uint32_t> classes = classes_of(*registry_, out.range);
+  const auto keep_going = [&] {
+    const double spent = seconds_now() - started;
+    if (options.total_budget_s && spent > *options.total_budget_s) return false;
+    return !options.progress || options.progress({.problem = to_string(out.range), .spent_s = spent});
+  };
+  std::vector<std::uint32_t> classes = classes_of(*registry_, out.range, keep_going);
+  if (classes.empty()) {
+    out.complete = false;
+    out.spent_s = seconds_now() - started;
+    return out;
+  }
   out.named_by_policy = leave_out_named(policy, devices_->profile(range.least().device), out.range, classes);
   RangeSearchOptions search{options.min_gain, points_for(out.problems, options.range_points)};
 

@@ -11,7 +11,7 @@ std::string RangeResult::summary() const {
   if (guessed > 0) text += "; " + std::to_string(guessed) + " have the kernel of the nearest one measured";
   if (named_by_policy > 0) text += "; " + std::to_string(named_by_policy) + " have a rule of the policy already";
   const std::size_t missing = problems - covered - named_by_policy;
-  if (missing > 0) text += "; no kernel was found for " + std::to_string(missing);
+  if (missing > 0) text += (complete ? "; no kernel was found for " : "; no choice yet for ") + std::to_string(missing);
   if (!complete) text += "; it was stopped before it was done";
   return text;
 }

@@ -332,12 +332,15 @@ class Search {
 
 }  // namespace
 
-std::vector<std::uint32_t> classes_of(const KernelRegistry& registry, const ProblemRange& range) {
+std::vector<std::uint32_t> classes_of(const KernelRegistry& registry, const ProblemRange& range,
+                                      const std::function<bool()>& keep_going) {
+  constexpr std::size_t asked_at_once = 1024;
   const auto kernels = registry.kernels(range.least().op, range.least().device.type);
   const DeviceProfile& profile = registry.devices().profile(range.least().device);
   std::map<std::string, std::uint32_t> numbers = {{std::string(kernels.size(), '-'), nothing_runs}};
   std::vector<std::uint32_t> classes;
   for (std::size_t index = 0; index < range.count(); ++index) {
+    if (index % asked_at_once == 0 && !keep_going()) return {};
     const Problem problem = range.at(index);
     std::string usable;
     for (const auto& kernel : kernels) {

@@ -29,8 +29,9 @@ struct RangeChoices {
 inline constexpr std::uint32_t nothing_runs = UINT32_MAX;
 
 /// For each problem of a range, a number: two have the same one where the same kernels can run them, and nothing_runs
-/// where none can.
-std::vector<std::uint32_t> classes_of(const KernelRegistry& registry, const ProblemRange& range);
+/// where none can. Empty where `keep_going`, which is asked now and then, said no.
+std::vector<std::uint32_t> classes_of(const KernelRegistry& registry, const ProblemRange& range,
+                                      const std::function<bool()>& keep_going);
 
 /// Finds the kernels of a range from few of its problems. There is no clock in here: `measure` holds the race on the
 /// problem of an index, or returns nothing to stop. Problems that other kernels can run are searched apart, so no

@@ -43,6 +43,23 @@ class TuneRange : public testing::Test {
   Runtime runtime_{{false, false, {}}};
 };
 
+TEST_F(TuneRange, AWideRangeIsStoppedWhileItsSizesAreStillAskedAbout) {
+  static std::int64_t asked = 0;
+  asked = 0;
+  add_kernel(runtime_, "counting", [](std::int64_t) { return ++asked > 0; });
+  const ProblemRange range = parse_problem_range("exp:backward(f32[n], f32[n]) where n=1..500000");
+  TuneOptions options = quick();
+  options.progress = [](const TuneProgress&) { return false; };
+  const RangeResult cancelled = runtime_.tune(range, options);
+  EXPECT_FALSE(cancelled.complete);
+  EXPECT_TRUE(cancelled.parts.empty());
+  EXPECT_NE(cancelled.summary().find("no choice yet for 500000"), std::string::npos) << cancelled.summary();
+  options.progress = {};
+  options.total_budget_s = 1e-6;
+  EXPECT_FALSE(runtime_.tune(range, options).complete);
+  EXPECT_LT(asked, 10'000);
+}
+
 TEST_F(TuneRange, EveryProblemIsInOnePartWhoseKernelCanRunIt) {
   const ProblemRange range = parse_problem_range("matmul(f32[m,32], f32[32,32]) where m=1..64");
   std::size_t heard = 0;
