@@ -55,7 +55,7 @@ class Ranges(CliTest):
         self.assertEqual([("range" in rule) for rule in json.loads(self.policy.read_text())["rules"]][0], False)
         text = xrt("tune", "relu(f32[64])", "relu(f32[n]) where n=1..16", "--store", self.store).stdout
         self.assertIn("relu(f32[n]) @cpu:0 where n=1..16", text)
-        self.assertIn("1 of 1 problems and 1 ranges tuned in", text)
+        self.assertIn("1 of 1 problems and 1 of 1 ranges tuned in", text)
 
     def test_a_log_says_which_ranges_it_seems_to_hold(self):
         log = self.write("log.txt", "".join(f"relu(f32[{size}])\n" for size in (3, 5, 9, 12)) + "exp(f32[8])\n")
