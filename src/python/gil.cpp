@@ -1,8 +1,12 @@
 #include "python/gil.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <thread>
 
 namespace xpuruntime::python {
 namespace {
@@ -18,17 +22,47 @@ auto taken(Take take) noexcept {
   }
 }
 
+// The threads inside WithoutGil and outside of any WithGil there: those that run C++ code when the interpreter ends.
+std::atomic<int> running{0};
+thread_local bool counted = false;
+
+void count(bool on) {
+  counted = on;
+  running.fetch_add(on ? 1 : -1, std::memory_order_acq_rel);
+}
+
 }  // namespace
 
 void stop_for_good() {
   for (;;) pause();
 }
 
+WithoutGil::WithoutGil() : state_(PyEval_SaveThread()) { count(true); }
+
 WithoutGil::~WithoutGil() {
+  count(false);
   taken([&] { PyEval_RestoreThread(state_); });
 }
 
-WithGil::WithGil() : state_(taken([] { return PyGILState_Ensure(); })) {}
+WithGil::WithGil() : counted_(counted) {
+  if (counted_) count(false);
+  state_ = taken([] { return PyGILState_Ensure(); });
+}
+
+WithGil::~WithGil() {
+  if (counted_) count(true);
+  PyGILState_Release(state_);
+}
+
+void wait_for_threads_at_exit() {
+  pthread_atfork(nullptr, nullptr, [] { running = counted ? 1 : 0; });  // a child has only the thread that forked
+  Py_AtExit([] {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (running.load(std::memory_order_acquire) > 0 && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+}
 
 }  // namespace xpuruntime::python
 

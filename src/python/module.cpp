@@ -1,4 +1,5 @@
 #include "python/bindings.h"
+#include "python/gil.h"
 #include "xpuruntime/runtime/runtime.h"
 
 NB_MODULE(_core, module) {
@@ -6,6 +7,7 @@ NB_MODULE(_core, module) {
   static bool imported = false;
   if (imported) throw nanobind::import_error("xpuruntime can be imported once in a process");
   imported = true;
+  wait_for_threads_at_exit();
   nanobind::set_leak_warnings(false);  // a program's own cycles at its end are none of ours to report
   module.doc() = "The library behind xpuruntime. Use the names of the package itself.";
   module.attr("__version__") = std::string(xpuruntime::version()).c_str();

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -167,6 +169,26 @@ class DaemonThreads(unittest.TestCase):
 
     def test_inside_decisions(self) -> None:
         self.ends_well("xrt.explain(f'add(f32[{next(numbers)}], f32[1])')")
+
+    def test_the_end_waits_for_a_call_that_runs(self) -> None:
+        program = (
+            "import threading, time, numpy as np, xpuruntime as xrt\n"
+            "a, began = np.ones((600, 600)), threading.Event()\n"
+            "xrt.set_kernel_policy(matmul={'kernel': 'reference', 'mode': 'force'})\n"
+            "xrt.ops.matmul(a[:2], a)\n"
+            "def call(): began.set(); xrt.ops.matmul(a, a)\n"
+            "threading.Thread(target=call, daemon=True).start()\n"
+            "began.wait()\n"
+            "time.sleep(0.01)\n"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            lines = pathlib.Path(folder, "lines")
+            environment = os.environ | {"XPURUNTIME_VERBOSE": f"2:{lines}"}
+            done = subprocess.run(
+                [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environment
+            )
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("called matmul(f64[600,600], f64[600,600])", lines.read_text())
 
     # Where Python code that C++ called asks for the GIL in vain, C++ must not go on: in these about every second process
     # crashed that did.
