@@ -25,6 +25,8 @@ FORBIDDEN = set(f"{PRINTS} {STREAMS} {INCLUDES_IOSTREAM} {ENDS}".split())
 # The static CUDA runtime brings `kill` along; nothing of ours calls it (the sources are searched too).
 # A kernel that may crash is tried in a child process, which ends with _exit and is killed if it hangs.
 ALLOWED_PER_BINARY = {"xpuruntime_cuda": {"kill"}, "probe": {"_exit", "kill"}}
+# Some compilers link the C++ runtime statically; its terminate handler comes along.
+STATIC_RUNTIME = {"abort", "fputc", "fputs", "stderr"}
 ALLOWED_PER_FILE = {"src/tune/probe.cpp": {"_exit"}}
 
 SPEECH = re.compile(
@@ -46,9 +48,17 @@ def imports(binaries):
                 yield file, rest.split()[-1].split("@")[0]
 
 
+def has_static_runtime(library):
+    names = subprocess.run(["nm", "--defined-only", library], check=True, capture_output=True, text=True)
+    return "__verbose_terminate_handler" in names.stdout
+
+
 def check_binaries(binaries):
+    static = {file for file in binaries if not file.endswith(".o") and has_static_runtime(file)}
+
     def allowed(file):
-        return ALLOWED_PER_BINARY.get(Path(file).name.split(".")[0].removeprefix("lib"), set())
+        names = ALLOWED_PER_BINARY.get(Path(file).name.split(".")[0].removeprefix("lib"), set())
+        return names | STATIC_RUNTIME if file in static else names
 
     return [f"{file}: imports {name}" for file, name in sorted(imports(binaries)) if name in FORBIDDEN - allowed(file)]
 

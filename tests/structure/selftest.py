@@ -101,6 +101,10 @@ class Quiet(Built):
             self.assertNotEqual(check_quiet.check_binaries([self.library(code)]), [], code)
             self.assertNotEqual(check_quiet.check_binaries([self.build(code, "-c", name="x.cpp.o")]), [], code)
 
+    def test_takes_the_terminate_handler_of_a_static_runtime(self):
+        library = self.library("#include <stdexcept>\nvoid f() { throw std::runtime_error(\"x\"); }", "-static-libstdc++")
+        self.assertEqual(check_quiet.check_binaries([library]), [])
+
     def test_finds_what_a_source_says(self):
         loud = self.write("src/core/a.cpp", "// abort()\nvoid f() { std::abort(); }\n")
         self.assertEqual(check_quiet.check_source(loud), [f"{loud}:2: says std::abort("])
