@@ -1,6 +1,5 @@
 #include "python/callables.h"
 
-#include <cxxabi.h>
 #include <nanobind/stl/string.h>
 
 #include <atomic>
@@ -157,8 +156,6 @@ std::optional<CallbackFailure> call_back(const Callable& callable, const std::fu
     return failure_of(error);
   } catch (const std::exception& error) {
     return CallbackFailure{ErrorCode::device_error, error.what()};
-  } catch (const abi::__forced_unwind&) {
-    stop_for_good();
   }
 }
 

@@ -2,25 +2,14 @@
 
 #include <pthread.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <thread>
 
 namespace xpuruntime::python {
 namespace {
-
-// A daemon thread that asks for the GIL of an interpreter that is ending is ended by Python with pthread_exit, at once
-// or after it has waited. That unwinds the stack like an exception that nobody may keep.
-template <class Take>
-auto taken(Take take) noexcept {
-  try {
-    return take();
-  } catch (...) {
-    stop_for_good();
-  }
-}
 
 // The threads inside WithoutGil and outside of any WithGil there: those that run C++ code when the interpreter ends.
 std::atomic<int> running{0};
@@ -33,20 +22,16 @@ void count(bool on) {
 
 }  // namespace
 
-void stop_for_good() {
-  for (;;) pause();
-}
-
 WithoutGil::WithoutGil() : state_(PyEval_SaveThread()) { count(true); }
 
 WithoutGil::~WithoutGil() {
   count(false);
-  taken([&] { PyEval_RestoreThread(state_); });
+  PyEval_RestoreThread(state_);
 }
 
 WithGil::WithGil() : counted_(counted) {
   if (counted_) count(false);
-  state_ = taken([] { return PyGILState_Ensure(); });
+  state_ = PyGILState_Ensure();
 }
 
 WithGil::~WithGil() {
@@ -66,35 +51,20 @@ void wait_for_threads_at_exit() {
 
 }  // namespace xpuruntime::python
 
-// Python code that C++ calls, or runs because it lets go of an object, may hand the GIL to others and ask for it again.
-// Were the thread ended there, every C++ frame below would destroy its Python objects without the GIL. So the linker
-// leads each such call of this module, nanobind's among them, through a frame that stops the thread before (--wrap in
-// CMakeLists.txt).
+// A daemon thread that asks for the GIL of an interpreter that is ending is ended by Python with pthread_exit, wherever
+// that is: in a call of ours, in Python code that we called, in a finalizer that some allocation ran. That unwinds the
+// stack by force, and every C++ frame would destroy its Python objects without the GIL. So the thread stops for good at
+// our innermost frame instead: the linker leads what is asked for each frame of this module, nanobind's among them,
+// through here (--wrap in CMakeLists.txt). The process ends soon.
 extern "C" {
-PyObject* real_vectorcall(PyObject*, PyObject* const*, std::size_t, PyObject*) asm("__real_PyObject_Vectorcall");
-PyObject* real_method_call(PyObject*, PyObject* const*, std::size_t, PyObject*) asm("__real_PyObject_VectorcallMethod");
-PyObject* guarded_vectorcall(PyObject*, PyObject* const*, std::size_t, PyObject*) asm("__wrap_PyObject_Vectorcall");
-PyObject* guarded_method_call(PyObject*, PyObject* const*, std::size_t,
-                              PyObject*) asm("__wrap_PyObject_VectorcallMethod");
+_Unwind_Reason_Code real_personality(int, _Unwind_Action, _Unwind_Exception_Class, _Unwind_Exception*,
+                                     _Unwind_Context*) asm("__real___gxx_personality_v0");
+_Unwind_Reason_Code wrapped_personality(int, _Unwind_Action, _Unwind_Exception_Class, _Unwind_Exception*,
+                                        _Unwind_Context*) asm("__wrap___gxx_personality_v0");
 
-void real_dealloc(PyObject*) asm("__real__Py_Dealloc");
-void real_decref(PyObject*) asm("__real__Py_DecRef");  // what Py_DECREF is in the stable ABI
-void guarded_dealloc(PyObject*) asm("__wrap__Py_Dealloc");
-void guarded_decref(PyObject*) asm("__wrap__Py_DecRef");
-
-void guarded_dealloc(PyObject* object) {
-  xpuruntime::python::taken([&] { real_dealloc(object); });
-}
-
-void guarded_decref(PyObject* object) {
-  xpuruntime::python::taken([&] { real_decref(object); });
-}
-
-PyObject* guarded_vectorcall(PyObject* function, PyObject* const* arguments, std::size_t count, PyObject* names) {
-  return xpuruntime::python::taken([&] { return real_vectorcall(function, arguments, count, names); });
-}
-
-PyObject* guarded_method_call(PyObject* name, PyObject* const* arguments, std::size_t count, PyObject* names) {
-  return xpuruntime::python::taken([&] { return real_method_call(name, arguments, count, names); });
+_Unwind_Reason_Code wrapped_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class kind,
+                                        _Unwind_Exception* exception, _Unwind_Context* context) {
+  while ((actions & _UA_FORCE_UNWIND) != 0) pause();
+  return real_personality(version, actions, kind, exception, context);
 }
 }

@@ -4,10 +4,6 @@
 
 namespace xpuruntime::python {
 
-/// Ends nothing and never returns: for a thread that Python would end, now that the interpreter does, in a way that no
-/// C++ code survives. The process ends soon.
-[[noreturn]] void stop_for_good();
-
 /// Lets go of the GIL for a block. A thread that comes back when the interpreter is ending stops there.
 class WithoutGil {
  public:

@@ -1,4 +1,3 @@
-#include <cxxabi.h>
 #include <nanobind/stl/string.h>
 
 #include <deque>
@@ -27,8 +26,6 @@ PyObject* contained(auto&& body) noexcept {
     set_python_error(ErrorCode::out_of_memory, "[ops] the host has not enough memory; use smaller arrays");
   } catch (const std::exception& error) {
     set_python_error(ErrorCode::internal, error.what());
-  } catch (const abi::__forced_unwind&) {
-    stop_for_good();
   }
   return nullptr;
 }

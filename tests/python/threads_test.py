@@ -222,6 +222,16 @@ class DaemonThreads(unittest.TestCase):
         )
         self.ends_well("xrt.ops.relu(Array())", array, runs=10)
 
+    def test_inside_finalizers_that_an_allocation_of_ours_runs(self) -> None:
+        cycles = (
+            "import gc\n"
+            "gc.set_threshold(1)\n"
+            "class Cycle:\n"
+            "    def __init__(self): self.own = self\n"
+            "    def __del__(self): time.sleep(0.001)\n"
+        )
+        self.ends_well("Cycle(); xrt.explain('add(f32[3], f32[3])').to_dict()", cycles, runs=10)
+
     def test_inside_rules(self) -> None:
         self.ends_well(
             "xrt.unregister_rule(xrt.register_rule('relu', lambda *_: sum(range(2000)) < 0, 'reference')), "
