@@ -118,7 +118,7 @@ void bind_ranges(nb::module_& module) {
            "A rule of a policy for each part.")
       .def("policy", policy_of, nb::arg("base") = nb::none(),
            nb::sig("def policy(self, base: object = None) -> KernelPolicy"),
-           "A policy with these rules; of `base`, rules for parts of the same range are replaced.")
+           "A policy with these rules before those of `base`; ranges of `base` that they hold are replaced.")
       .def("__str__", &RangeResult::summary)
       .def("__repr__", [](const RangeResult& self) {
         return printable("RangeResult('" + to_string(self.range) + "': " + self.summary() + ")");

@@ -13,6 +13,21 @@ std::size_t limits_in(const PolicyRule& rule) {
   return static_cast<std::size_t>(limits.threads.has_value()) + limits.workspace_bytes.has_value();
 }
 
+/// Whether the new ones, which are asked first, hold every size of a range: it would never be asked again.
+bool is_hidden_by(const std::vector<ProblemRange>& parts, const ProblemRange& old) {
+  for (std::size_t index = 0; index < old.count(); ++index) {
+    const std::vector<std::int64_t> sizes = old.sizes_at(index);
+    const auto holds = [&](const ProblemRange& part) {
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        if (sizes[i] < part.names()[i].low || sizes[i] > part.names()[i].high) return false;
+      }
+      return true;
+    };
+    if (std::none_of(parts.begin(), parts.end(), holds)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool in_range(const ProblemRange& range, const Problem& problem, const DeviceProfile& profile) {
@@ -69,9 +84,19 @@ std::vector<PolicyRule> range_rules(const RangeResult& result) {
 }
 
 KernelPolicy with_range_rules(KernelPolicy policy, const ProblemRange& range, std::vector<PolicyRule> rules) {
+  std::vector<ProblemRange> parts;
+  for (const PolicyRule& rule : rules) {
+    ProblemRange part = parse_problem_range(rule.range);
+    if (rule.when.empty() && range.contains(part)) parts.push_back(std::move(part));
+  }
+  const auto is_replaced = [&](const PolicyRule& old) {
+    if (old.range.empty()) return false;
+    const ProblemRange sizes = parse_problem_range(old.range);
+    return range.contains(sizes) && is_hidden_by(parts, sizes);
+  };
   std::vector<PolicyRule> all;
   for (const PolicyRule& old : policy.rules) {
-    if (old.range.empty() || !range.contains(parse_problem_range(old.range))) all.push_back(old);
+    if (!is_replaced(old)) all.push_back(old);
   }
   // A limit that is not there cannot be asked for: a range that asks for more comes first.
   const std::size_t limits = rules.empty() ? 0 : limits_in(rules.front());

@@ -49,6 +49,18 @@ class Ranges(CliTest):
         for problem in result["measured"]:
             self.assertIn(problem, json.dumps(listed))
 
+    def test_rules_that_decide_sizes_stay_in_the_policy_that_is_written(self):
+        own = {"op": "matmul", "range": "matmul(f32[m,32], f32[32,32]) @cpu:0 where m=1..64", "use": "openblas"}
+        self.policy.write_text(json.dumps({"preferences": {}, "rules": [own]}))
+        for high, more in ((64, 0), (128, 64)):
+            lock = self.folder / f"{high}.lock"
+            [result] = self.tune(PRODUCTS.replace("128", str(high)), "--policy", self.policy, "--out", self.policy,
+                                 "--lock", lock)["ranges"]
+            self.assertEqual((result["named_by_policy"], result["covered"]), (64, more))
+            self.assertIn(own, json.loads(self.policy.read_text())["rules"])
+            self.assertEqual(self.explain("matmul(f32[64,32], f32[32,32])")["kernel"], "openblas")
+            self.fine("lock", "diff", lock, "--policy", self.policy)
+
     def test_single_problems_and_ranges_go_together(self):
         document = self.tune("relu(f32[64])", "relu(f32[n]) where n=1..16", "--out", self.policy)
         self.assertEqual((document["problems"], len(document["results"]), len(document["ranges"])), (1, 1, 1))

@@ -60,6 +60,15 @@ class TuneRangesTest(TuneCase):
         self.assertEqual(xrt.KernelPolicy(rules=result.rules()), result.policy())
         self.assertEqual(result.policy({"threads": 1}).threads, 1)
 
+    def test_a_policy_keeps_the_rules_that_decided_sizes_while_it_was_tuned(self) -> None:
+        base = xrt.KernelPolicy(rules=[{"op": "relu", "range": "relu(f32[n]) where n=1..9", "use": "reference"}])
+        with xrt.with_policy(base):
+            result, = self.tune("relu(f32[n]) where n=1..20", budget_s=0.002)
+        self.assertEqual((result.named_by_policy, result.covered), (9, 11))
+        with xrt.with_policy(result.policy(base)):
+            self.assertEqual(xrt.explain("relu(f32[9])").kernel, "reference")
+            self.assertEqual(xrt.explain("relu(f32[10])").kernel, result.parts[0].kernel)
+
     def test_problems_and_ranges_go_together(self) -> None:
         seen: list = []
         results = self.tune([ADD, "relu(f32[n]) where n=1..3", xrt.ProblemRange("relu(f32[n]) where n=1..3")],

@@ -122,5 +122,31 @@ TEST(RangeRule, NewOnesReplaceThoseOfTheSameRangeAndComeBeforeTheOthers) {
   EXPECT_NE(policy.rules.front().range.find("threads=1"), std::string::npos);
 }
 
+TEST(RangeRule, NewOnesLeaveThoseAloneThatDecideOtherSizesOfTheRange) {
+  const ProblemRange range = parse_problem_range("relu(f32[n]) where n=1..96");
+  KernelPolicy policy;
+  policy.rules = {rule_of("relu(f32[n]) where n=1..64"), rule_of("relu(f32[n]) where n=60..90", "simd")};
+  EXPECT_EQ(with_range_rules(policy, range, {}), policy);
+  const PolicyRule rest = rule_of("relu(f32[n]) where n=65..96", "simd");
+  const KernelPolicy wider = with_range_rules(policy, range, {rest});
+  ASSERT_EQ(wider.rules.size(), 3u);
+  EXPECT_EQ(wider.rules[0], rest);
+  EXPECT_EQ(wider.rules[1], policy.rules[0]);
+  // Two of them together leave nothing of the second.
+  const KernelPolicy hidden =
+      with_range_rules(policy, range, {rule_of("relu(f32[n]) where n=2..70"), rule_of("relu(f32[n]) where n=71..90")});
+  ASSERT_EQ(hidden.rules.size(), 3u);
+  EXPECT_EQ(hidden.rules[2], policy.rules[0]);
+}
+
+TEST(RangeRule, OneThatAsksForMoreReplacesNothing) {
+  const ProblemRange range = parse_problem_range("relu(f32[n]) where n=1..64");
+  KernelPolicy policy;
+  policy.rules = {rule_of("relu(f32[n]) where n=1..64")};
+  PolicyRule some = rule_of("relu(f32[n]) where n=1..64", "simd");
+  some.when["inputs.0.shape.0"] = {{Comparison::multiple_of, {std::int64_t{8}}}};
+  EXPECT_EQ(with_range_rules(policy, range, {some}).rules.size(), 2u);
+}
+
 }  // namespace
 }  // namespace xpuruntime
