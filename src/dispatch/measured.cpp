@@ -65,9 +65,11 @@ std::optional<LockUse> Dispatcher::Impl::lock_over(const Scope& scope) const {
 std::string Dispatcher::Impl::breach_of_lock(const Problem& problem, const KernelLock& lock, const Decision& decision) {
   const LockEntry* entry = lock.find_for(problem);
   if (entry == nullptr) return lock.why_missing(problem);
-  if (entry->plan != decision.plan && !has_ranges(entry->problem)) {
+  if (entry->plan != decision.plan && !entry->plans_vary()) {
     // Under `deterministic` and without it a kernel may plan otherwise: then one's entry says nothing of the other.
-    if (entry->problem != to_string(problem)) return lock.why_missing(problem);
+    const bool own = has_ranges(entry->problem) ? least_problem(entry->problem).limits == problem.limits
+                                                : entry->problem == to_string(problem);
+    if (!own) return lock.why_missing(problem);
     return "the lock holds the plan '" + entry->plan + "' of " + entry->kernel + ", which plans '" + decision.plan +
            "' here; plans may follow the number of threads: replay it with as many, or record the lock anew";
   }

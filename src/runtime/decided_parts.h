@@ -12,6 +12,7 @@ struct DecidedPart {
   ProblemRange range = {};
   Decision least = {};    // of its least sizes
   Decision largest = {};  // of its largest
+  std::string plan = {};  // the plan's token of every size; varying_plans where they differ
 };
 
 /// Decides every problem of a range, of which there may be 4096; a larger range is an error of `function`. Problems

@@ -27,6 +27,8 @@ std::string difference_of_versions(const LockEntry& entry, std::string_view here
 
 }  // namespace
 
+bool LockEntry::plans_vary() const { return plan == varying_plans && has_ranges(problem); }
+
 LockEntry& KernelLock::add(const Decision& decision, const Environment& environment) {
   if (decision.kernel.empty()) {
     fail(ErrorCode::invalid_argument, "KernelLock::add",
@@ -74,15 +76,21 @@ const LockEntry* KernelLock::find_for(const Problem& problem) const {
   for (const Problem* asked : {&problem, &std::as_const(aligned)}) {
     if (const LockEntry* found = own(*asked)) return found;
   }
-  for (const auto& [text, range] : ranges_) {
-    if (range.contains(problem) || range.contains(aligned)) return find(text);
-  }
+  const auto ranged = [this](const Problem& asked, const Problem& plain) -> const LockEntry* {
+    for (const auto& [text, range] : ranges_) {
+      if (range.contains(asked) || range.contains(plain)) return find(text);
+    }
+    return nullptr;
+  };
+  if (const LockEntry* found = ranged(problem, aligned)) return found;
   // Nor may `deterministic`; the plan tells.
-  for (Problem other : {problem, aligned}) {
-    other.limits.deterministic = !other.limits.deterministic;
-    if (const LockEntry* found = own(other)) return found;
+  Problem other = problem;
+  other.limits.deterministic = aligned.limits.deterministic = !problem.limits.deterministic;
+  for (const Problem* asked : {&std::as_const(other), &std::as_const(aligned)}) {
+    if (const LockEntry* found = own(*asked)) return found;
   }
-  return nullptr;
+  const LockEntry* found = ranged(other, aligned);
+  return found == nullptr || found->plans_vary() ? nullptr : found;
 }
 
 const Environment& KernelLock::environment_of(const LockEntry& entry) const {

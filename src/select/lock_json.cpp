@@ -61,7 +61,6 @@ std::uint64_t read_count(const Json& value, const std::string& place, const Json
 void check_problem(const LockEntry& entry, const std::string& place, const JsonSource& source) {
   try {
     const bool ranged = has_ranges(entry.problem);
-    if (ranged && !entry.plan.empty()) source.refuse_field(place, "has a plan for a range; record the lock anew");
     const std::string canonical =
         ranged ? to_string(parse_problem_range(entry.problem)) : to_string(parse_problem(entry.problem));
     if (canonical == entry.problem) return;

@@ -23,7 +23,7 @@ LockNeeds needs_of(const LockEntry& entry) {
   const Problem problem = least_problem(entry.problem);
   const auto row = find_in_catalogue(problem.op, entry.kernel, problem.device.type);
   if (!row) return {.everything = true};
-  LockNeeds needs = {false, has_ranges(entry.problem), {"xpuruntime", "driver"}};
+  LockNeeds needs = {false, entry.plans_vary(), {"xpuruntime", "driver"}};
   std::istringstream libraries{std::string(row->libraries)};
   for (std::string library; libraries >> library;) needs.versions.insert(library);
   return needs;
@@ -38,7 +38,7 @@ LockNeeds operator|(LockNeeds a, const LockNeeds& b) {
 
 std::string text_of_choice(const LockEntry& entry) {
   const auto behind = [](const std::string& text) { return text.empty() ? "" : " " + text; };
-  return entry.kernel + behind(entry.kernel_version) + behind(entry.plan);
+  return entry.kernel + behind(entry.kernel_version) + behind(entry.plans_vary() ? "" : entry.plan);
 }
 
 LimitedText without_limits(const std::string& text) {

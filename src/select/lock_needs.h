@@ -10,7 +10,7 @@ namespace xpuruntime {
 /// What of an environment an entry depends on, beside the device and its instruction set.
 struct LockNeeds {
   bool everything = false;
-  bool all_traits = false;  // of a range, whose entry has no plan to tell by
+  bool all_traits = false;  // of a range whose plans vary, so that none is there to tell by
   std::set<std::string> versions = {};
 
   /// The environment without what does not matter.

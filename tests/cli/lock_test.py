@@ -67,6 +67,16 @@ class Lock(CliTest):
             now = xrt("lock", "diff", path, env=elsewhere)
             self.assertEqual((now.returncode, now.stdout), (0, "no difference in 3 decisions\n"))
 
+    def test_neither_do_they_for_a_range(self):
+        path = self.record("add(f32[n,64], f32[n,64]) where n=1..512")
+        for elsewhere in ({"XPURUNTIME_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "1"}):
+            self.fine("lock", "verify", path, env=elsewhere)
+        for policy in ({"deterministic": False}, {"deterministic": True}):
+            given = self.write("limits.json", json.dumps(policy))
+            decision = self.document("explain", "add(f32[17,64], f32[17,64])", "--policy", given, "--json",
+                                     env={"XPURUNTIME_LOCK": str(path)})
+            self.assertEqual((decision["kernel"], decision["level"]), ("simd", "lock"))
+
     def with_version(self, path, name, version):
         """The lock as if it had been recorded with another version of a library, hashed as src/tune/checksum.h does."""
         document = json.loads(path.read_text())

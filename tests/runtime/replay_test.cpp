@@ -247,6 +247,46 @@ TEST_F(Replay, AnEntryHoldsWithAndWithoutDeterministicWhereThePlanIsTheSame) {
   }
 }
 
+TEST_F(Replay, ARangeDependsOnNoMoreThanAProblemAlone) {
+  const auto recorded_range = [&](const char* text, const char* kernel, bool deterministic) {
+    KernelPolicy policy;
+    policy.deterministic = deterministic;
+    policy.force(to_string(least_problem(text).op), kernel);
+    policy.threads = 2;
+    const ScopedPolicy scope(runtime.dispatcher(), policy);
+    KernelLock lock;
+    record_ranges(lock, runtime, std::vector{parse_problem_range(text)});
+    EXPECT_EQ(lock.entries().size(), 1u) << text;
+    return lock;
+  };
+  const auto elsewhere = [](LockEntry&, Environment& environment) {
+    environment.traits["cores"] = environment.traits["threads"] = environment.traits["l3_bytes"] = "99";
+  };
+  const KernelLock sums = recorded_range("add(f32[n,64], f32[n,64]) where n=1..512", "simd", true);
+  EXPECT_EQ(sums.entries().begin()->second.plan, "");
+  EXPECT_TRUE(verified(moved(sums, elsewhere)).fine());
+  const KernelLock products = recorded_range("matmul(f32[m,256], f32[256,256]) where m=1..300", "openblas", false);
+  EXPECT_TRUE(products.entries().begin()->second.plans_vary());
+  EXPECT_TRUE(verified(products).fine());
+  EXPECT_FALSE(verified(moved(products, elsewhere)).fine());
+
+  const auto kernel_for = [&](const KernelLock& lock, const char* problem, std::uint32_t threads) {
+    const ScopedLock locked(runtime.dispatcher(), {std::make_shared<const KernelLock>(lock)});
+    KernelPolicy policy;
+    policy.threads = threads;
+    const ScopedPolicy scope(runtime.dispatcher(), policy);
+    return runtime.dispatcher().explain(parse_problem(problem));
+  };
+  EXPECT_EQ(kernel_for(sums, "add(f32[17,64], f32[17,64])", 2).kernel, "simd");  // recorded under deterministic
+  EXPECT_EQ(kernel_for(products, "matmul(f32[17,256], f32[256,256])", 2).kernel, "openblas");
+
+  // A plan that every size had is held to, as a problem's own is.
+  const KernelLock other = moved(sums, [](LockEntry& entry, Environment&) { entry.plan = "tile=4x4"; });
+  EXPECT_NE(verified(other).results.front().reason.find("the lock holds the plan 'tile=4x4' of simd"),
+            std::string::npos)
+      << verified(other).results.front().reason;
+}
+
 TEST_F(Replay, VerifyingALockDoesNotDisturbOtherThreads) {
   FunctionKernel asking{.op = OpId::relu, .name = "asking"};
   asking.version = "1";

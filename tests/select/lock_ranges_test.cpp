@@ -9,10 +9,11 @@ namespace {
 
 Environment machine() { return {"cpu test machine", {{"cores", "2"}}, {{"driver", "1.0"}, {"openblas", "0.3"}}}; }
 
-KernelLock lock_of(const std::vector<std::pair<std::string, std::string>>& choices) {
+KernelLock lock_of(const std::vector<std::pair<std::string, std::string>>& choices, const std::string& plan = "") {
   KernelLock lock;
   for (const auto& [problem, kernel] : choices) {
     LockEntry entry;
+    entry.plan = plan;
     entry.problem = has_ranges(problem) ? to_string(parse_problem_range(problem)) : to_string(parse_problem(problem));
     entry.kernel = kernel;
     lock.add(entry, machine());
@@ -35,7 +36,7 @@ TEST(LockRanges, AProblemsOwnEntryComesBeforeTheRangeThatHoldsIt) {
   EXPECT_EQ(kernel_for(lock, "relu(f32[4]/8)"), "simd");
   EXPECT_EQ(kernel_for(lock, "relu(f32[5]/8)"), "reference");
   for (const char* outside :
-       {"relu(f32[21])", "relu(f32[4]) threads=1", "relu(f64[4])", "relu(f32[4]) deterministic", "exp(f32[4])"}) {
+       {"relu(f32[21])", "relu(f32[4]) threads=1", "relu(f64[4])", "exp(f32[4])"}) {
     EXPECT_EQ(kernel_for(lock, outside), "") << outside;
   }
 }
@@ -70,15 +71,34 @@ TEST(LockRanges, DifferByEntryAndByLimits) {
   EXPECT_EQ(limits[0], (LockDifference{"relu(f32[n]) @cpu:0 where n=1..8", "limits", "", "threads=2"}));
 }
 
-// A range has no plan to tell from that a kernel cut its work otherwise for other threads.
-TEST(LockRanges, DependOnTheMachinesTraitsButNotOnOtherLibraries) {
-  const KernelLock lock = lock_of({{"relu(f32[n]) where n=1..8", "simd"}});
-  const LockEntry& entry = lock.entries().begin()->second;
-  Environment other = machine();
-  other.versions["openblas"] = "0.4";
-  EXPECT_EQ(lock.match(entry, other, "").verdict, EntryVerdict::same);
-  other.traits["cores"] = "4";
-  EXPECT_NE(lock.match(entry, other, "").verdict, EntryVerdict::same);
+TEST(LockRanges, DependOnTheMachinesTraitsOnlyWherePlansVary) {
+  Environment libraries = machine(), cores = machine();
+  libraries.versions["openblas"] = "0.4";
+  cores.traits["cores"] = "4";
+  for (const char* plan : {"", "tile=2x2", "varies"}) {
+    const KernelLock lock = lock_of({{"relu(f32[n]) where n=1..8", "simd"}}, plan);
+    const LockEntry& entry = lock.entries().begin()->second;
+    EXPECT_EQ(lock.match(entry, libraries, "").verdict, EntryVerdict::same) << plan;
+    // No plan is there to tell that a kernel cut its work otherwise for other threads.
+    const bool varies = plan == varying_plans;
+    EXPECT_EQ(lock.match(entry, cores, "").verdict, varies ? EntryVerdict::revalidate : EntryVerdict::same) << plan;
+  }
+}
+
+TEST(LockRanges, ServeProblemsThatDifferInDeterministicAloneWhereThePlanCanTell) {
+  const char* const range = "relu(f32[n]) deterministic where n=1..8";
+  EXPECT_EQ(kernel_for(lock_of({{range, "simd"}}), "relu(f32[4])"), "simd");
+  EXPECT_EQ(kernel_for(lock_of({{range, "simd"}}), "relu(f32[4]/8)"), "simd");
+  EXPECT_EQ(kernel_for(lock_of({{"relu(f32[n]) where n=1..8", "simd"}}), "relu(f32[4]) deterministic"), "simd");
+  EXPECT_EQ(kernel_for(lock_of({{range, "simd"}}, "varies"), "relu(f32[4])"), "");
+  EXPECT_EQ(kernel_for(lock_of({{range, "simd"}}), "relu(f32[4]) threads=1"), "");
+}
+
+TEST(LockRanges, APlanThatEverySizeHasIsKeptInTheFile) {
+  for (const char* plan : {"", "lanes=rows", "varies"}) {
+    const KernelLock lock = lock_of({{"relu(f32[n]) where n=1..8", "simd"}}, plan);
+    EXPECT_EQ(KernelLock::from_json(lock.to_json()), lock);
+  }
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ namespace xpuruntime {
 /// One decision on record: which kernel ran a problem, by which plan, where, and what came out.
 struct LockEntry {
   /// Its text as the kernel gets it: after the casts, with the limits in force. A text with ranges stands for all its
-  /// problems: `plan` is then empty, as it may differ by size, and so is `outputs`.
+  /// problems, and has no `outputs`.
   std::string problem = {};
   std::string kernel = {};
-  std::string plan = {};  // the plan's token
+  std::string plan = {};  // the plan's token; of a range that of every size, or "varies" where they differ
   std::uint64_t workspace_bytes = 0;
   std::string environment = {};  // id of one of the lock's
   std::string outputs = {};      // SHA-256 of the outputs on the inputs that the seed gives; empty: not recorded
@@ -27,8 +27,14 @@ struct LockEntry {
   /// Of a kernel that somebody brought: the version of its code, or "unversioned". Empty for kernels of the library.
   std::string kernel_version = {};
 
+  /// Of a range: not every size has the same plan, so none is held to it.
+  bool plans_vary() const;
+
   bool operator==(const LockEntry&) const = default;
 };
+
+/// The plan of such an entry.
+inline constexpr std::string_view varying_plans = "varies";
 
 /// Decisions to be made again exactly: `kernels.lock`. A value that is versioned as a file; docs/locks.md.
 class KernelLock {
@@ -41,8 +47,8 @@ class KernelLock {
 
   const LockEntry* find(std::string_view problem) const;
   /// The entry that decides a problem: its own, or else that of a range that holds it, the first in the order of the
-  /// file, or else the one that differs in `deterministic` alone. The latter holds
-  /// where the kernel makes the same plan either way, which who uses it checks.
+  /// file, or else one of these that differs in `deterministic` alone. The latter holds where the kernel makes the same
+  /// plan either way, which who uses it checks; one of a range whose plans vary does not.
   const LockEntry* find_for(const Problem& problem) const;
   /// For error texts: that nothing decides this problem, which entry is nearest, what differs, and what to do.
   std::string why_missing(const Problem& problem) const;
