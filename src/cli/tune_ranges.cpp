@@ -110,6 +110,7 @@ Json ranges_json(const std::vector<RangeResult>& results) {
                     {"covered", result.covered},
                     {"guessed", result.guessed},
                     {"named_by_policy", result.named_by_policy},
+                    {"named_because", result.named_because.empty() ? Json(nullptr) : Json(result.named_because)},
                     {"measured", measured},
                     {"complete", result.complete},
                     {"spent_s", result.spent_s}});

@@ -114,7 +114,7 @@ std::string tuned_text(const std::vector<Problem>& problems, const std::vector<T
   std::size_t tuned_ranges = 0;
   for (const RangeResult& range : ranges) {
     spent += range.spent_s;
-    tuned_ranges += range.parts.empty() ? 0 : 1;
+    tuned_ranges += range.parts.empty() && range.named_by_policy == 0 ? 0 : 1;
   }
   const bool complete = tuned == problems.size() && tuned_ranges == ranges.size();
   const std::string ranged =

@@ -111,7 +111,8 @@ void bind_ranges(nb::module_& module) {
       .def_ro("guessed", &RangeResult::guessed,
               "How many have the kernel of the nearest one measured, as points ran out.")
       .def_ro("named_by_policy", &RangeResult::named_by_policy,
-              "How many have a rule of the policy already, and were left alone.")
+              "How many the policy names a kernel for; they were left alone.")
+      .def_ro("named_because", &RangeResult::named_because, "How it does that: \"the policy prefers openblas\".")
       .def_ro("complete", &RangeResult::complete, "False where it was stopped or out of time.")
       .def_ro("spent_s", &RangeResult::spent_s)
       .def("rules", rules_of, nb::sig("def rules(self) -> list[dict[str, object]]"),

@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <set>
 
 #include "runtime/measured_choices.h"
 #include "select/rule_index.h"
 #include "tune/range_search.h"
 #include "xpuruntime/runtime/runtime.h"
+#include "xpuruntime/select/kernel_selector.h"
 
 namespace xpuruntime {
 namespace {
@@ -29,18 +32,62 @@ ProblemRange settled(const ProblemRange& range, const Decision& decision) {
            " of it, which is no such range; write the range in the dtypes that are wanted, with their outputs");
 }
 
-/// Leaves those alone that rules of the policy decide; returns how many.
-std::size_t leave_out_named(const KernelPolicy& policy, const DeviceProfile& profile, const ProblemRange& range,
-                            std::vector<std::uint32_t>& classes) {
-  std::size_t named = 0;
-  if (policy.rules.empty()) return 0;
-  for (std::size_t index = 0; index < classes.size(); ++index) {
-    const auto any = [](std::size_t, const std::string& thrown) { return thrown.empty(); };
-    if (!policy.rules.index().any_match(range.at(index), profile, any)) continue;
-    classes[index] = nothing_runs;
-    ++named;
+using Decide = std::function<Decision(const Problem&)>;
+
+/// Finds the problems that a policy, or rules registered in code, name a kernel for. What preferences and rules come to
+/// is the same for all problems that the same kernels can run and the same rules match.
+class NamedProblems {
+ public:
+  NamedProblems(const KernelPolicy& policy, const KernelRegistry& registry, const ProblemRange& settled)
+      : policy_(policy),
+        range_(settled),
+        profile_(registry.devices().profile(settled.least().device)),
+        preferred_(policy.preferences.contains(settled.least().op)) {}
+
+  /// Why the problem of an index, which is of this class, has a kernel already; empty: it has none.
+  std::string why(std::size_t index, std::uint32_t group, const std::function<Decision()>& decide) {
+    std::vector<std::size_t> matches;
+    if (!policy_.rules.empty()) {
+      policy_.rules.index().any_match(range_.at(index), profile_, [&](std::size_t rule, const std::string& thrown) {
+        if (thrown.empty()) matches.push_back(rule);
+        return false;
+      });
+    }
+    if (!preferred_ && matches.empty()) return {};
+    const auto [found, first] = known_.try_emplace({group, std::move(matches)});
+    if (first) found->second = reason_of(decide());
+    return found->second;
   }
-  return named;
+
+  static std::string reason_of(const Decision& decision) {
+    if (decision.kernel.empty() || decision.level == Level::strategy) return {};
+    return decision.level == Level::rule ? "rules decide them" : decision.because;
+  }
+
+ private:
+  const KernelPolicy& policy_;
+  const ProblemRange& range_;
+  const DeviceProfile& profile_;
+  const bool preferred_;
+  std::map<std::pair<std::uint32_t, std::vector<std::size_t>>, std::string> known_ = {};  // by class and rules
+};
+
+/// Leaves those alone that have a kernel already.
+void leave_out_named(const KernelPolicy& policy, KernelRegistry& registry, const ProblemRange& range,
+                     const Decide& decide, std::vector<std::uint32_t>& classes, RangeResult& out) {
+  NamedProblems named(policy, registry, out.range);
+  const bool coded = !registry.get_or_create_selector(range.least().device)->rules(range.least().op).empty();
+  std::set<std::string> reasons;
+  for (std::size_t index = 0; index < classes.size(); ++index) {
+    if (classes[index] == nothing_runs) continue;
+    const auto decided = [&] { return decide(range.at(index)); };
+    const std::string why = coded ? NamedProblems::reason_of(decided()) : named.why(index, classes[index], decided);
+    if (why.empty()) continue;
+    classes[index] = nothing_runs;
+    ++out.named_by_policy;
+    if (!reasons.insert(why).second) continue;
+    out.named_because += (out.named_because.empty() ? "" : ", and ") + why;
+  }
 }
 
 }  // namespace
@@ -54,10 +101,14 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
   }
   KernelPolicy unmeasured = KernelPolicy::from_limits(range.least().limits);
   unmeasured.auto_strategy = Strategy::first_supported;
-  const ScopedPolicy scope(*dispatcher_, unmeasured);
+  const auto decide = [&](const Problem& problem) {
+    const ScopedLock unlocked(*dispatcher_, {});
+    const ScopedPolicy scope(*dispatcher_, unmeasured);
+    return dispatcher_->explain(problem);
+  };
   const double started = seconds_now();
   RangeResult out;
-  out.range = settled(range, dispatcher_->explain(range.least()));
+  out.range = settled(range, decide(range.least()));
   out.problems = range.count();
   const auto keep_going = [&] {
     const double spent = seconds_now() - started;
@@ -70,7 +121,7 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
     out.spent_s = seconds_now() - started;
     return out;
   }
-  out.named_by_policy = leave_out_named(policy, devices_->profile(range.least().device), out.range, classes);
+  leave_out_named(policy, *registry_, range, decide, classes, out);
   RangeSearchOptions search{options.min_gain, points_for(out.problems, options.range_points)};
 
   bool cancelled = false;
@@ -94,7 +145,7 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
         return options.progress(progress);
       };
     }
-    const Decision decision = dispatcher_->explain(range.at(index));
+    const Decision decision = decide(range.at(index));
     TuneResult found;
     const bool done =
         measured_->tune_all({{decision.problem, decision.kernel, {}}}, share, [&](const TuneResult& result) {

@@ -61,6 +61,17 @@ class Ranges(CliTest):
             self.assertEqual(self.explain("matmul(f32[64,32], f32[32,32])")["kernel"], "openblas")
             self.fine("lock", "diff", lock, "--policy", self.policy)
 
+    def test_a_kernel_that_the_policy_prefers_runs_all_the_same(self):
+        own = {"preferences": {"matmul": "openblas"}}
+        self.policy.write_text(json.dumps(own))
+        answer = xrt("tune", PRODUCTS, "--policy", self.policy, "--out", self.policy, "--store", self.store)
+        self.assertEqual(answer.returncode, 0, answer)
+        self.assertIn("128 are left alone: the policy prefers openblas", answer.stdout)
+        self.assertIn("1 of 1 ranges tuned", answer.stdout)
+        self.assertIn("in force with XPURUNTIME_POLICY", answer.stdout)
+        self.assertNotIn("--budget", answer.stderr)
+        self.assertEqual(json.loads(self.policy.read_text()), own)
+
     def test_single_problems_and_ranges_go_together(self):
         document = self.tune("relu(f32[64])", "relu(f32[n]) where n=1..16", "--out", self.policy)
         self.assertEqual((document["problems"], len(document["results"]), len(document["ranges"])), (1, 1, 1))

@@ -4,6 +4,7 @@
 
 #include "core/expect_error.h"
 #include "xpuruntime/runtime/report.h"
+#include "xpuruntime/select/kernel_selector.h"
 #include "xpuruntime/select/range_rule.h"
 #include "xpuruntime/select/validate_policy.h"
 
@@ -130,6 +131,48 @@ TEST_F(TuneRange, LeavesSizesAloneThatThePolicyNames) {
   EXPECT_EQ(result.named_by_policy, 9u);
   EXPECT_EQ(result.covered, 11u);
   EXPECT_FALSE(result.parts.front().range.contains(parse_problem("relu(f32[9])")));
+  EXPECT_NE(result.summary().find("9 are left alone: rules decide them"), std::string::npos) << result.summary();
+}
+
+TEST_F(TuneRange, LeavesSizesAloneThatThePolicyPrefersOrForcesAKernelFor) {
+  const ProblemRange range = parse_problem_range("relu(f32[n]) where n=1..20");
+  for (const bool force : {false, true}) {
+    KernelPolicy policy;
+    force ? policy.force("relu", "reference") : policy.set("relu", "reference");
+    const ScopedPolicy scope(runtime_.dispatcher(), policy);
+    const RangeResult result = runtime_.tune(range, quick());
+    EXPECT_TRUE(result.complete);
+    EXPECT_EQ(result.named_by_policy, 20u);
+    EXPECT_EQ(result.named_because, force ? "the policy forces reference" : "the policy prefers reference");
+    EXPECT_TRUE(result.measured.empty());
+    EXPECT_EQ(result.summary(), "0 parts from 0 of 20 problems measured; 20 are left alone: " + result.named_because);
+  }
+}
+
+TEST_F(TuneRange, ANamedKernelThatRefusesASizeLeavesThatSizeOpen) {
+  add_kernel(runtime_, "named", [](std::int64_t size) { return size <= 20; });
+  add_kernel(runtime_, "open", [](std::int64_t) { return true; });
+  KernelPolicy prefer, rule, coded;
+  prefer.set("exp", "named");
+  rule.rules = {range_rule(parse_problem_range(gradients), "named")};
+  for (const KernelPolicy& policy : {prefer, rule, coded}) {
+    if (policy == coded) {
+      const auto selector = runtime_.registry().get_or_create_selector({});
+      selector->register_rule(
+          OpId::exp, [](const Problem&, const DeviceProfile&) { return true; }, "named");
+    }
+    const ScopedPolicy scope(runtime_.dispatcher(), policy);
+    const RangeResult result = runtime_.tune(parse_problem_range(gradients), quick());
+    EXPECT_EQ(result.named_by_policy, 20u) << result.summary();
+    EXPECT_EQ(result.covered, 30u) << result.summary();
+  }
+}
+
+TEST_F(TuneRange, DecidesWithoutALockThatIsInForce) {
+  const auto nothing = std::make_shared<const KernelLock>();
+  runtime_.dispatcher().set_lock({nothing});
+  const RangeResult result = runtime_.tune(parse_problem_range("relu(f32[n]) where n=1..5"), quick());
+  EXPECT_EQ(result.covered, 5u) << result.summary();
 }
 
 TEST_F(TuneRange, TakesThePrecisionAndTheLimitsOfThePolicy) {

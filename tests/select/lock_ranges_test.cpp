@@ -35,8 +35,7 @@ TEST(LockRanges, AProblemsOwnEntryComesBeforeTheRangeThatHoldsIt) {
   EXPECT_EQ(kernel_for(lock, "relu(f32[20])"), "reference");
   EXPECT_EQ(kernel_for(lock, "relu(f32[4]/8)"), "simd");
   EXPECT_EQ(kernel_for(lock, "relu(f32[5]/8)"), "reference");
-  for (const char* outside :
-       {"relu(f32[21])", "relu(f32[4]) threads=1", "relu(f64[4])", "exp(f32[4])"}) {
+  for (const char* outside : {"relu(f32[21])", "relu(f32[4]) threads=1", "relu(f64[4])", "exp(f32[4])"}) {
     EXPECT_EQ(kernel_for(lock, outside), "") << outside;
   }
 }

@@ -22,7 +22,8 @@ struct RangeResult {
   std::size_t problems = 0;               // in the range
   std::size_t covered = 0;                // by the parts
   std::size_t guessed = 0;                // of those, decided by the nearest one measured, as points ran out
-  std::size_t named_by_policy = 0;        // problems that rules of the policy decide already: left alone
+  std::size_t named_by_policy = 0;        // problems that the policy names a kernel for: left alone
+  std::string named_because = {};         // how it does that: "the policy prefers openblas"
   bool complete = true;                   // false: cancelled, or time ran out before all had one
   double spent_s = 0;
 
