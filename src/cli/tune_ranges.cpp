@@ -90,7 +90,7 @@ std::string ranges_text(const std::vector<RangeResult>& results, const Painter& 
     text += to_string(result.range) + "\n";
     Table table({"sizes", "tuned"});
     for (const TunedPart& part : result.parts) table.add({sizes_of(part.range), part.kernel});
-    text += table.to_text(paint) + result.summary() + "\n\n";
+    text += table.to_text(paint) + result.summary("--budget", "--per-problem") + "\n\n";
   }
   return text;
 }
@@ -113,6 +113,8 @@ Json ranges_json(const std::vector<RangeResult>& results) {
                     {"named_because", result.named_because.empty() ? Json(nullptr) : Json(result.named_because)},
                     {"measured", measured},
                     {"complete", result.complete},
+                    {"cut_short", result.cut_short},
+                    {"cut_by", result.cut_by.empty() ? Json(nullptr) : Json(result.cut_by)},
                     {"spent_s", result.spent_s}});
   }
   return list;

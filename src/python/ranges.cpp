@@ -109,20 +109,23 @@ void bind_ranges(nb::module_& module) {
       .def_ro("problems", &RangeResult::problems, "How many the range holds.")
       .def_ro("covered", &RangeResult::covered, "How many of them the parts hold.")
       .def_ro("guessed", &RangeResult::guessed,
-              "How many have the kernel of the nearest one measured, as points ran out.")
+              "How many have the kernel of the nearest one measured, as points or time ran out.")
       .def_ro("named_by_policy", &RangeResult::named_by_policy,
               "How many the policy names a kernel for; they were left alone.")
       .def_ro("named_because", &RangeResult::named_because, "How it does that: \"the policy prefers openblas\".")
       .def_ro("complete", &RangeResult::complete, "False where it was stopped or out of time.")
+      .def_ro("cut_short", &RangeResult::cut_short, "The total budget ended it before it was sure of all.")
+      .def_ro("cut_by", &RangeResult::cut_by, "Which budget did: total_budget_s; else empty.")
       .def_ro("spent_s", &RangeResult::spent_s)
       .def("rules", rules_of, nb::sig("def rules(self) -> list[dict[str, object]]"),
            "A rule of a policy for each part.")
       .def("policy", policy_of, nb::arg("base") = nb::none(),
            nb::sig("def policy(self, base: object = None) -> KernelPolicy"),
            "A policy with these rules before those of `base`; ranges of `base` that they hold are replaced.")
-      .def("__str__", &RangeResult::summary)
+      .def("__str__", [](const RangeResult& self) { return self.summary("total_budget_s", "budget_s"); })
       .def("__repr__", [](const RangeResult& self) {
-        return printable("RangeResult('" + to_string(self.range) + "': " + self.summary() + ")");
+        return printable("RangeResult('" + to_string(self.range) + "': " + self.summary("total_budget_s", "budget_s") +
+                         ")");
       });
 }
 

@@ -110,9 +110,16 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
   RangeResult out;
   out.range = settled(range, decide(range.least()));
   out.problems = range.count();
+  const auto cut = [&] {
+    out.cut_short = true;
+    out.cut_by = "total_budget_s";
+  };
   const auto keep_going = [&] {
     const double spent = seconds_now() - started;
-    if (options.total_budget_s && spent > *options.total_budget_s) return false;
+    if (options.total_budget_s && spent > *options.total_budget_s) {
+      cut();
+      return false;
+    }
     return !options.progress || options.progress({.problem = to_string(out.range), .spent_s = spent});
   };
   std::vector<std::uint32_t> classes = classes_of(*registry_, out.range, keep_going);
@@ -154,6 +161,7 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
         });
     cancelled = found.cancelled;
     if (!done || cancelled) return std::nullopt;
+    if (found.cut_short && share.problem_budget_s < options.problem_budget_s) found.cut_by = "total_budget_s";
     out.measured.push_back(found);
     // What others decide, or in another precision, is no choice of this range.
     if (decision.level != Level::strategy || !out.range.contains(decision.problem)) found.chosen.clear();
@@ -165,6 +173,7 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
     out.covered += out.parts.back().range.count();
   }
   out.guessed = choices.guessed;
+  if (choices.stopped && !cancelled) cut();
   // Where time ran out, the nearest ones measured stand in; a class of which none was measured has none.
   const auto runs = static_cast<std::size_t>(
       std::count_if(classes.begin(), classes.end(), [](std::uint32_t group) { return group != nothing_runs; }));

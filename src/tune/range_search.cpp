@@ -292,7 +292,7 @@ class Search {
     for (const Leaf& leaf : unresolved_) {
       fill(leaf, [&](std::size_t index) {
         const auto nearest = nearest_measured(index);
-        if (nearest) ++out_.guessed;
+        if (nearest && *nearest != index) ++out_.guessed;
         return nearest ? own_choice(*nearest) : -1;
       });
     }

@@ -22,7 +22,7 @@ struct RangeChoices {
   std::vector<std::string> kernels = {};
   std::vector<int> choice = {};  // of each problem, by its index in the range: one of the kernels, -1: none
   std::size_t measured = 0;      // races
-  std::size_t guessed = 0;       // problems that have the kernel of the nearest one measured, as points ran out
+  std::size_t guessed = 0;       // problems that have the kernel of the nearest other one, as points or time ran out
   bool stopped = false;          // by `measure`
 };
 

@@ -57,7 +57,9 @@ TEST_F(TuneRange, AWideRangeIsStoppedWhileItsSizesAreStillAskedAbout) {
   EXPECT_NE(cancelled.summary().find("no choice yet for 500000"), std::string::npos) << cancelled.summary();
   options.progress = {};
   options.total_budget_s = 1e-6;
-  EXPECT_FALSE(runtime_.tune(range, options).complete);
+  const RangeResult ended = runtime_.tune(range, options);
+  EXPECT_FALSE(ended.complete);
+  EXPECT_NE(ended.summary().find("; cut short by total_budget_s"), std::string::npos) << ended.summary();
   EXPECT_LT(asked, 10'000);
 }
 
@@ -198,6 +200,27 @@ TEST_F(TuneRange, StopsWhenItIsToldAndSaysSo) {
   const ScopedPolicy scope(runtime_.dispatcher(), memory);
   expect_invalid("asks for the least memory",
                  [&] { runtime_.tune(parse_problem_range("relu(f32[n]) where n=1..5"), quick()); });
+}
+
+TEST_F(TuneRange, SaysThatTheBudgetEndedIt) {
+  TuneOptions options;
+  options.isolate = false;
+  options.total_budget_s = 0.03;
+  const RangeResult result =
+      runtime_.tune(parse_problem_range("matmul(f32[m,128], f32[128,128]) where m=1..512"), options);
+  EXPECT_TRUE(result.cut_short) << result.summary();
+  EXPECT_EQ(result.cut_by, "total_budget_s");
+  EXPECT_NE(result.summary().find("; cut short by total_budget_s"), std::string::npos) << result.summary();
+  EXPECT_NE(result.summary("--budget").find("; cut short by --budget"), std::string::npos);
+  EXPECT_LE(result.guessed + result.measured.size(), 512u);
+  for (const TuneResult& race : result.measured) {
+    if (race.cut_short) {
+      EXPECT_EQ(race.cut_by, "total_budget_s");
+    }
+  }
+  const RangeResult whole = runtime_.tune(parse_problem_range("relu(f32[n]) where n=1..3"), quick());
+  EXPECT_FALSE(whole.cut_short);
+  EXPECT_EQ(whole.summary().find("cut short"), std::string::npos) << whole.summary();
 }
 
 TEST_F(TuneRange, AReportShowsTheEndsOfEachPart) {

@@ -251,7 +251,8 @@ TEST(RangeSearch, WhereThePointsRunOutTheNearestDecidesAndIsCounted) {
   const RangeChoices found = world.search(8);
   EXPECT_EQ(world.points, 8u);
   EXPECT_GT(found.guessed, 0u);
-  EXPECT_GE(loss_of(world, found), 1);  // and every size has a kernel that can run it
+  EXPECT_LE(found.guessed + world.points, found.choice.size());  // what was measured is no guess
+  EXPECT_GE(loss_of(world, found), 1);                           // and every size has a kernel that can run it
 }
 
 TEST(RangeSearch, StopsWhenItIsTold) {
@@ -262,6 +263,7 @@ TEST(RangeSearch, StopsWhenItIsTold) {
   });
   EXPECT_TRUE(found.stopped);
   EXPECT_EQ(found.measured, 5u);
+  EXPECT_LE(found.guessed + 5, found.choice.size());
   // Each class of sizes has had its turn by then: none is left without a kernel.
   EXPECT_EQ(std::count(found.choice.begin(), found.choice.end(), -1), 0);
   EXPECT_GE(loss_of(world, found), 1);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "xpuruntime/core/problem_range.h"
@@ -21,14 +22,18 @@ struct RangeResult {
   std::vector<TuneResult> measured = {};  // in the order they were measured
   std::size_t problems = 0;               // in the range
   std::size_t covered = 0;                // by the parts
-  std::size_t guessed = 0;                // of those, decided by the nearest one measured, as points ran out
-  std::size_t named_by_policy = 0;        // problems that the policy names a kernel for: left alone
-  std::string named_because = {};         // how it does that: "the policy prefers openblas"
-  bool complete = true;                   // false: cancelled, or time ran out before all had one
+  std::size_t guessed = 0;          // of those, with the kernel of the nearest one measured, as points or time ran out
+  std::size_t named_by_policy = 0;  // problems that the policy names a kernel for: left alone
+  std::string named_because = {};   // how it does that: "the policy prefers openblas"
+  bool complete = true;             // false: cancelled, or time ran out before all had one
+  bool cut_short = false;           // the total budget ended it before it was sure of all
+  std::string cut_by = {};          // "total_budget_s" then
   double spent_s = 0;
 
-  /// One sentence: how many parts, from how many measurements, and what is missing.
-  std::string summary() const;
+  /// One sentence: how many parts, from how many measurements, what cut it short, and what is missing. Budgets are
+  /// called by these names.
+  std::string summary(std::string_view total_budget = "total_budget_s",
+                      std::string_view problem_budget = "problem_budget_s") const;
 };
 
 }  // namespace xpuruntime
