@@ -168,6 +168,7 @@ Answer tune(Context& context, const Options& options) {
   for (ProblemRange& range : ranges) {
     range = range.with_limits(stricter(range.least().limits, policy.limits()));
   }
+  if (!options.lock.empty()) check_recordable(runtime, ranges);
   options.store.use_in(runtime, StoreMode::read_write);
   const Tuned tuned = tune_all(runtime, problems, ranges, limits);
 
@@ -178,9 +179,18 @@ Answer tune(Context& context, const Options& options) {
     const ScopedPolicy measured(runtime.dispatcher(), measured_policy(policy));
     decisions = decide_all(runtime.dispatcher(), problems);
     if (!options.out.empty()) save_policy(files.policy = options.out, policy, decisions, tuned.ranges);
-    if (!options.lock.empty()) save_lock(runtime, files.lock = options.lock, problems, ranges, tuned.ranges);
+    if (!options.lock.empty()) {
+      // Where a size can run nowhere: what was measured is told all the same.
+      try {
+        save_lock(runtime, options.lock, problems, ranges, tuned.ranges);
+        files.lock = options.lock;
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::not_supported) throw;
+        context.note(std::string("no lock was written: ") + error.what());
+      }
+    }
   }
-  const bool fine = tell(context, tuned, options);
+  const bool fine = tell(context, tuned, options) && (options.lock.empty() || !files.lock.empty());
   return {context.json ? tuned_json(problems, tuned.results, tuned.ranges, decisions, files)
                        : tuned_text(problems, tuned.results, tuned.ranges, decisions, files, context.paint),
           fine ? exit_fine : exit_no};

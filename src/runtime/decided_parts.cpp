@@ -26,13 +26,17 @@ std::string plan_of(const ProblemRange& range, const std::vector<std::string>& p
 
 }  // namespace
 
-std::vector<DecidedPart> decided_parts(Runtime& runtime, const ProblemRange& range, const std::string& function) {
+void check_count(const ProblemRange& range, const std::string& function) {
   constexpr std::size_t most_problems = 4096;
   if (range.count() > most_problems) {
     fail(ErrorCode::invalid_argument, function,
          to_string(range) + " holds " + std::to_string(range.count()) + " problems, and at most " +
              std::to_string(most_problems) + " are decided one by one; narrow it");
   }
+}
+
+std::vector<DecidedPart> decided_parts(Runtime& runtime, const ProblemRange& range, const std::string& function) {
+  check_count(range, function);
   const ScopedPolicy limits(runtime.dispatcher(), KernelPolicy::from_limits(range.least().limits));
   std::map<std::string, int> numbers;
   std::vector<int> choice;

@@ -105,6 +105,25 @@ class Ranges(CliTest):
         self.assertIn(" shown in ", self.fine("report", "--lock", lock, "--out", self.folder / "report.html"))
         self.assertEqual(len(json.loads(self.fine("report", "--lock", lock, "--json"))["decisions"]), len(entries))
 
+    def test_a_range_that_no_lock_can_hold_is_refused_before_anything_is_measured(self):
+        lock = self.folder / "kernels.lock"
+        casts = self.write("casts.json", '{"precision": {"matmul": "bf16"}}')
+        product = "matmul(f32[m,16], f32[16,16]) -> bf16[m,16] where m=1..4"
+        for says, code, arguments in (("at most 4096 are decided one by one", 2, ["relu(f32[n]) where n=1..5000"]),
+                                      ("its tensors are cast first", 1, [product, "--policy", casts])):
+            answer = xrt("tune", *arguments, "--store", self.store, "--lock", lock)
+            self.assertEqual(answer.returncode, code, answer)
+            self.assertIn(says, answer.stderr)
+            self.assertFalse(self.store.exists())
+
+    def test_what_was_tuned_is_told_where_no_lock_can_be_written(self):
+        force = self.write("force.json", '{"preferences": {"matmul": {"kernel": "skinny", "mode": "force"}}}')
+        answer = xrt("tune", PRODUCTS, "--policy", force, "--store", self.store, "--per-problem", "2ms",
+                     "--lock", self.folder / "kernels.lock")
+        self.assertEqual(answer.returncode, 1, answer)
+        self.assertIn("no lock was written: [record_lock] matmul(f32[m,32], f32[32,32]) @cpu:0 where m=", answer.stderr)
+        self.assertRegex(answer.stdout, r"\d+ are left alone: the policy forces skinny; no kernel was found for \d+")
+
     def test_wrong_ranges_are_refused_with_the_column(self):
         for text, why in ((PRODUCTS.replace("1..128", "9..1"), "column 39: the range runs backwards"),
                           (PRODUCTS.replace("m=1", "k=1"), "column 12: m is not defined"),

@@ -24,6 +24,9 @@ KernelLock record_lock(Runtime& runtime, std::span<const LogEntry> log, std::uin
 /// has one kernel. At most 4096 problems a range; casts are an error.
 void record_ranges(KernelLock& lock, Runtime& runtime, std::span<const ProblemRange> ranges);
 
+/// Fails where record_ranges would for the ranges as such, whatever is chosen: for who measures for long before that.
+void check_recordable(Runtime& runtime, std::span<const ProblemRange> ranges);
+
 /// Where a device's decisions are made.
 Environment environment_at(Runtime& runtime, Device device);
 
