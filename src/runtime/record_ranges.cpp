@@ -20,6 +20,7 @@ void check_casts(const ProblemRange& range, const Decision& decision) {
 }  // namespace
 
 void check_recordable(Runtime& runtime, std::span<const ProblemRange> ranges) {
+  const ScopedLock unlocked(runtime.dispatcher(), {});
   for (const ProblemRange& range : ranges) {
     check_count(range, function);
     const ScopedPolicy limits(runtime.dispatcher(), KernelPolicy::from_limits(range.least().limits));
@@ -28,6 +29,7 @@ void check_recordable(Runtime& runtime, std::span<const ProblemRange> ranges) {
 }
 
 void record_ranges(KernelLock& lock, Runtime& runtime, std::span<const ProblemRange> ranges) {
+  const ScopedLock unlocked(runtime.dispatcher(), {});
   for (const ProblemRange& range : ranges) {
     for (const DecidedPart& part : decided_parts(runtime, range, function)) {
       if (part.least.kernel.empty()) {

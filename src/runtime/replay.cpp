@@ -140,6 +140,7 @@ std::string output_hash(Runtime& runtime, const LockUse& lock, const Problem& pr
 KernelLock record_lock(Runtime& runtime, std::span<const Problem> problems, std::uint64_t seed) {
   KernelLock lock;
   Dispatcher& dispatcher = runtime.dispatcher();
+  const ScopedLock unlocked(dispatcher, {});  // what a lock lacks could not be recorded under it
   for (const Problem& asked : problems) {
     const ScopedPolicy limits(dispatcher, KernelPolicy::from_limits(asked.limits));
     const Decision decision = dispatcher.explain(asked);

@@ -42,6 +42,18 @@ class LockTest(unittest.TestCase):
         self.assertEqual([(entry.problem, entry.kernel) for entry in lock.entries], [(MATMUL, "reference")])
         self.assertEqual(xrt.record_lock(xrt.get_dispatch_logs()[0]), lock)
 
+    def test_what_a_lock_in_force_lacks_is_recorded_as_its_error_says(self) -> None:
+        add = xrt.record_lock([ADD])
+        xrt.set_lock(add)
+        self.addCleanup(xrt.set_lock, None)
+        x = numpy.ones((24, 24), numpy.float32)
+        with self.assertRaisesRegex(xrt.NotSupportedError, r"record it too \(xrt lock record, record_lock\)"):
+            xrt.ops.matmul(x, x)
+        both = xrt.record_lock([MATMUL, *(entry.problem for entry in add.entries)])
+        self.assertEqual([entry.problem for entry in both.entries], [ADD, MATMUL])
+        xrt.set_lock(both)
+        xrt.ops.matmul(x, x)
+
     def test_decisions_are_added_and_another_choice_is_refused(self) -> None:
         lock = xrt.KernelLock()
         entry = lock.add(xrt.explain(MATMUL))

@@ -341,6 +341,25 @@ TEST_F(Replay, RecordsWhatARunLogged) {
   EXPECT_TRUE(verified(lock).fine());
 }
 
+TEST_F(Replay, WhatALockInForceLacksCanBeRecorded) {
+  const std::vector problems = {parse_problem("relu(f32[24])")};
+  const std::vector ranges = {parse_problem_range("exp(f32[n]) where n=1..4")};
+  const KernelLock empty;
+  const auto recorded = [&] {
+    KernelLock lock = record_lock(runtime, problems);
+    record_ranges(lock, runtime, ranges);
+    return lock;
+  };
+  const KernelLock expected = recorded();
+  {
+    const ScopedLock scope(runtime.dispatcher(), {std::make_shared<const KernelLock>(empty)});
+    EXPECT_EQ(recorded(), expected);
+    EXPECT_NE(runtime.dispatcher().explain(problems[0]).because.find("record it too"), std::string::npos);
+  }
+  runtime.dispatcher().set_lock({std::make_shared<const KernelLock>(empty)});
+  EXPECT_EQ(recorded(), expected);
+}
+
 TEST_F(Replay, AProblemThatNothingCanRunCannotBeLocked) {
   EXPECT_THROW(record_lock(runtime, std::vector<Problem>{parse_problem("relu(f32[8]) @cuda:0")}), Error);
   EXPECT_THROW(verify_lock(runtime, {}), Error);

@@ -12,7 +12,8 @@
 
 namespace xpuruntime {
 
-/// Decides each problem under the policy in force on this thread and records the decisions, those of its casts too.
+/// Decides each problem under the policy in force on this thread and records the decisions, those of its casts too. A
+/// lock in force has no say: what it lacks is recorded too.
 /// Problems that ask for deterministic kernels also run once, on the inputs that the seed gives, for the hash of their
 /// outputs. A problem that nothing can run is an error.
 KernelLock record_lock(Runtime& runtime, std::span<const Problem> problems, std::uint64_t seed = 1);
@@ -21,7 +22,7 @@ KernelLock record_lock(Runtime& runtime, std::span<const Problem> problems, std:
 KernelLock record_lock(Runtime& runtime, std::span<const LogEntry> log, std::uint64_t seed = 1);
 
 /// Decides every problem of the ranges under the policy in force on this thread, and adds one entry for each part that
-/// has one kernel. At most 4096 problems a range; casts are an error.
+/// has one kernel; a lock in force has no say. At most 4096 problems a range; casts are an error.
 void record_ranges(KernelLock& lock, Runtime& runtime, std::span<const ProblemRange> ranges);
 
 /// Fails where record_ranges would for the ranges as such, whatever is chosen: for who measures for long before that.

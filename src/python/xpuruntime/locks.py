@@ -10,9 +10,9 @@ from ._problems import problems_and_ranges_from
 def record_lock(problems: object, seed: int = 1) -> KernelLock:
     """Decides each problem under the policy in force and records the decisions, those of its casts too.
 
-    `problems`: texts or `Problem` objects; entries of the log are recorded as they ran. Problems that ask for
-    deterministic kernels also run once, on inputs that the seed gives, for the hash of their outputs. Texts with ranges
-    give an entry for each part that has one kernel, without a hash.
+    A lock in force has no say: what it lacks can be recorded. `problems`: texts or `Problem` objects; entries of the log
+    are recorded as they ran. Problems that ask for deterministic kernels also run once, on inputs that the seed gives,
+    for the hash of their outputs. Texts with ranges give an entry for each part that has one kernel, without a hash.
     """
     if isinstance(problems, _core.DispatchLog):
         problems = [problems]
