@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <atomic>
 #include <csignal>
 
@@ -112,22 +111,17 @@ struct Tuned {
 Tuned tune_all(Runtime& runtime, const std::vector<Problem>& problems, const std::vector<ProblemRange>& ranges,
                TuneOptions options) {
   const Interruptible stop;
-  ProgressShow show(problems.size());
+  std::size_t sizes = problems.size();
+  for (const ProblemRange& range : ranges) sizes += range.count();
+  ProgressShow show(sizes);
   options.progress = [&](const TuneProgress& progress) {
     show.moved(progress);
     return !interrupted.load();
   };
-  double budget = options.total_budget_s.value_or(0);
-  options.total_budget_s = budget * share_of_problems(problems.size(), ranges);
-  Tuned tuned;
-  tuned.complete = problems.empty() || runtime.tune(problems, options, [&](const TuneResult& result) {
-    show.finished(result);
-    tuned.results.push_back(result);
-  });
+  const TunedTogether found =
+      runtime.tune(problems, ranges, options, [&](const TuneResult& result) { show.finished(result); });
+  Tuned tuned{found.results, found.ranges, !found.cancelled && found.results.size() == problems.size()};
   for (const TuneResult& result : tuned.results) tuned.complete = tuned.complete && !result.chosen.empty();
-  for (const TuneResult& result : tuned.results) budget -= result.spent_s;
-  options.total_budget_s = std::max(0.0, budget);
-  tuned.ranges = tune_ranges(runtime, ranges, options, [] { return !interrupted.load(); });
   tuned.complete = tuned.complete && tuned.ranges.size() == ranges.size();
   for (const RangeResult& result : tuned.ranges) {
     tuned.complete = tuned.complete && result.complete && result.covered + result.named_by_policy > 0;

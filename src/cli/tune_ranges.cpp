@@ -1,27 +1,12 @@
 #include "cli/tune_ranges.h"
 
 #include <algorithm>
-#include <chrono>
 
-#include "cli/progress.h"
 #include "cli/table.h"
 #include "xpuruntime/device/current.h"
 
 namespace xpuruntime::cli {
 namespace {
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// How many problems a range will cost, more or less.
-double weight_of(const ProblemRange& range) { return static_cast<double>(std::min<std::size_t>(range.count(), 24)); }
-
-double weight_of(const std::vector<ProblemRange>& ranges, std::size_t from) {
-  double sum = 0;
-  for (std::size_t i = from; i < ranges.size(); ++i) sum += weight_of(ranges[i]);
-  return sum;
-}
 
 std::string sizes_of(const ProblemRange& range) {
   const std::string text = to_string(range);
@@ -57,31 +42,6 @@ void propose_from_log(const Context& context, bool use, std::vector<Problem>& pr
   if (!use) return;
   std::erase_if(problems, in_one);
   ranges.insert(ranges.end(), found.begin(), found.end());
-}
-
-double share_of_problems(std::size_t problems, const std::vector<ProblemRange>& ranges) {
-  const auto own = static_cast<double>(problems);
-  return own / std::max(1.0, own + weight_of(ranges, 0));
-}
-
-std::vector<RangeResult> tune_ranges(Runtime& runtime, const std::vector<ProblemRange>& ranges, TuneOptions options,
-                                     const std::function<bool()>& keep_going) {
-  std::vector<RangeResult> results;
-  const double started = seconds_now();
-  const auto budget = options.total_budget_s;
-  for (std::size_t i = 0; i < ranges.size() && keep_going(); ++i) {
-    if (budget) {
-      const double rest = std::max(0.0, *budget - (seconds_now() - started));
-      options.total_budget_s = rest * weight_of(ranges[i]) / weight_of(ranges, i);
-    }
-    ProgressShow show(ranges[i].count());
-    options.progress = [&](const TuneProgress& progress) {
-      show.moved(progress);
-      return keep_going();
-    };
-    results.push_back(runtime.tune(ranges[i], options, [&](const TuneResult& result) { show.finished(result); }));
-  }
-  return results;
 }
 
 std::string ranges_text(const std::vector<RangeResult>& results, const Painter& paint) {

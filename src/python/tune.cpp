@@ -82,18 +82,13 @@ auto tune_heard(TuneOptions options, nb::handle progress, nb::handle finished, R
   return result;
 }
 
-/// Whether every problem had its turn.
-bool tune(const std::vector<Problem>& problems, const TuneOptions& options, nb::handle progress, nb::handle finished) {
-  return tune_heard(options, progress, finished, [&](const TuneOptions& heard, const auto& hear) {
-    return Runtime::global().tune(problems, heard, hear);
+/// The results of the problems that had their turn, and those of the ranges.
+nb::tuple tune(const std::vector<Problem>& problems, const std::vector<ProblemRange>& ranges,
+               const TuneOptions& options, nb::handle progress, nb::handle finished) {
+  const TunedTogether tuned = tune_heard(options, progress, finished, [&](const TuneOptions& heard, const auto& hear) {
+    return Runtime::global().tune(problems, ranges, heard, hear);
   });
-}
-
-RangeResult tune_range(const ProblemRange& range, const TuneOptions& options, nb::handle progress,
-                       nb::handle finished) {
-  return tune_heard(options, progress, finished, [&](const TuneOptions& heard, const auto& hear) {
-    return Runtime::global().tune(range, heard, hear);
-  });
+  return nb::make_tuple(tuned.results, tuned.ranges);
 }
 
 /// A call that is tuned on the way must not raise for Ctrl-C in the middle: it runs untuned, and Python raises after
@@ -170,9 +165,10 @@ void bind_tune(nb::module_& module) {
           nb::arg("budget_s").none(), nb::arg("total_budget_s").none(), nb::arg("min_gain").none(),
           nb::arg("probe_timeout_s").none(), nb::arg("isolate").none(), nb::arg("seed").none(),
           nb::arg("range_points") = nb::none());
-  module.def("tune_range", tune_range, nb::arg("range"), nb::arg("options"), nb::arg("progress").none(),
-             nb::arg("finished"));
-  module.def("tune", tune, nb::arg("problems"), nb::arg("options"), nb::arg("progress").none(), nb::arg("finished"));
+  module.def("tune", tune, nb::arg("problems"), nb::arg("ranges"), nb::arg("options"), nb::arg("progress").none(),
+             nb::arg("finished"),
+             nb::sig("def tune(problems: Sequence[Problem], ranges: Sequence[ProblemRange], options: TuneOptions, "
+                     "progress: object | None, finished: object) -> tuple[list[TuneResult], list[RangeResult]]"));
   module.def("enable_tuning", [](TuneOptions options) {
     options.progress = keep_going;
     const WithoutGil release;

@@ -80,6 +80,17 @@ class Ranges(CliTest):
         self.assertIn("relu(f32[n]) @cpu:0 where n=1..16", text)
         self.assertIn("1 of 1 problems and 1 of 1 ranges tuned in", text)
 
+    def test_what_a_range_leaves_of_the_budget_goes_to_the_problems_and_back(self):
+        products = [f"matmul(f32[{size},{size}], f32[{size},{size}])" for size in (192, 256, 320, 384)]
+        answer = xrt("tune", "relu(f32[n]) where n=1..64", *products, "--store", self.store, "--budget", "2s", "--json",
+                     "--out", self.policy)
+        document = json.loads(answer.stdout)
+        self.assertEqual(answer.returncode, 0, answer)
+        spent = sum(result["spent_s"] for result in document["results"] + document["ranges"])
+        for result in document["results"]:
+            self.assertIsNotNone(result["chosen"])
+            self.assertTrue(result["cut_by"] != "total_budget_s" or spent > 1.4, (result["cut_by"], spent))
+
     def test_a_log_says_which_ranges_it_seems_to_hold(self):
         log = self.write("log.txt", "".join(f"relu(f32[{size}])\n" for size in (3, 5, 9, 12)) + "exp(f32[8])\n")
         seen = "relu(f32[n]) @cpu:0 where n=3..12"

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <thread>
 
 #include "core/expect_error.h"
 #include "xpuruntime/runtime/report.h"
@@ -221,6 +222,51 @@ TEST_F(TuneRange, SaysThatTheBudgetEndedIt) {
   const RangeResult whole = runtime_.tune(parse_problem_range("relu(f32[n]) where n=1..3"), quick());
   EXPECT_FALSE(whole.cut_short);
   EXPECT_EQ(whole.summary().find("cut short"), std::string::npos) << whole.summary();
+}
+
+TEST_F(TuneRange, WhatARangeLeavesOfTheBudgetGoesToTheProblemsBesideIt) {
+  // The share of one problem beside a range of 50 is far too little for a slow kernel, which the range does not need.
+  FunctionKernel kernel{.op = OpId::exp, .name = "slow"};
+  kernel.directions = Directions::backward;
+  kernel.run = [](const Problem& problem, const RunArguments& arguments) -> Status {
+    const float* in = arguments.inputs[0]->as<const float>();
+    const float* gradient = arguments.inputs[1]->as<const float>();
+    float* out = arguments.outputs[0]->as<float>();
+    for (std::int64_t i = 0; i < element_count(problem.inputs[0]); ++i) out[i] = gradient[i] * std::exp(in[i]);
+    if (problem.inputs[0].shape[0] < 100) return {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return {};
+  };
+  kernel.version = "1";
+  for (const char* name : {"slow", "also_slow"}) {
+    kernel.name = name;
+    runtime_.registry().register_kernel(make_kernel(kernel));
+  }
+  TuneOptions options = quick();
+  options.problem_budget_s = 0.4;
+  options.total_budget_s = 2;
+  options.range_points = 4;
+  const std::vector<Problem> problems = {parse_problem("exp:backward(f32[100], f32[100])")};
+  const std::vector<ProblemRange> ranges = {parse_problem_range(gradients)};
+  std::size_t heard = 0;
+  const TunedTogether tuned = runtime_.tune(problems, ranges, options, [&](const TuneResult&) { ++heard; });
+  EXPECT_FALSE(tuned.cancelled);
+  ASSERT_EQ(tuned.results.size(), 1u);
+  ASSERT_EQ(tuned.ranges.size(), 1u);
+  EXPECT_NE(tuned.results[0].cut_by, "total_budget_s") << tuned.results[0].because;
+  EXPECT_FALSE(tuned.results[0].chosen.empty());
+  EXPECT_GE(heard, 1u + tuned.ranges[0].measured.size());
+}
+
+TEST_F(TuneRange, CancelledTogetherEndsWithWhatHadItsTurn) {
+  TuneOptions options = quick();
+  options.progress = [](const TuneProgress&) { return false; };
+  const std::vector<Problem> problems = {parse_problem("relu(f32[8])"), parse_problem("relu(f32[9])")};
+  const std::vector<ProblemRange> ranges = {parse_problem_range("relu(f32[n]) where n=1..5")};
+  const TunedTogether tuned = runtime_.tune(problems, ranges, options);
+  EXPECT_TRUE(tuned.cancelled);
+  EXPECT_LE(tuned.results.size(), 1u);
+  EXPECT_TRUE(tuned.ranges.empty());
 }
 
 TEST_F(TuneRange, AReportShowsTheEndsOfEachPart) {

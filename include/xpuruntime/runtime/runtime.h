@@ -74,6 +74,11 @@ class Runtime {
   RangeResult tune(const ProblemRange& range, const TuneOptions& options = {},
                    const std::function<void(const TuneResult&)>& finished = {});
 
+  /// Problems and ranges under one total budget. Each has a share of it by how much it needs, more or less; what some
+  /// leave over goes to those that it cut short, which are measured again.
+  TunedTogether tune(std::span<const Problem> problems, std::span<const ProblemRange> ranges,
+                     const TuneOptions& options = {}, const std::function<void(const TuneResult&)>& finished = {});
+
  private:
   std::unique_ptr<DeviceManager> devices_;
   std::unique_ptr<KernelRegistry> registry_;

@@ -36,4 +36,11 @@ struct RangeResult {
                       std::string_view problem_budget = "problem_budget_s") const;
 };
 
+/// What tuning problems and ranges together ended with: those that had their turn, in the order they were given.
+struct TunedTogether {
+  std::vector<TuneResult> results = {};
+  std::vector<RangeResult> ranges = {};
+  bool cancelled = false;
+};
+
 }  // namespace xpuruntime

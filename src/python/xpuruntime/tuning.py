@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 
 from . import _core
 from ._problems import problems_and_ranges_from
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     import os
     from typing import Any
 
-    from ._core import MeasurementStore, RangeResult, TuneProgress, TuneResult
+    from ._core import MeasurementStore, TuneProgress, TuneResult
 
 
 def tune(problems: object, *, budget_s: float = 0.5, total_budget_s: float | None = None,
@@ -24,51 +23,31 @@ def tune(problems: object, *, budget_s: float = 0.5, total_budget_s: float | Non
 
     `problems`: texts, `Problem` objects, or entries of the log; each gives a `TuneResult`. Then texts with ranges, such
     as "matmul(f32[m,768], f32[768,768]) where m=1..512", or `ProblemRange` objects: each gives a `RangeResult`, and at
-    most `range_points` of its problems are measured (a tenth, from 32 to 256). `store`: a store or its path; without one that in use,
+    most `range_points` of its problems are measured (a tenth, from 32 to 256). All of them share `total_budget_s`; what some
+    leave over goes to those that it cut short, which are measured again. `store`: a store or its path; without one that in use,
     or the user's own. `progress`: True for a line on stderr, a function of a `TuneProgress` (False from it stops), or a
     bar in the manner of tqdm. Ctrl-C stops, and what was finished is kept. What was found counts for policies that are
     set and scopes that are entered afterwards.
     """
     asked, ranges = problems_and_ranges_from(problems, "tune")
 
-    def options(total: float | None) -> _core.TuneOptions:
-        return _core.TuneOptions(budget_s, total, min_gain, probe_timeout_s, isolate, seed, range_points)
-
-    options(total_budget_s)  # says what is wrong before anything is opened
+    options = _core.TuneOptions(budget_s, total_budget_s, min_gain, probe_timeout_s, isolate, seed, range_points)
     if store is None:
         _core.use_writable_store()
     else:
         _core.use_store(store)
-    results: list[TuneResult | RangeResult] = []
     show = _shown(progress, len(asked) + sum(len(each) for each in ranges))
 
     def finished(result: TuneResult) -> None:
         if not result.cancelled:
-            results.append(result)
-            show.finished(result)
-
-    def measured(result: TuneResult) -> None:
-        if not result.cancelled:
             show.finished(result)
 
     try:
-        # A range costs about as much as 24 problems; all of them share what the total leaves.
-        needs = [len(asked), *(min(len(each), 24) for each in ranges)]
-        started = time.monotonic()
-
-        def share(index: int) -> float | None:
-            if total_budget_s is None or len(needs) == 1:
-                return total_budget_s
-            rest = max(0.0, total_budget_s - (time.monotonic() - started))
-            return rest * needs[index] / max(1, sum(needs[index:]))
-
-        complete = not asked or _core.tune(asked, options(share(0)), show.moved, finished)
-        for index, each in enumerate(ranges if complete else [], 1):
-            results.append(_core.tune_range(each, options(share(index)), show.moved, measured))
+        results, tuned_ranges = _core.tune(asked, ranges, options, show.moved, finished)
     finally:
         show.close()
         _core.refresh_measurements()
-    return results
+    return [*(result for result in results if not result.cancelled), *tuned_ranges]
 
 
 def enable_tuning(*, budget_s: float = 0.5, min_gain: float = 0.02, probe_timeout_s: float = 10.0,
