@@ -52,7 +52,10 @@ class ProblemParser {
   template <class Number>
   Number number(std::string_view what);
   RangeClause range();
+  int name();
   RangedExtent extent();
+  RangedExtent stride();
+  std::int64_t value_of(const RangedExtent& extent) const;
   Dims dims(std::string_view close, std::vector<RangedExtent>* written);
   std::uint8_t alignment();
   TensorSpec spec(RangedSpec* written);

@@ -39,7 +39,7 @@ Dims dims_at(const std::vector<RangedExtent>& extents, std::span<const std::int6
   std::int64_t values[max_rank] = {};
   for (std::size_t i = 0; i < extents.size(); ++i) {
     const int name = extents[i].name;
-    values[i] = name < 0 ? extents[i].value : sizes[static_cast<std::size_t>(name)];
+    values[i] = name < 0 ? extents[i].value : extents[i].value * sizes[static_cast<std::size_t>(name)];
   }
   return Dims(std::span<const std::int64_t>(values, extents.size()));
 }
@@ -65,7 +65,8 @@ std::string extents_text(const std::vector<RangedExtent>& extents, std::span<con
   std::string text;
   for (const RangedExtent& extent : extents) {
     if (!text.empty()) text += ",";
-    text += extent.name < 0 ? std::to_string(extent.value) : names[static_cast<std::size_t>(extent.name)].name;
+    if (extent.name < 0 || extent.value != 1) text += std::to_string(extent.value);
+    if (extent.name >= 0) text += names[static_cast<std::size_t>(extent.name)].name;
   }
   return text;
 }

@@ -79,10 +79,32 @@ Number ProblemParser::number(std::string_view what) {
 
 RangedExtent ProblemParser::extent() {
   if (named_ == nullptr || is_digit(peek()) || !is_word(peek())) return {number<std::int64_t>("a number of 0 or more")};
+  return {1, name()};
+}
+
+// An extent, or a multiple of a name: 64n.
+RangedExtent ProblemParser::stride() {
+  const std::size_t start = (peek(), position_);
+  RangedExtent stride = extent();
+  if (named_ == nullptr || stride.name >= 0 || position_ >= text_.size() || !is_word(text_[position_])) return stride;
+  stride.name = name();
+  std::int64_t largest = 0;
+  const RangeClause& clause = named_->names[static_cast<std::size_t>(stride.name)];
+  if (__builtin_mul_overflow(stride.value, clause.range.high, &largest)) {
+    refuse(start, ErrorCode::invalid_argument, "the stride does not fit 63 bits; write a smaller multiple");
+  }
+  return stride.value == 0 ? RangedExtent{} : stride;
+}
+
+std::int64_t ProblemParser::value_of(const RangedExtent& extent) const {
+  return extent.name < 0 ? extent.value : extent.value * named_->values[static_cast<std::size_t>(extent.name)];
+}
+
+int ProblemParser::name() {
   const std::size_t start = position_;
   const std::string_view name = take(is_word, "a number or a name");
   for (std::size_t i = 0; i < named_->names.size(); ++i) {
-    if (named_->names[i].range.name == name) return {0, static_cast<int>(i)};
+    if (named_->names[i].range.name == name) return static_cast<int>(i);
   }
   const std::string shown(name.substr(0, 64));
   refuse(start, ErrorCode::invalid_argument,
@@ -97,8 +119,8 @@ Dims ProblemParser::dims(std::string_view close, std::vector<RangedExtent>* writ
   do {
     peek();
     if (size == max_rank) refuse(position_, ErrorCode::invalid_argument, "more than 8 dims; merge some of them");
-    const RangedExtent given = extent();
-    values[size++] = given.name < 0 ? given.value : named_->values[static_cast<std::size_t>(given.name)];
+    const RangedExtent given = close == "}" ? stride() : extent();
+    values[size++] = value_of(given);
     if (written != nullptr) written->push_back(given);
   } while (accept(","));
   expect(close, "or ','");

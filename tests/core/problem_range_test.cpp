@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/expect_error.h"
 
 namespace xpuruntime {
@@ -16,6 +18,7 @@ TEST(ProblemRange, PrintsWhatItReads) {
       "softmax(bf16[b,12,s,s]/8) @cuda:0 deterministic threads=2 where b=1..8, s=16..512",
       "matmul:backward(f32[m,8], f32[8,8], f32[m,8]) @cpu:0 where m=2..3",
       "copy(f32[n,8]{1,n}) -> f32[n,8]{16,1} @cpu:0 where n=0..9",
+      "attention(f32[2,4,n,32]{384n,32,384,1}, f32[2,4,n,32]{384n,32,384,1}, f32[2,4,n,32]) @cpu:0 where n=1..64",
   };
   for (const char* text : texts) EXPECT_EQ(to_string(parse_problem_range(text)), text);
 }
@@ -42,6 +45,20 @@ TEST(ProblemRange, HoldsOneProblemForEachCombinationOfSizes) {
   EXPECT_EQ(sizes_text(range, range.sizes_at(4)), "b=2, s=8");
   expect_invalid("b=3 is outside of softmax(f32[b,s,s])", [&] { range.at(std::vector<std::int64_t>{3, 7}); });
   expect_invalid("1 sizes were given for 2 names", [&] { range.at(std::vector<std::int64_t>{1}); });
+}
+
+TEST(ProblemRange, StridesMayBeMultiplesOfAName) {
+  const ProblemRange range = parse_problem_range("copy(f32[3,n,8]{ 16n ,8,1}) where n=2..9");
+  EXPECT_EQ(range.at(3), parse_problem("copy(f32[3,5,8]{80,8,1})"));
+  EXPECT_TRUE(range.contains(parse_problem("copy(f32[3,9,8]{144,8,1})")));
+  EXPECT_FALSE(range.contains(parse_problem("copy(f32[3,9,8]{145,8,1})")));
+  EXPECT_EQ(to_string(parse_problem_range("copy(f32[n,8]{0n,1n}) where n=2..9")),
+            "copy(f32[n,8]{0,n}) @cpu:0 where n=2..9");
+  expect_invalid("column 15: the stride does not fit 63 bits",
+                 [] { parse_problem_range("copy(f32[n,8]{9000000000000000000n,1}) where n=2..9"); });
+  expect_invalid("column 16: k is not defined", [] { parse_problem_range("copy(f32[n,8]{8k,1}) where n=2..9"); });
+  expect_invalid("column 11: ", [] { parse_problem_range("copy(f32[2n,8]) where n=2..9"); });
+  expect_invalid("column 16: ", [] { parse_problem("copy(f32[3,8]{8n,1})"); });
 }
 
 TEST(ProblemRange, ContainsNothingThatDiffersInMoreThanItsSizes) {
@@ -137,12 +154,44 @@ TEST(ProposeRanges, FindsTheSizeThatVariesInEachProblemOfABlock) {
   EXPECT_EQ(proposed(texts, 2), with_attention);
 }
 
-TEST(ProposeRanges, LeavesStridedAndFewProblemsAlone) {
+TEST(ProposeRanges, SeesStridesThatStayAndStridesThatFollowTheSize) {
+  // Powers of two divide strides that do not follow them.
+  std::vector<std::string> texts;
+  for (const int s : {16, 64, 128, 256, 77}) {
+    const std::string n = std::to_string(s), row = std::to_string(384 * s);
+    const std::string stay = "f32[1,4," + n + ",32]{128,32,384,1}",
+                      follow = "f32[2,4," + n + ",32]{" + row + ",32,384,1}";
+    texts.push_back("attention(" + stay + ", " + stay + ", " + stay + ")");
+    texts.push_back("attention(" + follow + ", " + follow + ", " + follow + ")");
+    texts.push_back("copy(f32[" + n + ",5]{1," + n + "}) -> f32[" + n + ",5]");
+    texts.push_back("copy(f32[" + n + ",5]{7,1})");
+  }
+  const std::string stay = "f32[1,4,n,32]{128,32,384,1}", follow = "f32[2,4,n,32]{384n,32,384,1}";
+  std::vector<std::string> expected = {
+      "attention(" + stay + ", " + stay + ", " + stay + ") @cpu:0 where n=16..256",
+      "attention(" + follow + ", " + follow + ", " + follow + ") @cpu:0 where n=16..256",
+      "copy(f32[n,5]{1,n}) @cpu:0 where n=16..256", "copy(f32[n,5]{7,1}) @cpu:0 where n=16..256"};
+  std::vector<std::string> found = proposed(texts);
+  std::sort(found.begin(), found.end());
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(found, expected);
+}
+
+TEST(ProposeRanges, SeesSizesInOutputsThatAreWritten) {
+  std::vector<std::string> texts;
+  for (const char* n : {"3", "5", "9", "12"}) {
+    texts.push_back("matmul(f32[" + std::string(n) + ",16], f32[16,16]) -> bf16[" + n + ",16]");
+  }
+  EXPECT_EQ(proposed(texts),
+            std::vector<std::string>{"matmul(f32[n,16], f32[16,16]) -> bf16[n,16] @cpu:0 where n=3..12"});
+}
+
+TEST(ProposeRanges, LeavesStridesOfNoPatternAndFewProblemsAlone) {
   EXPECT_TRUE(proposed({"relu(f32[1])", "relu(f32[2])", "relu(f32[3])"}).empty());
   EXPECT_EQ(proposed({"relu(f32[1])", "relu(f32[2])", "relu(f32[3])", "relu(f32[9])"}),
             std::vector<std::string>{"relu(f32[n]) @cpu:0 where n=1..9"});
   EXPECT_TRUE(
-      proposed({"copy(f32[2,2]{1,2})", "copy(f32[3,2]{1,3})", "copy(f32[4,2]{1,4})", "copy(f32[5,2]{1,5})"}).empty());
+      proposed({"copy(f32[2,3]{5,1})", "copy(f32[4,3]{7,1})", "copy(f32[5,3]{9,1})", "copy(f32[6,3]{4,1})"}).empty());
   EXPECT_TRUE(proposed({}).empty());
 }
 

@@ -20,10 +20,10 @@ struct SizeRange {
   bool operator==(const SizeRange&) const = default;
 };
 
-/// One extent or stride of a tensor: a number, or one of the names.
+/// One extent or stride of a tensor: a number, or one of the names. A stride may be a multiple of one.
 struct RangedExtent {
-  std::int64_t value = 0;
-  int name = -1;  // -1: a number
+  std::int64_t value = 0;  // the number, or how many times the name: 1 in an extent
+  int name = -1;           // -1: a number
 
   bool operator==(const RangedExtent&) const = default;
 };
@@ -86,7 +86,8 @@ class ProblemRange {
 };
 
 /// Reads a problem text in which extents may be names, and behind it `where` with a range for each of them:
-/// `where b=1..8, s=1..512`. At most 4 names and 2^20 problems. Errors name the column.
+/// `where b=1..8, s=1..512`. Strides may be names, or multiples of one: `64n`. At most 4 names and 2^20 problems.
+/// Errors name the column.
 ProblemRange parse_problem_range(std::string_view text, Device device = {});
 
 /// Whether a text has a `where` clause.
