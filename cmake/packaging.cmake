@@ -1,9 +1,7 @@
 # What `cmake --install` leaves and how a stranger's find_package(xpuruntime) finds it.
 include(CMakePackageConfigHelpers)
-if(SKBUILD)  # a wheel stores links as copies, and nobody needs this one: the exported target names the file itself
-  set(link NAMELINK_SKIP)
-endif()
-install(TARGETS xpuruntime EXPORT xpuruntime LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ${link})
+# The link for -lxpuruntime is a component of its own, which a wheel leaves out: it would store a copy of the library.
+install(TARGETS xpuruntime EXPORT xpuruntime LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/xpuruntime)
 install(EXPORT xpuruntime NAMESPACE xpuruntime:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/xpuruntime

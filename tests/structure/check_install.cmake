@@ -39,6 +39,16 @@ endif()
 build_project(${checks}/stranger ${work}/build)
 step(${work}/build/stranger)
 
+# Without CMake: by the library's name.
+file(GLOB link ${work}/prefix/lib*/libxpuruntime.so)
+if(NOT IS_SYMLINK "${link}")
+  message(FATAL_ERROR "cmake --install leaves no link libxpuruntime.so, so that nobody can link with -lxpuruntime")
+endif()
+get_filename_component(libraries ${link} DIRECTORY)
+step(${compiler} -std=c++20 -I${work}/prefix/include ${checks}/stranger/main.cpp -o ${work}/by_name -L${libraries}
+     -lxpuruntime -Wl,-rpath,${libraries})
+step(${work}/by_name)
+
 if(NOT EXISTS ${work}/prefix/share/xpuruntime/schemas/kernel_policy.schema.json)
   message(FATAL_ERROR "the schema of policy files was not installed")
 endif()
