@@ -223,9 +223,6 @@ Limits ProblemParser::limits() {
       expect("=", "and a number of threads");
       limits.threads = number<std::uint32_t>("a number of threads");
       if (*limits.threads == 0) refuse(start, ErrorCode::invalid_argument, "0 threads do no work; write 1 or more");
-    } else if (name == "where") {
-      refuse(start, ErrorCode::invalid_argument,
-             "ranges of sizes stand here, and one problem is asked for; write its sizes as numbers");
     } else {
       refuse(start, ErrorCode::invalid_argument,
              "found '" + std::string(name.substr(0, 64)) +
@@ -345,6 +342,17 @@ std::vector<RangeClause> ProblemParser::ranges(std::size_t position) {
   return clauses;
 }
 
-Problem parse_problem(std::string_view text, Device device) { return ProblemParser(text).problem(device); }
+Problem parse_problem(std::string_view text, Device device) {
+  const ProblemParser whole(text);
+  try {
+    return ProblemParser(text).problem(device);
+  } catch (const Error& error) {
+    if (!has_ranges(text)) throw;
+    whole.refuse(
+        text.rfind("where"), error.code(),
+        "ranges of sizes stand here, and one problem is asked for; write its sizes as numbers, or give the text to "
+        "tune, lock record or report");
+  }
+}
 
 }  // namespace xpuruntime

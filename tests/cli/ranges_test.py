@@ -142,9 +142,15 @@ class Ranges(CliTest):
             answer = xrt("tune", text, "--store", self.store)
             self.assertEqual(answer.returncode, 2, answer)
             self.assertIn("[parse_problem_range] " + why, answer.stderr)
-        answer = xrt("explain", PRODUCTS)
+        says = "ranges of sizes stand here, and one problem is asked for"
+        for command in ("explain", "run", "bench"):
+            answer = xrt(command, PRODUCTS)
+            self.assertEqual(answer.returncode, 2)
+            self.assertIn(says, answer.stderr)
+        answer = xrt("tune", "--from-log", self.write("log.txt", PRODUCTS + "\n"), "--store", self.store)
         self.assertEqual(answer.returncode, 2)
-        self.assertIn("write a number of 0 or more here", answer.stderr)
+        self.assertIn("log.txt', line 1: ", answer.stderr)
+        self.assertIn(says, answer.stderr)
 
     def test_a_report_shows_the_ends_of_each_part(self):
         self.write("policy.json", '{"rules": [{"op": "relu", "range": "relu(f32[n]) where n=5..9", "use": "reference"}]}')

@@ -125,6 +125,11 @@ TEST(ProblemRange, RefusesSizesThatDoNotFitWithTheSizes) {
 TEST(ProblemRange, IsNoProblem) {
   expect_invalid("column 32: ranges of sizes stand here, and one problem is asked for",
                  [] { parse_problem("matmul(f32[4,768], f32[768,8]) where m=1..512"); });
+  expect_invalid(
+      "column 14: ranges of sizes stand here, and one problem is asked for; write its sizes as numbers, or "
+      "give the text to tune, lock record or report",
+      [] { parse_problem("relu(f32[n]) where n=1..9"); });
+  expect_invalid("column 10: found 'n'", [] { parse_problem("relu(f32[n])"); });
 }
 
 std::vector<std::string> proposed(const std::vector<std::string>& texts, std::size_t least = 4) {
