@@ -109,7 +109,9 @@ std::string Decision::to_text() const {
   out += kernel.empty() ? "  nothing can run this: " + because + "\n"
                         : "  -> " + kernel + " [" + std::string(to_string(level)) + "] " + because + "\n";
   const DataType governs = problem.direction == Direction::forward ? precision.forward : precision.backward;
-  out += "  precision " + std::string(to_string(governs)) + ": " + precision.because + "\n";
+  // A selector chooses for the problem as it is: nobody was asked about its precision.
+  out += "  precision " + std::string(to_string(governs)) + (precision.because.empty() ? "" : ": ") +
+         precision.because + "\n";
   for (const CastStep& step : casts) out += step_line("cast", step);
   for (const CopyStep& step : copies) out += step_line("copy", step);
   if (!plan.empty()) out += "  plan " + plan + "\n";

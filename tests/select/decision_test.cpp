@@ -29,6 +29,13 @@ Decision sample() {
   return decision;
 }
 
+TEST(Decision, ShowsAPrecisionThatNobodyWasAskedAboutWithoutAReason) {
+  Decision decision = sample();
+  EXPECT_NE(decision.to_text().find("  precision bf16: the inputs are bf16\n"), std::string::npos);
+  decision.precision.because.clear();
+  EXPECT_NE(decision.to_text().find("  precision bf16\n"), std::string::npos) << decision.to_text();
+}
+
 TEST(Decision, WritesEveryFieldOfTheContract) {
   const json document = json::parse(sample().to_json());
   EXPECT_EQ(document["version"], 1);
