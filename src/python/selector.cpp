@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdio>
 #include <limits>
 
 #include "core/printable.h"
@@ -231,6 +232,17 @@ void bind_precision_methods(nb::class_<KernelSelector>& selector) {
            "The times given here and, with `measured`, those of logged calls; None if there are none.");
 }
 
+/// As it could be written.
+std::string repr_of_capability(const KernelCapability& self) {
+  const auto boolean = [](bool value) { return value ? "True" : "False"; };
+  char factors[96];
+  std::snprintf(factors, sizeof factors, "performance_factor=%.9g, memory_efficiency=%.9g", self.performance_factor,
+                self.memory_efficiency);
+  return "KernelCapability(dtype='" + std::string(to_string(self.dtype)) +
+         "', is_available=" + boolean(self.is_available) +
+         ", supports_tensor_cores=" + boolean(self.supports_tensor_cores) + ", " + factors + ")";
+}
+
 void bind_values(nb::module_& module) {
   nb::enum_<KernelDtype>(module, "KernelDtype", "The precision of a kernel, as coarse as mixed precision speaks of it.")
       .value("float32", KernelDtype::float32)
@@ -266,7 +278,8 @@ void bind_values(nb::module_& module) {
       .def_static("create_float16", &KernelCapability::create_float16, nb::arg("supports_tensor_cores") = true)
       .def_static("create_bfloat16", &KernelCapability::create_bfloat16, nb::arg("supports_tensor_cores") = true)
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
-      .def("__hash__", [](const KernelCapability& self) { return static_cast<Py_ssize_t>(self.dtype); });
+      .def("__hash__", [](const KernelCapability& self) { return static_cast<Py_ssize_t>(self.dtype); })
+      .def("__repr__", repr_of_capability);
   nb::class_<KernelPerformanceStats>(module, "KernelPerformanceStats",
                                      "How long an op took in one precision, in milliseconds, over all its problems.")
       .def(
@@ -287,6 +300,7 @@ void bind_values(nb::module_& module) {
       .def_ro("execution_count", &KernelPerformanceStats::execution_count)
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const KernelPerformanceStats& self) { return nb::hash(to_python(self.operation_name)); })
+      .def("to_string", &KernelPerformanceStats::to_string, "One line, as str() gives it.")
       .def("__str__", &KernelPerformanceStats::to_string)
       .def("__repr__", [](const KernelPerformanceStats& self) {
         return printable("KernelPerformanceStats(" + self.to_string() + ")");

@@ -2,6 +2,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+
 #include "core/printable.h"
 #include "python/arguments.h"
 #include "python/callables.h"
@@ -47,6 +49,10 @@ TuneOptions options_from(nb::handle budget, nb::handle total, nb::handle min_gai
                          nb::handle isolate, nb::handle seed, nb::handle points) {
   TuneOptions options;
   options.problem_budget_s = real_from(budget, "tune", "budget_s");
+  if (!(options.problem_budget_s >= 0 && std::isfinite(options.problem_budget_s))) {  // by the name that it has here
+    fail(ErrorCode::invalid_argument, "tune",
+         "budget_s must be a finite number of seconds, 0 or more; pass such a one");
+  }
   options.total_budget_s = optional_real(total, "total_budget_s");
   options.min_gain = real_from(min_gain, "tune", "min_gain");
   options.probe_timeout_s = real_from(timeout, "tune", "probe_timeout_s");

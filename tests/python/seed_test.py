@@ -257,6 +257,8 @@ class OtherSeedsTest(unittest.TestCase):
         self.assertEqual((stats.average_execution_time, stats.min_execution_time, stats.max_execution_time,
                           stats.execution_count), (1.5, 1.0, 2.0, 3))
         self.assertEqual(str(stats), "conv2d f16: 3 runs, 1.5 ms on average, from 1 to 2 ms")
+        self.assertEqual(stats.to_string(), str(stats))
+        self.assertEqual(xrt.KernelPerformanceStats("mine", "fp16", 1.5, 1.0, 2.0, 3).operation_name, "mine")
         selector = xrt.KernelSelector("cpu")
         for time in (1.0, 2.0):
             selector.update_performance_stats("poisson_nll_loss", "f32", time)

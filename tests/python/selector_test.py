@@ -41,6 +41,7 @@ class KernelSelectorTest(unittest.TestCase):
         self.selector.register_kernel_capability("silu_bf16", absent)
         self.assertFalse(self.selector.is_kernel_available("silu", "bf16"))
         self.assertEqual(KernelCapability.create_float16().performance_factor, 2.0)
+        self.assertEqual(eval(repr(capability)), capability)  # as it could be written
 
     def test_the_preferred_dtype_is_best_where_it_is_available(self) -> None:
         self.assertTrue(self.selector.is_kernel_available("matmul", "bf16"))

@@ -201,6 +201,10 @@ class TuneTest(TuneCase):
                 self.tune(problems, **options)
         with self.assertRaises(xrt.UnknownNameError):
             self.tune("matmull(f32[2,2], f32[2,2])")
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, r"\[tune\] budget_s must be"):
+            self.tune(budget_s=-1)
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, "total_budget_s must be"):
+            self.tune([ADD, "relu(f32[n]) where n=1..3"], total_budget_s=-1)
         for options in ({"budget_s": -1}, {"min_gain": 2}, {"budget_s": float("nan")}, {"seed": -1}):
             with self.assertRaises(xrt.InvalidArgumentError):
                 self.tune(ADD, **options)

@@ -1157,6 +1157,8 @@ class KernelCapability:
 
     def __hash__(self) -> int: ...
 
+    def __repr__(self) -> str: ...
+
 class KernelPerformanceStats:
     """
     How long an op took in one precision, in milliseconds, over all its problems.
@@ -1185,6 +1187,9 @@ class KernelPerformanceStats:
     def __eq__(self, other: object, /) -> bool: ...
 
     def __hash__(self) -> int: ...
+
+    def to_string(self) -> str:
+        """One line, as str() gives it."""
 
     def __str__(self) -> str: ...
 
@@ -1399,9 +1404,7 @@ class TuneResult:
 class TuneOptions:
     def __init__(self, budget_s: object | None, total_budget_s: object | None, min_gain: object | None, probe_timeout_s: object | None, isolate: object | None, seed: object | None, range_points: object | None = None) -> None: ...
 
-def tune_range(range: ProblemRange, options: TuneOptions, progress: object | None, finished: object) -> RangeResult: ...
-
-def tune(problems: Sequence[Problem], options: TuneOptions, progress: object | None, finished: object) -> bool: ...
+def tune(problems: Sequence[Problem], ranges: Sequence[ProblemRange], options: TuneOptions, progress: object | None, finished: object) -> tuple[list[TuneResult], list[RangeResult]]: ...
 
 def enable_tuning(arg: TuneOptions, /) -> None: ...
 
@@ -1476,16 +1479,28 @@ class RangeResult:
     @property
     def guessed(self) -> int:
         """
-        How many have the kernel of the nearest one measured, as points ran out.
+        How many have the kernel of the nearest one measured, as points or time ran out.
         """
 
     @property
     def named_by_policy(self) -> int:
-        """How many have a rule of the policy already, and were left alone."""
+        """How many the policy names a kernel for; they were left alone."""
+
+    @property
+    def named_because(self) -> str:
+        """How it does that: "the policy prefers openblas"."""
 
     @property
     def complete(self) -> bool:
         """False where it was stopped or out of time."""
+
+    @property
+    def cut_short(self) -> bool:
+        """The total budget ended it before it was sure of all."""
+
+    @property
+    def cut_by(self) -> str:
+        """Which budget did: total_budget_s; else empty."""
 
     @property
     def spent_s(self) -> float: ...
@@ -1495,7 +1510,7 @@ class RangeResult:
 
     def policy(self, base: object = None) -> KernelPolicy:
         """
-        A policy with these rules; of `base`, rules for parts of the same range are replaced.
+        A policy with these rules before those of `base`; ranges of `base` that they hold are replaced.
         """
 
     def __str__(self) -> str: ...
