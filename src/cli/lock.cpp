@@ -24,6 +24,10 @@ struct Options {
   bool revalidate = false;
 };
 
+std::string decisions_text(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " decision" : " decisions");
+}
+
 std::string dumped(const Json& json) { return dump_json(json, 2) + "\n"; }
 
 KernelPolicy policy_of(Context& context, const Options& options) {
@@ -62,8 +66,9 @@ Answer record(Context& context, const Options& options) {
   const Json summary = {
       {"version", 1}, {"file", options.out}, {"decisions", lock.entries().size()}, {"hashed", hashed}};
   return {context.json ? dumped(summary)
-                       : std::to_string(lock.entries().size()) + " decisions recorded in " + printable(options.out) +
-                             ", " + std::to_string(hashed) + " with a hash of their outputs\n"};
+                       : decisions_text(lock.entries().size()) + " recorded in " + printable(options.out) + ", " +
+                             std::to_string(hashed) + " with a hash of " +
+                             (lock.entries().size() == 1 ? "its" : "their") + " outputs\n"};
 }
 
 std::string verify_text(const ReplayReport& report, bool revalidated, const Painter& paint) {
@@ -75,13 +80,15 @@ std::string verify_text(const ReplayReport& report, bool revalidated, const Pain
     table.add({result.problem, result.kernel, std::string(to_string(result.outcome)),
                result.outputs_compared ? "equal" : "not compared", result.reason});
   }
-  const std::string all = std::to_string(report.results.size());
-  const std::string last =
-      failed == 0 ? paint(Colour::green, "all " + all + " decisions hold here")
-                  : paint(Colour::red, std::to_string(failed) + " of " + all + " decisions do not hold here" +
-                                           (report.ran    ? ""
-                                            : revalidated ? "; no outputs were compared"
-                                                          : "; nothing was run"));
+  const std::string all = decisions_text(report.results.size());
+  const bool one = report.results.size() == 1;
+  const std::string last = failed == 0
+                               ? paint(Colour::green, (one ? "the decision holds here" : "all " + all + " hold here"))
+                               : paint(Colour::red, std::to_string(failed) + " of " + all +
+                                                        (failed == 1 ? " does" : " do") + " not hold here" +
+                                                        (report.ran    ? ""
+                                                         : revalidated ? "; no outputs were compared"
+                                                                       : "; nothing was run"));
   return table.to_text(paint) + "\n" + last + "\n";
 }
 
@@ -156,7 +163,7 @@ std::string difference_text(const std::vector<LockDifference>& found, const char
   }
   std::string text = rows == 0 ? "" : table.to_text(paint);
   if (!text.empty() && !common.empty()) text += "\n";
-  for (const auto& [line, decisions] : common) text += line + " (" + std::to_string(decisions) + " decisions)\n";
+  for (const auto& [line, decisions] : common) text += line + " (" + decisions_text(decisions) + ")\n";
   return text;
 }
 
@@ -174,7 +181,7 @@ Answer difference(Context& context, const Options& options) {
     }
     return {dumped({{"version", 1}, {"differences", list}}), exit_code};
   }
-  if (found.empty()) return {"no difference in " + std::to_string(before.entries().size()) + " decisions\n"};
+  if (found.empty()) return {"no difference in " + decisions_text(before.entries().size()) + "\n"};
   return {difference_text(found, files.size() == 2 ? "after" : "now", context.paint), exit_code};
 }
 

@@ -118,7 +118,7 @@ class Lock(CliTest):
         self.assertIn("openblas 0.0.1 there", reasons["openblas"])
         answer = xrt("lock", "diff", path, now)
         self.assertEqual(answer.returncode, 1, answer)
-        self.assertRegex(answer.stdout, r"^environment\.openblas: 0\.0\.1 -> \S+.* \(1 decisions\)\n$")
+        self.assertRegex(answer.stdout, r"^environment\.openblas: 0\.0\.1 -> \S+.* \(1 decision\)\n$")
         [row] = self.document("lock", "diff", path, now, "--json", code=1)["differences"]
         self.assertEqual((row["field"], row["before"]), ("environment.openblas", "0.0.1"))
 
@@ -183,6 +183,13 @@ class Lock(CliTest):
         self.assertTrue(report["ran"])
         reasons = {result["problem"].split("(")[0]: result["reason"] for result in report["results"]}
         self.assertIn("its outputs are not those of the lock", reasons["softmax"])
+
+    def test_one_decision_is_counted_as_one(self):
+        path = self.folder / "one.lock"
+        self.assertEqual(self.fine("lock", "record", RELU, "--out", path),
+                         f"1 decision recorded in {path}, 0 with a hash of its outputs\n")
+        self.assertEqual(self.fine("lock", "diff", path, path), "no difference in 1 decision\n")
+        self.assertIn("\nthe decision holds here\n", self.fine("lock", "verify", path))
 
     def test_diff_shows_a_table_and_the_exit_code(self):
         before = self.record(SOFTMAX, RELU, options=())
