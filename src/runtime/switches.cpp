@@ -33,9 +33,21 @@ struct Parts {
   std::optional<std::string> second = {};
 };
 
+/// Kernels that failed, now or before, where the reason does not name them already.
+std::string failures_text(const Decision& decision) {
+  std::string text;
+  for (const Candidate& candidate : decision.candidates) {
+    const bool failed = candidate.reason.starts_with("quarantined") || candidate.reason.starts_with("passed over");
+    if (candidate.outcome != Outcome::refused || !failed) continue;
+    if (decision.because.find(candidate.reason) != std::string::npos) continue;
+    text += "; not " + candidate.kernel + ": " + candidate.reason;
+  }
+  return text;
+}
+
 std::string decision_line(const Decision& decision) {
   std::string line = "xpuruntime: decided " + to_string(decision.problem) + " -> " + decision.kernel + ", by " +
-                     std::string(to_string(decision.level)) + ": " + decision.because;
+                     std::string(to_string(decision.level)) + ": " + decision.because + failures_text(decision);
   if (!decision.plan.empty()) line += "; plan " + decision.plan;
   for (const CastStep& cast : decision.casts) {
     line += std::string("; ") + (cast.is_output ? "output " : "input ") + std::to_string(cast.index) + " cast from " +

@@ -76,6 +76,15 @@ class EnvironmentTest(unittest.TestCase):
         self.assertRegex(lines[1], "called .* on mine, failed after")
         self.assertRegex(lines[2], "decided .* -> simd, ")
         self.assertRegex(lines[3], r"called .* on simd, \d")
+        self.assertEqual(lines[2].count("out of ideas"), 1, lines[2])
+
+    def test_the_line_of_a_takeover_names_the_failure_where_the_reason_does_not(self) -> None:
+        program = ("def broken(problem, inputs, outputs): raise RuntimeError('out of ideas')\n"
+                   "xrt.register_kernel('mine', 'relu', broken)\n"
+                   "xrt.set_kernel_policy(relu=['mine', 'reference'])\n"
+                   "xrt.ops.relu(x)\nxrt.set_kernel_policy({})\nxrt.ops.relu(x)\n")
+        lines = [line for line in self.output(program, VERBOSE=1) if line.startswith("xpuruntime: decided")]
+        self.assertRegex(lines[-1], r" by strategy: .*; not mine: quarantined: its launch failed: .*out of ideas")
 
     def test_a_kernel_that_raises_warns_once_with_its_traceback(self) -> None:
         program = ("def broken(problem, inputs, outputs): raise RuntimeError('out of ideas')\n"
