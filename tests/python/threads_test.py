@@ -228,7 +228,7 @@ class DaemonThreads(unittest.TestCase):
             "gc.set_threshold(1)\n"
             "class Cycle:\n"
             "    def __init__(self): self.own = self\n"
-            "    def __del__(self): time.sleep(0.001)\n"
+            "    def __del__(self): time.sleep(0)\n"
         )
         self.ends_well("Cycle(); xrt.explain('add(f32[3], f32[3])').to_dict()", cycles, runs=10)
 
