@@ -5,6 +5,7 @@ set(XRT_LAYERS "")
 # One folder, one target. Sources are globbed: a new file belongs to the layer whose folder it lies in.
 function(xrt_layer name)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp ${PROJECT_SOURCE_DIR}/src/${name}/*.h
+       ${PROJECT_SOURCE_DIR}/src/${name}/*/*.cpp ${PROJECT_SOURCE_DIR}/src/${name}/*/*.h
        ${PROJECT_SOURCE_DIR}/include/xpuruntime/${name}/*.h)
   add_library(xrt_${name} OBJECT ${sources})
   set_target_properties(xrt_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON LINKER_LANGUAGE CXX)

@@ -55,15 +55,17 @@ def split(parameters: str) -> list[str]:
 
 
 def ops_stub() -> str:
-    """From the same table that the functions are made from."""
+    """From the rows that the functions are made from."""
     functions = []
     results = {"unscale": "tuple[Any, Any]"}
+    summaries = {row["name"]: row["summary"] for row in xpuruntime._core.op_rows()}
     for name, parameters, op in xpuruntime._core.op_signatures():
         text = f"def {name}({parameters}) -> {results.get(op, 'Any')}:\n"
         if len(text) > 120:
             lines = "".join(f"    {parameter},\n" for parameter in split(parameters))
             text = f"def {name}(\n{lines}) -> {results.get(op, 'Any')}:\n"
-        functions.append(text + f'    """The op `{op}`."""\n')
+        said = summaries[op] if op == name else f"{summaries[op]} The op `{op}`."
+        functions.append(text + f'    """{said}"""\n')
     return OPS_HEAD + "\n" + "\n".join(functions)
 
 

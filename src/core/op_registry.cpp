@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -93,6 +94,29 @@ void check_attributes(std::span<const AttributeSpec> specs) {
   }
 }
 
+void check_input(const OpInfo& info, std::size_t i) {
+  const InputSpec& input = info.inputs[i];
+  const std::string name(input.name.substr(0, max_name_length));
+  const bool last = i + 1 == info.inputs.size();
+  if ((input.optional && !last && !info.inputs[i + 1].optional) || (input.repeated && !last)) {
+    refuse("input " + name + " is optional or repeated and stands before one that is not; put it last");
+  }
+  const auto flag = [&](const AttributeSpec& spec) {
+    return spec.name == input.logarithm && spec.kind == AttributeKind::boolean;
+  };
+  if (!input.logarithm.empty() && std::none_of(info.attributes.begin(), info.attributes.end(), flag)) {
+    refuse("'" + std::string(input.logarithm) + "' of input " + name + " is no boolean attribute; add that");
+  }
+}
+
+void check_size(const SizeSpec& size) {
+  const bool known = size.kind == AttributeKind::integer || size.kind == AttributeKind::boolean ||
+                     (size.kind == AttributeKind::integers && size.length > 0);
+  if (is_name(size.name) && known && size.read != nullptr) return;
+  refuse("size '" + std::string(size.name.substr(0, max_name_length)) +
+         "' lacks a name, a known kind or its function; correct it");
+}
+
 void check_info(const OpInfo& info) {
   check_free_name(info.name);
   for_each_part(info.aliases, [](std::string_view alias) {
@@ -106,6 +130,8 @@ void check_info(const OpInfo& info) {
   }
   if (info.infer == nullptr) refuse("infer is missing; give the function that infers the outputs");
   check_attributes(info.attributes);
+  for (std::size_t i = 0; i < info.inputs.size(); ++i) check_input(info, i);
+  for (const SizeSpec& size : info.sizes) check_size(size);
 }
 
 // Keeps every text that an OpInfo points to.
@@ -113,6 +139,8 @@ struct StoredOp {
   OpInfo info = {};
   std::deque<std::string> texts = {};  // a deque, so that views into it stay good
   std::vector<AttributeSpec> attributes = {};
+  std::vector<InputSpec> inputs = {};
+  std::vector<SizeSpec> sizes = {};
 
   std::string_view keep(std::string_view text) { return texts.emplace_back(text); }
 };
@@ -121,14 +149,28 @@ std::unique_ptr<StoredOp> stored_copy(const OpInfo& info, OpId id) {
   auto stored = std::make_unique<StoredOp>();
   stored->info = info;
   stored->info.id = id;
-  stored->info.name = stored->keep(info.name);
-  stored->info.aliases = stored->keep(info.aliases);
+  OpInfo& own = stored->info;
+  for (std::string_view* text :
+       {&own.name, &own.aliases, &own.summary, &own.sample, &own.autocast_names, &own.parameters, &own.functions}) {
+    *text = stored->keep(*text);
+  }
   for (AttributeSpec spec : info.attributes) {
-    spec.name = stored->keep(spec.name);
-    spec.choices = stored->keep(spec.choices);
+    for (std::string_view* text : {&spec.name, &spec.choices, &spec.note, &spec.python_name}) {
+      *text = stored->keep(*text);
+    }
     stored->attributes.push_back(spec);
   }
-  stored->info.attributes = stored->attributes;
+  for (InputSpec spec : info.inputs) {
+    for (std::string_view* text : {&spec.name, &spec.logarithm}) *text = stored->keep(*text);
+    stored->inputs.push_back(spec);
+  }
+  for (SizeSpec spec : info.sizes) {
+    for (std::string_view* text : {&spec.name, &spec.summary}) *text = stored->keep(*text);
+    stored->sizes.push_back(spec);
+  }
+  own.attributes = stored->attributes;
+  own.inputs = stored->inputs;
+  own.sizes = stored->sizes;
   return stored;
 }
 
@@ -174,8 +216,10 @@ std::vector<OpId> all_ops() {
   return ids;
 }
 
-OpId register_op(const OpInfo& info) {
+OpId register_op(const OpInfo& given) {
   const std::lock_guard lock(registration);
+  if (given.inputs.size() > max_inputs) refuse("more than 64 inputs are named; name fewer");
+  const OpInfo info = with_input_counts(given);
   check_info(info);
   const std::size_t slot = registered_count.load(std::memory_order_relaxed);
   if (slot == max_registered) refuse("1024 ops have been registered and there is no room for more; register fewer");

@@ -12,6 +12,16 @@ std::span<const OpInfo> builtin_ops();
 /// The op that has this name but for case and underscores. For those who give new names: find_op does not guess.
 std::optional<OpId> find_op_like(std::string_view name);
 
+/// The row with the numbers of inputs that follow from its inputs.
+constexpr OpInfo with_input_counts(OpInfo info) {
+  if (info.inputs.empty()) return info;
+  std::size_t required = 0;
+  for (const InputSpec& input : info.inputs) required += input.optional ? 0 : 1;
+  info.min_inputs = static_cast<std::uint8_t>(required);
+  info.max_inputs = static_cast<std::uint8_t>(info.inputs.back().repeated ? 64 : info.inputs.size());
+  return info;
+}
+
 /// Words that an attribute takes in Attributes. A list of free length stores its length first.
 constexpr std::size_t word_count(const AttributeSpec& spec) {
   if (spec.kind != AttributeKind::integers) return 1;

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/infer.h"
+#include "core/forward_call.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {

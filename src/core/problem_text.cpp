@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "core/infer.h"
+#include "core/forward_call.h"
 #include "core/problem_parser.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/core/problem.h"

@@ -46,16 +46,7 @@ bool same_memory(const Tensor& a, const Tensor& b) {
 }
 
 bool may_be_in_place(const Call& call, std::size_t output, std::size_t input) {
-  if (call.op == OpId::unscale) return output == 0 && input == 0;  // its other operands are no elements
-  switch (op_info(call.op).category) {
-    case OpCategory::elementwise:
-    case OpCategory::activation:
-      return true;
-    case OpCategory::normalization:  // running mean and variance, read and written channel by channel
-      return output > 0 && output == input;
-    default:
-      return false;
-  }
+  return output < 8 && (input_spec(op_info(call.op), input).in_place >> output & 1) != 0;
 }
 
 [[noreturn]] void refuse(const Call& call, std::size_t output, const char* kind, std::size_t other) {

@@ -30,8 +30,15 @@ OpPrecision of_category(OpCategory category) {
   }
 }
 
+/// What holds where no rule does. An op that a program registers may have a side of its own: no default list has it.
 PackedRule category_rule(OpId op) {
-  return PackedRule::pack({.op = op, .forward_precision = of_category(op_info(op).category)}, RuleSource::category);
+  const OpInfo& info = op_info(op);
+  OpPrecision precision = of_category(info.category);
+  if (op >= OpId::builtin_count) {
+    if (info.autocast == AutocastSide::lower) precision = OpPrecision::lower;
+    if (info.autocast == AutocastSide::higher) precision = OpPrecision::higher;
+  }
+  return PackedRule::pack({.op = op, .forward_precision = precision}, RuleSource::category);
 }
 
 constexpr int dtype_bits = 4;

@@ -1,44 +1,40 @@
+#include "core/op_table.h"
 #include "xpuruntime/precision/amp_registry.h"
 
 namespace xpuruntime {
 namespace {
 
-// By the names that users know; two of them may name one op.
-constexpr std::string_view whitelist[] = {"conv2d",
-                                          "conv3d",
-                                          "linear",
-                                          "max_pool2d",
-                                          "max_pool3d",
-                                          "avg_pool2d",
-                                          "avg_pool3d",
-                                          "batch_norm1d",
-                                          "batch_norm2d",
-                                          "batch_norm3d",
-                                          "dropout",
-                                          "relu",
-                                          "gelu",
-                                          "sigmoid",
-                                          "tanh",
-                                          "elementwise_add",
-                                          "elementwise_mul",
-                                          "elementwise_sub",
-                                          "elementwise_div",
-                                          "matmul",
-                                          "matrix_multiply"};
-constexpr std::string_view blacklist[] = {
-    "softmax",     "log_softmax",     "log",       "exp",        "sqrt",      "reduce_sum",         "reduce_mean",
-    "reduce_max",  "reduce_min",      "normalize", "layer_norm", "embedding", "cross_entropy_loss", "nll_loss",
-    "kl_div_loss", "poisson_nll_loss"};
+/// The names of the ops on one side, by which users know them; two of them may name one op.
+std::vector<std::string_view> names_on(AutocastSide side) {
+  std::vector<std::string_view> names;
+  for (const OpInfo& info : builtin_ops()) {
+    if (info.autocast != side) continue;
+    for_each_part(info.autocast_names.empty() ? info.name : info.autocast_names, [&](std::string_view name) {
+      names.push_back(name);
+      return true;
+    });
+  }
+  return names;
+}
 
 }  // namespace
 
-std::span<const std::string_view> DefaultAmpRules::default_whitelist() { return whitelist; }
-std::span<const std::string_view> DefaultAmpRules::default_blacklist() { return blacklist; }
+std::span<const std::string_view> DefaultAmpRules::default_whitelist() {
+  static const auto* const names = new std::vector<std::string_view>(names_on(AutocastSide::lower));
+  return *names;
+}
+
+std::span<const std::string_view> DefaultAmpRules::default_blacklist() {
+  static const auto* const names = new std::vector<std::string_view>(names_on(AutocastSide::higher));
+  return *names;
+}
 
 void DefaultAmpRules::apply_default_rules(AmpRegistry& registry) {
   const std::lock_guard lock(registry.mutex_);
-  for (const std::string_view op : whitelist) registry.add_default(parse_op(op), OpPrecision::lower);
-  for (const std::string_view op : blacklist) registry.add_default(parse_op(op), OpPrecision::higher);
+  for (const OpInfo& info : builtin_ops()) {
+    if (info.autocast == AutocastSide::category) continue;
+    registry.add_default(info.id, info.autocast == AutocastSide::lower ? OpPrecision::lower : OpPrecision::higher);
+  }
   registry.changed();
 }
 

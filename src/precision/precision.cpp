@@ -111,21 +111,10 @@ Precision by_policy(const Problem& problem, const DirectionWishes& policy, const
 
 bool is_governed(const Problem& problem, std::size_t input) {
   if (!is_floating(problem.inputs[input].dtype)) return false;
+  const OpInfo& info = op_info(problem.op);
   const bool gradient = problem.direction == Direction::backward && input + 1 == problem.inputs.size();
-  switch (op_info(problem.op).category) {
-    case OpCategory::movement:
-    case OpCategory::lookup:
-      return false;
-    case OpCategory::normalization:
-    case OpCategory::loss:
-      return input == 0 || gradient || (problem.op == OpId::kl_div && input == 1) ||
-             (problem.op == OpId::cross_entropy && input == 1);
-    default:
-      break;
-  }
-  if (problem.op == OpId::attention) return input < 3 || gradient;
-  if (problem.op == OpId::unscale) return false;  // always in the higher precision, by its own definition
-  return true;
+  // The gradient of the output is computed with wherever anything is.
+  return input_spec(info, gradient ? 0 : input).follows_precision;
 }
 
 Precision wished_precision(const Problem& problem, const PrecisionWishes& wishes) {
@@ -146,13 +135,19 @@ Precision wished_precision(const Problem& problem, const PrecisionWishes& wishes
 }
 
 Precision resolve_precision(const Problem& problem, const PrecisionWishes& wishes) {
-  const OpCategory category = op_info(problem.op).category;
+  const OpInfo& info = op_info(problem.op);
+  if (input_spec(info, 0).follows_precision) return wished_precision(problem, wishes);
   const DataType own = own_dtype(problem);
-  if (problem.op == OpId::unscale) return {own, own, "unscale is computed in f32 or f64 whatever rules say"};
-  if (category != OpCategory::movement && category != OpCategory::lookup) return wished_precision(problem, wishes);
-  return {own, own,
-          "the inputs are " + std::string(to_string(own)) + ", and " + std::string(to_string(problem.op)) +
-              (category == OpCategory::movement ? " only moves them" : " only looks them up")};
+  const std::string name(info.name);
+  const std::string inputs = "the inputs are " + std::string(to_string(own)) + ", and " + name;
+  switch (info.category) {
+    case OpCategory::movement:
+      return {own, own, inputs + " only moves them"};
+    case OpCategory::lookup:
+      return {own, own, inputs + " only looks them up"};
+    default:
+      return {own, own, name + " is computed in f32 or f64 whatever rules say"};
+  }
 }
 
 DataType governing_dtype(const Precision& precision, const Problem& problem) {

@@ -11,6 +11,7 @@ void bind_errors(nb::module_& module);
 void bind_types(nb::module_& module);
 void bind_tensor(nb::module_& module);
 void bind_ops(nb::module_& module);
+void bind_op_rows(nb::module_& module);
 void bind_policy(nb::module_& module);
 void bind_decision(nb::module_& module);
 void bind_log(nb::module_& module);

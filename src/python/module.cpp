@@ -18,6 +18,7 @@ NB_MODULE(_core, module) {
   bind_decision(module);
   bind_log(module);
   bind_ops(module);
+  bind_op_rows(module);
   bind_inquiry(module);
   bind_execution_policy(module);
   bind_scopes(module);

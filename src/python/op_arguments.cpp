@@ -24,22 +24,8 @@ using Kind = ParameterKind;
 }
 
 struct Names {
-  std::vector<InternedNames> parameters;
   PyObject* dtype = PyUnicode_InternFromString("dtype");
   PyObject* out = PyUnicode_InternFromString("out");
-
-  Names() {
-    for (const Signature& signature : signatures()) {
-      auto& row = parameters.emplace_back();
-      for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
-        row[i] = PyUnicode_InternFromString(signature.parameters[i].name);
-      }
-    }
-  }
-  const InternedNames& of(const Signature& signature) const {
-    if (signature.names != nullptr) return *signature.names;
-    return parameters[static_cast<std::size_t>(&signature - signatures().data())];
-  }
 };
 
 const Names& names() {
@@ -123,7 +109,7 @@ void OpCall::place(std::size_t parameter, PyObject* value) {
 }
 
 void OpCall::place_keyword(PyObject* name, PyObject* value) {
-  const auto& known = names().of(signature_);
+  const InternedNames& known = *signature_.names;
   for (std::size_t i = 0; i < signature_.parameters.size(); ++i) {
     if (known[i] == name) return place(i, value);
   }
@@ -185,6 +171,11 @@ std::size_t OpCall::index_of(std::string_view parameter) const {
     if (signature_.parameters[i].name == parameter) return i;
   }
   fail(ErrorCode::internal, signature_.name, "no parameter " + std::string(parameter) + "; report this");
+}
+
+bool OpCall::has_default(std::string_view parameter, std::string_view text) const {
+  const char* fallback = signature_.parameters[index_of(parameter)].fallback;
+  return fallback != nullptr && fallback == text;
 }
 
 void OpCall::replace(std::string_view parameter, nb::object object) {

@@ -37,6 +37,8 @@ class OpCall {
   Where where(const char* argument) const { return {signature_.name, argument}; }
   /// Null where it was not given or is None.
   PyObject* value(std::string_view parameter) const;
+  /// Whether a parameter has this default, as Python prints it.
+  bool has_default(std::string_view parameter, std::string_view text) const;
   /// Another object in its place, kept for the length of the call.
   void replace(std::string_view parameter, nb::object object);
   /// Before bind: the op that it is, where one function stands for several.

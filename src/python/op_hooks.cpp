@@ -49,33 +49,24 @@ Tensor constant(DataType dtype, const Dims& shape, double value, Device device) 
   return device.type == DeviceType::cpu ? out : Runtime::global().devices().copy_to(out, device);
 }
 
-struct Optional {
-  const char* name;
-  double value;  // of every element, where only later ones were given
-};
-
 /// Ops know their optional inputs by their place: those that are missing before one that is there become constants.
-/// Returns which are constants.
-std::vector<bool> fill_gaps(OpCall& call, std::span<const Optional> optional, const Dims& shape, std::size_t needed) {
-  std::vector<Tensor> all;
+/// Returns which are constants. Only the first input is required.
+std::vector<bool> fill_gaps(OpCall& call, const Dims& shape) {
+  const auto optional = op_info(call.op()).inputs.subspan(1);
   std::vector<bool> made;
-  std::size_t last = needed;
-  for (std::size_t i = 0; i < optional.size(); ++i) {
-    if (call.optional_input(optional[i].name) != nullptr) last = std::max(last, i + 1);
-  }
-  for (std::size_t i = 0; i < last; ++i) {
-    const Tensor* given = call.optional_input(optional[i].name);
-    made.push_back(given == nullptr);
-    if (given == nullptr) call.mark_constant(i + 1);
+  for (const InputSpec& spec : optional) made.push_back(call.optional_input(spec.name) == nullptr);
+  while (!made.empty() && made.back()) made.pop_back();
+  if (std::find(made.begin(), made.end(), true) == made.end()) return made;
+  const std::size_t there = call.input_count();
+  for (std::size_t i = 0; i < made.size(); ++i) {
     const Tensor& input = call.input(0);
-    all.push_back(given != nullptr ? *given : constant(input.dtype(), shape, optional[i].value, input.device()));
-  }
-  const std::size_t there = call.input_count() - 1;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i < there) {
-      call.set_input(i + 1, all[i]);
+    if (made[i]) call.mark_constant(i + 1);
+    const Tensor tensor = made[i] ? constant(input.dtype(), shape, optional[i].fill, input.device())
+                                  : *call.optional_input(optional[i].name);
+    if (i + 1 < there) {
+      call.set_input(i + 1, tensor);
     } else {
-      call.add_input(all[i]);
+      call.add_input(tensor);
     }
   }
   return made;
@@ -166,8 +157,6 @@ std::int64_t fresh_seed() {
   return static_cast<std::int64_t>(generator());
 }
 
-}  // namespace
-
 // A sum with a factor is a product and a sum: both are on the record.
 void alpha_before(OpCall& call) {
   PyObject* given = call.value("alpha");
@@ -211,7 +200,6 @@ void batch_norm_before(OpCall& call) {
 
 // As in PyTorch, training brings the running statistics up to date in place.
 void batch_norm_after(OpCall& call) {
-  constexpr Optional optional[] = {{"running_mean", 0}, {"running_var", 1}, {"weight", 1}, {"bias", 0}};
   if (call.input(0).shape().size() < 2) return;  // the op says what is wrong
   const bool training = call.attributes().boolean("training");
   const bool statistics =
@@ -230,11 +218,10 @@ void batch_norm_after(OpCall& call) {
     call.where("input").fail(ErrorCode::invalid_argument,
                              "it has one value a channel, which has no spread to learn from; pass a larger batch");
   }
-  const std::vector<bool> made = fill_gaps(call, optional, Dims{call.input(0).shape()[1]}, 0);
+  const std::vector<bool> made = fill_gaps(call, Dims{call.input(0).shape()[1]});
   if (!training || made.size() < 2) return;
-  for (const std::size_t i : {0, 1}) {
-    call.add_hidden_output(made[i] ? call.input(i + 1) : call.written_input(optional[i].name));
-  }
+  call.add_hidden_output(made[0] ? call.input(1) : call.written_input("running_mean"));
+  call.add_hidden_output(made[1] ? call.input(2) : call.written_input("running_var"));
 }
 
 void conv_after(OpCall& call) {
@@ -265,26 +252,28 @@ void dropout_after(OpCall& call) {
   call.add_input(seed_and_offset);
 }
 
-void layer_norm_after(OpCall& call) {
-  constexpr Optional optional[] = {{"weight", 1}, {"bias", 0}};
+// PyTorch's default of an eps that is None follows the dtype. Some ops normalize the last dim alone.
+void normalized_shape_after(OpCall& call) {
+  if (call.value("eps") == nullptr && call.has_default("eps", "None")) {
+    call.attributes().set_real("eps", epsilon_of(call.input(0).dtype()));
+  }
   const std::size_t count = normalized_dims(call);
-  call.attributes().set("normalized_rank", static_cast<std::int64_t>(count));
+  const auto attributes = op_info(call.op()).attributes;
+  const bool any_rank = std::any_of(attributes.begin(), attributes.end(),
+                                    [](const AttributeSpec& spec) { return spec.name == "normalized_rank"; });
+  if (any_rank) {
+    call.attributes().set("normalized_rank", static_cast<std::int64_t>(count));
+  } else if (count != 1) {
+    call.where("normalized_shape")
+        .fail(ErrorCode::not_supported, "only the last dim is normalized; reshape the input so that it is one");
+  }
   const Dims& shape = call.input(0).shape();
-  fill_gaps(call, optional, Dims(std::span(shape.end() - count, count)), 0);
+  fill_gaps(call, Dims(std::span(shape.end() - count, count)));
 }
 
 void pool_after(OpCall& call) {
   check_at_least_one(call, "kernel_size");
   check_at_least_one(call, "stride");
-}
-
-// PyTorch's default follows the dtype.
-void rms_norm_after(OpCall& call) {
-  if (call.value("eps") == nullptr) call.attributes().set_real("eps", epsilon_of(call.input(0).dtype()));
-  if (normalized_dims(call) != 1) {
-    call.where("normalized_shape")
-        .fail(ErrorCode::not_supported, "only the last dim is normalized; reshape the input so that it is one");
-  }
 }
 
 // A vector stands for a row on the left and a column on the right, and the result lacks that dim.
@@ -314,9 +303,37 @@ void transpose_after(OpCall& call) {
   call.attributes().set_list("dims", dims);
 }
 
-void reduce_after(OpCall& call) {
-  PyObject* dim = call.value("dim");
-  if (dim != nullptr) call.attributes().set_list("dim", integers(dim, call, "dim"));
+/// By the parameter that only such functions have.
+struct Hook {
+  std::string_view parameter = {};
+  void (*before)(OpCall&) = nullptr;
+  void (*after)(OpCall&) = nullptr;
+};
+
+// The first that fits: pools have a padding too.
+constexpr Hook hooks[] = {{"alpha", alpha_before},
+                          {"dropout_p", attention_before},
+                          {"kernel_size", nullptr, pool_after},
+                          {"padding", nullptr, conv_after},
+                          {"running_mean", nullptr, batch_norm_after},
+                          {"normalized_shape", nullptr, normalized_shape_after},
+                          {"seed", nullptr, dropout_after},
+                          {"transpose_a", nullptr, matmul_after},
+                          {"dims", nullptr, permute_after},
+                          {"dim0", nullptr, transpose_after}};
+
+}  // namespace
+
+void add_hooks(Signature& signature) {
+  for (const Hook& hook : hooks) {
+    const auto has = [&](const Parameter& parameter) { return parameter.name == hook.parameter; };
+    if (std::none_of(signature.parameters.begin(), signature.parameters.end(), has)) continue;
+    signature.before = hook.before;
+    signature.after = hook.after;
+    break;
+  }
+  // One function for any rank.
+  if (signature.name == std::string_view("batch_norm")) signature.before = batch_norm_before;
 }
 
 }  // namespace xpuruntime::python

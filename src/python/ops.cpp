@@ -67,8 +67,12 @@ struct Definitions {
 
 std::string document(const Signature& signature) {
   const OpInfo& info = op_info(signature.op);
-  return std::string(signature.name) + "(" + parameter_text(signature, false) + ")\n--\n\nThe op `" +
-         std::string(info.name) + "`, by the kernel that is decided for these arguments.";
+  const std::string summary = info.summary.empty() ? "" : std::string(info.summary) + "\n\n";
+  return std::string(signature.name) + "(" + parameter_text(signature, false) + ")\n--\n\n" + summary + "The op `" +
+         std::string(info.name) +
+         "`, by the kernel that is chosen for these arguments. `dtype` is what to compute in, where that is not left "
+         "to\n"
+         "the policy and autocast; `out` is an array to write the result to.";
 }
 
 nb::object make_function(const Signature& signature, Entry entry, nb::handle self) {

@@ -26,6 +26,7 @@ constexpr const char* where = "register_op";
 struct RegisteredOp {
   std::deque<std::string> texts = {};
   std::vector<AttributeSpec> attributes = {};
+  std::vector<InputSpec> inputs = {};
   std::vector<Parameter> parameters = {};
   InternedNames names = {};
   Signature signature = {};
@@ -130,21 +131,6 @@ AttributeSpec attribute_from(RegisteredOp& op, const std::string& name, nb::hand
   return spec;
 }
 
-ParameterKind parameter_kind(AttributeKind kind) {
-  switch (kind) {
-    case AttributeKind::boolean:
-      return ParameterKind::boolean;
-    case AttributeKind::real:
-      return ParameterKind::real;
-    case AttributeKind::integers:
-      return ParameterKind::integers;
-    case AttributeKind::choice:
-      return ParameterKind::choice;
-    default:
-      return ParameterKind::integer;
-  }
-}
-
 // --- registering ---------------------------------------------------------------------------------------------------
 
 OpCategory category_from(nb::handle value) {
@@ -157,10 +143,13 @@ OpCategory category_from(nb::handle value) {
   fail_unknown(where, "category", name, known);
 }
 
-void add_inputs(RegisteredOp& op, nb::handle names, bool optional) {
+void add_inputs(RegisteredOp& op, OpCategory category, nb::handle names, bool optional) {
   for (const std::string& name : texts_from(names, where, optional ? "optional_inputs" : "inputs")) {
     op.parameters.push_back(optional ? Parameter{op.keep(name), ParameterKind::optional_input, "None"}
                                      : Parameter{op.keep(name)});
+    InputSpec& spec = op.inputs.emplace_back(usual_input(category, op.inputs.size()));
+    spec.name = op.parameters.back().name;
+    spec.optional = optional;
   }
 }
 
@@ -209,14 +198,12 @@ nb::object register_op_in_python(nb::handle name, nb::handle infer, nb::handle i
   auto op = std::make_unique<RegisteredOp>();
   OpInfo info{.name = op->keep(text_from(name, where, "name")), .category = category_from(category)};
   info.aliases = op->keep(joined(texts_from(aliases, where, "aliases")));
-  add_inputs(*op, inputs, false);
+  add_inputs(*op, info.category, inputs, false);
   const std::size_t required = op->parameters.size();
-  add_inputs(*op, optional_inputs, true);
-  const std::size_t arrays = op->parameters.size();
+  add_inputs(*op, info.category, optional_inputs, true);
   add_attributes(*op, attributes);
   check_parameters(*op, required);
-  info.min_inputs = static_cast<std::uint8_t>(required);
-  info.max_inputs = static_cast<std::uint8_t>(arrays);
+  info.inputs = op->inputs;
   info.attributes = op->attributes;
   info.infer = infer_like_first;
   if (!infer.is_none()) {

@@ -1,172 +1,146 @@
 #include "python/signatures.h"
 
 #include <algorithm>
+#include <bit>
+#include <deque>
+#include <vector>
 
+#include "core/op_table.h"
 #include "python/op_hooks.h"
 #include "python/registered_ops.h"
+#include "python/types.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime::python {
 namespace {
 
 using Kind = ParameterKind;
-using Id = OpId;
 
-constexpr Parameter keyword(Parameter parameter) {
-  parameter.keyword_only = true;
+/// For as long as the process lives: so long functions point to it.
+template <class Value>
+Value& kept(Value value) {
+  static auto* const all = new std::deque<Value>;
+  return all->emplace_back(std::move(value));
+}
+
+const char* text(std::string_view text) { return kept(std::string(text)).c_str(); }
+
+std::string default_text(const AttributeSpec& spec) {
+  switch (spec.kind) {
+    case AttributeKind::boolean:
+      return spec.default_value != 0 ? "True" : "False";
+    case AttributeKind::real:
+      return python_repr(nb::float_(std::bit_cast<double>(spec.default_value)));
+    case AttributeKind::choice:
+      return "'" + std::string(spec.choices.substr(0, spec.choices.find('|'))) + "'";
+    case AttributeKind::integers:
+      return spec.length == 0 ? "()" : std::to_string(spec.default_value);
+    default:
+      return std::to_string(spec.default_value);
+  }
+}
+
+Parameter parameter_of(const InputSpec& spec) {
+  Parameter parameter{text(spec.name)};
+  if (spec.repeated) parameter.kind = Kind::inputs;
+  if (spec.or_number) parameter.kind = Kind::input_or_number;
+  if (!spec.optional) return parameter;
+  parameter.kind = Kind::optional_input;
+  parameter.fallback = "None";
   return parameter;
 }
 
-constexpr const char* sizes = "int | Sequence[int]";
-
-constexpr Parameter input{"input"};
-constexpr Parameter weight{"weight", Kind::optional_input, "None"};
-constexpr Parameter bias{"bias", Kind::optional_input, "None"};
-constexpr Parameter reduction{"reduction", Kind::choice, "'mean'"};
-constexpr Parameter ignore_index{"ignore_index", Kind::integer, "-100"};
-constexpr Parameter alpha = keyword({"alpha", Kind::special, "1", nullptr, "float"});
-
-constexpr Parameter unary[] = {input};
-constexpr Parameter sum_of_two[] = {input, {"other", Kind::input_or_number}, alpha};
-constexpr Parameter product_of_two[] = {input, {"other", Kind::input_or_number}};
-constexpr Parameter matmul[] = {input,
-                                {"other"},
-                                keyword({"transpose_a", Kind::boolean, "False"}),
-                                keyword({"transpose_b", Kind::boolean, "False"})};
-constexpr Parameter linear[] = {input, {"weight"}, bias, keyword({"activation", Kind::choice, "'none'"})};
-constexpr Parameter conv[] = {input,
-                              {"weight"},
-                              bias,
-                              {"stride", Kind::integers, "1"},
-                              {"padding", Kind::special, "0", nullptr, "int | Sequence[int] | str"},
-                              {"dilation", Kind::integers, "1"},
-                              {"groups", Kind::integer, "1"}};
-constexpr Parameter attention[] = {{"query"},
-                                   {"key"},
-                                   {"value"},
-                                   {"attn_mask", Kind::optional_input, "None"},
-                                   {"dropout_p", Kind::special, "0.0", nullptr, "float"},
-                                   {"is_causal", Kind::boolean, "False", "causal"},
-                                   {"scale", Kind::real, "None"}};
-constexpr Parameter max_pool[] = {input,
-                                  {"kernel_size", Kind::integers},
-                                  {"stride", Kind::integers, "None"},
-                                  {"padding", Kind::integers, "0"},
-                                  {"dilation", Kind::integers, "1"},
-                                  {"ceil_mode", Kind::boolean, "False"}};
-constexpr Parameter avg_pool[] = {input,
-                                  {"kernel_size", Kind::integers},
-                                  {"stride", Kind::integers, "None"},
-                                  {"padding", Kind::integers, "0"},
-                                  {"ceil_mode", Kind::boolean, "False"},
-                                  {"count_include_pad", Kind::boolean, "True"}};
-constexpr Parameter batch_norm[] = {input,
-                                    {"running_mean", Kind::optional_input, "None"},
-                                    {"running_var", Kind::optional_input, "None"},
-                                    weight,
-                                    bias,
-                                    {"training", Kind::boolean, "False"},
-                                    {"momentum", Kind::real, "0.1"},
-                                    {"eps", Kind::real, "1e-05"}};
-constexpr Parameter layer_norm[] = {
-    input, {"normalized_shape", Kind::special, nullptr, nullptr, sizes}, weight, bias, {"eps", Kind::real, "1e-05"}};
-constexpr Parameter rms_norm[] = {
-    input, {"normalized_shape", Kind::special, nullptr, nullptr, sizes}, weight, {"eps", Kind::real, "None"}};
-constexpr Parameter normalize[] = {
-    input, {"p", Kind::real, "2.0"}, {"dim", Kind::integer, "1"}, {"eps", Kind::real, "1e-12"}};
-constexpr Parameter softmax[] = {input, {"dim", Kind::integer, "-1"}};
-constexpr Parameter dropout[] = {input,
-                                 {"p", Kind::real, "0.5"},
-                                 {"training", Kind::boolean, "True"},
-                                 keyword({"seed", Kind::special, "None", nullptr, "int | None"})};
-constexpr Parameter gelu[] = {input, {"approximate", Kind::choice, "'none'"}};
-constexpr Parameter reduce[] = {
-    input, {"dim", Kind::special, "None", nullptr, "int | Sequence[int] | None"}, {"keepdim", Kind::boolean, "False"}};
-constexpr Parameter embedding[] = {input, {"weight"}};
-constexpr Parameter cross_entropy[] = {input,        {"target"}, weight,
-                                       ignore_index, reduction,  {"label_smoothing", Kind::real, "0.0"}};
-constexpr Parameter nll_loss[] = {input, {"target"}, weight, ignore_index, reduction};
-constexpr Parameter kl_div[] = {input, {"target"}, reduction, {"log_target", Kind::boolean, "False"}};
-constexpr Parameter poisson[] = {input,
-                                 {"target"},
-                                 {"log_input", Kind::boolean, "True"},
-                                 {"full", Kind::boolean, "False"},
-                                 {"eps", Kind::real, "1e-08"},
-                                 reduction};
-constexpr Parameter cast[] = {input, {"dtype", Kind::dtype}};
-constexpr Parameter permute[] = {input, {"dims", Kind::special, "()", nullptr, "Sequence[int]"}};
-constexpr Parameter transpose[] = {
-    input, {"dim0", Kind::special, nullptr, nullptr, "int"}, {"dim1", Kind::special, nullptr, nullptr, "int"}};
-constexpr Parameter concat[] = {{"tensors", Kind::inputs}, {"dim", Kind::integer, "0"}};
-constexpr Parameter slice[] = {input,
-                               {"dim", Kind::integer, "0"},
-                               {"start", Kind::integer, "None"},
-                               {"end", Kind::integer, "None"},
-                               {"step", Kind::integer, "1"}};
-constexpr Parameter unscale[] = {input, {"inverse_scale", Kind::input_or_number}};
-
-constexpr Signature table[] = {
-    {Id::matmul, "matmul", matmul, nullptr, matmul_after},
-    {Id::linear, "linear", linear},
-    {Id::conv2d, "conv2d", conv, nullptr, conv_after},
-    {Id::conv3d, "conv3d", conv, nullptr, conv_after},
-    {Id::attention, "attention", attention, attention_before},
-    {Id::attention, "scaled_dot_product_attention", attention, attention_before},
-    {Id::max_pool2d, "max_pool2d", max_pool, nullptr, pool_after},
-    {Id::max_pool3d, "max_pool3d", max_pool, nullptr, pool_after},
-    {Id::avg_pool2d, "avg_pool2d", avg_pool, nullptr, pool_after},
-    {Id::avg_pool3d, "avg_pool3d", avg_pool, nullptr, pool_after},
-    {Id::batch_norm1d, "batch_norm1d", batch_norm, nullptr, batch_norm_after},
-    {Id::batch_norm2d, "batch_norm2d", batch_norm, nullptr, batch_norm_after},
-    {Id::batch_norm3d, "batch_norm3d", batch_norm, nullptr, batch_norm_after},
-    {Id::batch_norm2d, "batch_norm", batch_norm, batch_norm_before, batch_norm_after},
-    {Id::layer_norm, "layer_norm", layer_norm, nullptr, layer_norm_after},
-    {Id::rms_norm, "rms_norm", rms_norm, nullptr, rms_norm_after},
-    {Id::normalize, "normalize", normalize},
-    {Id::softmax, "softmax", softmax},
-    {Id::log_softmax, "log_softmax", softmax},
-    {Id::dropout, "dropout", dropout, nullptr, dropout_after},
-    {Id::relu, "relu", unary},
-    {Id::gelu, "gelu", gelu},
-    {Id::silu, "silu", unary},
-    {Id::sigmoid, "sigmoid", unary},
-    {Id::tanh, "tanh", unary},
-    {Id::add, "add", sum_of_two, alpha_before},
-    {Id::sub, "sub", sum_of_two, alpha_before},
-    {Id::mul, "mul", product_of_two},
-    {Id::div, "div", product_of_two},
-    {Id::log, "log", unary},
-    {Id::exp, "exp", unary},
-    {Id::sqrt, "sqrt", unary},
-    {Id::reduce_sum, "reduce_sum", reduce, nullptr, reduce_after},
-    {Id::reduce_mean, "reduce_mean", reduce, nullptr, reduce_after},
-    {Id::reduce_max, "reduce_max", reduce, nullptr, reduce_after},
-    {Id::reduce_min, "reduce_min", reduce, nullptr, reduce_after},
-    {Id::reduce_sum, "sum", reduce, nullptr, reduce_after},
-    {Id::reduce_mean, "mean", reduce, nullptr, reduce_after},
-    {Id::reduce_max, "amax", reduce, nullptr, reduce_after},
-    {Id::reduce_min, "amin", reduce, nullptr, reduce_after},
-    {Id::embedding, "embedding", embedding},
-    {Id::cross_entropy, "cross_entropy", cross_entropy},
-    {Id::nll_loss, "nll_loss", nll_loss},
-    {Id::kl_div, "kl_div", kl_div},
-    {Id::poisson_nll_loss, "poisson_nll_loss", poisson},
-    {Id::cast, "cast", cast},
-    {Id::copy, "copy", unary},
-    {Id::copy, "clone", unary},
-    {Id::transpose, "transpose", transpose, nullptr, transpose_after},
-    {Id::transpose, "permute", permute, nullptr, permute_after},
-    {Id::concat, "concat", concat},
-    {Id::concat, "cat", concat},
-    {Id::slice, "slice", slice},
-    {Id::unscale, "unscale", unscale},
-};
-
-constexpr bool parameters_fit() {
-  return std::all_of(std::begin(table), std::end(table),
-                     [](const Signature& row) { return row.parameters.size() <= max_parameters; });
+std::string_view python_name(const AttributeSpec& spec) {
+  return spec.python_name.empty() ? spec.name : spec.python_name;
 }
-static_assert(parameters_fit());
+
+Parameter parameter_of(const AttributeSpec& spec) {
+  Parameter parameter{text(python_name(spec)), parameter_kind(spec.kind), text(default_text(spec))};
+  if (!spec.python_name.empty()) parameter.attribute = text(spec.name);
+  return parameter;
+}
+
+/// The inputs and then the attributes, as a row writes parameters down.
+std::string usual_parameters(const OpInfo& info) {
+  std::string names;
+  for (const InputSpec& spec : info.inputs) names += (names.empty() ? "" : ", ") + std::string(spec.name);
+  for (const AttributeSpec& spec : info.attributes) names += ", " + std::string(python_name(spec));
+  return names;
+}
+
+/// A parameter by what the row says of an input or attribute of this name; else one with a reader of its own.
+Parameter named_parameter(const OpInfo& info, std::string_view name) {
+  for (const InputSpec& spec : info.inputs) {
+    if (spec.name == name) return parameter_of(spec);
+  }
+  for (const AttributeSpec& spec : info.attributes) {
+    if (python_name(spec) == name) return parameter_of(spec);
+  }
+  return {text(name), Kind::special};
+}
+
+/// "name: annotation = default", of which the name alone must be there.
+Parameter read_parameter(const OpInfo& info, std::string_view written) {
+  const std::size_t equals = written.find('=');
+  std::string_view head = written.substr(0, equals);
+  while (head.ends_with(' ')) head.remove_suffix(1);
+  const std::size_t colon = head.find(": ");
+  Parameter parameter = named_parameter(info, head.substr(0, colon));
+  if (colon != head.npos) {
+    parameter.kind = Kind::special;
+    parameter.annotation = text(head.substr(colon + 2));
+    parameter.fallback = nullptr;
+  }
+  if (equals == written.npos) return parameter;
+  std::string_view fallback = written.substr(equals + 1);
+  while (fallback.starts_with(' ')) fallback.remove_prefix(1);
+  parameter.fallback = fallback == "..." ? nullptr : text(fallback);
+  return parameter;
+}
+
+std::vector<Parameter> read_parameters(const OpInfo& info, std::string_view written) {
+  std::vector<Parameter> parameters;
+  bool keyword_only = false;
+  while (!written.empty()) {
+    const std::size_t comma = written.find(", ");
+    const std::string_view one = written.substr(0, comma);
+    written = comma == written.npos ? std::string_view() : written.substr(comma + 2);
+    if (one == "*") {
+      keyword_only = true;
+      continue;
+    }
+    parameters.push_back(read_parameter(info, one));
+    parameters.back().keyword_only = keyword_only;
+  }
+  if (parameters.size() > max_parameters) fail(ErrorCode::internal, "ops", "too many parameters; report this");
+  return parameters;
+}
+
+Signature signature_of(const OpInfo& info, std::string_view name, std::string_view parameters) {
+  Signature signature{.op = info.id, .name = text(name)};
+  signature.parameters = kept(read_parameters(info, parameters));
+  InternedNames& names = kept(InternedNames());
+  for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
+    names[i] = PyUnicode_InternFromString(signature.parameters[i].name);
+  }
+  signature.names = &names;
+  add_hooks(signature);
+  return signature;
+}
+
+std::vector<Signature> made_from_rows() {
+  std::vector<Signature> all;
+  for (const OpInfo& info : builtin_ops()) {
+    const std::string parameters = info.parameters.empty() ? usual_parameters(info) : std::string(info.parameters);
+    all.push_back(signature_of(info, info.name, parameters));
+    if (info.functions.empty()) continue;
+    const std::size_t open = info.functions.find('(');
+    const std::string_view own = open == info.functions.npos ? std::string_view() : info.functions.substr(open + 1);
+    all.push_back(
+        signature_of(info, info.functions.substr(0, open), own.empty() ? parameters : own.substr(0, own.size() - 1)));
+  }
+  return all;
+}
 
 const char* annotation_of(const Parameter& parameter) {
   if (parameter.annotation != nullptr) return parameter.annotation;
@@ -186,7 +160,7 @@ const char* annotation_of(const Parameter& parameter) {
     case Kind::real:
       return "float";
     case Kind::integers:
-      return sizes;
+      return "int | Sequence[int]";
     case Kind::choice:
       return "str";
     case Kind::dtype:
@@ -213,14 +187,22 @@ std::string text_of(const Parameter& parameter, bool typed) {
 
 }  // namespace
 
-std::span<const Signature> signatures() { return table; }
+std::span<const Signature> signatures() {
+  static const auto* const all = new std::vector<Signature>(made_from_rows());
+  return *all;
+}
+
+ParameterKind parameter_kind(AttributeKind kind) {
+  constexpr Kind kinds[] = {Kind::boolean, Kind::integer, Kind::real, Kind::integers, Kind::choice, Kind::dtype};
+  return kinds[static_cast<std::size_t>(kind)];
+}
 
 const Signature& find_signature(std::string_view name) {
-  for (const Signature& signature : table) {
+  for (const Signature& signature : signatures()) {
     if (name == signature.name) return signature;
   }
   const OpId op = parse_op(name);
-  for (const Signature& signature : table) {
+  for (const Signature& signature : signatures()) {
     if (op == signature.op) return signature;
   }
   if (const Signature* registered = registered_signature(op)) return *registered;

@@ -39,7 +39,7 @@ inline constexpr std::size_t max_parameters = 10;
 /// The parameters' names as Python interns them, so that most keywords are found by their address.
 using InternedNames = std::array<PyObject*, max_parameters>;
 
-/// How Python calls an op. `dtype` and `out` come behind the parameters of every one.
+/// How Python calls an op: made from its row. `dtype` and `out` come behind the parameters of every one.
 struct Signature {
   OpId op = OpId::matmul;
   const char* name = nullptr;
@@ -48,11 +48,13 @@ struct Signature {
   void (*before)(OpCall&) = nullptr;
   /// After it: sets the attributes that follow from special parameters and shapes.
   void (*after)(OpCall&) = nullptr;
-  const InternedNames* names = nullptr;  // of an op that a program registered; the others' are made together
+  const InternedNames* names = nullptr;
 };
 
 /// Every function of `xpuruntime.ops`: each op under its own name, and under PyTorch's where that differs.
 std::span<const Signature> signatures();
+
+ParameterKind parameter_kind(AttributeKind kind);
 
 /// By the function's name or any name of the op; an unknown one is an error that lists the near ones.
 const Signature& find_signature(std::string_view name);

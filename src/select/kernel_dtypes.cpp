@@ -1,7 +1,7 @@
 // The precision side of KernelSelector: which dtype an op runs in, which ones there are, and how long they took.
 #include <algorithm>
 
-#include "core/infer.h"
+#include "core/forward_call.h"
 #include "select/capability_table.h"
 #include "select/kernel_probe.h"
 #include "select/performance_table.h"

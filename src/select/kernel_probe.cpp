@@ -6,33 +6,7 @@
 namespace xpuruntime {
 namespace {
 
-struct Sample {
-  OpId op;
-  std::string_view arguments;  // as in a problem text; T is a dtype that is asked about
-};
-
-// Ops that do not take matrices of 64x64 for every input they need. Extents are whole vectors: what no kernel refuses.
-constexpr Sample samples[] = {
-    {OpId::conv2d, "T[1,32,16,16], T[32,32,3,3]; padding=1,1"},
-    {OpId::conv3d, "T[1,32,8,16,16], T[32,32,3,3,3]; padding=1,1,1"},
-    {OpId::attention, "T[1,4,64,64], T[1,4,64,64], T[1,4,64,64]"},
-    {OpId::max_pool2d, "T[1,32,16,16]; kernel_size=2,2"},
-    {OpId::max_pool3d, "T[1,32,8,16,16]; kernel_size=2,2,2"},
-    {OpId::avg_pool2d, "T[1,32,16,16]; kernel_size=2,2"},
-    {OpId::avg_pool3d, "T[1,32,8,16,16]; kernel_size=2,2,2"},
-    {OpId::batch_norm1d, "T[64,64], T[64], T[64], T[64], T[64]"},
-    {OpId::batch_norm2d, "T[1,32,16,16], T[32], T[32], T[32], T[32]"},
-    {OpId::batch_norm3d, "T[1,32,8,16,16], T[32], T[32], T[32], T[32]"},
-    {OpId::layer_norm, "T[64,64], T[64], T[64]"},
-    {OpId::rms_norm, "T[64,64], T[64]"},
-    {OpId::unscale, "T[64,64], f32[1]"},
-    {OpId::embedding, "i64[64], T[64,64]"},
-    {OpId::cross_entropy, "T[64,64], i64[64]"},
-    {OpId::nll_loss, "T[64,64], i64[64]"},
-    {OpId::slice, "T[64,64]; end=32"},
-};
-
-// Tried in turn for an op that is not above: most take a matrix, an op of the caller's own may want something else.
+// Tried in turn for an op that has no sample: most take a matrix, an op of the caller's own may want something else.
 constexpr std::string_view usual_inputs[] = {"T[64,64]", "T[64]", "T[4,64,64]", "T[1,32,16,16]", "T[1,32,8,16,16]"};
 
 std::string repeated(std::string_view input, int times) {
@@ -74,9 +48,8 @@ bool supports(const Kernel& kernel, const Problem& problem, const DeviceProfile&
 }  // namespace
 
 std::optional<Problem> usual_problem(OpId op, std::span<const DataType> dtypes, Device device) {
-  for (const Sample& sample : samples) {
-    if (sample.op == op) return made_of(op, sample.arguments, dtypes, device);
-  }
+  const std::string_view sample = op_info(op).sample;
+  if (!sample.empty()) return made_of(op, sample, dtypes, device);
   const int inputs = std::max<int>(op_info(op).min_inputs, static_cast<int>(dtypes.size()));
   for (const std::string_view input : usual_inputs) {
     if (auto problem = made_of(op, repeated(input, inputs), dtypes, device)) return problem;

@@ -8,7 +8,6 @@
 
 #include "core/backward.h"
 #include "core/op_table.h"
-#include "select/rule_sizes.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -142,20 +141,28 @@ std::optional<Term> find_plain(std::string_view key) {
 
 // ---- sizes and attributes of the op ----
 
-std::optional<Term> find_size(OpId op, std::string_view key) {
-  for (const SizeTerm& term : size_terms()) {
-    if (term.op != op || term.name != key) continue;
-    return Term{term.kind, {}, term.length, [read = term.read](const Problem& problem, const P&) {
-                  return problem.direction == Direction::forward ? read(problem) : read(forward_of(problem));
-                }};
-  }
-  return std::nullopt;
-}
-
 TermKind kind_of(AttributeKind kind) {
   constexpr TermKind kinds[] = {TermKind::boolean,  TermKind::integer, TermKind::real,
                                 TermKind::integers, TermKind::choice,  TermKind::dtype};
   return kinds[static_cast<std::size_t>(kind)];
+}
+
+Fact size_fact(const SizeSpec& spec, const Problem& forward) {
+  std::vector<std::int64_t> sizes = spec.read(forward);
+  if (sizes.empty()) return {};
+  if (spec.kind == AttributeKind::integers) return sizes;
+  return spec.kind == AttributeKind::boolean ? Fact(sizes[0] != 0) : Fact(sizes[0]);
+}
+
+std::optional<Term> find_size(OpId op, std::string_view key) {
+  for (const SizeSpec& spec : op_info(op).sizes) {
+    if (spec.name != key) continue;
+    return Term{kind_of(spec.kind), {}, spec.length, [spec](const Problem& problem, const P&) {
+                  const bool forward = problem.direction == Direction::forward;
+                  return forward ? size_fact(spec, problem) : size_fact(spec, forward_of(problem));
+                }};
+  }
+  return std::nullopt;
 }
 
 Fact attribute(const Attributes& attributes, std::string_view name, AttributeKind kind) {
@@ -323,9 +330,8 @@ std::vector<std::string> words_of(const Term& term) {
 
 std::vector<RuleKey> rule_keys(OpId op) {
   std::vector<RuleKey> keys;
-  for (const SizeTerm& term : size_terms()) {
-    if (term.op == op) add_key(keys, std::string(term.name), term.kind, term.summary);
-  }
+  for (const SizeSpec& spec : op_info(op).sizes)
+    add_key(keys, std::string(spec.name), kind_of(spec.kind), spec.summary);
   for (const AttributeSpec& spec : op_info(op).attributes) {
     // A name that all calls have keeps its meaning; the attribute then goes by its long name.
     const bool taken = find_plain(spec.name) || find_size(op, spec.name);

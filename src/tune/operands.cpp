@@ -39,32 +39,23 @@ struct Range {
   std::int64_t to = 4;
 };
 
-/// Whether an input makes sense only where it is positive: what is divided by, or a logarithm or root taken of.
-bool must_be_positive(const Problem& problem, std::size_t input) {
-  switch (problem.op) {
-    case OpId::log:
-    case OpId::sqrt:
-      return true;
-    case OpId::div:
-    case OpId::cross_entropy:  // a target of probabilities
-      return input == 1;
-    case OpId::batch_norm1d:
-    case OpId::batch_norm2d:
-    case OpId::batch_norm3d:
-      return input == 2;  // the variance
-    case OpId::kl_div:
-      return input == 1 && !problem.attributes.boolean("log_target");
-    case OpId::poisson_nll_loss:
-      return input == 1 || !problem.attributes.boolean("log_input");
-    default:
-      return false;
-  }
+/// The gradient of the output is drawn as the first input is.
+InputSpec spec_of(const Problem& problem, std::size_t input) {
+  const bool gradient = problem.direction == Direction::backward && input + 1 == problem.inputs.size();
+  return input_spec(op_info(problem.op), gradient ? 0 : input);
 }
 
-Range range_of(const Problem& problem, DataType dtype) {
+bool must_be_positive(const Problem& problem, std::size_t input) {
+  const InputSpec spec = spec_of(problem, input);
+  if (spec.values == InputValues::any) return false;
+  return spec.logarithm.empty() || !problem.attributes.boolean(spec.logarithm);
+}
+
+Range range_of(const Problem& problem, std::size_t input) {
+  const DataType dtype = problem.inputs[input].dtype;
   if (dtype == DataType::boolean) return {0, 1};
   const OpCategory category = op_info(problem.op).category;
-  if (problem.op == OpId::dropout || problem.op == OpId::poisson_nll_loss) return {0, 4};
+  if (spec_of(problem, input).values == InputValues::count) return {0, 4};
   if (category == OpCategory::lookup || category == OpCategory::loss) {
     // Integers are indices there: every extent of every table or float input bounds them, so one of them is the right
     // bound.
@@ -143,7 +134,7 @@ std::vector<std::byte> blank(const TensorSpec& spec) {
 std::vector<std::byte> random_bytes(const Problem& problem, std::size_t input, RandomNumbers& random) {
   const TensorSpec& spec = problem.inputs[input];
   std::vector<std::byte> bytes = blank(spec);
-  fill(bytes.data(), spec, range_of(problem, spec.dtype), must_be_positive(problem, input), random);
+  fill(bytes.data(), spec, range_of(problem, input), must_be_positive(problem, input), random);
   return bytes;
 }
 

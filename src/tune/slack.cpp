@@ -85,55 +85,50 @@ std::vector<Slack> of_attention(const Solved& solved) {
   return scaled(results_of(solved, solved.problem, sizes), of_weight + sum_units(keys) + 4 + kept);
 }
 
-std::vector<Slack> forward(const Solved& solved) {
-  const double terms = summed_terms(solved.problem);
-  switch (solved.problem.op) {
-    case OpId::matmul:
-    case OpId::linear:
-    case OpId::conv2d:
-    case OpId::conv3d:
-      return of_products(solved);
-    case OpId::attention:
-      return of_attention(solved);
-    case OpId::reduce_sum:
-      return scaled(root_of_squares(solved, solved.problem), walk_units(terms));
-    case OpId::reduce_mean:
-    case OpId::avg_pool2d:
-    case OpId::avg_pool3d:  // the mean of n squares is Q^2 / n
-      return scaled(root_of_squares(solved, solved.problem), std::min(terms, 12.0) + 4);
-    case OpId::gelu:
-      return {relative(solved.operands.inputs()[0], function_units + 6)};
-    case OpId::silu:
-    case OpId::sigmoid:
-    case OpId::tanh:
-    case OpId::exp:
-    case OpId::log:
-      return all_relative(solved, function_units + 4);
-    case OpId::add:
-    case OpId::sub:
-    case OpId::mul:
-    case OpId::div:
-    case OpId::sqrt:
-    case OpId::dropout:
-    case OpId::unscale:
-      return all_relative(solved, 3);
-    default:
-      break;
-  }
+/// Of an op that has no analysis of its own.
+std::vector<Slack> by_category(const Solved& solved) {
   switch (op_info(solved.problem.op).category) {
-    case OpCategory::normalization:
-    case OpCategory::reduction:
-      return slack_of_rows(solved);
-    case OpCategory::loss:
-      return slack_of_loss(solved);
-    case OpCategory::activation:  // relu
-    case OpCategory::pooling:     // largest elements
+    case OpCategory::activation:  // as relu
+    case OpCategory::pooling:     // as largest elements
     case OpCategory::lookup:
     case OpCategory::movement:
       return all_relative(solved, 0);
     default:
       return {};
   }
+}
+
+std::vector<Slack> forward(const Solved& solved) {
+  const double terms = summed_terms(solved.problem);
+  switch (op_info(solved.problem.op).rounding) {
+    case Rounding::exact:
+      return all_relative(solved, 0);
+    case Rounding::few_operations:
+      return all_relative(solved, 3);
+    case Rounding::function:
+      return all_relative(solved, function_units + 4);
+    case Rounding::gelu:
+      return {relative(solved.operands.inputs()[0], function_units + 6)};
+    case Rounding::products:
+      return of_products(solved);
+    case Rounding::attention:
+      return of_attention(solved);
+    case Rounding::sum:
+      return scaled(root_of_squares(solved, solved.problem), walk_units(terms));
+    case Rounding::mean:  // the mean of n squares is Q^2 / n
+      return scaled(root_of_squares(solved, solved.problem), std::min(terms, 12.0) + 4);
+    case Rounding::row_norm:
+    case Rounding::batch_norm:
+    case Rounding::power_norm:
+    case Rounding::softmax:
+      return slack_of_rows(solved);
+    case Rounding::class_loss:
+    case Rounding::pointwise_loss:
+      return slack_of_loss(solved);
+    case Rounding::category:
+      break;
+  }
+  return by_category(solved);
 }
 
 }  // namespace

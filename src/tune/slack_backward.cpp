@@ -151,24 +151,20 @@ std::vector<Slack> of_row_norm(const Solved& solved) {
 }  // namespace
 
 std::vector<Slack> slack_of_backward(const Solved& solved) {
-  switch (solved.problem.op) {
-    case OpId::matmul:
-    case OpId::linear:
-    case OpId::conv2d:
-    case OpId::conv3d:
+  const OpInfo& info = op_info(solved.problem.op);
+  switch (info.rounding) {
+    case Rounding::products:
       return of_products(solved);
-    case OpId::softmax:
-    case OpId::log_softmax:
+    case Rounding::softmax:
       return of_softmax(solved);
-    case OpId::layer_norm:
-    case OpId::rms_norm:
+    case Rounding::row_norm:
       return of_row_norm(solved);
+    case Rounding::class_loss:
+    case Rounding::pointwise_loss:
+      return slack_of_loss(solved);
     default:
-      break;
+      return info.category == OpCategory::activation ? of_activation(solved) : std::vector<Slack>();
   }
-  const OpCategory category = op_info(solved.problem.op).category;
-  if (category == OpCategory::activation) return of_activation(solved);
-  return category == OpCategory::loss ? slack_of_loss(solved) : std::vector<Slack>();
 }
 
 }  // namespace xpuruntime

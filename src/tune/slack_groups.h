@@ -9,14 +9,14 @@ namespace xpuruntime {
 
 /// How a norm goes over its input.
 struct Norm {
-  bool centred = true;  // rms_norm takes no mean off
+  bool centred = true;  // whether the mean is taken off first
   double eps = 0;
   double unit = 0;
   std::int64_t count = 1;   // of the elements that are normalized together
   std::int64_t groups = 1;  // of such
 };
 
-/// Of layer_norm and rms_norm, either direction.
+/// Of a norm of rows, either direction.
 Norm norm_of(const Solved& solved);
 
 /// Elements that are normalized together: their moments, and how far rounding takes those.

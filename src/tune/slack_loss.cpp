@@ -98,14 +98,15 @@ std::vector<Slack> class_backward(const Solved& solved) {
                 gradient * loss.weight * loss.factors * units)};
 }
 
-/// kl_div and poisson_nll_loss: the largest slack and size of one element's loss.
+/// Losses of pairs of elements: the largest slack and size of one element's loss.
 std::vector<Slack> pointwise(const Solved& solved) {
   const Attributes& attributes = solved.problem.attributes;
   const double x = largest_of(solved.operands.inputs()[0]), t = largest_of(solved.operands.inputs()[1]);
   const double logarithm = 3;  // of numbers from 0.125 on
   double one = 0, size = 0;
-  if (solved.problem.op == OpId::kl_div) {
-    const bool exponent = attributes.boolean("log_target");
+  // Of a target that may be a logarithm: a divergence; of an input that may be one: of counts.
+  if (const auto target = input_spec(op_info(solved.problem.op), 1); !target.logarithm.empty()) {
+    const bool exponent = attributes.boolean(target.logarithm);
     size = exponent ? std::exp(t) * (t + x) : t * (logarithm + x);
     one = (function_units + 3) * size;
   } else {
@@ -128,7 +129,7 @@ std::vector<Slack> pointwise(const Solved& solved) {
 }  // namespace
 
 std::vector<Slack> slack_of_loss(const Solved& solved) {
-  const bool of_classes = solved.problem.op == OpId::cross_entropy || solved.problem.op == OpId::nll_loss;
+  const bool of_classes = op_info(solved.problem.op).rounding == Rounding::class_loss;
   const bool forward = solved.problem.direction == Direction::forward;
   if (of_classes) return forward ? class_forward(solved) : class_backward(solved);
   return forward ? pointwise(solved) : std::vector<Slack>();

@@ -52,7 +52,7 @@ const double* values(const Solved& solved, std::size_t input) {
 
 double at(const double* values, std::int64_t i, double otherwise) { return values == nullptr ? otherwise : values[i]; }
 
-/// layer_norm and rms_norm.
+/// Norms of rows, with and without their mean.
 std::vector<Slack> of_row_norm(const Solved& solved) {
   const Norm norm = norm_of(solved);
   const double* x = values(solved, 0);
@@ -106,7 +106,7 @@ std::vector<Slack> of_batch_norm(const Solved& solved) {
 }
 
 // A power carries the error of p log x, and its root takes 1/p of the sum's.
-std::vector<Slack> of_normalize(const Solved& solved) {
+std::vector<Slack> of_power_norm(const Solved& solved) {
   const Tensor& out = solved.operands.outputs()[0];
   const Dims& shape = solved.problem.inputs[0].shape;
   const std::int64_t dim = solved.problem.attributes.integer("dim");
@@ -155,22 +155,15 @@ Norm norm_of(const Solved& solved) {
 }
 
 std::vector<Slack> slack_of_rows(const Solved& solved) {
-  switch (solved.problem.op) {
-    case OpId::layer_norm:
-    case OpId::rms_norm:
+  switch (op_info(solved.problem.op).rounding) {
+    case Rounding::row_norm:
       return of_row_norm(solved);
-    case OpId::batch_norm1d:
-    case OpId::batch_norm2d:
-    case OpId::batch_norm3d:
+    case Rounding::batch_norm:
       return of_batch_norm(solved);
-    case OpId::normalize:
-      return of_normalize(solved);
-    case OpId::softmax:
-    case OpId::log_softmax:
+    case Rounding::power_norm:
+      return of_power_norm(solved);
+    case Rounding::softmax:
       return of_softmax(solved);
-    case OpId::reduce_max:
-    case OpId::reduce_min:
-      return {Slack(static_cast<std::size_t>(element_count(solved.problem.outputs[0])), 0)};
     default:
       return {};
   }

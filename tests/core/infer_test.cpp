@@ -1,9 +1,8 @@
-#include "core/infer.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "core/forward_call.h"
 #include "core/infer_calls.h"
 
 namespace xpuruntime {

@@ -129,6 +129,45 @@ TEST(OpRegistry, KeepsACopyOfAllThatARegisteredOpPointsTo) {
   EXPECT_EQ(all_ops().back(), id);
 }
 
+std::vector<std::int64_t> first_extent(const Problem& forward) { return {forward.inputs[0].shape[0]}; }
+
+TEST(OpRegistry, CountsAndKeepsTheInputsThatARegisteredOpDescribes) {
+  OpId id = {};
+  {
+    std::string name = "gate";
+    std::vector<InputSpec> inputs = {{.name = "x"}, {.name = name, .optional = true, .gradient = false}};
+    std::vector<SizeSpec> sizes = {{.name = "tokens", .read = first_extent, .summary = "rows", .free = true}};
+    OpInfo info = info_named("my_described_op");
+    info.inputs = inputs;
+    info.sizes = sizes;
+    id = register_op(info);
+    name = "????";
+    inputs.clear();
+    sizes.clear();
+  }
+  const OpInfo& info = op_info(id);
+  EXPECT_EQ(info.min_inputs, 1);
+  EXPECT_EQ(info.max_inputs, 2);
+  EXPECT_EQ(info.inputs[1].name, "gate");
+  EXPECT_TRUE(has_gradient(info, 0, DataType::float32));
+  EXPECT_FALSE(has_gradient(info, 1, DataType::float32));
+  EXPECT_EQ(info.sizes[0].read(parse_problem("my_described_op(f32[7,2])")), std::vector<std::int64_t>{7});
+}
+
+TEST(OpRegistry, RefusesInputsAndSizesThatMakeNoSense) {
+  OpInfo info = info_named("never_described");
+  const InputSpec middle[] = {{.name = "x", .optional = true}, {.name = "y"}};
+  info.inputs = middle;
+  expect_invalid("put it last", [&] { register_op(info); });
+  const InputSpec logarithm[] = {{.name = "x", .logarithm = "log_x"}};
+  info.inputs = logarithm;
+  expect_invalid("no boolean attribute", [&] { register_op(info); });
+  info.inputs = {};
+  const SizeSpec size[] = {{.name = "rows"}};
+  info.sizes = size;
+  expect_invalid("lacks a name, a known kind or its function", [&] { register_op(info); });
+}
+
 TEST(OpRegistry, RefusesNamesThatAreTakenOrNoNames) {
   for (std::string_view name : {"matmul", "MatMul", "mat_mul", "gemm", "conv"}) {
     expect_invalid("choose another name", [&] { register_op(info_named(name)); });

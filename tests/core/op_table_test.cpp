@@ -18,6 +18,12 @@ std::string folded(std::string_view name) {
   return out;
 }
 
+bool is_boolean(const OpInfo& info, std::string_view attribute) {
+  return std::any_of(info.attributes.begin(), info.attributes.end(), [&](const AttributeSpec& spec) {
+    return spec.name == attribute && spec.kind == AttributeKind::boolean;
+  });
+}
+
 TEST(OpTable, HoldsEveryOpOnceInTheOrderOfItsNumbers) {
   const auto ops = builtin_ops();
   ASSERT_EQ(ops.size(), static_cast<std::size_t>(OpId::builtin_count));
@@ -54,6 +60,40 @@ TEST(OpTable, AttributesFitTheirWordsAndHaveDistinctNames) {
     EXPECT_LE(word_count(info.attributes), Attributes::max_words) << info.name;
     EXPECT_EQ(Attributes(info.id).words().size(), word_count(info.attributes)) << info.name;
   }
+}
+
+TEST(OpTable, RowsAreComplete) {
+  for (const OpInfo& info : builtin_ops()) {
+    EXPECT_TRUE(info.summary.ends_with('.')) << info.name;
+    ASSERT_FALSE(info.inputs.empty()) << info.name;
+    std::set<std::string_view> names;
+    bool optional = false;
+    for (const InputSpec& input : info.inputs) {
+      EXPECT_TRUE(names.insert(input.name).second) << info.name << " " << input.name;
+      EXPECT_TRUE(input.optional || !optional) << info.name << ": an optional input stands before " << input.name;
+      optional = input.optional;
+      EXPECT_TRUE(input.logarithm.empty() || is_boolean(info, input.logarithm)) << info.name;
+    }
+    for (const SizeSpec& size : info.sizes) EXPECT_FALSE(size.summary.empty()) << info.name << " " << size.name;
+    EXPECT_NE(info.rounding, Rounding::category) << info.name;
+  }
+}
+
+TEST(OpTable, CountsInputsByTheirRow) {
+  EXPECT_EQ(op_info(OpId::matmul).min_inputs, 2);
+  EXPECT_EQ(op_info(OpId::batch_norm2d).min_inputs, 1);
+  EXPECT_EQ(op_info(OpId::batch_norm2d).max_inputs, 5);
+  EXPECT_EQ(op_info(OpId::concat).max_inputs, 64);
+  EXPECT_EQ(input_spec(op_info(OpId::concat), 63).name, "tensors");
+}
+
+TEST(OpTable, TreatsInputsThatNobodyDescribedAsUsualInTheirCategory) {
+  EXPECT_EQ(usual_input(OpCategory::elementwise, 1).in_place, any_output);
+  EXPECT_EQ(usual_input(OpCategory::normalization, 2).in_place, 0b100);
+  EXPECT_TRUE(usual_input(OpCategory::loss, 0).follows_precision);
+  EXPECT_FALSE(usual_input(OpCategory::loss, 1).follows_precision);
+  EXPECT_FALSE(usual_input(OpCategory::movement, 0).follows_precision);
+  EXPECT_TRUE(usual_input(OpCategory::matrix, 2).follows_precision);
 }
 
 TEST(OpTable, PutsOpsInTheCategoriesThatPoliciesSpeakOf) {

@@ -35,6 +35,17 @@ class Docs(unittest.TestCase):
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    def test_the_tables_of_ops_are_those_of_the_rows(self) -> None:
+        command = [sys.executable, str(ROOT / "tools" / "op_tables.py"), "--check"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_every_op_says_what_it_does(self) -> None:
+        for row in xrt._core.op_rows():
+            with self.subTest(op=row["name"]):
+                self.assertTrue(row["summary"].endswith("."))
+                self.assertIn(row["summary"], getattr(xrt.ops, row["name"]).__doc__)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -74,8 +74,6 @@ LISTED = (
     ("Store", "src/cli/store_list.cpp", r'\{"(\w+)",'),
     ("Store", "src/cli/store.cpp", r'(?:told\(.*?, |\{)"(\w+)", (?!")(?!list|export|import|merge|prune|check)'),
     ("Profile file", "src/device/profile.cpp", r'field<&P::(\w+)>'),
-    ("Ops", "src/core/op_table.cpp", r'\{Id::\w+, "(\w+)"'),
-    ("Ops", "src/core/op_table.cpp", r'(?:boolean|integer|real|fixed_list|free_list|choice|dtype)\("(\w+)"'),
 )
 
 

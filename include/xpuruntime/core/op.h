@@ -86,31 +86,110 @@ struct AttributeSpec {
   std::string_view name = {};
   AttributeKind kind = AttributeKind::integer;
   std::uint8_t length = 1;
-  std::int64_t default_value = 0;  // every element; for `real` the bits of a double; for `choice` an index
-  std::string_view choices = {};   // "none|relu|gelu"
+  std::int64_t default_value = 0;     // every element; for `real` the bits of a double; for `choice` an index
+  std::string_view choices = {};      // "none|relu|gelu"
+  std::string_view note = {};         // for the documentation: "0: the kernel size"
+  std::string_view python_name = {};  // where Python has another
+};
+
+/// Which numbers an input holds, so that a kernel can be tried on numbers that make sense.
+enum class InputValues : std::uint8_t {
+  any,
+  positive,  // it is divided by, or its logarithm or root is taken
+  index,     // integers: rows of a table, or classes; floats: probabilities
+  count,     // integers from 0 on; floats: positive
+};
+
+/// For InputSpec::in_place.
+inline constexpr std::uint8_t any_output = 0xff;
+
+/// One input of an op.
+struct InputSpec {
+  std::string_view name = {};  // Python's too
+  bool optional = false;       // optional ones come last
+  bool repeated = false;       // the last one: up to 64 of them
+  bool or_number = false;      // Python takes a number in place of the array
+  InputValues values = InputValues::any;
+  std::string_view logarithm = {};  // a boolean attribute; where it is true, the input holds logarithms, of any sign
+  bool gradient = true;             // backward gives its gradient, if it is floating
+  bool follows_precision = true;    // it is cast to the dtype that the op is computed in, if it is floating
+  std::uint8_t in_place = 0;        // bit i: output i may be written over it
+  double fill = 0;                  // stands for an optional input that is left out before one that is given
 };
 
 class Attributes;
+struct Problem;
 
 /// Checks the inputs of a forward call and gives the specs of its outputs; mismatches are errors that show the shapes.
 using InferOutputs = std::vector<TensorSpec> (*)(std::span<const TensorSpec> inputs, const Attributes& attributes);
 
-/// All there is to know of one op.
+/// A size that rules have a word for, such as the k of a matmul.
+struct SizeSpec {
+  std::string_view name = {};
+  AttributeKind kind = AttributeKind::integer;  // or boolean, or integers
+  std::uint8_t length = 0;                      // of integers
+  /// From the forward call, also where the problem is its backward. One number unless the kind is integers.
+  std::vector<std::int64_t> (*read)(const Problem& forward) = nullptr;
+  std::string_view summary = {};
+  bool free = false;  // differs between calls of one model: batches and lengths, not the sizes of weights
+};
+
+/// On which list of automatic mixed precision an op is from the start; `category` is on none, and its category decides.
+enum class AutocastSide : std::uint8_t { category, lower, higher };
+
+/// How the rounding errors of a right kernel grow: what a kernel may differ by from the reference (tune/slack.h).
+enum class Rounding : std::uint8_t {
+  category,        // no analysis of its own: by what the category does
+  exact,           // values are chosen or moved
+  few_operations,  // relative to the result
+  function,        // exp, log and the like, relative to the result
+  gelu,
+  products,  // sums of products of inputs
+  attention,
+  sum,
+  mean,
+  row_norm,
+  batch_norm,
+  power_norm,
+  softmax,
+  class_loss,
+  pointwise_loss,
+};
+
+/// All there is to know of one op. Everything else (texts, rules, autocast, Python, documentation) reads it here.
 struct OpInfo {
   OpId id = {};
   std::string_view name = {};
   std::string_view aliases = {};  // "MatMul|MatrixMultiply|gemm"
   OpCategory category = OpCategory::elementwise;
+  std::string_view summary = {};  // one sentence
+  std::span<const InputSpec> inputs = {};
+  // How many inputs there are follows from `inputs`, where it is given. Else they are as usual in the category.
   std::uint8_t min_inputs = 1;
   std::uint8_t max_inputs = 1;
   std::span<const AttributeSpec> attributes = {};
   InferOutputs infer = nullptr;
-  std::uint64_t differentiable = ~std::uint64_t{0};  // bit i: input i has a gradient, if it is floating
+  std::span<const SizeSpec> sizes = {};
+  /// A usual call: "T[64,64], i64[64]; dim=1", with T for a dtype that is asked about. Empty: matrices of 64x64.
+  std::string_view sample = {};
+  Rounding rounding = Rounding::category;
+  AutocastSide autocast = AutocastSide::category;
+  std::string_view autocast_names = {};  // the names on that list, where they are not the op's own
+  /// Python's parameters, where they are not the inputs and then the attributes with their defaults. A default may be
+  /// replaced (`eps=None`, `dtype=...` for none); what has an annotation is read by a function of its own.
+  std::string_view parameters = {};
+  /// More functions of Python: "clone", or with parameters of its own "permute(input, dims: Sequence[int] = ())".
+  std::string_view functions = {};
 };
+
+/// What input `i` is; beyond the named ones, and where none are named, as usual in the op's category.
+InputSpec input_spec(const OpInfo& info, std::size_t i);
+/// An input without a name, as usual in a category.
+InputSpec usual_input(OpCategory category, std::size_t i);
 
 /// Whether backward gives a gradient for input `i`, were it of this dtype.
 inline bool has_gradient(const OpInfo& info, std::size_t i, DataType dtype) {
-  return is_floating(dtype) && (info.differentiable >> i & 1) != 0;
+  return is_floating(dtype) && input_spec(info, i).gradient;
 }
 
 const OpInfo& op_info(OpId id);

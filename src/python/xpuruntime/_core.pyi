@@ -488,6 +488,11 @@ def problem_of_call(op: object | None, arguments: tuple, keywords: dict) -> Prob
 def op_signatures() -> list:
     """Name, typed parameters and op of every function of `ops`."""
 
+def op_rows() -> list[dict[str, Any]]:
+    """
+    All that is known of each op: names, inputs, attributes, sizes, documentation.
+    """
+
 class Dispatcher:
     """From a call to a kernel that runs."""
 

@@ -16,7 +16,7 @@ def matmul(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `matmul`."""
+    """Multiplies two matrices, or two batches of them that broadcast."""
 
 def linear(
     input: Array,
@@ -27,7 +27,7 @@ def linear(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `linear`."""
+    """Multiplies by a weight [out, in], adds the bias and applies the activation."""
 
 def conv2d(
     input: Array,
@@ -41,7 +41,7 @@ def conv2d(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `conv2d`."""
+    """Convolves images with filters, and adds the bias."""
 
 def conv3d(
     input: Array,
@@ -55,7 +55,7 @@ def conv3d(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `conv3d`."""
+    """Convolves volumes with filters, and adds the bias."""
 
 def attention(
     query: Array,
@@ -69,7 +69,7 @@ def attention(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `attention`."""
+    """Weights the values by the softmax of the scaled products of queries and keys."""
 
 def scaled_dot_product_attention(
     query: Array,
@@ -83,7 +83,7 @@ def scaled_dot_product_attention(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `attention`."""
+    """Weights the values by the softmax of the scaled products of queries and keys. The op `attention`."""
 
 def max_pool2d(
     input: Array,
@@ -96,7 +96,7 @@ def max_pool2d(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `max_pool2d`."""
+    """Takes the largest element of each window of an image."""
 
 def max_pool3d(
     input: Array,
@@ -109,7 +109,7 @@ def max_pool3d(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `max_pool3d`."""
+    """Takes the largest element of each window of a volume."""
 
 def avg_pool2d(
     input: Array,
@@ -122,7 +122,7 @@ def avg_pool2d(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `avg_pool2d`."""
+    """Takes the mean of each window of an image."""
 
 def avg_pool3d(
     input: Array,
@@ -135,7 +135,7 @@ def avg_pool3d(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `avg_pool3d`."""
+    """Takes the mean of each window of a volume."""
 
 def batch_norm1d(
     input: Array,
@@ -150,7 +150,7 @@ def batch_norm1d(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `batch_norm1d`."""
+    """Normalizes each channel by its mean and variance, those of the batch in training."""
 
 def batch_norm2d(
     input: Array,
@@ -165,22 +165,7 @@ def batch_norm2d(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `batch_norm2d`."""
-
-def batch_norm3d(
-    input: Array,
-    running_mean: Array | None = None,
-    running_var: Array | None = None,
-    weight: Array | None = None,
-    bias: Array | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-05,
-    *,
-    dtype: DType | None = None,
-    out: Any = None,
-) -> Any:
-    """The op `batch_norm3d`."""
+    """Normalizes each channel by its mean and variance, those of the batch in training."""
 
 def batch_norm(
     input: Array,
@@ -195,7 +180,22 @@ def batch_norm(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `batch_norm2d`."""
+    """Normalizes each channel by its mean and variance, those of the batch in training. The op `batch_norm2d`."""
+
+def batch_norm3d(
+    input: Array,
+    running_mean: Array | None = None,
+    running_var: Array | None = None,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+    *,
+    dtype: DType | None = None,
+    out: Any = None,
+) -> Any:
+    """Normalizes each channel by its mean and variance, those of the batch in training."""
 
 def layer_norm(
     input: Array,
@@ -207,7 +207,7 @@ def layer_norm(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `layer_norm`."""
+    """Normalizes each row by its own mean and variance, then scales by the weight and adds the bias."""
 
 def rms_norm(
     input: Array,
@@ -218,7 +218,7 @@ def rms_norm(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `rms_norm`."""
+    """Divides each row by the root of the mean of its squares, then scales by the weight."""
 
 def normalize(
     input: Array,
@@ -229,13 +229,13 @@ def normalize(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `normalize`."""
+    """Divides by the p-norm along a dim, or by eps where that is larger."""
 
 def softmax(input: Array, dim: int = -1, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `softmax`."""
+    """Exponentials along a dim, divided by their sum."""
 
 def log_softmax(input: Array, dim: int = -1, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `log_softmax`."""
+    """The logarithm of the softmax along a dim."""
 
 def dropout(
     input: Array,
@@ -246,43 +246,43 @@ def dropout(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `dropout`."""
+    """Zeroes elements with probability p and divides the others by 1 - p; copies when not training."""
 
 def relu(input: Array, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `relu`."""
+    """The larger of each element and 0."""
 
 def gelu(input: Array, approximate: str = 'none', *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `gelu`."""
+    """The Gaussian error linear unit of each element, exact or by its approximation with tanh."""
 
 def silu(input: Array, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `silu`."""
+    """Each element times its sigmoid; also called swish."""
 
 def sigmoid(input: Array, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `sigmoid`."""
+    """The logistic function of each element."""
 
 def tanh(input: Array, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `tanh`."""
+    """The hyperbolic tangent of each element."""
 
 def add(input: Array, other: Array | float, *, alpha: float = 1, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `add`."""
+    """Adds two arrays element by element, with broadcasting."""
 
 def sub(input: Array, other: Array | float, *, alpha: float = 1, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `sub`."""
+    """Subtracts the second array from the first element by element, with broadcasting."""
 
 def mul(input: Array, other: Array | float, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `mul`."""
+    """Multiplies two arrays element by element, with broadcasting."""
 
 def div(input: Array, other: Array | float, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `div`."""
+    """Divides the first array by the second element by element, with broadcasting."""
 
 def log(input: Array, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `log`."""
+    """The natural logarithm of each element."""
 
 def exp(input: Array, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `exp`."""
+    """The exponential of each element."""
 
 def sqrt(input: Array, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `sqrt`."""
+    """The square root of each element."""
 
 def reduce_sum(
     input: Array,
@@ -292,37 +292,7 @@ def reduce_sum(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `reduce_sum`."""
-
-def reduce_mean(
-    input: Array,
-    dim: int | Sequence[int] | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: DType | None = None,
-    out: Any = None,
-) -> Any:
-    """The op `reduce_mean`."""
-
-def reduce_max(
-    input: Array,
-    dim: int | Sequence[int] | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: DType | None = None,
-    out: Any = None,
-) -> Any:
-    """The op `reduce_max`."""
-
-def reduce_min(
-    input: Array,
-    dim: int | Sequence[int] | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: DType | None = None,
-    out: Any = None,
-) -> Any:
-    """The op `reduce_min`."""
+    """Adds up the elements along dims, or all."""
 
 def sum(
     input: Array,
@@ -332,7 +302,17 @@ def sum(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `reduce_sum`."""
+    """Adds up the elements along dims, or all. The op `reduce_sum`."""
+
+def reduce_mean(
+    input: Array,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+    out: Any = None,
+) -> Any:
+    """Takes the mean of the elements along dims, or of all."""
 
 def mean(
     input: Array,
@@ -342,7 +322,17 @@ def mean(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `reduce_mean`."""
+    """Takes the mean of the elements along dims, or of all. The op `reduce_mean`."""
+
+def reduce_max(
+    input: Array,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+    out: Any = None,
+) -> Any:
+    """Takes the largest element along dims, or of all."""
 
 def amax(
     input: Array,
@@ -352,7 +342,17 @@ def amax(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `reduce_max`."""
+    """Takes the largest element along dims, or of all. The op `reduce_max`."""
+
+def reduce_min(
+    input: Array,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+    out: Any = None,
+) -> Any:
+    """Takes the smallest element along dims, or of all."""
 
 def amin(
     input: Array,
@@ -362,10 +362,10 @@ def amin(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `reduce_min`."""
+    """Takes the smallest element along dims, or of all. The op `reduce_min`."""
 
 def embedding(input: Array, weight: Array, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `embedding`."""
+    """Looks up rows of the weight by their indices."""
 
 def cross_entropy(
     input: Array,
@@ -378,7 +378,7 @@ def cross_entropy(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `cross_entropy`."""
+    """The cross entropy of scores and targets, which are classes or probabilities."""
 
 def nll_loss(
     input: Array,
@@ -390,7 +390,7 @@ def nll_loss(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `nll_loss`."""
+    """The negative log-likelihood of classes, given the logarithms of their probabilities."""
 
 def kl_div(
     input: Array,
@@ -401,7 +401,7 @@ def kl_div(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `kl_div`."""
+    """The Kullback-Leibler divergence of a target from a distribution that is given by logarithms."""
 
 def poisson_nll_loss(
     input: Array,
@@ -414,28 +414,28 @@ def poisson_nll_loss(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `poisson_nll_loss`."""
+    """The negative log-likelihood of counts under a Poisson distribution with the given rates."""
 
 def cast(input: Array, dtype: DType, *, out: Any = None) -> Any:
-    """The op `cast`."""
+    """Converts the elements to another dtype."""
 
 def copy(input: Array, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `copy`."""
+    """Copies the elements, into a contiguous result unless `out` says otherwise."""
 
 def clone(input: Array, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `copy`."""
+    """Copies the elements, into a contiguous result unless `out` says otherwise. The op `copy`."""
 
 def transpose(input: Array, dim0: int, dim1: int, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `transpose`."""
+    """Reorders the dims, and moves the elements accordingly."""
 
 def permute(input: Array, dims: Sequence[int] = (), *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `transpose`."""
+    """Reorders the dims, and moves the elements accordingly. The op `transpose`."""
 
 def concat(tensors: Sequence[Array], dim: int = 0, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `concat`."""
+    """Joins arrays along a dim."""
 
 def cat(tensors: Sequence[Array], dim: int = 0, *, dtype: DType | None = None, out: Any = None) -> Any:
-    """The op `concat`."""
+    """Joins arrays along a dim. The op `concat`."""
 
 def slice(
     input: Array,
@@ -447,7 +447,7 @@ def slice(
     dtype: DType | None = None,
     out: Any = None,
 ) -> Any:
-    """The op `slice`."""
+    """Takes every step-th element from start to end along a dim."""
 
 def unscale(
     input: Array,
@@ -456,4 +456,4 @@ def unscale(
     dtype: DType | None = None,
     out: Any = None,
 ) -> tuple[Any, Any]:
-    """The op `unscale`."""
+    """Multiplies gradients by the inverse of a loss scale, and says whether any is infinite or NaN."""

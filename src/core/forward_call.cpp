@@ -1,4 +1,4 @@
-#include "core/infer.h"
+#include "core/forward_call.h"
 
 #include <algorithm>
 
@@ -24,44 +24,44 @@ bool is_eight_bit_float(DataType dtype) { return dtype == DataType::float8_e4m3 
 
 }  // namespace
 
-Call::Call(std::span<const TensorSpec> inputs, const Attributes& attributes)
+ForwardCall::ForwardCall(std::span<const TensorSpec> inputs, const Attributes& attributes)
     : inputs_(inputs), attributes_(attributes) {
   check_input_count(op_info(attributes.op()), inputs);
 }
 
-void Call::refuse(const std::string& why_and_what_to_do) const {
+void ForwardCall::refuse(const std::string& why_and_what_to_do) const {
   fail(ErrorCode::invalid_argument, "make_problem",
        std::string(to_string(attributes_.op())) + list_text(inputs_) + ": " + why_and_what_to_do);
 }
 
-void Call::need_rank(std::size_t input, std::size_t rank, std::string_view layout) const {
+void ForwardCall::need_rank(std::size_t input, std::size_t rank, std::string_view layout) const {
   if (shape(input).size() == rank) return;
   refuse(input_text(input, inputs_[input]) + " has " + std::to_string(shape(input).size()) + " dims, not " +
          std::to_string(rank) + "; reshape it to " + std::string(layout));
 }
 
-void Call::need_floating(std::size_t input) const {
+void ForwardCall::need_floating(std::size_t input) const {
   if (is_floating(inputs_[input].dtype)) return;
   refuse(input_text(input, inputs_[input]) + " is not floating; cast it to f32 or another float type");
 }
 
-void Call::need_numeric(std::size_t input) const {
+void ForwardCall::need_numeric(std::size_t input) const {
   if (inputs_[input].dtype != DataType::boolean) return;
   refuse(input_text(input, inputs_[input]) + " is boolean and has no arithmetic; cast it to a numeric type");
 }
 
-void Call::need_index(std::size_t input) const {
+void ForwardCall::need_index(std::size_t input) const {
   const DataType dtype = inputs_[input].dtype;
   if (dtype == DataType::int64 || dtype == DataType::int32) return;
   refuse(input_text(input, inputs_[input]) + " holds indices; cast it to i64 or i32");
 }
 
-void Call::need_shape(std::size_t input, const Dims& shape, std::string_view what) const {
+void ForwardCall::need_shape(std::size_t input, const Dims& shape, std::string_view what) const {
   if (inputs_[input].shape == shape) return;
   refuse("the " + std::string(what) + " is " + to_string(inputs_[input].shape) + "; make it " + to_string(shape));
 }
 
-std::size_t Call::axis(std::int64_t dim, std::size_t rank) const {
+std::size_t ForwardCall::axis(std::int64_t dim, std::size_t rank) const {
   const auto count = static_cast<std::int64_t>(rank);
   if (dim >= -count && dim < count) return static_cast<std::size_t>(dim < 0 ? dim + count : dim);
   if (rank == 0) refuse("dim " + std::to_string(dim) + " of a tensor without dims; reshape it to one dim or more");
@@ -69,7 +69,7 @@ std::size_t Call::axis(std::int64_t dim, std::size_t rank) const {
          std::to_string(count - 1));
 }
 
-Dims Call::broadcast(const Dims& a, const Dims& b) const {
+Dims ForwardCall::broadcast(const Dims& a, const Dims& b) const {
   for (std::size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
     const std::int64_t x = a[a.size() - i];
     const std::int64_t y = b[b.size() - i];
@@ -116,56 +116,6 @@ DataType product_dtype(std::span<const TensorSpec> specs) {
   };
   if (all(is_eight_bit_integer)) return DataType::int32;
   return all(is_eight_bit_float) ? DataType::float32 : promote(specs);
-}
-
-std::vector<TensorSpec> infer_unary_float(std::span<const TensorSpec> inputs, const Attributes& attributes) {
-  const Call call(inputs, attributes);
-  call.need_floating(0);
-  return {make_spec(call[0].dtype, call.shape(0))};
-}
-
-std::vector<TensorSpec> infer_relu(std::span<const TensorSpec> inputs, const Attributes& attributes) {
-  const Call call(inputs, attributes);
-  call.need_numeric(0);
-  return {make_spec(call[0].dtype, call.shape(0))};
-}
-
-std::vector<TensorSpec> infer_dropout(std::span<const TensorSpec> inputs, const Attributes& attributes) {
-  const Call call(inputs, attributes);
-  call.need_floating(0);
-  if (attributes.real("p") < 0 || attributes.real("p") > 1) call.refuse("p is no probability; give one from 0 to 1");
-  if (call.size() == 2) {
-    call.need_shape(1, {2}, "seed and offset");
-    if (call[1].dtype != DataType::int64) call.refuse("the seed and the offset are i64; cast them");
-  }
-  return {make_spec(call[0].dtype, call.shape(0))};
-}
-
-std::vector<TensorSpec> infer_binary(std::span<const TensorSpec> inputs, const Attributes& attributes) {
-  const Call call(inputs, attributes);
-  call.need_numeric(0);
-  call.need_numeric(1);
-  return {make_spec(promote(inputs), call.broadcast(call.shape(0), call.shape(1)))};
-}
-
-std::vector<TensorSpec> infer_divide(std::span<const TensorSpec> inputs, const Attributes& attributes) {
-  std::vector<TensorSpec> outputs = infer_binary(inputs, attributes);
-  if (!is_floating(outputs[0].dtype)) {
-    Call(inputs, attributes).refuse("the quotient of integers is no integer; cast one of them to f32");
-  }
-  return outputs;
-}
-
-// The inverse scale is one number in f32, or in f64 for those who compute all in f64.
-std::vector<TensorSpec> infer_unscale(std::span<const TensorSpec> inputs, const Attributes& attributes) {
-  const Call call(inputs, attributes);
-  call.need_floating(0);
-  if (call[1].dtype != DataType::float32 && call[1].dtype != DataType::float64) {
-    call.refuse("the inverse scale is not f32; cast it");
-  }
-  if (!call.shape(1).empty()) call.need_shape(1, {1}, "inverse scale");
-  const DataType dtype = call[0].dtype == DataType::float64 ? DataType::float64 : DataType::float32;
-  return {make_spec(dtype, call.shape(0)), make_spec(DataType::float32, {1})};
 }
 
 }  // namespace xpuruntime

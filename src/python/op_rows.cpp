@@ -1,0 +1,100 @@
+#include <bit>
+
+#include "core/op_table.h"
+#include "python/arguments.h"
+#include "python/bindings.h"
+#include "python/types.h"
+
+// The rows of the ops as plain dicts: stubs, tables of the documentation and tests are made from them.
+
+namespace xpuruntime::python {
+namespace {
+
+nb::list parts(std::string_view joined) {
+  nb::list out;
+  for_each_part(joined, [&](std::string_view part) {
+    out.append(to_python(part));
+    return true;
+  });
+  return out;
+}
+
+nb::object default_of(const AttributeSpec& spec) {
+  switch (spec.kind) {
+    case AttributeKind::boolean:
+      return nb::bool_(spec.default_value != 0);
+    case AttributeKind::real:
+      return nb::float_(std::bit_cast<double>(spec.default_value));
+    case AttributeKind::dtype:
+      return to_python(to_string(static_cast<DataType>(spec.default_value)));
+    default:
+      return nb::int_(spec.default_value);
+  }
+}
+
+nb::dict row_of(const InputSpec& spec) {
+  nb::dict row;
+  row["name"] = to_python(spec.name);
+  row["optional"] = spec.optional;
+  row["repeated"] = spec.repeated;
+  row["gradient"] = spec.gradient;
+  row["follows_precision"] = spec.follows_precision;
+  row["in_place"] = spec.in_place != 0;
+  return row;
+}
+
+nb::dict row_of(const AttributeSpec& spec) {
+  nb::dict row;
+  row["name"] = to_python(spec.name);
+  row["default"] = default_of(spec);
+  row["choices"] = parts(spec.choices);
+  row["length"] = spec.kind == AttributeKind::integers ? nb::object(nb::int_(spec.length)) : nb::none();
+  row["note"] = to_python(spec.note);
+  return row;
+}
+
+nb::dict row_of(const SizeSpec& spec) {
+  nb::dict row;
+  row["name"] = to_python(spec.name);
+  row["summary"] = to_python(spec.summary);
+  row["free"] = spec.free;
+  return row;
+}
+
+template <class Spec>
+nb::list rows_of(std::span<const Spec> specs) {
+  nb::list rows;
+  for (const Spec& spec : specs) rows.append(row_of(spec));
+  return rows;
+}
+
+nb::dict row_of(const OpInfo& info) {
+  constexpr std::string_view sides[] = {"category", "lower", "higher"};
+  nb::dict row;
+  row["name"] = to_python(info.name);
+  row["aliases"] = parts(info.aliases);
+  row["category"] = to_python(to_string(info.category));
+  row["summary"] = to_python(info.summary);
+  row["inputs"] = rows_of(info.inputs);
+  row["attributes"] = rows_of(info.attributes);
+  row["sizes"] = rows_of(info.sizes);
+  row["sample"] = to_python(info.sample);
+  row["autocast"] = to_python(sides[static_cast<std::size_t>(info.autocast)]);
+  return row;
+}
+
+}  // namespace
+
+void bind_op_rows(nb::module_& module) {
+  module.def(
+      "op_rows",
+      [] {
+        nb::list rows;
+        for (const OpId op : all_ops()) rows.append(row_of(op_info(op)));
+        return rows;
+      },
+      nb::sig("def op_rows() -> list[dict[str, Any]]"),
+      "All that is known of each op: names, inputs, attributes, sizes, documentation.");
+}
+
+}  // namespace xpuruntime::python
