@@ -88,11 +88,9 @@ struct Range {
 
 Range range_of(const Problem& problem, std::size_t input) {
   const DataType dtype = problem.inputs[input].dtype;
-  const bool positive = problem.op == OpId::log || problem.op == OpId::sqrt;
-  const bool variance = op_info(problem.op).category == OpCategory::normalization && input == 2;
-  const bool target = (problem.op == OpId::kl_div && !problem.attributes.boolean("log_target") && input == 1) ||
-                      (problem.op == OpId::poisson_nll_loss && input == 1);
-  if (is_floating(dtype)) return positive || variance || target ? Range{0.1, 2} : Range{};
+  const InputSpec spec = input_spec(op_info(problem.op), input);
+  const bool logarithms = !spec.logarithm.empty() && problem.attributes.boolean(spec.logarithm);
+  if (is_floating(dtype)) return spec.values != InputValues::any && !logarithms ? Range{0.1, 2} : Range{};
   if (problem.op == OpId::embedding) return {0, static_cast<double>(problem.inputs[1].shape[0])};
   if (op_info(problem.op).category == OpCategory::loss) return {0, static_cast<double>(problem.inputs[0].shape[1])};
   if (dtype == DataType::boolean) return {0.25, 2};  // cut off: true more often than not

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,20 @@ std::vector<CaseText> elementwise_cases();
 std::vector<CaseText> movement_cases();
 /// Of the forward cases, those whose ops have gradients, and more.
 std::vector<CaseText> backward_cases(const std::vector<CaseText>& forward);
+
+/// A problem, and one with another answer that takes the same inputs.
+struct Mistake {
+  const char* right = nullptr;
+  const char* wrong = nullptr;
+};
+std::span<const Mistake> mistakes();
+std::span<const Mistake> gradient_mistakes();
+/// Small ones, where every rounding shows, and some that sum up much; `T` stands for a dtype.
+std::span<const std::string_view> small_problems();
+/// In f64, for gradients that are compared with differences.
+std::span<const char* const> gradient_problems();
+/// Those in which a line of the result depends on one line of the input.
+std::span<const char* const> problems_by_lines();
 
 /// All of them.
 const std::vector<CaseText>& all();

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "backends/cases.h"
 #include "backends/oracle.h"
 #include "backends/oracle_gradients.h"
 #include "core/backward.h"
@@ -59,42 +60,7 @@ TEST_P(Gradients, AgreeWithDifferencesOfTheForwardAnswers) {
   EXPECT_GT(compared, 0u);
 }
 
-constexpr const char* problems[] = {
-    "matmul:backward(f64[3,4], f64[4,5], f64[3,5])",
-    "matmul:backward(f64[4,3], f64[5,4], f64[3,5]; transpose_a=true transpose_b=true)",
-    "matmul:backward(f64[4], f64[4,5], f64[5])",
-    "matmul:backward(f64[2,3,4], f64[4], f64[2,3])",
-    "matmul:backward(f64[4], f64[4], f64[])",
-    "matmul:backward(f64[2,1,3,4], f64[3,4,2], f64[2,3,3,2])",
-    "linear:backward(f64[3,4], f64[5,4], f64[5], f64[3,5])",
-    "linear:backward(f64[2,3,4], f64[5,4], f64[2,3,5]; activation=gelu)",
-    "linear:backward(f64[4], f64[5,4], f64[5], f64[5]; activation=silu)",
-    "linear:backward(f64[3,4], f64[5,4], f64[5], f64[3,5]; activation=relu)",
-    "conv2d:backward(f64[2,4,5,6], f64[6,2,3,2], f64[6], f64[2,6,3,3]; groups=2 stride=2 padding=1,0 dilation=1,1)",
-    "conv2d:backward(f64[1,3,6,6], f64[3,1,3,3], f64[1,3,4,4]; groups=3 padding=1 dilation=2 stride=1)",
-    "conv3d:backward(f64[1,2,3,4,4], f64[3,2,2,2,2], f64[3], f64[1,3,2,3,3])",
-    "relu:backward(f64[9], f64[9])",
-    "gelu:backward(f64[20], f64[20])",
-    "gelu:backward(f64[20], f64[20]; approximate=tanh)",
-    "silu:backward(f64[20], f64[20])",
-    "sigmoid:backward(f64[20], f64[20])",
-    "tanh:backward(f64[20], f64[20])",
-    "softmax:backward(f64[3,7], f64[3,7])",
-    "softmax:backward(f64[3,4,2], f64[3,4,2]; dim=1)",
-    "log_softmax:backward(f64[3,7], f64[3,7])",
-    "layer_norm:backward(f64[3,6], f64[6], f64[6], f64[3,6])",
-    "layer_norm:backward(f64[2,3,4], f64[2,3,4]; normalized_rank=2 eps=0.1)",
-    "rms_norm:backward(f64[3,6], f64[6], f64[3,6])",
-    "cross_entropy:backward(f64[4,5], i64[4], f64[])",
-    "cross_entropy:backward(f64[4,5], i64[4], f64[5], f64[4]; reduction=none)",
-    "cross_entropy:backward(f64[4,5], i64[4], f64[5], f64[]; label_smoothing=0.2 ignore_index=2)",
-    "cross_entropy:backward(f64[2,5,3], i64[2,3], f64[]; reduction=sum)",
-    "cross_entropy:backward(f64[5], i64[], f64[])",
-    "cross_entropy:backward(f64[4,5], f64[4,5], f64[5], f64[]; label_smoothing=0.3)",
-    "nll_loss:backward(f64[4,5], i64[4], f64[5], f64[])",
-    "nll_loss:backward(f64[2,5,3], i64[2,3], f64[2,3]; reduction=none)",
-};
-INSTANTIATE_TEST_SUITE_P(OfSmallProblems, Gradients, ::testing::ValuesIn(problems));
+INSTANTIATE_TEST_SUITE_P(OfSmallProblems, Gradients, ::testing::ValuesIn(cases::gradient_problems()));
 
 // Everywhere but at 0, where PyTorch's is 0, and at NaN, where the gradient passes.
 TEST(Gradient, OfReluIsNothingAtZeroAndPassesNan) {
@@ -103,27 +69,8 @@ TEST(Gradient, OfReluIsNothingAtZeroAndPassesNan) {
   EXPECT_EQ(answer.value, (Values{0, 0, 0, 6, 7}));
 }
 
-struct Mistake {
-  const char* right;
-  const char* wrong;
-};
-
 TEST(Gradient, OfAnotherQuestionIsFound) {
-  for (const auto& [text, wrong] : {
-           Mistake{"conv2d:backward(bf16[1,3,8,8], bf16[4,3,3,3], bf16[1,4,8,8]; padding=1)",
-                   "conv2d:backward(bf16[1,3,8,8], bf16[4,3,3,3], bf16[1,4,8,8]; padding=2 dilation=2)"},
-           Mistake{"linear:backward(bf16[9,16], bf16[8,16], bf16[9,8]; activation=gelu)",
-                   "linear:backward(bf16[9,16], bf16[8,16], bf16[9,8]; activation=silu)"},
-           Mistake{"gelu:backward(f32[64], f32[64])", "gelu:backward(f32[64], f32[64]; approximate=tanh)"},
-           Mistake{"silu:backward(bf16[64], bf16[64])", "sigmoid:backward(bf16[64], bf16[64])"},
-           Mistake{"softmax:backward(bf16[6,6], bf16[6,6])", "softmax:backward(bf16[6,6], bf16[6,6]; dim=0)"},
-           Mistake{"softmax:backward(f32[6,6], f32[6,6])", "log_softmax:backward(f32[6,6], f32[6,6])"},
-           Mistake{"layer_norm:backward(f32[4,32], f32[4,32]; eps=0.001)", "layer_norm:backward(f32[4,32], f32[4,32])"},
-           Mistake{"cross_entropy:backward(f32[20,9], i64[20], f32[])",
-                   "cross_entropy:backward(f32[20,9], i64[20], f32[]; label_smoothing=0.01)"},
-           Mistake{"cross_entropy:backward(bf16[20,9], i64[20], bf16[])",
-                   "cross_entropy:backward(bf16[20,9], i64[20], bf16[]; reduction=sum)"},
-       }) {
+  for (const auto& [text, wrong] : cases::gradient_mistakes()) {
     const Case run(parse_problem(text), 5);
     const std::vector<Answer> answers = solve(parse_problem(wrong), run.inputs());
     Result result{"made up", {}};

@@ -168,4 +168,52 @@ std::shared_ptr<const Case> case_of(const std::string& text, Device device, Fill
   return kept;
 }
 
+bool has_gradients(OpId op) {
+  switch (op) {
+    case OpId::matmul:
+    case OpId::linear:
+    case OpId::conv2d:
+    case OpId::conv3d:
+    case OpId::relu:
+    case OpId::gelu:
+    case OpId::silu:
+    case OpId::sigmoid:
+    case OpId::tanh:
+    case OpId::softmax:
+    case OpId::log_softmax:
+    case OpId::layer_norm:
+    case OpId::rms_norm:
+    case OpId::cross_entropy:
+    case OpId::nll_loss:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::vector<Answer> solve_backward(const Problem& problem, const std::vector<Values>& inputs) {
+  switch (problem.op) {
+    case OpId::matmul:
+      return gradients_of_matmul(problem, inputs);
+    case OpId::linear:
+      return gradients_of_linear(problem, inputs);
+    case OpId::conv2d:
+    case OpId::conv3d:
+      return gradients_of_conv(problem, inputs);
+    case OpId::softmax:
+    case OpId::log_softmax:
+      return gradients_of_softmax(problem, inputs);
+    case OpId::layer_norm:
+    case OpId::rms_norm:
+      return gradients_of_layer_norm(problem, inputs);
+    case OpId::cross_entropy:
+    case OpId::nll_loss:
+      return gradients_of_class_loss(problem, inputs);
+    default:
+      break;
+  }
+  if (op_info(problem.op).category == OpCategory::activation) return gradients_of_activation(problem, inputs);
+  throw std::logic_error("the oracle has no gradient of " + std::string(to_string(problem.op)));
+}
+
 }  // namespace xpuruntime::oracle

@@ -44,9 +44,8 @@ double small_integer(const Problem& problem, std::size_t input, DataType dtype, 
       return random.whole(-8, 8);
     case OpId::mul:
       return random.whole(is_unsigned ? 0 : -11, 11);
-    case OpId::poisson_nll_loss:
-      return random.whole(0, 6);
     default:
+      if (input_spec(op_info(problem.op), input).values == InputValues::count) return random.whole(0, 6);
       return random.whole(is_unsigned ? 0 : -100, 100);
   }
 }
@@ -86,7 +85,7 @@ double loss_input(const Problem& problem, std::size_t input, Random& random) {
     case OpId::kl_div:
       if (input == 0 || problem.attributes.boolean("log_target")) return random.uniform(-5, 0);
       return random.one_in(7) ? 0 : random.uniform(0, 1);
-    default:  // poisson_nll_loss
+    default:  // of counts
       if (input == 1) return random.whole(0, 6);
       return problem.attributes.boolean("log_input") ? random.uniform(-2, 2) : random.uniform(0.05, 3);
   }

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/cases.h"
+
 namespace xpuruntime::oracle {
 namespace {
 
@@ -82,40 +84,8 @@ TEST(Oracle, FindsAValueThatWasNeverWritten) {
   EXPECT_NE(run.compare(result), "");
 }
 
-struct Mistake {
-  const char* right;
-  const char* wrong;
-};
-
 TEST(Oracle, FindsTheAnswerToAnotherQuestion) {
-  for (const auto& [text, wrong] : {
-           // windows that are off by one
-           Mistake{"conv2d(bf16[1,3,8,8], bf16[4,3,3,3]; padding=1)",
-                   "conv2d(bf16[1,3,8,8], bf16[4,3,3,3]; padding=2 dilation=2)"},
-           Mistake{"max_pool2d(f32[1,2,8,8]; kernel_size=3 stride=2 padding=1)",
-                   "max_pool2d(f32[1,2,8,8]; kernel_size=2)"},
-           Mistake{"avg_pool2d(bf16[1,2,8,8]; kernel_size=3 stride=2 padding=1)",
-                   "avg_pool2d(bf16[1,2,8,8]; kernel_size=2)"},
-           Mistake{"slice(i8[9]; start=1 end=5)", "slice(i8[9]; start=2 end=6)"},
-           // one key too many or too few
-           Mistake{"attention(bf16[1,1,9,8], bf16[1,1,9,8], bf16[1,1,9,8]; causal=true)",
-                   "attention(bf16[1,1,9,8], bf16[1,1,9,8], bf16[1,1,9,8])"},
-           Mistake{"attention(bf16[1,1,9,8], bf16[1,1,9,8], bf16[1,1,9,8]; scale=0.5)",
-                   "attention(bf16[1,1,9,8], bf16[1,1,9,8], bf16[1,1,9,8])"},
-           Mistake{"avg_pool2d(bf16[1,2,8,8]; kernel_size=3 padding=1)",
-                   "avg_pool2d(bf16[1,2,8,8]; kernel_size=3 padding=1 count_include_pad=false)"},
-           Mistake{"gelu(f32[64])", "gelu(f32[64]; approximate=tanh)"},
-           Mistake{"layer_norm(f32[4,32]; eps=0.001)", "layer_norm(f32[4,32])"},
-           Mistake{"rms_norm(f32[4,32]; eps=0.0001)", "rms_norm(f32[4,32])"},
-           Mistake{"batch_norm1d(f32[9,4], f32[4], f32[4]; training=true momentum=0.2)",
-                   "batch_norm1d(f32[9,4], f32[4], f32[4]; training=true)"},
-           Mistake{"cross_entropy(f32[20,9], i64[20])", "cross_entropy(f32[20,9], i64[20]; label_smoothing=0.01)"},
-           Mistake{"poisson_nll_loss(bf16[50], bf16[50]; full=true)", "poisson_nll_loss(bf16[50], bf16[50])"},
-           Mistake{"kl_div(f32[5,9], f32[5,9]; reduction=batchmean)", "kl_div(f32[5,9], f32[5,9])"},
-           Mistake{"dropout(f32[40]; seed=1)", "dropout(f32[40]; seed=2)"},
-           Mistake{"normalize(bf16[4,9]; p=3)", "normalize(bf16[4,9])"},
-           Mistake{"softmax(bf16[6,6])", "softmax(bf16[6,6]; dim=0)"},
-       }) {
+  for (const auto& [text, wrong] : cases::mistakes()) {
     const Case run(parse_problem(text), 5);
     EXPECT_NE(run.compare(answer_of(run, wrong)), "") << wrong << " was taken for " << text;
   }

@@ -48,5 +48,13 @@ TEST(InferNorm, CountsAxesFromEitherEnd) {
   expect_refused("normalize(f32[2,3]; p=-1)", "p is negative");
 }
 
+TEST(InferNorm, CountsTheRowsThatAreNormalized) {
+  const Problem problem = parse_problem("rms_norm(f32[4,5,6])");
+  const auto sizes = op_info(problem.op).sizes;
+  ASSERT_EQ(sizes.size(), 2u);
+  EXPECT_EQ(sizes[0].read(problem), std::vector<std::int64_t>{20}) << sizes[0].name;
+  EXPECT_EQ(sizes[1].read(problem), std::vector<std::int64_t>{6}) << sizes[1].name;
+}
+
 }  // namespace
 }  // namespace xpuruntime

@@ -63,6 +63,17 @@ TEST(InferReduce, ComparesElementByElement) {
   expect_refused("kl_div(f32[8], f32[9])", "do not broadcast");
   expect_refused("kl_div(f32[], f32[]; reduction=batchmean)", "use mean");
   expect_refused("poisson_nll_loss(f32[4], bool[4])", "boolean");
+  EXPECT_TRUE(Attributes(OpId::poisson_nll_loss).boolean("log_input"));
+}
+
+TEST(InferReduce, GivesTargetsNoGradient) {
+  EXPECT_EQ(outputs_of("kl_div:backward(f32[8,10], f32[8,10], f32[])"), "f32[8,10]");
+  EXPECT_EQ(outputs_of("poisson_nll_loss:backward(f32[8], bf16[8], f32[])"), "f32[8]");
+}
+
+TEST(InferReduce, PrintsALaterChoice) {
+  const char* text = "kl_div(f32[2], f32[2]; reduction=batchmean) @cpu:0";
+  EXPECT_EQ(to_string(parse_problem(text)), text);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ TEST(ProblemText, PrintsWhatItReads) {
       "dropout(f32[2]; p=0.1 seed=-7 training=false) @cpu:0",
       "reduce_sum(f32[2,3]; dim=0,-1 keepdim=true) @cpu:0",
       "cast(f32[2]; dtype=f8e5m2) @moore:3",
-      "kl_div(f32[2], f32[2]; reduction=batchmean) @cpu:0",
+      "cross_entropy(f32[2,3], i64[2]; reduction=none) @cpu:0",
   };
   for (const char* text : texts) EXPECT_EQ(to_string(parse_problem(text)), text);
 }

@@ -61,6 +61,7 @@ class ProblemMaker {
 
   Shapes shapes_for(OpId op) {
     const std::int64_t n = extent(), c = extent(), k = extent(), m = extent();
+    if (op_info(op).rounding == Rounding::row_norm) return {{n, k}, {k}};
     switch (op) {
       case OpId::matmul:
         return chance(50) ? Shapes{{n, k}, {k, m}} : Shapes{{c, n, k}, {k, m}};
@@ -75,9 +76,6 @@ class ProblemMaker {
       case OpId::max_pool2d:
       case OpId::avg_pool2d:
         return {{n, c, between(4, 99), between(4, 99)}};
-      case OpId::layer_norm:
-      case OpId::rms_norm:
-        return {{n, k}, {k}};
       case OpId::embedding:
         return {any_shape(3), {n, k}};
       case OpId::cross_entropy:

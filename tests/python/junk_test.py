@@ -34,7 +34,7 @@ def four() -> list[Any]:
     return [normal(2, 3, 4, 4), normal(3), abs(normal(3)), normal(3), normal(3), True, 0.1, 1e-5]
 
 
-# Arguments in order, where they are more than one array.
+# Arguments in order, where they are not those that the op's row gives.
 RIGHT: dict[str, Callable[[], list[Any]]] = {
     "matmul": lambda: [normal(4, 5), normal(5, 6)],
     "linear": lambda: [normal(4, 5), normal(6, 5), normal(6)],
@@ -49,22 +49,13 @@ RIGHT: dict[str, Callable[[], list[Any]]] = {
     "batch_norm1d": lambda: [normal(4, 3), *four()[1:]],
     "batch_norm2d": four,
     "batch_norm3d": lambda: [normal(2, 3, 2, 2, 2), *four()[1:3]],
-    "layer_norm": lambda: [normal(4, 6), (6,), normal(6), normal(6), 1e-5],
-    "rms_norm": lambda: [normal(4, 6), (6,), normal(6), 1e-5],
-    "normalize": lambda: [normal(4, 6), 2.0, 1, 1e-12],
-    "softmax": lambda: [normal(4, 6), -1],
-    "log_softmax": lambda: [normal(4, 6), 1],
     "dropout": lambda: [normal(4, 6), 0.5, True],
-    "gelu": lambda: [normal(4, 6), "tanh"],
     "add": lambda: [normal(4, 6), normal(6)],
     "sub": lambda: [normal(4, 6), 2.0],
     "mul": lambda: [normal(4, 6), normal(4, 1)],
-    "div": lambda: [normal(4, 6), normal(4, 6)],
     "embedding": lambda: [indices(10, 4), normal(10, 6)],
     "cross_entropy": lambda: [normal(4, 6), indices(6, 4), abs(normal(6)), -100, "mean", 0.0],
     "nll_loss": lambda: [normal(4, 6), indices(6, 4), abs(normal(6)), -100, "sum"],
-    "kl_div": lambda: [normal(4, 6), normal(4, 6), "mean", False],
-    "poisson_nll_loss": lambda: [normal(4, 6), normal(4, 6), True, False, 1e-8, "mean"],
     "cast": lambda: [normal(4, 6), "f16"],
     "permute": lambda: [normal(2, 3, 4), (2, 0, 1)],
     "transpose": lambda: [normal(2, 3, 4), 0, 2],
@@ -72,6 +63,20 @@ RIGHT: dict[str, Callable[[], list[Any]]] = {
     "slice": lambda: [normal(6, 4), 0, 1, 5, 2],
     "unscale": lambda: [normal(4), 0.5],
 }
+
+ROWS = {row["name"]: row for row in xrt._core.op_rows()}
+OP_OF = {name: op for name, _, op in xrt._core.op_signatures()}
+
+
+def usual(name: str, parameters: list[str]) -> list[Any]:
+    """An array for each input that is needed, and the defaults."""
+    row = ROWS[OP_OF[name]]
+    arrays = [normal(4, 6) for spec in row["inputs"] if not spec["optional"]]
+    if "normalized_shape" in parameters:
+        return [*arrays, (6,), *(normal(6) for spec in row["inputs"] if spec["optional"]), 1e-5]
+    defaults = [(spec["choices"] or [spec["default"]])[0] if spec["length"] != 0 else None for spec in row["attributes"]]
+    return arrays + defaults
+
 
 JUNK: list[Any] = [
     None, True, False, 0, 1, -1, 2, 3, -100, 10**20, -(10**30), 2**63, 2**31, 0.0, 0.5, -1.5, 1e300, float("nan"),
@@ -105,7 +110,7 @@ def laid_out(value: Any) -> Any:
 
 class Junk(unittest.TestCase):
     def arguments(self, name: str, parameters: list[str]) -> tuple[list[Any], dict[str, Any]]:
-        given = [laid_out(value) for value in RIGHT.get(name, lambda: [normal(4, 6)])()]
+        given = [laid_out(value) for value in (RIGHT[name]() if name in RIGHT else usual(name, parameters))]
         named: dict[str, Any] = {}
         for _ in range(random.choice([0, 1, 1, 2])):
             place, value = random.randrange(len(parameters)), random.choice(JUNK)

@@ -103,7 +103,7 @@ TEST(PolicyRule, ReadsRowsAndColumnsOfNormalisations) {
       {"softmax(f32[4,5,6]; dim=1)", R"({"rows": 24, "columns": 5, "dim": 1})", true},
       {"log_softmax(f32[0,6])", R"({"rows": 0, "columns": 6})", true},
       {"layer_norm(f32[4,5,6]; normalized_rank=2)", R"({"rows": 4, "columns": 30})", true},
-      {"rms_norm(f32[4,5,6])", R"({"rows": 20, "columns": 6})", true},
+      {"layer_norm(f32[4,5,6])", R"({"rows": 20, "columns": 6})", true},
       {"max_pool2d(f32[1,2,8,8]; kernel_size=2,2)", R"({"image": [8, 8], "output": 4, "kernel_size": [2, 2]})", true},
   });
 }

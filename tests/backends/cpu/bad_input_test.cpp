@@ -77,7 +77,7 @@ TEST(BadInput, WrongRanksAreRefused) {
       {"max_pool2d", {"f32[8,8]"}, {{"kernel_size", "2"}}, "f32[4,4]", "has 2 dims, not 4"},
       {"avg_pool3d", {"f32[1,3,8,8]"}, {{"kernel_size", "2"}}, "f32[1,3,4,4]", "has 4 dims, not 5"},
       {"batch_norm2d", {"f32[2,3]", "f32[3]", "f32[3]"}, {}, "f32[2,3]", "has 2 dims, not 4"},
-      {"rms_norm", {"f32[]"}, {}, "f32[]", "without dims"},
+      {"softmax", {"f32[]"}, {}, "f32[]", "without dims"},
       {"embedding", {"i64[3]", "f32[7]"}, {}, "f32[3]", "has 1 dims, not 2"},
       {"cross_entropy", {"f32[]", "i64[]"}, {}, "f32[]", "no class dim"},
   });

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "backends/cases.h"
 #include "backends/cpu/forced_call.h"
 #include "backends/cpu/plan_run.h"
 
@@ -78,28 +79,7 @@ void expect_spoils_its_line(const std::string& text, double value) {
 }
 
 TEST(SpecialValues, NanSpoilsItsLineAndNoOther) {
-  for (const char* text : {"softmax(f32[6,7])",
-                           "softmax(f32[6,150])",
-                           "softmax(f32[6,9001])",
-                           "softmax(bf16[6,9001])",
-                           "log_softmax(f32[6,7])",
-                           "log_softmax(f32[6,9001])",
-                           "softmax(f32[6,5,1]; dim=1)",
-                           "softmax:backward(f32[6,33], f32[6,33])",
-                           "log_softmax:backward(f32[6,33], f32[6,33])",
-                           "cross_entropy(f32[6,33], i64[6]; reduction=none)",
-                           "cross_entropy(f32[6,9001], i64[6]; reduction=none)",
-                           "cross_entropy(f32[6,33], f32[6,33]; reduction=none)",
-                           "cross_entropy(f32[6,33], i64[6]; reduction=none label_smoothing=0.1)",
-                           "cross_entropy:backward(f32[6,33], i64[6], f32[6]; reduction=none)",
-                           "layer_norm(f32[6,33], f32[33], f32[33])",
-                           "layer_norm:backward(f32[6,33], f32[6,33])",
-                           "rms_norm(f32[6,33], f32[33])",
-                           "normalize(f32[6,33])",
-                           "normalize(bf16[6,150])",
-                           "attention(f32[1,1,6,16], f32[1,1,40,16], f32[1,1,40,16])",
-                           "attention(bf16[1,1,6,16], bf16[1,1,300,16], bf16[1,1,300,16])",
-                           "attention(f32[6,1,1,16], f32[6,1,40,16], f32[6,1,40,16])"}) {
+  for (const char* text : cases::problems_by_lines()) {
     expect_spoils_its_line(text, nan);
   }
 }
