@@ -50,7 +50,7 @@ std::optional<double> to_best(const TuneResult& result, const TunedCandidate& ca
 /// What became of it, in words: who won, who would run by default, and why the others did not.
 std::string note_on(const TuneResult& result, const TunedCandidate& candidate) {
   std::string note(to_string(candidate.outcome));
-  if (candidate.kernel == result.incumbent) note += ", the default";
+  if (&candidate == result.default_row()) note += ", the default";
   return candidate.reason.empty() ? note : note + ": " + candidate.reason;
 }
 
@@ -106,7 +106,7 @@ Json as_json(const TuneResult& result) {
     candidates.push_back({{"kernel", candidate.kernel},
                           {"outcome", to_string(candidate.outcome)},
                           {"reason", candidate.reason},
-                          {"default", candidate.kernel == result.incumbent},
+                          {"default", &candidate == result.default_row()},
                           {"time_us", or_null(candidate.time_us)},
                           {"noise_us", or_null(candidate.noise_us)},
                           {"to_best", or_null(to_best(result, candidate))},

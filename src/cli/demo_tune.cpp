@@ -59,20 +59,15 @@ const TuneResult& result_of(const std::vector<TuneResult>& results, const Proble
   return *found;
 }
 
-double time_us(const TuneResult& result, const std::string& kernel) {
-  for (const TunedCandidate& candidate : result.candidates) {
-    if (candidate.kernel == kernel) return candidate.time_us.value_or(0);
-  }
-  return 0;
-}
+double time_us(const TunedCandidate* row) { return row == nullptr ? 0 : row->time_us.value_or(0); }
 
 /// Microseconds of a whole block, by what would run untuned and by what was chosen.
 std::pair<double, double> totals(const TunedBlock& block, const std::vector<TuneResult>& results) {
   std::pair<double, double> sum = {0, 0};
   for (const Problem& problem : block.problems) {
     const TuneResult& result = result_of(results, problem);
-    sum.first += time_us(result, result.incumbent);
-    sum.second += time_us(result, result.chosen);
+    sum.first += time_us(result.default_row());
+    sum.second += time_us(result.chosen_row());
   }
   return sum;
 }

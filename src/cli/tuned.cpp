@@ -17,16 +17,9 @@ std::string figure(const char* format, double value) {
   return text;
 }
 
-const TunedCandidate* candidate(const TuneResult& result, const std::string& kernel) {
-  const auto found = std::find_if(result.candidates.begin(), result.candidates.end(),
-                                  [&](const TunedCandidate& c) { return c.kernel == kernel; });
-  return found == result.candidates.end() ? nullptr : &*found;
-}
-
-std::string time_of(const TuneResult& result, const std::string& kernel) {
-  const TunedCandidate* found = candidate(result, kernel);
-  return found != nullptr && found->time_us ? figure(*found->time_us < 10 ? "%.2f us" : "%.1f us", *found->time_us)
-                                            : "-";
+std::string time_of(const TunedCandidate* row) {
+  if (row == nullptr || !row->time_us) return "-";
+  return figure(*row->time_us < 10 ? "%.2f us" : "%.1f us", *row->time_us);
 }
 
 std::string note_of(const TuneResult& result, const Decision* decision) {
@@ -103,8 +96,8 @@ std::string tuned_text(const std::vector<Problem>& problems, const std::vector<T
     const TuneResult& result = results[i];
     spent += result.spent_s;
     tuned += result.chosen.empty() ? 0 : 1;
-    table.add({to_string(result.problem), result.incumbent, time_of(result, result.incumbent),
-               result.chosen.empty() ? "-" : result.chosen, time_of(result, result.chosen),
+    table.add({to_string(result.problem), result.incumbent, time_of(result.default_row()),
+               result.chosen.empty() ? "-" : result.chosen, time_of(result.chosen_row()),
                result.gain == 1 ? "" : figure("%.2fx", result.gain),
                note_of(result, i < decisions.size() ? &decisions[i] : nullptr)});
   }

@@ -50,6 +50,8 @@ std::string_view to_string(ErrorCode code) {
       return "not_supported";
     case ErrorCode::device_error:
       return "device_error";
+    case ErrorCode::device_lost:
+      return "device_lost";
     case ErrorCode::out_of_memory:
       return "out_of_memory";
     case ErrorCode::io_error:

@@ -5,14 +5,15 @@
 namespace xpuruntime {
 
 /// Memory from the driver. When the device is full, what the pool keeps only for speed goes first, then one more try.
-inline void* allocate_or_trim(DeviceDriver& driver, int index, std::size_t bytes, WorkspacePool& pool) {
+template <class Allocate>
+void* allocate_or_trim(WorkspacePool& pool, const Allocate& allocate) {
   try {
-    return driver.allocate(index, bytes);
+    return allocate();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::out_of_memory) throw;
   }
   pool.trim();
-  return driver.allocate(index, bytes);
+  return allocate();
 }
 
 }  // namespace xpuruntime

@@ -22,7 +22,7 @@ std::map<Device, Stream>& further_streams() {
   return streams;
 }
 
-constinit std::array<std::atomic<ActivateDevice>, device_type_count> activations = {};
+constinit std::array<std::atomic<const VendorRuntime*>, device_type_count> runtimes = {};
 
 std::size_t type_slot(DeviceType type, const char* function) {
   const auto slot = static_cast<std::size_t>(type);
@@ -33,12 +33,23 @@ std::size_t type_slot(DeviceType type, const char* function) {
   return slot;
 }
 
+const VendorRuntime& runtime_of(DeviceType type, const char* function) {
+  static constexpr VendorRuntime none = {};
+  const VendorRuntime* runtime = runtimes[type_slot(type, function)].load(std::memory_order_acquire);
+  return runtime == nullptr ? none : *runtime;
+}
+
+int vendors_current(DeviceType type) {
+  const VendorRuntime& runtime = runtime_of(type, "DeviceGuard");
+  return runtime.active == nullptr ? -1 : runtime.active();
+}
+
 }  // namespace
 
 Device current_device() { return thread_device; }
 
 void set_current_device(Device device) {
-  const auto activate = activations[type_slot(device.type, "set_current_device")].load(std::memory_order_acquire);
+  const auto activate = runtime_of(device.type, "set_current_device").activate;
   if (activate != nullptr) activate(device.index);
   thread_device = device;
 }
@@ -53,6 +64,10 @@ Stream current_stream(Device device) {
 
 void set_current_stream(Device device, Stream stream) {
   const std::size_t slot = type_slot(device.type, "set_current_stream");
+  if (stream.handle != nullptr && stream.id == 0) {
+    const auto id_of = runtime_of(device.type, "set_current_stream").stream_id;
+    if (id_of != nullptr) stream.id = id_of(device.index, stream.handle);
+  }
   if (device.index < fast_indices) {
     fast_streams[slot][device.index] = stream;
   } else {
@@ -60,14 +75,23 @@ void set_current_stream(Device device, Stream stream) {
   }
 }
 
-DeviceGuard::DeviceGuard(Device device) : previous_(current_device()) {
-  if (device != previous_) set_current_device(device);
+// Where the vendor's runtime can say what it has, that counts, not our note: others set it too.
+DeviceGuard::DeviceGuard(Device device)
+    : device_(device), previous_(current_device()), vendors_previous_(vendors_current(device.type)) {
+  const bool there = vendors_previous_ < 0 ? device == previous_ : device.index == vendors_previous_;
+  if (!there) set_current_device(device);
+  thread_device = device;
 }
 
 DeviceGuard::~DeviceGuard() {
-  if (previous_ == current_device()) return;
   try {
-    set_current_device(previous_);
+    if (vendors_previous_ < 0) {
+      if (previous_ != current_device()) set_current_device(previous_);
+    } else {
+      if (vendors_current(device_.type) != vendors_previous_)
+        runtime_of(device_.type, "DeviceGuard").activate(vendors_previous_);
+      thread_device = previous_;
+    }
   } catch (...) {
     // A destructor cannot throw. The note still names the device that is really active, so the next guard for the
     // old one asks the vendor's runtime again and shows the error there.
@@ -83,8 +107,8 @@ StreamGuard::~StreamGuard() {
   set_current_stream(device_, previous_);
 }
 
-void set_activation(DeviceType type, ActivateDevice activate) {
-  activations[type_slot(type, "set_activation")].store(activate, std::memory_order_release);
+void set_vendor_runtime(DeviceType type, const VendorRuntime* runtime) {
+  runtimes[type_slot(type, "set_vendor_runtime")].store(runtime, std::memory_order_release);
 }
 
 }  // namespace xpuruntime

@@ -158,6 +158,11 @@ std::string DeviceManager::why_absent(DeviceType type) const {
   return reason.empty() ? "its driver found no device" : reason;
 }
 
+Stream DeviceManager::stream(Device device, void* handle) const {
+  if (handle == nullptr) return {};
+  return {handle, slot(device, "DeviceManager::stream").driver->stream_id(device.index, handle)};
+}
+
 WorkspacePool& DeviceManager::workspace(Device device) const {
   return *slot(device, "DeviceManager::workspace").pools[device.index];
 }
@@ -167,7 +172,8 @@ Tensor DeviceManager::allocate(DataType dtype, const Dims& shape, Device device)
   const TensorSpec spec = make_spec(dtype, shape);
   const std::size_t bytes = byte_count(spec);
   if (bytes == 0) return Tensor(nullptr, spec, device);
-  void* memory = allocate_or_trim(*place.driver, device.index, bytes, *place.pools[device.index]);
+  void* memory =
+      allocate_or_trim(*place.pools[device.index], [&] { return place.driver->allocate(device.index, bytes); });
   // The owner shares the driver, so a tensor that outlives the manager can still be freed.
   std::shared_ptr<void> owner(
       memory, [driver = place.driver, index = device.index](void* data) noexcept { driver->deallocate(index, data); });

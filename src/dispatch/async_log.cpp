@@ -1,5 +1,6 @@
 #include "dispatch/async_log.h"
 
+#include <iterator>
 #include <utility>
 
 namespace xpuruntime {
@@ -39,14 +40,25 @@ void AsyncLog::read_time(Item& item, const std::function<void(const DecisionReco
     item.elapsed_us = item.driver->elapsed_us(item.index, item.begin, item.end);
   }
   if (item.elapsed_us >= 0 && !item.failed) visit_time(*item.record, item.elapsed_us);
+  const std::lock_guard lock(mutex_);
   put_back(item);
   item.driver = nullptr;
 }
 
+// Calls go on while this one waits for the device: they push behind what was taken out.
 std::vector<AsyncLog::Item> AsyncLog::read(const std::function<void(const DecisionRecord&, double)>& visit_time) {
+  const std::lock_guard one_reader(reader_mutex_);
+  std::deque<Item> taken;
+  {
+    const std::lock_guard lock(mutex_);
+    taken.swap(items_);
+  }
+  for (Item& item : taken) read_time(item, visit_time);
   const std::lock_guard lock(mutex_);
-  for (Item& item : items_) read_time(item, visit_time);
-  return {items_.begin(), items_.end()};
+  std::vector<Item> out(taken.begin(), taken.end());
+  taken.insert(taken.end(), std::make_move_iterator(items_.begin()), std::make_move_iterator(items_.end()));
+  items_.swap(taken);
+  return out;
 }
 
 std::uint64_t AsyncLog::dropped() const {
@@ -55,6 +67,7 @@ std::uint64_t AsyncLog::dropped() const {
 }
 
 void AsyncLog::clear() {
+  const std::lock_guard one_reader(reader_mutex_);
   const std::lock_guard lock(mutex_);
   for (const Item& item : items_) {
     if (item.driver != nullptr) put_back(item);

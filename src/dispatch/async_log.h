@@ -41,8 +41,9 @@ class AsyncLog {
 
  private:
   void read_time(Item& item, const std::function<void(const DecisionRecord&, double)>& visit_time);
-  void put_back(const Item& item);
+  void put_back(const Item& item);  // with the lock held
 
+  Mutex reader_mutex_;  // before the other
   mutable Mutex mutex_;
   std::deque<Item> items_;
   std::map<std::pair<DeviceDriver*, int>, std::vector<Event>> free_;

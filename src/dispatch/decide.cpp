@@ -14,17 +14,6 @@ namespace {
 constexpr std::size_t plans_per_device = 4096;
 constexpr std::size_t decisions_kept = 8192;
 constexpr std::uint64_t made_between_releases = 4096;
-constexpr std::size_t quarantine_at_most = 4096;
-
-// A plan whose work may still be on a stream must not die before it: waiting for the device is the one way that is
-// right for streams the library does not know.
-void let_go(CachedPlan& cached) {
-  if (cached.driver->asynchronous() && cached.queued->load(std::memory_order_relaxed)) {
-    const Status waited = cached.driver->synchronize(cached.device.index, {});
-    static_cast<void>(waited);  // the error belongs to the work and shows to whoever waits for that
-  }
-  cached.plan.reset();
-}
 
 /// What the caller can do, by what stood in the way.
 std::string advice(const Decision& decision) {
@@ -34,8 +23,10 @@ std::string advice(const Decision& decision) {
   return "; change the tensors, the policy or the device so that one of them fits, or register a kernel";
 }
 
-PlanKey plan_key(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel) {
-  PlanKey key{problem, registered_kernel(kernel).get()};
+PlanKey plan_key(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel, std::string_view token) {
+  std::optional<Problem> one_of_class = kernel->plan_problem(*problem);
+  PlanKey key{one_of_class ? SharedProblem(std::move(*one_of_class)) : problem, registered_kernel(kernel).get(),
+              std::string(token)};
   if (const auto* copying = dynamic_cast<const CopyingKernel*>(kernel.get())) {
     for (const CopyingKernel::Step& step : copying->steps()) key.copiers.push_back(step.kernel.get());
   }
@@ -53,6 +44,18 @@ Decision refused(Decision decision, std::string because) {
   decision.copies.clear();
   decision.because = std::move(because);
   return decision;
+}
+
+/// What only the plan could tell, and the limits forbid; empty: nothing.
+std::string refusal_of_plan(const Plan& plan, const Limits& limits) {
+  const std::uint64_t bytes = plan.workspace_bytes().value_or(0);
+  if (limits.workspace_bytes && bytes > *limits.workspace_bytes) {
+    return "its plan needs " + std::to_string(bytes) + " bytes of workspace, the limit is " +
+           std::to_string(*limits.workspace_bytes);
+  }
+  if (limits.deterministic && !plan.deterministic().value_or(true))
+    return "its plan may give other bits each time, and the policy asks for deterministic kernels";
+  return {};
 }
 
 Decision refused_as_unlocked(const Problem& problem) {
@@ -73,8 +76,13 @@ Dispatcher::Impl::Impl(KernelRegistry& kernel_registry, std::uint64_t id)
       threads(std::make_shared<ThreadRegistry>()),
       archive(std::make_shared<RecordArchive>()),
       scopes(id),
-      plans(plans_per_device, let_go),
-      decisions(decisions_kept) {}
+      plans(plans_per_device, [this](CachedPlan& cached) { let_go(cached); }),
+      decisions(decisions_kept),
+      log(archive) {}
+
+Dispatcher::Impl::~Impl() {
+  for (const CachedPlan& cached : deferred) static_cast<void>(cached.driver->synchronize(cached.device.index, {}));
+}
 
 ScopePtr Dispatcher::Impl::make_scope(const KernelPolicy& policy, const Autocast& autocast,
                                       const std::optional<LockUse>& lock) {
@@ -98,6 +106,12 @@ Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::uin
   // What is new needs room: threads that have not called since the last time give theirs back.
   if ((decisions_made.fetch_add(1, std::memory_order_relaxed) + 1) % made_between_releases == 0)
     threads->release_idle();
+  if (capturing(asked.problem->device)) {
+    fail(ErrorCode::not_supported, "dispatch",
+         to_string(*asked.problem) +
+             " was not decided before this capture, and nothing is chosen or prepared in one; "
+             "run the same calls once before the capture, on its stream");
+  }
   auto [decision, plan] = decide(asked, scope, passed_over);
   if (plan == nullptr) {
     fail(ErrorCode::not_supported, "dispatch", to_string(*asked.problem) + ": " + decision.because + advice(decision));
@@ -128,7 +142,7 @@ PrecisionWishes Dispatcher::Impl::wishes_for(const Asked& asked, const Scope& sc
 // record is about the first.
 Dispatcher::Impl::Chosen Dispatcher::Impl::decide(const Asked& asked, const Scope& scope,
                                                   std::span<const PassedOver> passed_over, bool every_workspace) {
-  const auto held_hook = current_hook();
+  const auto held_hook = precision_hook.get();
   Precision precision = resolve_precision(*asked.problem, wishes_for(asked, scope, held_hook.get()));
   DataType& dtype = asked.problem->direction == Direction::forward ? precision.forward : precision.backward;
   std::optional<Decision> first;
@@ -168,11 +182,14 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
   const auto selector = registry.get_or_create_selector(problem->device);
   const std::optional<LockUse> lock = lock_over(scope);
   if (!lock) return {refused_as_unlocked(*problem), nullptr};
+  std::vector<Exclusion> for_now;
+  for (const PassedOver& passed : passed_over) {
+    if (passed.problem == problem) for_now.push_back(passed.exclusion);
+  }
   for (;;) {
-    std::vector<Exclusion> exclusions = exclusions_of(problem);
-    for (const PassedOver& passed : passed_over) {
-      if (passed.problem == problem) exclusions.push_back(passed.exclusion);
-    }
+    std::vector<Exclusion> exclusions =
+        quarantine.exclusions(problem, registry.kernels(problem->op, problem->device.type));
+    exclusions.insert(exclusions.end(), for_now.begin(), for_now.end());
     const auto select_by = [&](const Measurements* measurements) {
       return selector->select_checked(*problem, scope.policy, measurements, exclusions, every_workspace, &*lock);
     };
@@ -180,18 +197,36 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
     if (const auto found = tuned_now(problem, scope, selection)) selection = select_by(found.get());
     Decision& decision = selection.decision;
     if (selection.kernel == nullptr) return {std::move(decision), nullptr};
+    const std::string name(selection.kernel->name());
     try {
-      auto plan = plan_for(problem, selection.kernel);
+      auto plan = plan_for(problem, selection.kernel, token_of(problem, selection));
+      if (const std::string why = refusal_of_plan(*plan->plan, problem->limits); !why.empty())
+        fail(ErrorCode::not_supported, "prepare", why);
       decision.plan = plan->plan->token();
+      decision.workspace_bytes = plan->plan->workspace_bytes().value_or(decision.workspace_bytes);
       if (decision.level == Level::lock) {
         std::string breach = breach_of_lock(*problem, *lock->lock, decision);
         if (!breach.empty()) return {refused(std::move(decision), std::move(breach)), nullptr};
       }
       return {std::move(decision), std::move(plan)};
+    } catch (const Error& error) {
+      switch (error.code()) {
+        case ErrorCode::device_lost:
+          throw;
+        case ErrorCode::not_supported:
+          quarantine.add_refused(problem, selection.kernel, error.what());
+          break;
+        case ErrorCode::out_of_memory:  // may be there again the next time
+          for_now.push_back({name, std::string("it could not be prepared: ") + error.what()});
+          break;
+        default:
+          quarantine.add_failed(problem, selection.kernel, std::string("it could not be prepared: ") + error.what());
+      }
     } catch (const std::exception& error) {
-      quarantine(problem, selection.kernel, std::string("it could not be prepared: ") + error.what());
+      quarantine.add_failed(problem, selection.kernel, std::string("it could not be prepared: ") + error.what());
     } catch (...) {
-      quarantine(problem, selection.kernel, "it could not be prepared: it threw something that is no std::exception");
+      quarantine.add_failed(problem, selection.kernel,
+                            "it could not be prepared: it threw something that is no std::exception");
     }
   }
 }
@@ -209,58 +244,57 @@ std::string Dispatcher::Impl::add_casts(const Problem& asked, const Scope& scope
   return missing;
 }
 
-std::shared_ptr<CachedPlan> Dispatcher::Impl::plan_for(const SharedProblem& problem,
-                                                       std::shared_ptr<const Kernel> kernel) {
+std::string_view Dispatcher::Impl::token_of(const SharedProblem& problem, const Selection& selection) const {
+  if (selection.token.empty()) return {};
+  DeviceManager& devices = registry.devices();
   const Device device = problem->device;
-  return plans.get_cache(device).get_or_make(plan_key(problem, kernel), [&]() -> CachedPlan {
-    DeviceManager& devices = registry.devices();
-    DeviceDriver& driver = devices.driver(device);
-    const DeviceGuard guard(device);
-    auto plan = kernel->prepare(*problem, {device, devices.profile(device), driver});
-    if (plan == nullptr) fail(ErrorCode::device_error, "prepare", "the kernel made no plan; ask its author");
-    return {std::move(kernel),
-            std::move(plan),
-            device,
-            &driver,
-            &devices.workspace(device),
-            std::make_unique<std::atomic<bool>>(false)};
+  const PrepareContext context{device, devices.profile(device), devices.driver(device)};
+  const DeviceGuard guard(device);
+  // A kernel with one plan makes that; where its token differs, a lock still says so.
+  return selection.kernel->variants(*problem, context).empty() ? std::string_view() : selection.token;
+}
+
+std::shared_ptr<CachedPlan> Dispatcher::Impl::plan_for(const SharedProblem& problem,
+                                                       std::shared_ptr<const Kernel> kernel, std::string_view token) {
+  PlanKey key = plan_key(problem, kernel, token);
+  return plans.get_cache(problem->device).get_or_make(key, [&] {
+    return make_plan(*key.problem, std::move(kernel), token);
   });
 }
 
-void Dispatcher::Impl::quarantine(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel,
-                                  const std::string& reason) {
-  kernel = registered_kernel(kernel);
-  const std::lock_guard lock(mutex);
-  // A kernel that fails on every shape must not fill the memory; one that is forgotten fails once more.
-  if (quarantined.size() >= quarantine_at_most && !quarantined.contains(problem))
-    quarantined.erase(quarantined.begin());
-  auto& list = quarantined[problem];
-  const bool known = std::any_of(list.begin(), list.end(), [&](const Failure& f) { return f.kernel == kernel; });
-  if (!known) list.push_back({std::move(kernel), "quarantined: " + reason});
+CachedPlan Dispatcher::Impl::make_plan(const Problem& problem, std::shared_ptr<const Kernel> kernel,
+                                       std::string_view token) const {
+  const Device device = problem.device;
+  DeviceManager& devices = registry.devices();
+  DeviceDriver& driver = devices.driver(device);
+  const DeviceGuard guard(device);
+  auto plan = kernel->prepare(problem, {device, devices.profile(device), driver}, token);
+  return {std::move(kernel),
+          std::move(plan),
+          device,
+          &driver,
+          &devices.workspace(device),
+          std::make_unique<std::atomic<bool>>(false)};
 }
 
-std::vector<Exclusion> Dispatcher::Impl::exclusions_of(const SharedProblem& problem) {
-  std::vector<Failure> failures;
-  {
-    const std::lock_guard lock(mutex);
-    if (quarantined.empty()) return {};
-    const auto found = quarantined.find(problem);
-    if (found == quarantined.end()) return {};
-    failures = found->second;
-  }
-  const KernelList kernels = registry.kernels(problem->op, problem->device.type);
-  std::vector<Exclusion> out;
-  for (const Failure& failure : failures) {
-    if (std::find(kernels.begin(), kernels.end(), failure.kernel) != kernels.end()) {
-      out.push_back({std::string(failure.kernel->name()), failure.reason});
-    }
-  }
-  return out;
+// Waiting for the device is the one way that is right for streams the library does not know.
+void Dispatcher::Impl::let_go(CachedPlan& cached) {
+  const bool waits = cached.driver->asynchronous() && cached.plan->outlives_its_work() &&
+                     cached.queued->load(std::memory_order_relaxed);
+  if (!waits) return cached.plan.reset();
+  const std::lock_guard lock(deferred_mutex);
+  deferred.push_back(std::move(cached));
+  if (capturing(deferred.back().device)) return;
+  const Device device = deferred.back().device;
+  const Status waited = deferred.back().driver->synchronize(device.index, {});
+  static_cast<void>(waited);  // the error belongs to the work and shows to whoever waits for that
+  std::erase_if(deferred, [&](const CachedPlan& plan) { return plan.device == device; });
 }
 
-std::shared_ptr<const PrecisionHook> Dispatcher::Impl::current_hook() const {
-  const std::lock_guard lock(mutex);
-  return hook;
+bool Dispatcher::Impl::capturing(Device device) const {
+  if (device.type == DeviceType::cpu) return false;
+  DeviceDriver& driver = registry.devices().driver(device);
+  return driver.asynchronous() && driver.capturing(device.index, current_stream(device));
 }
 
 Decision Dispatcher::explain(const Problem& problem, std::optional<DataType> precision) {
@@ -279,7 +313,7 @@ std::vector<TensorSpec> Dispatcher::infer_output_specs(const Call& call, const S
     return decision.kernel.empty() ? problem.outputs : decision.problem.outputs;
   }
   // What is looked up can be given in the dtype that is wished for at once. A table of integers is never cast.
-  const auto held_hook = impl_->current_hook();
+  const auto held_hook = impl_->precision_hook.get();
   const Precision precision = wished_precision(problem, impl_->wishes_for(asked, scope, held_hook.get()));
   std::vector<TensorSpec> outputs = problem.outputs;
   for (TensorSpec& output : outputs) {
@@ -288,22 +322,10 @@ std::vector<TensorSpec> Dispatcher::infer_output_specs(const Call& call, const S
   return outputs;
 }
 
-std::vector<QuarantinedPlan> Dispatcher::quarantined() const {
-  const std::lock_guard lock(impl_->mutex);
-  std::vector<QuarantinedPlan> out;
-  for (const auto& [problem, list] : impl_->quarantined) {
-    for (const Impl::Failure& failure : list) {
-      out.push_back({*problem, std::string(failure.kernel->name()), failure.reason});
-    }
-  }
-  return out;
-}
+std::vector<QuarantinedPlan> Dispatcher::quarantined() const { return impl_->quarantine.failed(); }
 
 void Dispatcher::clear_quarantine() {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->quarantined.clear();
-  }
+  impl_->quarantine.clear();
   registry_.invalidate();
 }
 

@@ -137,7 +137,7 @@ Status Dispatcher::launch_logged(const TableEntry& entry, const Call& call, Thre
   const std::uint64_t elapsed = read_ticks() - start;
   if (status.ok()) entry.record->add_time(elapsed);
   const bool has_ring = state.ring != nullptr && state.ring->capacity() == capacity;
-  LogRing& ring = has_ring ? *state.ring : impl_->make_ring(state, capacity);
+  LogRing& ring = has_ring ? *state.ring : impl_->log.make_ring(state, capacity);
   ring.push({entry.record, start, elapsed, !status.ok()});
   return status;
 }
@@ -195,12 +195,17 @@ void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& faile
     if (status.code() == ErrorCode::invalid_argument) {
       fail(status.code(), "dispatch", std::string(to_string(call.op)) + ": " + status.message());
     }
+    if (status.code() == ErrorCode::device_lost) {
+      fail(status.code(), "dispatch",
+           to_string(decision.problem) + " on " + decision.kernel + ": " + status.message() +
+               "; nothing runs on this device in this process any more: start a new one. Other devices go on");
+    }
     const std::string what = decision.kernel + " failed on " + to_string(decision.problem) + ": " + status.message();
     // What a kernel's own calls may not do now, as under a lock, it may do later.
     const bool for_now = status.code() == ErrorCode::out_of_memory || status.code() == ErrorCode::not_supported;
     if (!for_now) {
-      impl_->quarantine(SharedProblem(decision.problem), fallback.prepared->plan->kernel,
-                        "its launch failed: " + status.message());
+      impl_->quarantine.add_failed(SharedProblem(decision.problem), fallback.prepared->plan->kernel,
+                                   "its launch failed: " + status.message());
       if (fallback.prepared == first) {  // the next call decides anew
         if (state.depth == 1) failed.empty();
         failed.signature = {};  // a kernel that called its own problem still runs this entry
@@ -218,10 +223,7 @@ void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& faile
 }
 
 void Dispatcher::set_precision_hook(PrecisionHook hook) {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->hook = std::make_shared<const PrecisionHook>(std::move(hook));
-  }
+  impl_->precision_hook.set(std::move(hook));
   registry_.invalidate();
 }
 

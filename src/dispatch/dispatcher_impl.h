@@ -1,16 +1,17 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
-#include "dispatch/async_log.h"
+#include "dispatch/hook.h"
+#include "dispatch/log_book.h"
 #include "dispatch/prepared.h"
+#include "dispatch/quarantine.h"
 #include "dispatch/scope_table.h"
 #include "dispatch/thread_registry.h"
+#include "dispatch/tuned_here.h"
 #include "tune/tick_clock.h"
 #include "xpuruntime/cache/op_cache.h"
 #include "xpuruntime/core/mutex.h"
@@ -25,9 +26,10 @@ struct PassedOver {
   Exclusion exclusion;
 };
 
-/// What all threads share. Touched only off the hot path.
+/// What all threads share. Touched only off the hot path. Each part has a lock of its own.
 struct Dispatcher::Impl {
   Impl(KernelRegistry& kernel_registry, std::uint64_t id);
+  ~Impl();
 
   using Chosen = std::pair<Decision, std::shared_ptr<CachedPlan>>;
 
@@ -47,10 +49,14 @@ struct Dispatcher::Impl {
   /// The casts that lead from one problem to the other and back, with their kernels. Returns which one has none and
   /// why; empty: all have.
   std::string add_casts(const Problem& asked, const Scope& scope, Decision& decision);
-  std::shared_ptr<CachedPlan> plan_for(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel);
-  void quarantine(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel, const std::string& reason);
-  std::vector<Exclusion> exclusions_of(const SharedProblem& problem);
-  std::shared_ptr<const PrecisionHook> current_hook() const;
+  /// The plan with this token, or the kernel's own choice where it is empty.
+  std::shared_ptr<CachedPlan> plan_for(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel,
+                                       std::string_view token);
+  CachedPlan make_plan(const Problem& problem, std::shared_ptr<const Kernel> kernel, std::string_view token) const;
+  /// Which of a kernel's plans a selection names, where it has several.
+  std::string_view token_of(const SharedProblem& problem, const Selection& selection) const;
+  /// Ends a plan, once the work that reads it is done.
+  void let_go(CachedPlan& cached);
 
   // --- measured.cpp: what was measured, and what a lock holds ---
   std::shared_ptr<const Measurements> frozen_measurements();
@@ -63,11 +69,9 @@ struct Dispatcher::Impl {
   /// Why the plan that a lock's kernel made is not the one that the lock holds; empty: it is.
   std::string breach_of_lock(const Problem& problem, const KernelLock& lock, const Decision& decision);
 
-  // --- observe.cpp ---
-  LogRing& make_ring(ThreadState& state, std::size_t capacity);
-  void keep_ended_logs(std::size_t capacity);
-  void collect_statistics();
-  void tell(const std::shared_ptr<const DecisionRecord>& record);
+  void tell(const std::shared_ptr<const DecisionRecord>& record) const;
+  /// Whether what this thread calls on a device now is only recorded.
+  bool capturing(Device device) const;
 
   KernelRegistry& registry;
   std::shared_ptr<ThreadRegistry> threads;
@@ -83,26 +87,19 @@ struct Dispatcher::Impl {
   std::atomic<std::uint64_t> decisions_made{0};
   std::atomic<Strategy> default_strategy{Strategy::first_supported};
 
-  mutable Mutex mutex;
-  std::shared_ptr<const PrecisionHook> hook;
-  std::shared_ptr<const MeasuredSource> source;  // null: the statistics of this dispatcher
-  std::shared_ptr<const TuneHook> tuner;
-  std::shared_ptr<const RevalidateHook> revalidator;
-  std::shared_ptr<const DecisionHook> decision_hook;
-  std::shared_ptr<const CallHook> call_hook;
-  std::unordered_map<SharedProblem, std::shared_ptr<const Measurements>> tuned;  // by the tuner, in this process
-  std::uint32_t tuned_generation = 0;                                            // of the kernels that it raced
-  /// Kernels, not names: one that is registered anew under an old name starts afresh.
-  struct Failure {
-    std::shared_ptr<const Kernel> kernel;
-    std::string reason;
-  };
-  std::unordered_map<SharedProblem, std::vector<Failure>> quarantined;
-  std::vector<std::pair<std::uint64_t, std::shared_ptr<LogRing>>> rings;  // thread number, its log
-  std::deque<std::pair<std::uint64_t, LogRing::Item>> ended;              // what ended threads logged, oldest first
-  std::uint64_t ended_dropped = 0;
+  Quarantine quarantine;
+  LogBook log;
+  TunedHere tuned;
+  Hook<PrecisionHook> precision_hook;
+  Hook<MeasuredSource> source;  // none: the statistics of this dispatcher
+  Hook<TuneHook> tuner;
+  Hook<RevalidateHook> revalidator;
+  Hook<DecisionHook> decision_hook;
+  Hook<CallHook> call_hook;
 
-  AsyncLog async_log;
+  mutable Mutex mutex;  // of the base scope and the process's lock
+  Mutex deferred_mutex;
+  std::vector<CachedPlan> deferred;  // evicted during a capture, when nothing may be waited for
 };
 
 XRT_ALWAYS_INLINE ThreadState& Dispatcher::thread_state() const {

@@ -19,15 +19,10 @@ bool raced(const std::optional<TunedChoice>& choice, const KernelList& kernels) 
 }  // namespace
 
 std::shared_ptr<const Measurements> Dispatcher::Impl::frozen_measurements() {
-  std::shared_ptr<const MeasuredSource> held;
-  {
-    const std::lock_guard lock(mutex);
-    held = source;
-  }
-  if (held != nullptr && *held) {
+  if (const auto held = source.get()) {
     if (auto measurements = (*held)()) return measurements;
   }
-  collect_statistics();
+  log.collect_statistics();
   return archive->statistics.freeze();
 }
 
@@ -36,24 +31,14 @@ std::shared_ptr<const Measurements> Dispatcher::Impl::tuned_now(const SharedProb
   const bool wanted = scope.policy.auto_strategy == Strategy::best_performance && untuned.kernel != nullptr &&
                       untuned.decision.level == Level::strategy;
   if (!wanted) return nullptr;
-  std::shared_ptr<const TuneHook> held;
-  {
-    const std::lock_guard lock(mutex);
-    // Other kernels may have come or gone: what was raced among the old ones is raced again.
-    if (tuned_generation != registry.generation()) tuned.clear();
-    tuned_generation = registry.generation();
-    if (const auto found = tuned.find(problem); found != tuned.end()) return found->second;
-    held = tuner;
-  }
-  if (held == nullptr || !*held) return nullptr;
+  if (auto found = tuned.find(problem, registry.generation())) return found;
+  const auto held = tuner.get();
+  if (held == nullptr || capturing(problem->device)) return nullptr;
   if (scope.measurements != nullptr &&
       raced(scope.measurements->known(*problem).choice, registry.kernels(problem->op, problem->device.type)))
     return nullptr;
   auto found = (*held)(*problem, untuned.decision.kernel);
-  if (found == nullptr) return nullptr;
-  const std::lock_guard lock(mutex);
-  if (tuned.size() >= tuned_at_most) tuned.erase(tuned.begin());  // what is forgotten stands in the store
-  return tuned.emplace(problem, std::move(found)).first->second;
+  return found == nullptr ? nullptr : tuned.add(problem, std::move(found));
 }
 
 std::optional<LockUse> Dispatcher::Impl::lock_over(const Scope& scope) const {
@@ -75,38 +60,47 @@ std::string Dispatcher::Impl::breach_of_lock(const Problem& problem, const Kerne
   }
   const Environment here = environment_of(registry.devices().profile(problem.device));
   if (lock.match(*entry, here, decision.kernel_version).verdict == EntryVerdict::same) return {};
-  std::shared_ptr<const RevalidateHook> held;
-  {
-    const std::lock_guard guard(mutex);
-    held = revalidator;
-  }
-  if (held == nullptr || !*held) return {};
-  const std::string flaw = (*held)(problem, entry->kernel);
+  const auto held = revalidator.get();
+  if (held == nullptr) return {};
+  const std::string flaw = (*held)(problem, entry->kernel, decision.plan);
   return flaw.empty() ? ""
                       : "the lock says " + entry->kernel + ", which did not stand up to revalidation: " + flaw +
                             "; record the lock anew";
 }
 
-void Dispatcher::set_measured_source(MeasuredSource source) {
-  const std::lock_guard lock(impl_->mutex);
-  impl_->source = std::make_shared<const MeasuredSource>(std::move(source));
-}
+void Dispatcher::set_measured_source(MeasuredSource source) { impl_->source.set(std::move(source)); }
 
 void Dispatcher::set_tuner(TuneHook tuner) {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->tuner = std::make_shared<const TuneHook>(std::move(tuner));
-    impl_->tuned.clear();
-  }
+  impl_->tuner.set(std::move(tuner));
+  impl_->tuned.clear();
   registry_.invalidate();
 }
 
 void Dispatcher::set_revalidator(RevalidateHook revalidator) {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->revalidator = std::make_shared<const RevalidateHook>(std::move(revalidator));
-  }
+  impl_->revalidator.set(std::move(revalidator));
   registry_.invalidate();
+}
+
+// ---- what the tuner found in this process ----
+
+std::shared_ptr<const Measurements> TunedHere::find(const SharedProblem& problem, std::uint32_t generation) {
+  const std::lock_guard lock(mutex_);
+  if (generation_ != generation) found_.clear();
+  generation_ = generation;
+  const auto found = found_.find(problem);
+  return found == found_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<const Measurements> TunedHere::add(const SharedProblem& problem,
+                                                   std::shared_ptr<const Measurements> found) {
+  const std::lock_guard lock(mutex_);
+  if (found_.size() >= tuned_at_most) found_.erase(found_.begin());  // what is forgotten stands in the store
+  return found_.emplace(problem, std::move(found)).first->second;
+}
+
+void TunedHere::clear() {
+  const std::lock_guard lock(mutex_);
+  found_.clear();
 }
 
 }  // namespace xpuruntime

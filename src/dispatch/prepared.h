@@ -46,6 +46,7 @@ class SharedProblem {
 struct PlanKey {
   SharedProblem problem;
   const Kernel* kernel = nullptr;           // of the registry
+  std::string token = {};                   // of the plan that was asked for; empty: the kernel chose
   std::vector<const Kernel*> copiers = {};  // of the copies that its plan makes
 
   bool operator==(const PlanKey&) const = default;

@@ -19,6 +19,8 @@ const char* exception_name(ErrorCode code) {
       return "NotSupportedError";
     case ErrorCode::device_error:
       return "DeviceError";
+    case ErrorCode::device_lost:
+      return "DeviceLostError";
     case ErrorCode::out_of_memory:
       return "OutOfMemoryError";
     case ErrorCode::io_error:

@@ -140,6 +140,7 @@ void bind_results(nb::module_& module) {
       .def_prop_ro(
           "chosen", [](const TuneResult& self) { return text_or_none(self.chosen); },
           nb::sig("def chosen(self) -> str | None"), "None: it was cancelled, or nothing could run.")
+      .def_ro("plan", &TuneResult::plan, "The plan it was chosen with, by its token.")
       .def_prop_ro("because", [](const TuneResult& self) { return to_python(self.because); })
       .def_ro("gain", &TuneResult::gain, "How many times as fast as the incumbent.")
       .def_ro("cut_short", &TuneResult::cut_short, "A budget ended the race before it was sure.")

@@ -133,6 +133,12 @@ class CopyingPlan final : public Plan {
   }
 
   std::string token() const override { return token_; }
+  std::optional<bool> deterministic() const override { return plan_->deterministic(); }
+  bool outlives_its_work() const override {
+    return plan_->outlives_its_work() || std::any_of(steps_.begin(), steps_.end(), [](const PreparedStep& step) {
+             return step.plan->outlives_its_work();
+           });
+  }
 
  private:
   static Status copied(const PreparedStep& step, const Tensor& from, const Tensor& to, const RunArguments& arguments) {
@@ -211,19 +217,26 @@ std::uint64_t CopyingKernel::workspace_bytes(const Problem& problem, const Devic
   return bytes;
 }
 
-std::unique_ptr<const Plan> CopyingKernel::prepare(const Problem&, const PrepareContext& context) const {
+std::vector<std::string> CopyingKernel::variants(const Problem&, const PrepareContext& context) const {
+  std::vector<std::string> tokens = kernel_->variants(inner_, context);
+  for (std::string& token : tokens) token = token_of(steps_, token);
+  return tokens;
+}
+
+std::unique_ptr<const Plan> CopyingKernel::make_plan(const Problem&, const PrepareContext& context,
+                                                     std::string_view token) const {
+  const std::string own = token_of(steps_, {}) + " ";
+  const std::string_view inner_token = token.starts_with(own) ? token.substr(own.size()) : std::string_view();
   std::vector<PreparedStep> prepared;
   std::uint64_t offset = whole_lines(kernel_->workspace_bytes(inner_, context.profile));
   for (const Step& step : steps_) {
     const TensorSpec& copy = copy_of(step);
     prepared.push_back({step.is_output, step.index, copy, offset, step.kernel->prepare(step.problem, context)});
     offset += whole_lines(span_bytes(copy));
-    if (prepared.back().plan == nullptr) fail(ErrorCode::device_error, "prepare", "a copy's kernel made no plan");
   }
-  auto plan = kernel_->prepare(inner_, context);
-  if (plan == nullptr) return nullptr;
-  std::string token = token_of(steps_, plan->token());
-  return std::make_unique<CopyingPlan>(std::move(plan), std::move(prepared), context.device, std::move(token));
+  auto plan = kernel_->prepare(inner_, context, inner_token);
+  std::string made = token_of(steps_, plan->token());
+  return std::make_unique<CopyingPlan>(std::move(plan), std::move(prepared), context.device, std::move(made));
 }
 
 const std::shared_ptr<const Kernel>& registered_kernel(const std::shared_ptr<const Kernel>& kernel) {

@@ -44,7 +44,9 @@ class CopyingKernel final : public Kernel {
   std::uint64_t workspace_bytes(const Problem& problem, const DeviceProfile& profile) const override;
   bool deterministic() const override { return kernel_->deterministic(); }
   std::string_view version() const override { return kernel_->version(); }
-  std::unique_ptr<const Plan> prepare(const Problem& problem, const PrepareContext& context) const override;
+  std::vector<std::string> variants(const Problem& problem, const PrepareContext& context) const override;
+  std::unique_ptr<const Plan> make_plan(const Problem& problem, const PrepareContext& context,
+                                        std::string_view token) const override;
 
  private:
   CopyingKernel(std::shared_ptr<const Kernel> kernel, Problem problem, Problem inner)

@@ -48,8 +48,16 @@ class TableKernel final : public Kernel {
   }
   bool deterministic() const override { return spec_.deterministic; }
   std::string_view version() const override { return version_ ? *version_ : Kernel::version(); }
-  std::unique_ptr<const Plan> prepare(const Problem& problem, const PrepareContext& context) const override {
-    return spec_.prepare(problem, context);
+  std::vector<std::string> variants(const Problem& problem, const PrepareContext& context) const override {
+    return spec_.variants == nullptr ? Kernel::variants(problem, context) : spec_.variants(problem, context);
+  }
+  std::optional<Problem> plan_problem(const Problem& problem) const override {
+    return spec_.plan_problem == nullptr ? std::nullopt : spec_.plan_problem(problem);
+  }
+  std::unique_ptr<const Plan> make_plan(const Problem& problem, const PrepareContext& context,
+                                        std::string_view token) const override {
+    const bool by_token = !token.empty() && spec_.prepare_variant != nullptr;
+    return by_token ? spec_.prepare_variant(problem, context, token) : spec_.prepare(problem, context);
   }
 
  private:
@@ -97,7 +105,8 @@ class UserKernel final : public Kernel {
   std::string_view version() const override {
     return function_->version.empty() ? Kernel::version() : function_->version;
   }
-  std::unique_ptr<const Plan> prepare(const Problem& problem, const PrepareContext&) const override {
+  std::unique_ptr<const Plan> make_plan(const Problem& problem, const PrepareContext&,
+                                        std::string_view) const override {
     return std::make_unique<FunctionPlan>(function_, problem);
   }
 
@@ -126,6 +135,18 @@ Verdict Kernel::supports(const Problem& problem, const DeviceProfile& profile) c
 bool Kernel::prefers(const Problem&, const DeviceProfile&) const { return false; }
 std::uint64_t Kernel::workspace_bytes(const Problem&, const DeviceProfile&) const { return 0; }
 bool Kernel::deterministic() const { return true; }
+std::vector<std::string> Kernel::variants(const Problem&, const PrepareContext&) const { return {}; }
+std::optional<Problem> Kernel::plan_problem(const Problem&) const { return std::nullopt; }
+
+std::unique_ptr<const Plan> Kernel::prepare(const Problem& problem, const PrepareContext& context,
+                                            std::string_view token) const {
+  auto plan = make_plan(problem, context, token);
+  if (plan == nullptr) fail(ErrorCode::device_error, "prepare", "the kernel made no plan; ask its author");
+  if (token.empty()) return plan;
+  if (const std::string made = plan->token(); made != token)
+    fail(ErrorCode::not_supported, "prepare", "it plans '" + made + "' here");
+  return plan;
+}
 
 std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec, DeviceType device_type,
                                           std::optional<std::string> version) {

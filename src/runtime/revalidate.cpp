@@ -28,7 +28,9 @@ std::string failure_in_child(const KernelRegistry& registry, const Problem& prob
   if (!contender.third_party || problem.device.type != DeviceType::cpu) return {};
   const auto lease =
       registry.devices().workspace(problem.device).acquire(contender.row.workspace_bytes.value_or(0), {});
-  return probe_in_child(*contender.kernel, problem, track.context(), operands, lease.data(), {}).failure;
+  return probe_in_child(*contender.kernel, problem, track.context(), operands, lease.data(),
+                        {.token = contender.row.variant})
+      .failure;
 }
 
 std::string flaw_of(const KernelRegistry& registry, const Problem& problem, Contender& contender) {
@@ -50,12 +52,14 @@ std::string flaw_of(const KernelRegistry& registry, const Problem& problem, Cont
 
 }  // namespace
 
-std::string flaw_of_kernel(const KernelRegistry& registry, const Problem& problem, const std::string& kernel) {
+std::string flaw_of_kernel(const KernelRegistry& registry, const Problem& problem, const std::string& kernel,
+                           const std::string& plan) {
   const KernelList kernels = registry.kernels(problem.op, problem.device.type);
   const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const auto& k) { return k->name() == kernel; });
   if (found == kernels.end()) return "it is not here any more";
   Contender contender;
   contender.kernel = *found;
+  contender.row.variant = plan;
   contender.third_party = registry.origin(**found) == KernelOrigin::third_party;
   try {
     return flaw_of(registry, problem, contender);

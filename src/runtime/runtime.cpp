@@ -38,8 +38,8 @@ Runtime::Runtime(const RuntimeOptions& options)
       dispatcher_(std::make_unique<Dispatcher>(*registry_)),
       amp_(std::make_unique<AmpRegistry>()),
       measured_(std::make_unique<MeasuredChoices>(*dispatcher_)) {
-  dispatcher_->set_revalidator([this](const Problem& problem, const std::string& kernel) {
-    return flaw_of_kernel(*registry_, problem, kernel);
+  dispatcher_->set_revalidator([this](const Problem& problem, const std::string& kernel, const std::string& plan) {
+    return flaw_of_kernel(*registry_, problem, kernel, plan);
   });
   add_builtin_backends(*registry_, options);
   for (const std::string& path : options.plugins) registry_->load_plugin(path);

@@ -58,6 +58,7 @@ class Selector {
       again_ = false;
       preferred_note_.clear();
       forced_refusal_.clear();
+      out_.token.clear();
       if (locked()) {
         by_lock();
         continue;
@@ -98,7 +99,7 @@ class Selector {
       return exclusion.reason.empty() ? "it is excluded without a reason" : exclusion.reason;
     }
     for (const QuarantineEntry& entry : known_.quarantine) {
-      if (entry.kernel == kernel.name() && entry.kernel_version == kernel.version())
+      if (entry.kernel == kernel.name() && entry.kernel_version == kernel.version() && entry.plan.empty())
         return "quarantined when it was tuned: " + entry.reason;
     }
     if (limits_.deterministic && !kernel.deterministic()) {
@@ -233,6 +234,7 @@ class Selector {
     if (!entry->usable) return cannot_run(*locked);
     const std::string note = match.verdict == EntryVerdict::same ? "" : ", which was revalidated: " + match.reason;
     const std::string range = has_ranges(locked->problem) ? " for " + locked->problem : "";
+    if (!locked->plans_vary()) out_.token = locked->plan;
     choose(*entry, Level::lock, "the lock says " + locked->kernel + range + note);
   }
 
@@ -386,6 +388,7 @@ class Selector {
       return false;
     }
     if (entry != nullptr && entry->usable) {
+      out_.token = known_.choice->plan;
       return choose(*entry, Level::strategy, "tuned: " + known_.choice->because + absent_from_race() + preferred_note_);
     }
     preferred_note_ += "; tuning chose " + known_.choice->kernel + ", but " + refusal_of_named(known_.choice->kernel);

@@ -10,6 +10,13 @@
 namespace xpuruntime {
 namespace {
 
+constexpr const char* not_deterministic =
+    "it may give other bits each time, and only deterministic kernels are asked for";
+
+std::string workspace_refusal(std::uint64_t bytes, std::uint64_t limit) {
+  return "it needs " + std::to_string(bytes) + " bytes of workspace, the limit is " + std::to_string(limit);
+}
+
 /// Runs a kernel's own code; what it throws becomes a status.
 template <class Function>
 Status contained(const char* what, Function&& function) {
@@ -19,13 +26,29 @@ Status contained(const char* what, Function&& function) {
   } catch (const std::bad_alloc&) {
     return Status(ErrorCode::out_of_memory, "out of host memory");
   } catch (const Error& error) {
-    const bool lacks_memory = error.code() == ErrorCode::out_of_memory;
-    return Status(lacks_memory ? error.code() : ErrorCode::device_error, threw + error.what());
+    switch (error.code()) {
+      case ErrorCode::out_of_memory:
+      case ErrorCode::device_lost:
+        return Status(error.code(), threw + error.what());
+      case ErrorCode::not_supported:  // of prepare: a refusal that it found late
+        return Status(error.code(), error.what());
+      default:
+        return Status(ErrorCode::device_error, threw + error.what());
+    }
   } catch (const std::exception& error) {
     return Status(ErrorCode::device_error, threw + (*error.what() ? error.what() : "an exception without a text"));
   } catch (...) {
     return Status(ErrorCode::device_error, threw + "something that is no std::exception");
   }
+}
+
+/// What only the plan could tell.
+Status refused_by_limits(const Contender& contender, const Limits& limits) {
+  if (limits.workspace_bytes && contender.row.workspace_bytes.value_or(0) > *limits.workspace_bytes)
+    return Status(ErrorCode::not_supported, workspace_refusal(*contender.row.workspace_bytes, *limits.workspace_bytes));
+  if (limits.deterministic && !contender.plan->deterministic().value_or(true))
+    return Status(ErrorCode::not_supported, not_deterministic);
+  return {};
 }
 
 }  // namespace
@@ -57,6 +80,8 @@ void Contender::quarantine(std::string why) {
 }
 
 void Contender::fail_with(const Status& status) {
+  if (status.code() == ErrorCode::device_lost) fail(status.code(), "tune", row.kernel + ": " + status.message());
+  if (status.code() == ErrorCode::not_supported) return refuse(status.message());
   if (status.code() == ErrorCode::out_of_memory) return refuse("there was not enough memory: " + status.message());
   if (status.code() == ErrorCode::invalid_argument)
     return refuse("it turned the random inputs down: " + status.message());
@@ -68,8 +93,7 @@ std::string refusal_of(const Kernel& kernel, const Problem& problem, const Devic
                        std::optional<std::uint64_t>& workspace_bytes) {
   const Limits& limits = problem.limits;
   if (limits.deterministic && !kernel.deterministic()) {
-    return "it may give other bits each time, and only deterministic kernels "
-           "are asked for";
+    return not_deterministic;
   }
   Verdict verdict;
   const Status asked = contained("supports", [&] {
@@ -80,8 +104,7 @@ std::string refusal_of(const Kernel& kernel, const Problem& problem, const Devic
   if (!asked.ok()) return asked.message();
   if (!verdict.supported) return verdict.reason.empty() ? "it gave no reason" : verdict.reason;
   if (limits.workspace_bytes && *workspace_bytes > *limits.workspace_bytes) {
-    return "it needs " + std::to_string(*workspace_bytes) + " bytes of workspace, the limit is " +
-           std::to_string(*limits.workspace_bytes);
+    return workspace_refusal(*workspace_bytes, *limits.workspace_bytes);
   }
   return {};
 }
@@ -101,12 +124,22 @@ Track::~Track() {
   (void)contained("synchronize", [&] { return driver_.synchronize(problem_.device.index, {}); });
 }
 
+std::vector<std::string> Track::variants(const Contender& contender) const {
+  std::vector<std::string> tokens;
+  // One that throws here can still run by its own choice.
+  (void)contained("variants", [&] {
+    tokens = contender.kernel->variants(problem_, context());
+    return Status();
+  });
+  return tokens;
+}
+
 Status Track::prepare(Contender& contender) const {
   return contained("prepare", [&] {
-    contender.plan = contender.kernel->prepare(problem_, context());
-    if (contender.plan == nullptr) return Status(ErrorCode::device_error, made_no_plan);
+    contender.plan = contender.kernel->prepare(problem_, context(), contender.row.variant);
     contender.row.plan = contender.plan->token();
-    return Status();
+    if (const auto bytes = contender.plan->workspace_bytes()) contender.row.workspace_bytes = *bytes;
+    return refused_by_limits(contender, problem_.limits);
   });
 }
 

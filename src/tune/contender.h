@@ -12,7 +12,6 @@ namespace xpuruntime {
 
 // What is said of a kernel wherever it is found out.
 inline constexpr const char* gave_wrong_numbers = "it gave wrong numbers";
-inline constexpr const char* made_no_plan = "prepare made no plan";
 inline constexpr const char* wrote_to_its_inputs = "it wrote to its inputs";
 
 /// One kernel on one problem, from the question whether it can run to its plan.
@@ -20,8 +19,9 @@ struct Contender {
   std::shared_ptr<const Kernel> kernel = {};
   bool third_party = false;
   std::unique_ptr<const Plan> plan = {};
-  double first_us = 0;         // its first run
-  bool wrong_numbers = false;  // now or when it was put in quarantine
+  bool same_as_another = false;  // another row has its plan already
+  double first_us = 0;           // its first run
+  bool wrong_numbers = false;    // now or when it was put in quarantine
   TunedCandidate row = {};
 
   bool usable() const { return row.outcome == TuneOutcome::lost; }
@@ -50,6 +50,8 @@ class Track {
   Track& operator=(const Track&) = delete;
 
   PrepareContext context() const { return {problem_.device, profile_, driver_}; }
+  /// The plans that the contender's kernel can make.
+  std::vector<std::string> variants(const Contender& contender) const;
   /// Makes the contender's plan; a throw becomes a status.
   Status prepare(Contender& contender) const;
   /// Queues that many calls and waits for them.

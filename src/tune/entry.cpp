@@ -13,7 +13,7 @@ namespace {
 // ---- keys, times and a total order of the three kinds ----
 
 auto key_of(const Measurement& entry) { return std::tie(entry.kernel, entry.plan); }
-auto key_of(const QuarantineEntry& entry) { return std::tie(entry.kernel); }
+auto key_of(const QuarantineEntry& entry) { return std::tie(entry.kernel, entry.plan); }
 
 auto content_of(const Measurement& entry) {
   return std::tie(entry.measured_at, entry.time_us, entry.noise_us, entry.runs, entry.workspace_bytes, entry.error,

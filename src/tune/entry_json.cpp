@@ -27,7 +27,9 @@ Json to_json(const Measurement& entry) {
 }
 
 Json to_json(const QuarantineEntry& entry) {
-  return {{"kernel", entry.kernel}, {"reason", entry.reason}, {"found_at", entry.found_at}};
+  Json object = {{"kernel", entry.kernel}, {"reason", entry.reason}, {"found_at", entry.found_at}};
+  if (!entry.plan.empty()) object["plan"] = entry.plan;
+  return object;
 }
 
 template <class T>
@@ -72,6 +74,7 @@ QuarantineEntry read_quarantine(JsonFields& fields) {
   entry.kernel = fields.text("kernel");
   entry.reason = fields.text("reason");
   entry.found_at = fields.integer("found_at");
+  entry.plan = fields.text_or_empty("plan");
   return entry;
 }
 

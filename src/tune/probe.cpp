@@ -106,17 +106,16 @@ void become_quiet(pid_t parent) {
 }
 
 Status prepare_and_run(Report& report, const Kernel& kernel, const Problem& problem, const PrepareContext& context,
-                       const RunArguments& arguments) {
-  const auto plan = kernel.prepare(problem, context);
-  if (plan == nullptr) return Status(ErrorCode::device_error, made_no_plan);
+                       std::string_view token, const RunArguments& arguments) {
+  const auto plan = kernel.prepare(problem, context, token);
   std::strcpy(report.stage, "run");
   return plan->run(arguments);
 }
 
 void run_in_child(Report& report, const Kernel& kernel, const Problem& problem, const PrepareContext& context,
-                  const RunArguments& arguments, const std::function<bool()>& inputs_changed) {
+                  std::string_view token, const RunArguments& arguments, const std::function<bool()>& inputs_changed) {
   try {
-    const Status status = prepare_and_run(report, kernel, problem, context, arguments);
+    const Status status = prepare_and_run(report, kernel, problem, context, token, arguments);
     if (!status.ok()) {
       report.code = static_cast<int>(status.code());
       report.say(Report::failed, status.message().c_str());
@@ -247,7 +246,7 @@ ProbeResult probe_in_child(const Kernel& kernel, const Problem& problem, const P
     become_quiet(parent);
     report_of_exit = report;
     on_exit(report_exit, nullptr);
-    run_in_child(*report, kernel, problem, context, arguments,
+    run_in_child(*report, kernel, problem, context, settings.token, arguments,
                  [&] { return settings.inputs_hash && hash_of_inputs(shared) != *settings.inputs_hash; });
     _exit(0);
   }

@@ -19,6 +19,7 @@ struct ProbeResult {
 };
 
 struct ProbeSettings {
+  std::string token = {};  // of the plan to prepare; empty: the kernel's own choice
   double timeout_s = 10;
   std::optional<std::uint64_t> inputs_hash = {};  // where it differs afterwards, the kernel wrote to its inputs
   std::function<bool()> keep_going = {};          // asked while waiting; false ends the child

@@ -40,12 +40,27 @@ std::string_view to_string(TuneOutcome outcome) {
   return "lost";
 }
 
+const TunedCandidate* TuneResult::default_row() const {
+  const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const TunedCandidate& candidate) {
+    return candidate.kernel == incumbent && candidate.variant.empty();
+  });
+  return found == candidates.end() ? nullptr : &*found;
+}
+
+const TunedCandidate* TuneResult::chosen_row() const {
+  const auto found = std::find_if(candidates.begin(), candidates.end(), [](const TunedCandidate& candidate) {
+    return candidate.outcome == TuneOutcome::won;
+  });
+  return found == candidates.end() ? nullptr : &*found;
+}
+
 TuneRecord TuneResult::record(std::int64_t now) const {
   TuneRecord record;
   const std::string text = to_string(problem);
   for (const TunedCandidate& candidate : candidates) {
     if (candidate.outcome == TuneOutcome::quarantined && !candidate.known_bad) {
-      record.quarantine.push_back({text, candidate.kernel, candidate.reason, now, candidate.kernel_version});
+      record.quarantine.push_back(
+          {text, candidate.kernel, candidate.reason, now, candidate.kernel_version, candidate.variant});
     }
     if (cancelled || chosen.empty() || !candidate.time_us) continue;
     // One run says nothing about its noise: it may be off by as much as itself.
@@ -53,7 +68,7 @@ TuneRecord TuneResult::record(std::int64_t now) const {
                                    candidate.noise_us.value_or(*candidate.time_us), candidate.runs,
                                    candidate.workspace_bytes.value_or(0), candidate.error.value_or(0), now,
                                    candidate.kernel_version});
-    if (candidate.kernel == chosen) {
+    if (candidate.outcome == TuneOutcome::won) {
       record.choices.push_back(
           {text, chosen, candidate.plan, incumbent, because, cut_short, now, candidate.kernel_version});
     }
@@ -107,6 +122,7 @@ bool Tuner::tune_all(const std::vector<TuneTask>& tasks, const TuneOptions& opti
       const TuneTask& task = tasks[i];
       result = Tuning(registry_, checked(task.problem), task.incumbent, share, clock_, before).run(task.quarantined);
     } catch (const Error& error) {
+      if (error.code() == ErrorCode::device_lost) throw;
       result.problem = tasks[i].problem;
       result.incumbent = tasks[i].incumbent;
       result.because = error.what();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 
 #include "core/duration.h"
 #include "tune/probe.h"
@@ -20,6 +21,8 @@ constexpr double most_reference_work = 1e7;
 constexpr double needs_no_warming_us = 3000;
 // A clock that is wrong this often is not asked again.
 constexpr int most_discarded = 100;
+// Of one kernel; more than a budget can race.
+constexpr std::size_t most_variants = 64;
 // So many calls take time by every clock that moves.
 constexpr std::int64_t calls_that_take_time = 10'000;
 
@@ -46,7 +49,10 @@ Tuning::Tuning(KernelRegistry& registry, const Problem& problem, std::string_vie
 }
 
 TuneResult Tuning::run(const std::vector<QuarantineEntry>& quarantined) {
-  list_candidates(quarantined);
+  const std::string text = to_string(problem_);
+  std::copy_if(quarantined.begin(), quarantined.end(), std::back_inserter(quarantined_),
+               [&](const QuarantineEntry& entry) { return entry.problem == text; });
+  list_candidates();
   if (usable() > 0) run_all();
   if (result_.cancelled) {
     result_.because = "it was cancelled";
@@ -57,31 +63,56 @@ TuneResult Tuning::run(const std::vector<QuarantineEntry>& quarantined) {
   if (!result_.chosen.empty()) doubt_a_lone_reference();
   result_.discarded = timer_.discarded();
   result_.spent_s = watch_.elapsed_us() / 1e6;
-  for (Contender& contender : contenders_) result_.candidates.push_back(std::move(contender.row));
+  for (Contender& contender : contenders_) {
+    if (!contender.same_as_another) result_.candidates.push_back(std::move(contender.row));
+  }
   return std::move(result_);
 }
 
-void Tuning::list_candidates(const std::vector<QuarantineEntry>& quarantined) {
+void Tuning::list_candidates() {
   const DeviceProfile& profile = registry_.devices().profile(problem_.device);
-  const std::string text = to_string(problem_);
   for (const auto& kernel : registry_.kernels(problem_.op, problem_.device.type)) {
     Contender contender;
     contender.kernel = kernel;
     contender.third_party = registry_.origin(*kernel) == KernelOrigin::third_party;
     contender.row.kernel = kernel->name();
     contender.row.kernel_version = kernel->version();
-    const auto known = std::find_if(quarantined.begin(), quarantined.end(), [&](const QuarantineEntry& entry) {
-      return entry.kernel == kernel->name() && entry.kernel_version == kernel->version() && entry.problem == text;
-    });
-    if (known != quarantined.end()) {
-      contender.quarantine(known->reason);
-      contender.row.known_bad = true;
-      contender.wrong_numbers = known->reason.starts_with(gave_wrong_numbers);
-    } else {
+    if (!known_bad(contender))
       contender.refuse_unless_runs(problem_, profile, registry_.kernels(OpId::copy, problem_.device.type));
-    }
     contenders_.push_back(std::move(contender));
   }
+}
+
+/// Quarantines it where it was before.
+bool Tuning::known_bad(Contender& contender) const {
+  TunedCandidate& row = contender.row;
+  const auto known = std::find_if(quarantined_.begin(), quarantined_.end(), [&](const QuarantineEntry& entry) {
+    return entry.kernel == row.kernel && entry.kernel_version == row.kernel_version && entry.plan == row.variant;
+  });
+  if (known == quarantined_.end()) return false;
+  contender.quarantine(known->reason);
+  row.known_bad = true;
+  contender.wrong_numbers = known->reason.starts_with(gave_wrong_numbers);
+  return true;
+}
+
+/// The plans that a kernel can make beside its own choice take part like kernels, behind it.
+void Tuning::add_variants(const Track& track) {
+  std::vector<Contender> all;
+  for (Contender& own : contenders_) {
+    std::vector<std::string> tokens;
+    if (own.usable()) tokens = track.variants(own);
+    tokens.resize(std::min(tokens.size(), most_variants));
+    Contender like_it{.kernel = own.kernel, .third_party = own.third_party, .row = own.row};
+    all.push_back(std::move(own));
+    for (const std::string& token : tokens) {
+      Contender variant{.kernel = like_it.kernel, .third_party = like_it.third_party, .row = like_it.row};
+      variant.row.variant = variant.row.plan = token;
+      known_bad(variant);
+      all.push_back(std::move(variant));
+    }
+  }
+  contenders_ = std::move(all);
 }
 
 std::size_t Tuning::usable() const {
@@ -117,6 +148,7 @@ void Tuning::run_all() {
   if (!whole) pass_over_the_reference();
   watch_inputs(operands);
   const Track track(registry_, problem_, operands);
+  add_variants(track);
   admit_all(operands, track);
   if (!result_.cancelled) run_slow_ones_again(operands, track);
   // A kernel that fails in the race leaves it, and the others start again.
@@ -224,6 +256,10 @@ bool Tuning::refuse_scribblers(const std::vector<std::size_t>& entered, const Op
 
 /// Its first run, and whether the numbers are right.
 void Tuning::admit(Contender& contender, const Operands& operands, const Track& track) {
+  contender.same_as_another = std::any_of(contenders_.begin(), contenders_.end(), [&](const Contender& other) {
+    return other.kernel == contender.kernel && other.plan != nullptr && other.row.plan == contender.row.variant;
+  });
+  if (contender.same_as_another) return contender.refuse("its kernel chooses this plan itself");
   // A forked process cannot use a GPU's driver: there the first run is in this
   // process.
   if (contender.third_party && options_.isolate && problem_.device.type == DeviceType::cpu) {
@@ -243,7 +279,8 @@ void Tuning::admit(Contender& contender, const Operands& operands, const Track& 
 
 void Tuning::probe(Contender& contender, const Operands& operands, const Track& track) {
   const std::size_t left = usable();
-  const ProbeSettings settings{options_.probe_timeout_s, inputs_hash_, [&, left] { return keep_going(left); }};
+  const ProbeSettings settings{contender.row.variant, options_.probe_timeout_s, inputs_hash_,
+                               [&, left] { return keep_going(left); }};
   ProbeResult probed;
   try {
     const auto lease =
@@ -371,6 +408,7 @@ bool Tuning::finish(const Race& race, const std::vector<std::size_t>& entered, c
   winner.row.outcome = TuneOutcome::won;
   winner.row.reason.clear();
   result_.chosen = winner.row.kernel;
+  result_.plan = winner.row.plan;
   const Contender* const before = incumbent();
   if (before != nullptr && before->row.time_us && winner.row.time_us && *winner.row.time_us > 0)
     result_.gain = *before->row.time_us / *winner.row.time_us;
@@ -381,7 +419,8 @@ bool Tuning::finish(const Race& race, const std::vector<std::size_t>& entered, c
 }
 
 std::string Tuning::why(const Race::Result& result, const std::vector<std::size_t>& entered) const {
-  const std::string& fastest = contenders_[entered[result.fastest]].row.kernel;
+  const Contender& winner = contenders_[entered[result.winner]];
+  const Contender& fastest = contenders_[entered[result.fastest]];
   const std::string cut = clock_stood_still_  ? "; the clock stood still, and nothing could be timed"
                           : result_.cut_short ? "; the time budget of " + duration_text(options_.problem_budget_s) +
                                                     " ended the race before it was sure"
@@ -394,15 +433,18 @@ std::string Tuning::why(const Race::Result& result, const std::vector<std::size_
     const bool told = before != nullptr && !before->row.reason.empty();
     return of + (told ? "; " + before->row.kernel + " cannot: " + before->row.reason : "") + cut;
   }
-  if (result_.chosen != before->row.kernel) {
-    // By the times that stand beside it, unless noise has turned them: the race goes by rounds.
-    const double gain = result_.gain > 1 ? 1 - 1 / result_.gain : result.gain;
-    return "it takes " + percent_text(gain) + " less time than " + before->row.kernel +
-           ", which would be chosen without measuring" + cut;
+  if (&winner != before) {
+    const std::string than = before->row.kernel + (winner.kernel == before->kernel ? "'s own choice of a plan" : "") +
+                             ", which would be chosen without measuring" + cut;
+    // The race goes by rounds: where noise has turned the two times beside this, only that can be said.
+    if (result_.gain > 1) return "it takes " + percent_text(1 - 1 / result_.gain) + " less time than " + than;
+    return "round by round it takes " + percent_text(result.gain) + " less time than " + than +
+           "; something disturbed the times themselves";
   }
-  if (fastest == result_.chosen) return of + cut;
+  if (&fastest == &winner) return of + cut;
   const bool small = result.gain <= options_.min_gain;
-  return "it stays: " + fastest + " takes " + percent_text(result.gain) + " less time, " +
+  return "it stays: " + fastest.row.kernel + (fastest.row.variant.empty() ? "" : " " + fastest.row.variant) +
+         " takes " + percent_text(result.gain) + " less time, " +
          (small ? "too little to change" : "which is not beyond the noise") + cut;
 }
 

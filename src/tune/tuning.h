@@ -18,6 +18,7 @@ class Tuning {
   Tuning(KernelRegistry& registry, const Problem& problem, std::string_view incumbent, const TuneOptions& options,
          const Stopwatch::Clock& clock, const TuneProgress& before);
 
+  /// `quarantined` are kernels that are not tried again; entries of other problems do not matter.
   TuneResult run(const std::vector<QuarantineEntry>& quarantined);
 
  private:
@@ -28,7 +29,9 @@ class Tuning {
     std::vector<Tensor> outputs = {};  // on the host
   };
 
-  void list_candidates(const std::vector<QuarantineEntry>& quarantined);
+  void list_candidates();
+  bool known_bad(Contender& contender) const;
+  void add_variants(const Track& track);
   void run_all();
   bool keep_going(std::size_t left);
   void admit_all(const Operands& operands, const Track& track);
@@ -63,6 +66,7 @@ class Tuning {
   std::optional<std::uint64_t> inputs_hash_;  // unset: nobody takes part who might write to them
   std::optional<Reference> reference_;
   std::optional<Yardstick> yardstick_;
+  std::vector<QuarantineEntry> quarantined_;  // of this problem
   TuneResult result_;
 };
 

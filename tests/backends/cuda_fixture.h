@@ -195,7 +195,7 @@ class DeviceTensor {
 /// One problem with its tensors and the plan of one kernel, ready to be launched.
 class Launch {
  public:
-  Launch(const Problem& problem, const std::string& name, int index = 0)
+  Launch(const Problem& problem, const std::string& name, int index = 0, const std::string& token = {})
       : problem_(problem), spec_(kernel(problem.op, name)), index_(index) {
     for (const TensorSpec& input : problem.inputs) inputs_.push_back(std::make_unique<DeviceTensor>(input, index));
     output_ = std::make_unique<DeviceTensor>(problem.outputs[0], index);
@@ -203,7 +203,7 @@ class Launch {
     verdict_ = spec_.supports(problem, profile);
     if (!verdict_.supported) return;
     const PrepareContext context{Device{DeviceType::nvidia, static_cast<std::uint8_t>(index)}, profile, driver()};
-    plan_ = spec_.prepare(problem, context);
+    plan_ = make_kernel(spec_, DeviceType::nvidia)->prepare(problem, context, token);
     workspace_bytes_ = spec_.workspace_bytes ? spec_.workspace_bytes(problem, profile) : 0;
     if (workspace_bytes_ > 0) workspace_ = driver().allocate(index, workspace_bytes_);
   }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backends/cuda_fixture.h"
 
 namespace xpuruntime::cuda_tests {
@@ -67,10 +69,11 @@ double summing_error(const Problem& problem, const std::string& kernel) {
   return problem.inputs[0].dtype == DataType::tfloat32 ? 2e-3 : 4e-5;
 }
 
-void expect_product(const std::string& text, const std::string& kernel, std::mt19937_64& random) {
-  SCOPED_TRACE(kernel + ": " + text);
+void expect_product(const std::string& text, const std::string& kernel, std::mt19937_64& random,
+                    const std::string& token = {}) {
+  SCOPED_TRACE(kernel + ": " + text + " " + token);
   const Problem problem = problem_of(text);
-  Launch launch(problem, kernel);
+  Launch launch(problem, kernel, 0, token);
   ASSERT_TRUE(launch.verdict().supported) << launch.verdict().reason;
   launch.fill(random);
   const Status status = launch.run();
@@ -255,6 +258,26 @@ TEST_F(CudaMatmul, GivesTheSameBitsEveryTime) {
       }
     }
   }
+}
+
+// Each algorithm that the library proposes is a plan of its own, which its token brings back.
+TEST_F(CudaMatmul, CublasLtMakesEveryPlanThatItListsByItsToken) {
+  SCOPED_TRACE(seed_text());
+  const KernelSpec& lt = kernel(OpId::matmul, "cublasLt");
+  const PrepareContext context{Device{DeviceType::nvidia, 0}, profile(), driver()};
+  std::size_t most = 0;
+  for (const std::string text :
+       {"matmul(bf16[64,256], bf16[96,256]; transpose_b=true)", "matmul(f16[3,17,72], f16[3,72,40])",
+        "matmul(f32[130,64], f32[64,70])", "matmul(bf16[17,63], bf16[63,31])"}) {
+    const Problem problem = problem_of(text);
+    if (!lt.supports(problem, profile()).supported) GTEST_SKIP() << lt.supports(problem, profile()).reason;
+    const std::vector<std::string> tokens = lt.variants(problem, context);
+    most = std::max(most, tokens.size());
+    ASSERT_FALSE(tokens.empty());
+    for (const std::string& token : tokens) expect_product(text, "cublasLt", random(), token);
+    EXPECT_THROW(Launch(problem, "cublasLt", 0, "algo=9999 tile=1x1"), Error);
+  }
+  EXPECT_GT(most, 1u);
 }
 
 }  // namespace

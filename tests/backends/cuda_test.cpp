@@ -1,3 +1,4 @@
+#include <map>
 #include <thread>
 
 #include "backends/cuda_fixture.h"
@@ -259,6 +260,99 @@ TEST_F(CudaDriverTest, SecondDeviceRunsItsOwnPlans) {
     EXPECT_EQ(launch.output().at({99}),
               static_cast<double>(static_cast<float>(launch.input(0).at({99}) + launch.input(1).at({99}))));
   }
+}
+
+// --- the vendor's own functions, as a program beside us calls them ---
+
+/// A function of the CUDA driver; the tests run where there is no toolkit.
+template <class Function>
+Function* cuda_function(const char* name) {
+  static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  return library == nullptr ? nullptr : reinterpret_cast<Function*>(dlsym(library, name));
+}
+
+TEST_F(CudaDriverTest, AStreamIsToldFromALaterOneWithItsHandle) {
+  std::map<void*, std::uint64_t> seen;
+  bool again = false;
+  for (int i = 0; i < 200; ++i) {
+    const Stream stream = driver().create_stream(0);
+    EXPECT_EQ(driver().stream_id(0, stream.handle), driver().stream_id(0, stream.handle));
+    const std::uint64_t id = driver().stream_id(0, stream.handle);
+    const auto known = seen.find(stream.handle);
+    if (known != seen.end()) {
+      again = true;
+      EXPECT_NE(known->second, id);
+    }
+    seen[stream.handle] = id;
+    driver().destroy_stream(0, stream);
+  }
+  EXPECT_TRUE(again) << "no handle came back: this shows nothing";
+}
+
+TEST_F(CudaDriverTest, AStreamWaitsForAnEventOfAnother) {
+  Launch launch(problem_of(long_work), "reference");
+  launch.fill(random());
+  const Stream first = driver().create_stream(0), second = driver().create_stream(0);
+  ASSERT_TRUE(launch.run(first).ok());
+  Event done = driver().create_event(0), behind = driver().create_event(0);
+  ASSERT_TRUE(launch.queue(first).ok());
+  ASSERT_TRUE(driver().record_event(0, done, first).ok());
+  ASSERT_TRUE(driver().queue_wait(0, second, done).ok());
+  ASSERT_TRUE(driver().record_event(0, behind, second).ok());
+  EXPECT_FALSE(driver().event_done(0, behind)) << "the host did not wait, and the second stream does";
+  ASSERT_TRUE(driver().synchronize(0, second).ok());
+  EXPECT_TRUE(driver().event_done(0, done));
+  for (const Event event : {done, behind}) driver().destroy_event(0, event);
+  for (const Stream stream : {first, second}) driver().destroy_stream(0, stream);
+}
+
+TEST_F(CudaDriverTest, MemoryOfAStreamComesAndGoesInItsOrder) {
+  const Stream stream = driver().create_stream(0);
+  for (int i = 0; i < 100; ++i) {
+    void* memory = driver().allocate_ordered(0, 1 << 20, stream);
+    ASSERT_NE(memory, nullptr);
+    driver().deallocate_ordered(0, memory, stream);
+  }
+  EXPECT_TRUE(driver().synchronize(0, stream).ok());
+  driver().destroy_stream(0, stream);
+}
+
+TEST_F(CudaDriverTest, KnowsWhetherAStreamIsCaptured) {
+  auto* begin = cuda_function<int(void*, int)>("cuStreamBeginCapture_v2");
+  auto* end = cuda_function<int(void*, void**)>("cuStreamEndCapture");
+  ASSERT_TRUE(begin != nullptr && end != nullptr);
+  Launch launch(problem_of("add(f32[8], f32[8])"), "elementwise");
+  launch.fill(random());
+  const Stream stream = driver().create_stream(0);
+  ASSERT_TRUE(launch.run(stream).ok());
+  EXPECT_FALSE(driver().capturing(0, stream));
+  constexpr int relaxed = 2;
+  ASSERT_EQ(begin(stream.handle, relaxed), 0);
+  EXPECT_TRUE(driver().capturing(0, stream));
+  EXPECT_TRUE(launch.queue(stream).ok());
+  void* graph = nullptr;
+  ASSERT_EQ(end(stream.handle, &graph), 0);
+  EXPECT_FALSE(driver().capturing(0, stream));
+  driver().destroy_stream(0, stream);
+}
+
+TEST_F(CudaDriverTest, AWrongValueIsReportedAtTheNextSynchronisationOnce) {
+  auto* set = cuda_function<int(std::uint64_t, unsigned, std::size_t, void*)>("cuMemsetD32Async");
+  ASSERT_NE(set, nullptr);
+  const Stream stream = driver().create_stream(0);
+  {
+    const auto quiet = driver().make_value_fault(0, "never");
+    const auto fault = driver().make_value_fault(0, "embedding(...): an index is past the end");
+    EXPECT_TRUE(driver().synchronize(0, stream).ok());
+    ASSERT_EQ(set(reinterpret_cast<std::uint64_t>(fault->word()), 1, 1, stream.handle), 0);  // as a kernel would
+    const Status status = driver().synchronize(0, stream);
+    EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
+    EXPECT_EQ(status.message(), "embedding(...): an index is past the end");
+    EXPECT_TRUE(driver().synchronize(0, stream).ok());
+  }
+  const auto again = driver().make_value_fault(0, "a plan that came later");
+  EXPECT_TRUE(driver().synchronize(0, stream).ok());
+  driver().destroy_stream(0, stream);
 }
 
 }  // namespace

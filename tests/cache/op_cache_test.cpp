@@ -39,7 +39,7 @@ class OpCacheTest : public testing::Test {
 
   ~OpCacheTest() override {
     EXPECT_EQ(current_device(), cpu) << "the caller's device was not restored";
-    set_activation(DeviceType::npu, nullptr);
+    set_vendor_runtime(DeviceType::npu, nullptr);
     set_cache_error_handler(nullptr);
   }
 
@@ -199,7 +199,8 @@ TEST_F(OpCacheTest, ReportsADeviceThatCannotBeMadeCurrentAndGoesOnWithTheOthers)
   cache.get_cache(cuda0).put("a", 1);
   cache.get_cache(npu0).put("a", 2);
   cache.get_cache(Device{DeviceType::moore, 0}).put("a", 3);
-  set_activation(DeviceType::npu, [](int) { throw std::runtime_error("npu is gone"); });
+  static constexpr VendorRuntime gone = {.activate = [](int) { throw std::runtime_error("npu is gone"); }};
+  set_vendor_runtime(DeviceType::npu, &gone);
   cache.clear();
   EXPECT_EQ(deaths_, (Deaths{{1, cuda0}, {3, {DeviceType::moore, 0}}}));
   ASSERT_EQ(heard.size(), 1u);

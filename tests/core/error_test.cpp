@@ -23,7 +23,7 @@ TEST(Error, IsCaughtAsARuntimeError) {
 TEST(Error, NamesEveryCodeDifferently) {
   std::set<std::string_view> names;
   for (int i = 0; i <= static_cast<int>(ErrorCode::internal); ++i) names.insert(to_string(static_cast<ErrorCode>(i)));
-  EXPECT_EQ(names.size(), 9u);
+  EXPECT_EQ(names.size(), 10u);
   EXPECT_EQ(names.count("unknown"), 0u);
   EXPECT_EQ(to_string(ErrorCode::out_of_memory), "out_of_memory");
 }

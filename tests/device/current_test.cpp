@@ -55,17 +55,53 @@ TEST_F(CurrentDevice, StaysWhatItWasWhenActivationThrows) {
 }
 
 TEST_F(CurrentDevice, NeedsNoActivationFunction) {
-  set_activation(DeviceType::npu, nullptr);
+  set_vendor_runtime(DeviceType::npu, nullptr);
   set_current_device(npu1);
   EXPECT_EQ(current_device(), npu1);
   EXPECT_TRUE(record.take().empty());
+}
+
+// What CUDA is for one thread.
+thread_local int vendors_device = 0;
+constexpr VendorRuntime fake_vendor = {
+    .activate = [](int index) { vendors_device = index; },
+    .active = [] { return vendors_device; },
+    .stream_id = [](int, void* handle) { return static_cast<std::uint64_t>(*static_cast<int*>(handle)); }};
+
+TEST_F(CurrentDevice, GuardLeavesTheVendorsRuntimeAsItWas) {
+  set_vendor_runtime(DeviceType::npu, &fake_vendor);
+  vendors_device = 1;  // by the caller himself: our note still says the CPU
+  {
+    const DeviceGuard guard(npu0);
+    EXPECT_EQ(vendors_device, 0);
+    EXPECT_EQ(current_device(), npu0);
+    {
+      const DeviceGuard inner(npu1);
+      EXPECT_EQ(vendors_device, 1);
+    }
+    EXPECT_EQ(vendors_device, 0);
+  }
+  EXPECT_EQ(vendors_device, 1);
+  EXPECT_EQ(current_device(), cpu);
+}
+
+TEST_F(CurrentDevice, AStreamThatComesAsAHandleGetsItsIdentity) {
+  set_vendor_runtime(DeviceType::npu, &fake_vendor);
+  int first = 7;
+  set_current_stream(npu0, {&first});
+  EXPECT_EQ(current_stream(npu0), (Stream{&first, 7}));
+  first = 8;  // another stream at the same address
+  set_current_stream(npu0, {&first});
+  EXPECT_EQ(current_stream(npu0), (Stream{&first, 8}));
+  set_current_stream(npu0, {});
+  EXPECT_EQ(current_stream(npu0).id, 0u);
 }
 
 TEST_F(CurrentDevice, OfATypeThatDoesNotExistIsAnError) {
   const Device wrong = {static_cast<DeviceType>(99), 0};
   EXPECT_THROW(set_current_device(wrong), Error);
   EXPECT_THROW(set_current_stream(wrong, stream_a), Error);
-  EXPECT_THROW(set_activation(wrong.type, nullptr), Error);
+  EXPECT_THROW(set_vendor_runtime(wrong.type, nullptr), Error);
   EXPECT_EQ(current_device(), cpu);
 }
 

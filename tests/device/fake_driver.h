@@ -48,6 +48,7 @@ class FakeDriver : public DeviceDriver {
   bool* destroyed = nullptr;  // set to true by the destructor
   Status copy_status = {};    // given by the next copies, which then do nothing
   Status synchronize_status = {};
+  std::atomic<bool> is_capturing = false;
 
   /// Allocations that would bring a device over this many bytes fail with out_of_memory.
   void set_memory_limit(int index, std::size_t bytes) {
@@ -133,6 +134,8 @@ class FakeDriver : public DeviceDriver {
     return status;
   }
 
+  bool capturing(int, Stream) override { return is_capturing; }
+
   Stream create_stream(int) override {
     ++live_streams_;
     return {new int(0)};
@@ -204,9 +207,10 @@ class ActivationRecord {
   explicit ActivationRecord(DeviceType type = DeviceType::npu) : type_(type) {
     calls().clear();
     failing() = -1;
-    set_activation(type, &activate);
+    static constexpr VendorRuntime runtime = {.activate = &activate};
+    set_vendor_runtime(type, &runtime);
   }
-  ~ActivationRecord() { set_activation(type_, nullptr); }
+  ~ActivationRecord() { set_vendor_runtime(type_, nullptr); }
   ActivationRecord(const ActivationRecord&) = delete;
   ActivationRecord& operator=(const ActivationRecord&) = delete;
 

@@ -210,5 +210,72 @@ TEST(WorkspacePool, NeverGivesOneBlockToTwoThreads) {
   EXPECT_EQ(driver.allocations(), driver.frees());
 }
 
+TEST(WorkspacePool, TellsAStreamFromALaterOneAtItsAddress) {
+  FakeDriver driver;
+  WorkspacePool pool(driver, 0);
+  int address = 0;
+  void* const of_first = pool.acquire(100, {&address, 1}).data();
+  EXPECT_NE(pool.acquire(100, {&address, 2}).data(), of_first);
+  EXPECT_EQ(pool.acquire(100, {&address, 1}).data(), of_first);
+}
+
+TEST(WorkspacePool, AllocatesNothingWhileAStreamIsCaptured) {
+  FakeDriver driver;
+  WorkspacePool pool(driver, 0);
+  void* const before = pool.acquire(100, stream_a).data();
+  driver.is_capturing = true;
+  EXPECT_EQ(pool.acquire(100, stream_a).data(), before);
+  EXPECT_THROW(pool.acquire(5000, stream_a), Error);
+  EXPECT_EQ(driver.allocations(), 1);
+}
+
+TEST(WorkspacePool, DoesNotKeepTheBlocksOfStreamsThatNeverComeBack) {
+  FakeDriver driver;
+  WorkspacePool pool(driver, 0);
+  int address = 0;
+  for (std::uint64_t id = 1; id <= 5000; ++id) pool.acquire(100, {&address, id});
+  EXPECT_LE(pool.stats().bytes_cached, 1024u * 100u);
+  EXPECT_EQ(driver.live_blocks() * 100u, pool.stats().bytes_cached);
+  pool.acquire(100, {&address, 5000});
+  EXPECT_EQ(driver.allocations(), 5000);  // the latest is still there
+}
+
+/// Counts what is out.
+class Lender final : public LentAllocator {
+ public:
+  void* allocate(int, std::size_t bytes, Stream stream) override {
+    streams.push_back(stream);
+    ++out;
+    return ::operator new(bytes);
+  }
+  void deallocate(int, void* memory, Stream stream) noexcept override {
+    EXPECT_EQ(stream, streams.back());
+    --out;
+    ::operator delete(memory);
+  }
+  std::vector<Stream> streams;
+  int out = 0;
+};
+
+TEST(WorkspacePool, TakesMemoryThatAFrameworkLends) {
+  FakeDriver driver;
+  WorkspacePool pool(driver, 0);
+  pool.acquire(100, stream_a);
+  const auto lender = std::make_shared<Lender>();
+  pool.set_allocator(lender);
+  EXPECT_EQ(driver.live_blocks(), 0u) << "our own is not needed any more";
+  {
+    auto lease = pool.acquire(100, stream_b);
+    EXPECT_EQ(lender->out, 1);
+    pool.set_allocator(nullptr);  // what is lent goes back to its lender all the same
+    const auto own = pool.acquire(100, stream_b);
+    EXPECT_EQ(driver.live_blocks(), 1u);
+    const auto moved = std::move(lease);
+    EXPECT_EQ(lender->out, 1);
+  }
+  EXPECT_EQ(lender->out, 0);
+  EXPECT_EQ(pool.stats().bytes_in_use, 0u);
+}
+
 }  // namespace
 }  // namespace xpuruntime

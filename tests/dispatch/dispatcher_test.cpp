@@ -82,7 +82,7 @@ TEST_F(Dispatching, KeepsAPlanOverADecisionThatChangedAndChangedBack) {
     std::string_view name() const override { return "counting"; }
     DeviceType device_type() const override { return DeviceType::cpu; }
     Verdict accepts(const Problem&, const DeviceProfile&) const override { return Verdict::yes(); }
-    std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) const override {
+    std::unique_ptr<const Plan> make_plan(const Problem&, const PrepareContext&, std::string_view) const override {
       ++prepared_;
       struct Nothing : Plan {
         Status run(const RunArguments&) const override { return {}; }

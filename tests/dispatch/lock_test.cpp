@@ -79,7 +79,7 @@ TEST_F(Locked, OtherSoftwareIsCheckedBeforeItsFirstRunAndNotAgain) {
   EXPECT_EQ(kernel->load(), 0);
 
   int asked = 0;
-  dispatcher().set_revalidator([&](const Problem& problem, const std::string& name) -> std::string {
+  dispatcher().set_revalidator([&](const Problem& problem, const std::string& name, const std::string&) -> std::string {
     EXPECT_EQ(to_string(problem), "relu(f32[8]) @cpu:0");
     EXPECT_EQ(name, "only");
     ++asked;
@@ -91,7 +91,8 @@ TEST_F(Locked, OtherSoftwareIsCheckedBeforeItsFirstRunAndNotAgain) {
   EXPECT_EQ(asked, 1);
   EXPECT_EQ(kernel->load(), 2);
 
-  dispatcher().set_revalidator([](const Problem&, const std::string&) { return "its numbers are wrong now"; });
+  dispatcher().set_revalidator(
+      [](const Problem&, const std::string&, const std::string&) { return "its numbers are wrong now"; });
   EXPECT_HAS(error_text(ErrorCode::not_supported, [&] { dispatcher().dispatch(relu.call()); }),
              "its numbers are wrong now");
   EXPECT_EQ(kernel->load(), 2);

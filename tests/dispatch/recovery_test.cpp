@@ -86,7 +86,7 @@ TEST_F(Recovery, AKernelThatCannotBePreparedIsPassedOver) {
     std::string_view name() const override { return "unprepared"; }
     DeviceType device_type() const override { return DeviceType::cpu; }
     Verdict accepts(const Problem&, const DeviceProfile&) const override { return Verdict::yes(); }
-    std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) const override {
+    std::unique_ptr<const Plan> make_plan(const Problem&, const PrepareContext&, std::string_view) const override {
       throw std::runtime_error("the compiler gave up");
     }
   };

@@ -115,7 +115,9 @@ class SaysYes final : public Kernel {
   std::string_view name() const override { return "says_yes"; }
   DeviceType device_type() const override { return DeviceType::cpu; }
   Verdict accepts(const Problem&, const DeviceProfile&) const override { return Verdict::yes(); }
-  std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) const override { return nullptr; }
+  std::unique_ptr<const Plan> make_plan(const Problem&, const PrepareContext&, std::string_view) const override {
+    return nullptr;
+  }
 };
 
 TEST(Kernel, IsForwardOnlyAndUnversionedUnlessItSaysOtherwise) {
@@ -123,6 +125,26 @@ TEST(Kernel, IsForwardOnlyAndUnversionedUnlessItSaysOtherwise) {
   EXPECT_TRUE(kernel.supports(problem, profile).supported);
   EXPECT_EQ(kernel.supports(backward, profile).reason, "forward only");
   EXPECT_FALSE(is_versioned(kernel.version()));
+}
+
+TEST(Kernel, ThatMakesNoPlanFailsToPrepare) {
+  testing::FakeDriver driver;
+  EXPECT_THROW(SaysYes().prepare(problem, {{}, profile, driver}), Error);
+}
+
+TEST(Kernel, WithOnePlanFailsToPrepareAnother) {
+  testing::FakeDriver driver;
+  const auto kernel = make_kernel(function_kernel([](const Problem&, const RunArguments&) { return Status(); }));
+  const PrepareContext context{{}, profile, driver};
+  EXPECT_EQ(kernel->prepare(problem, context)->token(), "");
+  EXPECT_TRUE(kernel->variants(problem, context).empty());
+  try {
+    kernel->prepare(problem, context, "tile=4");
+    FAIL() << "it made a plan";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::not_supported);
+    EXPECT_STREQ(error.what(), "[prepare] it plans '' here");
+  }
 }
 
 TEST(FunctionKernel, WithoutAVersionIsToldFromEveryOther) {

@@ -33,7 +33,9 @@ class MadeUpKernel : public Kernel {
   std::uint64_t workspace_bytes(const Problem&, const DeviceProfile&) const override { return workspace; }
   bool deterministic() const override { return same_bits; }
   std::string_view version() const override { return code; }
-  std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) const override { return nullptr; }
+  std::unique_ptr<const Plan> make_plan(const Problem&, const PrepareContext&, std::string_view) const override {
+    return nullptr;
+  }
 
  private:
   std::string name_;

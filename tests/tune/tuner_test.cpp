@@ -184,7 +184,7 @@ class ThrowingKernel final : public Kernel {
     if (in_supports_) throw std::runtime_error("what a question");
     return Verdict::yes();
   }
-  std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) const override {
+  std::unique_ptr<const Plan> make_plan(const Problem&, const PrepareContext&, std::string_view) const override {
     throw std::runtime_error("no plan");
   }
 
@@ -219,26 +219,6 @@ TEST_F(TunerTest, RefusesAKernelThatThrowsWhenItIsAsked) {
   EXPECT_EQ(result.chosen, "reference");
   EXPECT_EQ(row(result, "throwing").outcome, TuneOutcome::refused);
   EXPECT_EQ(row(result, "throwing").reason, "it threw in supports: what a question");
-}
-
-/// Says yes and makes nothing.
-class PlanlessKernel final : public Kernel {
- public:
-  OpId op() const override { return OpId::relu; }
-  std::string_view name() const override { return "planless"; }
-  DeviceType device_type() const override { return DeviceType::cpu; }
-  Verdict accepts(const Problem&, const DeviceProfile&) const override { return Verdict::yes(); }
-  std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) const override { return nullptr; }
-};
-
-TEST_F(TunerTest, SaysOfAKernelWithoutAPlanThatItMadeNone) {
-  registry.register_kernel(std::make_shared<PlanlessKernel>());
-  for (const bool isolate : {false, true}) {
-    options.isolate = isolate;
-    const TuneResult result = tune("reference");
-    EXPECT_EQ(result.chosen, "reference");
-    EXPECT_EQ(row(result, "planless").reason, "it failed: prepare made no plan");
-  }
 }
 
 TEST_F(TunerTest, QuarantinesAKernelThatThrowsWhenItIsPrepared) {

@@ -15,6 +15,7 @@ enum class ErrorCode {
   unknown_name,      // no such op, dtype, device or kernel; the text lists the near ones
   not_supported,     // a right request that nothing here can serve; the text says why
   device_error,      // a driver or a launch failed
+  device_lost,       // the device takes no more work in this process: nothing that failed after that says anything
   out_of_memory,
   io_error,      // a file could not be read or written
   corrupt_data,  // a file was read but is not what it claims to be

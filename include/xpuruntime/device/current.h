@@ -14,9 +14,11 @@ void set_current_device(Device device);
 
 /// The stream that this thread's calls on `device` are queued on; null is the device's default.
 Stream current_stream(Device device);
+/// A stream that comes as a bare handle gets its id here.
 void set_current_stream(Device device, Stream stream);
 
 /// Makes a device current for a block and brings the old one back, also on exceptions.
+/// What the vendor's runtime had before comes back too, for callers who set that themselves.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device);
@@ -25,7 +27,9 @@ class DeviceGuard {
   DeviceGuard& operator=(const DeviceGuard&) = delete;
 
  private:
+  Device device_;
   Device previous_;
+  int vendors_previous_;  // -1: its vendor's runtime cannot say
 };
 
 /// Makes a stream current on a device for a block.
@@ -41,9 +45,13 @@ class StreamGuard {
   Stream previous_;
 };
 
-/// How a device type is made current in its vendor's runtime (cudaSetDevice); may throw. A null function is the
-/// default: nothing beyond the thread's own note. Backends set it when they are opened.
-using ActivateDevice = void (*)(int index);
-void set_activation(DeviceType type, ActivateDevice activate);
+/// What a vendor's runtime keeps for each thread. A null function is the default: nothing beyond our own note.
+struct VendorRuntime {
+  void (*activate)(int index) = nullptr;                          // cudaSetDevice; may throw
+  int (*active)() = nullptr;                                      // cudaGetDevice
+  std::uint64_t (*stream_id)(int index, void* handle) = nullptr;  // DeviceDriver::stream_id; may throw
+};
+/// Backends set it when they are opened; it must live as long as the process. Null: the default again.
+void set_vendor_runtime(DeviceType type, const VendorRuntime* runtime);
 
 }  // namespace xpuruntime

@@ -31,6 +31,8 @@ class DeviceManager {
   /// Why a type has no device here; empty if it has.
   std::string why_absent(DeviceType type) const;
 
+  /// A stream that somebody made, with its identity.
+  Stream stream(Device device, void* handle) const;
   WorkspacePool& workspace(Device device) const;
 
   /// New memory on a device, owned by the tensor (and freed before the driver goes).

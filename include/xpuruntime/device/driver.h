@@ -12,6 +12,15 @@
 
 namespace xpuruntime {
 
+/// A word that a plan's kernels set on the device when a value of the caller's cannot be right, such as an index past
+/// the end. They write nothing for that value and go on; nobody waits. Owned by the plan.
+class ValueFault {
+ public:
+  virtual ~ValueFault() = default;
+  /// 32 bits in memory that the device can write, 0 until a kernel writes something else.
+  virtual void* word() const = 0;
+};
+
 /// How the library reaches the devices of one type: what is there, memory, streams, events.
 /// Every function may be called from several threads at once. `index` is always below devices().size().
 class DeviceDriver {
@@ -30,6 +39,11 @@ class DeviceDriver {
   /// Work queued before this call may still use the memory: the driver keeps it until that is done.
   virtual void deallocate(int index, void* memory) noexcept = 0;
 
+  /// Temporary memory in the order of a stream: for work that is queued there from now on. What it returns to goes back
+  /// once the work queued there before is done, so neither waits. A driver that has no such memory allocates as above.
+  virtual void* allocate_ordered(int index, std::size_t bytes, Stream stream);
+  virtual void deallocate_ordered(int index, void* memory, Stream stream) noexcept;
+
   /// Copies between this device and host memory, queued on `stream`; blocks until the host memory may be reused.
   virtual Status copy_from_host(int index, void* memory, std::size_t byte_offset, const void* host, std::size_t bytes,
                                 Stream stream) = 0;
@@ -43,16 +57,29 @@ class DeviceDriver {
   /// an error of earlier work shows here. The library calls it so before it destroys a plan that ran.
   virtual Status synchronize(int index, Stream stream) = 0;
 
+  /// What Stream::id is for this handle, of a stream that anybody made and that is alive now.
+  virtual std::uint64_t stream_id(int index, void* handle);
+  /// Whether what is queued there now is recorded, to be run later: then nothing may be allocated, prepared, tuned or
+  /// waited for.
+  virtual bool capturing(int index, Stream stream);
+
   /// Events, made with timing. record_event replaces what the event held.
   virtual Event create_event(int index) = 0;
   virtual void destroy_event(int index, Event event) noexcept = 0;
   virtual Status record_event(int index, Event& event, Stream stream) = 0;
   virtual Status wait_event(int index, Event event) = 0;
+  /// Work queued on the stream from now on begins after the event. The host waits only where the device cannot.
+  virtual Status queue_wait(int index, Stream stream, Event event);
   virtual bool event_done(int index, Event event) = 0;
   /// Microseconds of device time between two recorded, finished events; negative where the device cannot tell.
   virtual double elapsed_us(int index, Event from, Event to) = 0;
-  /// True when work goes on after a launch returns, so that plans must outlive it.
+  /// True when work goes on after a launch returns.
   virtual bool asynchronous() const = 0;
+
+  /// For kernels that find out on the device that a caller's value cannot be right. `message` names the call and the
+  /// value's place: the next synchronize after such a find fails with it, as an invalid argument. Null where kernels
+  /// can return such a Status themselves.
+  virtual std::unique_ptr<ValueFault> make_value_fault(int index, std::string message);
 };
 
 }  // namespace xpuruntime

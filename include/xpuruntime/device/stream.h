@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "xpuruntime/core/device.h"
 
 namespace xpuruntime {
@@ -8,6 +10,9 @@ namespace xpuruntime {
 /// other). Not owned: who made it destroys it.
 struct Stream {
   void* handle = nullptr;
+  /// Tells it from a later stream that got the same handle: no other stream of the process has it. 0 where handles are
+  /// never used again, and for the device's default. DeviceManager::stream and set_current_stream fill it in.
+  std::uint64_t id = 0;
 
   bool operator==(const Stream&) const = default;
 };

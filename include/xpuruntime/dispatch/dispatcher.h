@@ -40,9 +40,9 @@ using MeasuredSource = std::function<std::shared_ptr<const Measurements>()>;
 /// kernel that would run without it.
 using TuneHook = std::function<std::shared_ptr<const Measurements>(const Problem&, const std::string& incumbent)>;
 
-/// Says why a kernel that a lock names does not do its work here any more; empty: it does. Asked for entries that were
-/// made on this device with other software.
-using RevalidateHook = std::function<std::string(const Problem&, const std::string& kernel)>;
+/// Says why a kernel that a lock names, with that plan, does not do its work here any more; empty: it does. Asked for
+/// entries that were made on this device with other software.
+using RevalidateHook = std::function<std::string(const Problem&, const std::string& kernel, const std::string& plan)>;
 
 /// Hears of every decision that is made for a call: each problem's first, what is made anew after a change, and the
 /// kernel that takes over from one that failed.

@@ -56,7 +56,19 @@
 //   * A row is forward only: no kernel is asked about a backward that it does not declare (with_backward, or
 //     KernelSpec::directions). Backward is another computation, on the forward inputs and the output's gradient.
 //   * supports() is data, not an exception, and reads nothing but the problem and the profile.
-//   * prepare() may be slow and may throw Error; run() must be quick to queue, and reports a failed launch as a Status.
+//   * prepare() may be slow and may throw Error: with not_supported it refuses the problem as supports() would have,
+//     with out_of_memory it is passed over this time, with any other code the kernel is set aside for the problem.
+//     run() must be quick to queue, and reports a failed launch as a Status.
+//   * A kernel that can make several plans lists their tokens (KernelSpec::variants) and makes the one it is asked for
+//     (prepare_variant): tuning races them, and a store or a lock brings the very plan back in another process. A token
+//     describes the plan by what stays the same in another version of a library.
+//   * One plan may serve a class of problems, such as all lengths of a sequence (plan_problem): its runs read the extents.
+//   * While a stream is captured (DeviceDriver::capturing) nothing is prepared, tuned, evicted or allocated.
+//   * A device that takes no more work in this process is an error or Status with device_lost: nothing is set aside or
+//     stored because of what fails after that.
+//   * On an asynchronous device a wrong value is found too late for a Status: the plan holds a word for it
+//     (DeviceDriver::make_value_fault), its kernels set it and write nothing for that value, and the next
+//     synchronisation reports it.
 //   * A value in the caller's tensors that cannot be right (an index past the end) is a Status with invalid_argument,
 //     given before anything is written. The call then fails with that text; the kernel is not set aside for it.
 //   * An output that overlaps an input never reaches run(), but for an elementwise op exactly in place.

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/core/problem.h"
@@ -25,8 +26,9 @@ struct Verdict {
   static Verdict no(std::string reason) { return {false, std::move(reason)}; }
 };
 
-/// What a plan gets to run with. The tensors match the problem that the plan was prepared for; `workspace` has at least
-/// the bytes the kernel declared and is valid until the work queued on `stream` is done.
+/// What a plan gets to run with. The tensors match the problem that the plan was prepared for, or another of its class
+/// (Kernel::plan_problem); `workspace` has at least the bytes that were declared and is valid until the work queued on
+/// `stream` is done.
 struct RunArguments {
   std::span<const Tensor* const> inputs = {};
   std::span<const Tensor* const> outputs = {};
@@ -35,8 +37,7 @@ struct RunArguments {
 };
 
 /// What a kernel made once for one problem: algorithm, compiled program, descriptors. Runs many times, from several
-/// threads at once. On an asynchronous device it stays alive until the work it queued is done: the library sees to
-/// that.
+/// threads at once.
 class Plan {
  public:
   virtual ~Plan() = default;
@@ -48,6 +49,16 @@ class Plan {
   /// Describes the choice made inside the kernel by attributes that mean the same in another version of its library
   /// ("tile=64x32 stages=4"), never an index into an enumeration. Empty where there was nothing to choose.
   virtual std::string token() const { return {}; }
+
+  /// Temporary memory a run needs. Nothing: what the kernel said of the problem (Kernel::workspace_bytes).
+  virtual std::optional<std::uint64_t> workspace_bytes() const { return {}; }
+
+  /// Gives the same bits every time for the same inputs. Nothing: as the kernel says.
+  virtual std::optional<bool> deterministic() const { return {}; }
+
+  /// Whether work that it queued reads what it holds, so that the library waits for the device before it destroys the
+  /// plan. False for one whose launches copy all they need: it may go at once.
+  virtual bool outlives_its_work() const { return true; }
 };
 
 /// Where a kernel is prepared.
@@ -87,10 +98,10 @@ class Kernel {
   /// Is this the kind of problem it is good at? A hint for the choice, never a refusal.
   virtual bool prefers(const Problem& problem, const DeviceProfile& profile) const;
 
-  /// Temporary memory a run needs. Asked only where supports said yes.
+  /// Temporary memory a run needs; a bound where only the plan knows. Asked only where supports said yes.
   virtual std::uint64_t workspace_bytes(const Problem& problem, const DeviceProfile& profile) const;
 
-  /// Gives the same bits every time for the same inputs.
+  /// Gives the same bits every time for the same inputs, with every plan that does not say otherwise.
   virtual bool deterministic() const;
 
   /// Which code this is. Times and lock entries are kept under name and version, so that other code under the same name
@@ -98,8 +109,24 @@ class Kernel {
   /// a text that no other kernel has, in this process or another; a lock does not replay such a kernel.
   virtual std::string_view version() const { return unversioned_; }
 
-  /// Builds the plan; throws Error when that fails. Called with `context.device` current.
-  virtual std::unique_ptr<const Plan> prepare(const Problem& problem, const PrepareContext& context) const = 0;
+  /// The tokens of the plans to choose from, where it can make more than one for this problem. The choice it would make
+  /// itself need not stand first. Tuning races them; a store and a lock keep the token.
+  virtual std::vector<std::string> variants(const Problem& problem, const PrepareContext& context) const;
+
+  /// Names the class of problems that one plan serves, by one of them: all that are answered with the same get the plan
+  /// that is prepared for that one, whose runs read the extents from the tensors. A sequence that grows then builds no
+  /// plan a step. Nothing: each problem has a plan of its own.
+  virtual std::optional<Problem> plan_problem(const Problem& problem) const;
+
+  /// The plan with this token, or the one the kernel chooses itself where the token is empty. Throws Error when that
+  /// fails: with `not_supported` it is a refusal like one of `accepts`, found late; with any other code the kernel is
+  /// set aside for the problem. Called with `context.device` current.
+  std::unique_ptr<const Plan> prepare(const Problem& problem, const PrepareContext& context,
+                                      std::string_view token = {}) const;
+
+  /// What prepare makes the plan with. One without variants need not look at the token: prepare compares.
+  virtual std::unique_ptr<const Plan> make_plan(const Problem& problem, const PrepareContext& context,
+                                                std::string_view token) const = 0;
 
  private:
   std::string unversioned_;
@@ -115,6 +142,10 @@ struct KernelSpec {
   bool (*prefers)(const Problem&, const DeviceProfile&) = nullptr;                   // null: no opinion
   bool deterministic = true;
   Directions directions = Directions::forward;
+  std::vector<std::string> (*variants)(const Problem&, const PrepareContext&) = nullptr;  // null: has none
+  /// Makes one of them. Null: has none.
+  std::unique_ptr<const Plan> (*prepare_variant)(const Problem&, const PrepareContext&, std::string_view) = nullptr;
+  std::optional<Problem> (*plan_problem)(const Problem&) = nullptr;  // null: a plan for each problem
 };
 
 /// The row of a kernel that computes backward too.

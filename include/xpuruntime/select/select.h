@@ -46,6 +46,8 @@ struct Selection {
   Decision decision = {};
   /// Null: nothing fits; decision.because says why. Prepares with its copies, where the decision has some.
   std::shared_ptr<const Kernel> kernel = nullptr;
+  /// Of the plan that a lock or a race names; empty: the kernel chooses.
+  std::string token = {};
 };
 
 /// lock > force > prefer > user rules > strategy > error, as a pure function: no clock, no device, no global state.

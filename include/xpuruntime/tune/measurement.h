@@ -43,6 +43,7 @@ struct QuarantineEntry {
   std::string reason = {};
   std::int64_t found_at = 0;
   std::string kernel_version = {};
+  std::string plan = {};  // the token of the one plan that is meant; empty: the kernel
 
   bool operator==(const QuarantineEntry&) const = default;
 };

@@ -39,7 +39,7 @@ struct TuneOptions {
 enum class TuneOutcome : std::uint8_t { won, lost, refused, quarantined };
 std::string_view to_string(TuneOutcome outcome);
 
-/// One kernel in the race.
+/// One kernel in the race, or one of the plans it can make.
 struct TunedCandidate {
   std::string kernel = {};
   std::string plan = {};
@@ -53,12 +53,14 @@ struct TunedCandidate {
   std::optional<double> tolerance = {};  // what it may be
   bool known_bad = false;                // was in quarantine before and not tried
   std::string kernel_version = {};       // Kernel::version
+  std::string variant = {};              // the token it was prepared by; empty: the kernel's own choice
 };
 
 struct TuneResult {
   Problem problem = {};
   std::string incumbent = {};
   std::string chosen = {};  // empty: cancelled or nothing could run
+  std::string plan = {};    // the token of the plan that it was chosen with
   std::string because = {};
   double gain = 1;          // the incumbent's time by that of the choice
   bool cut_short = false;   // a budget ended the race before it was sure
@@ -69,6 +71,11 @@ struct TuneResult {
   int discarded = 0;                            // readings of the clock that could not be right
   std::vector<TunedCandidate> candidates = {};  // in table order
   std::string not_stored = {};                  // why what was found is not kept; empty: it is, or there is no store
+
+  /// The rows of what would be chosen without measuring, by its own choice of a plan, and of the choice; null where it
+  /// was not here.
+  const TunedCandidate* default_row() const;
+  const TunedCandidate* chosen_row() const;
 
   /// What a store keeps of it. Of a cancelled one only what must not run. `now` in seconds since 1970.
   TuneRecord record(std::int64_t now) const;

@@ -10,7 +10,7 @@ namespace {
 class CudaBackend final : public Backend {
  public:
   CudaBackend() {
-    if (!driver_->devices().empty()) set_activation(DeviceType::nvidia, cuda::activate);
+    if (!driver_->devices().empty()) set_vendor_runtime(DeviceType::nvidia, &cuda::vendor_runtime);
   }
 
   std::string_view name() const override { return "cuda"; }

@@ -1,10 +1,32 @@
 #include "backends/cuda/check.h"
 
 namespace xpuruntime::cuda {
+
+// Those after which, by the runtime's documentation, the process must end to use CUDA again.
+bool is_lost(cudaError_t error) {
+  switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+      return true;
+    default:
+      return false;
+  }
+}
+
 namespace {
 
 ErrorCode code_of(cudaError_t error) {
-  return error == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::device_error;
+  if (error == cudaErrorMemoryAllocation) return ErrorCode::out_of_memory;
+  return is_lost(error) ? ErrorCode::device_lost : ErrorCode::device_error;
 }
 
 std::string_view advice_for(cudaError_t error) {

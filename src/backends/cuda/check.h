@@ -16,6 +16,9 @@ Status to_status(cudaError_t error, std::string_view what);
 /// Like to_status, but throws.
 void check(cudaError_t error, std::string_view function, std::string_view what);
 
+/// Whether the device takes no more work in this process.
+bool is_lost(cudaError_t error);
+
 /// Makes a device current in CUDA for a block and brings the caller's back.
 class ScopedDevice {
  public:

@@ -201,7 +201,9 @@ OwnedPreference make_preference(const CublasLt& api, const Problem& problem, con
   return owned;
 }
 
-/// Descriptors are host memory that a launch only reads, so the plan may go while its work is queued.
+// How many of the library's proposals are looked at; it puts the likely ones first.
+constexpr int most_algorithms = 32;
+
 class CublasLtPlan final : public Plan {
  public:
   CublasLtPlan(const CublasLt& api, const Problem& problem, const PrepareContext& context)
@@ -215,16 +217,31 @@ class CublasLtPlan final : public Plan {
         b_(make_layout(api, types_.data, product_.b, matmul_shape(problem).batch_count)),
         d_(make_layout(api, types_.output, product_.d, matmul_shape(problem).batch_count)) {
     const std::uint64_t workspace = cublaslt_workspace_bytes(problem, context.profile);
-    const OwnedPreference preference = make_preference(api, problem, product_, workspace);
-    cublasLtMatmulHeuristicResult_t result = {};
+    preference_ = make_preference(api, problem, product_, workspace);
+  }
+
+  /// What the library proposes, best first by its own estimate.
+  std::vector<cublasLtMatmulHeuristicResult_t> proposals(int most) const {
+    std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
     int found = 0;
-    check(api, "no algorithm for this problem",
-          api.heuristic(handle_, description_.get(), a_.get(), b_.get(), d_.get(), d_.get(), preference.get(), 1,
-                        &result, &found));
-    if (found == 0) check(api, "no algorithm for this problem", CUBLAS_STATUS_NOT_SUPPORTED);
-    check(api, "no algorithm for this problem", result.state);
-    algorithm_ = result.algo;
-    workspace_ = result.workspaceSize;
+    const cublasStatus_t status = api_.heuristic(handle_, description_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
+                                                 preference_.get(), most, results.data(), &found);
+    results.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(found) : 0);
+    std::erase_if(results, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
+    if (results.empty()) fail(ErrorCode::not_supported, "cublasLt", "the library has no algorithm for this problem");
+    return results;
+  }
+
+  /// Takes the first proposal, or the one with this token.
+  void choose(std::string_view token) {
+    for (const auto& proposal : proposals(token.empty() ? 1 : most_algorithms)) {
+      if (!token.empty() && describe(api_, proposal.algo) != token) continue;
+      algorithm_ = proposal.algo;
+      workspace_ = proposal.workspaceSize;
+      return;
+    }
+    fail(ErrorCode::not_supported, "cublasLt",
+         "the library does not propose the algorithm '" + std::string(token) + "' for this problem here");
   }
 
   Status run(const RunArguments& arguments) const override {
@@ -240,12 +257,15 @@ class CublasLtPlan final : public Plan {
         api_.matmul(handle_, description_.get(), one(), a, a_.get(), b, b_.get(), zero(), d, d_.get(), d, d_.get(),
                     &algorithm_, arguments.workspace, workspace_, native_stream(arguments.stream));
     if (status == CUBLAS_STATUS_SUCCESS) return {};
-    cudaGetLastError();
+    if (const cudaError_t error = cudaGetLastError(); is_lost(error)) return to_status(error, "matmul cublasLt");
     return Status(ErrorCode::device_error, std::string("[cublasLt] launch failed: ") + api_.status_string(status) +
                                                "; choose another kernel for this problem");
   }
 
   std::string token() const override { return describe(api_, algorithm_); }
+  std::optional<std::uint64_t> workspace_bytes() const override { return workspace_; }
+  // Descriptors are host memory that a launch only reads.
+  bool outlives_its_work() const override { return false; }
 
  private:
   const void* one() const { return types_.scale == CUDA_R_64F ? static_cast<const void*>(&one_64) : &one_32; }
@@ -265,6 +285,7 @@ class CublasLtPlan final : public Plan {
   OwnedLayout a_;
   OwnedLayout b_;
   OwnedLayout d_;
+  OwnedPreference preference_{nullptr, nullptr};
   cublasLtMatmulAlgo_t algorithm_ = {};
   std::size_t workspace_ = 0;
 };
@@ -286,7 +307,9 @@ std::uint64_t cublaslt_workspace_bytes(const Problem& problem, const DeviceProfi
   return std::min(most_workspace, problem.limits.workspace_bytes.value_or(most_workspace));
 }
 
-std::unique_ptr<const Plan> prepare_cublaslt(const Problem& problem, const PrepareContext& context) {
+namespace {
+
+std::unique_ptr<CublasLtPlan> described(const Problem& problem, const PrepareContext& context) {
   const CublasLt* api = cublaslt();
   if (api == nullptr) {
     fail(ErrorCode::not_supported, "cublasLt", "libcublasLt is not installed; install it or choose another kernel");
@@ -294,6 +317,28 @@ std::unique_ptr<const Plan> prepare_cublaslt(const Problem& problem, const Prepa
   const ScopedDevice scope(context.device.index);
   xpuruntime::cuda::check(scope.error(), "cublasLt", "prepare");
   return std::make_unique<CublasLtPlan>(*api, problem, context);
+}
+
+}  // namespace
+
+std::vector<std::string> cublaslt_variants(const Problem& problem, const PrepareContext& context) {
+  std::vector<std::string> tokens;
+  for (const auto& proposal : described(problem, context)->proposals(most_algorithms)) {
+    std::string token = describe(*cublaslt(), proposal.algo);
+    if (std::find(tokens.begin(), tokens.end(), token) == tokens.end()) tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
+std::unique_ptr<const Plan> prepare_cublaslt_variant(const Problem& problem, const PrepareContext& context,
+                                                     std::string_view token) {
+  auto plan = described(problem, context);
+  plan->choose(token);
+  return plan;
+}
+
+std::unique_ptr<const Plan> prepare_cublaslt(const Problem& problem, const PrepareContext& context) {
+  return prepare_cublaslt_variant(problem, context, {});
 }
 
 }  // namespace xpuruntime::cuda

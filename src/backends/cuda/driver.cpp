@@ -51,6 +51,25 @@ void CudaDriver::deallocate(int index, void* memory) noexcept {
   if (memory != nullptr) forget(on_device(index, [&] { return cudaFree(memory); }));
 }
 
+void* CudaDriver::allocate_ordered(int index, std::size_t bytes, Stream stream) {
+  void* memory = nullptr;
+  const cudaError_t error =
+      on_device(index, [&] { return cudaMallocAsync(&memory, std::max<std::size_t>(bytes, 1), native(stream)); });
+  if (error == cudaErrorNotSupported) {
+    forget(error);
+    return allocate(index, bytes);
+  }
+  check(error, "allocate", std::to_string(bytes) + " bytes on cuda:" + std::to_string(index));
+  return memory;
+}
+
+void CudaDriver::deallocate_ordered(int index, void* memory, Stream stream) noexcept {
+  if (memory == nullptr) return;
+  const cudaError_t error = on_device(index, [&] { return cudaFreeAsync(memory, native(stream)); });
+  forget(error);
+  if (error != cudaSuccess) deallocate(index, memory);  // as where allocate_ordered had to
+}
+
 Status CudaDriver::copy_from_host(int index, void* memory, std::size_t byte_offset, const void* host, std::size_t bytes,
                                   Stream stream) {
   return copy(index, static_cast<std::byte*>(memory) + byte_offset, host, bytes, cudaMemcpyHostToDevice, stream);
@@ -76,7 +95,18 @@ void CudaDriver::destroy_stream(int index, Stream stream) noexcept {
 Status CudaDriver::synchronize(int index, Stream stream) {
   // Streams made elsewhere are not ours to list, so waiting for everything means waiting for the device.
   const auto wait = [&] { return stream.handle ? cudaStreamSynchronize(native(stream)) : cudaDeviceSynchronize(); };
-  return to_status(on_device(index, wait), "synchronize");
+  const Status status = to_status(on_device(index, wait), "synchronize");
+  return status.ok() ? faults_->take(index) : status;
+}
+
+std::uint64_t CudaDriver::stream_id(int index, void* handle) { return vendor_runtime.stream_id(index, handle); }
+
+bool CudaDriver::capturing(int index, Stream stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t error = on_device(index, [&] { return cudaStreamIsCapturing(native(stream), &status); });
+  forget(error);
+  // The default stream may not even be asked while another is captured.
+  return error == cudaErrorStreamCaptureImplicit || status != cudaStreamCaptureStatusNone;
 }
 
 Event CudaDriver::create_event(int index) {
@@ -98,6 +128,11 @@ Status CudaDriver::wait_event(int index, Event event) {
   return to_status(on_device(index, [&] { return cudaEventSynchronize(native(event)); }), "wait_event");
 }
 
+Status CudaDriver::queue_wait(int index, Stream stream, Event event) {
+  return to_status(on_device(index, [&] { return cudaStreamWaitEvent(native(stream), native(event), 0); }),
+                   "queue_wait");
+}
+
 bool CudaDriver::event_done(int index, Event event) {
   const cudaError_t error = on_device(index, [&] { return cudaEventQuery(native(event)); });
   forget(error);
@@ -113,6 +148,25 @@ double CudaDriver::elapsed_us(int index, Event from, Event to) {
   return error == cudaSuccess ? static_cast<double>(milliseconds) * 1000.0 : -1.0;
 }
 
-void activate(int index) { check(cudaSetDevice(index), "set_current_device", "cuda:" + std::to_string(index)); }
+std::unique_ptr<ValueFault> CudaDriver::make_value_fault(int index, std::string message) {
+  return faults_->make(faults_, index, std::move(message));
+}
+
+const VendorRuntime vendor_runtime = {
+    .activate = [](int index) { check(cudaSetDevice(index), "set_current_device", "cuda:" + std::to_string(index)); },
+    .active =
+        [] {
+          int index = -1;
+          forget(cudaGetDevice(&index));
+          return index;
+        },
+    .stream_id =
+        [](int index, void* handle) {
+          unsigned long long id = 0;
+          check(on_device(index, [&] { return cudaStreamGetId(static_cast<cudaStream_t>(handle), &id); }), "stream",
+                "no such stream on cuda:" + std::to_string(index));
+          return static_cast<std::uint64_t>(id);
+        },
+};
 
 }  // namespace xpuruntime::cuda

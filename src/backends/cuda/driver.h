@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda/faults.h"
+#include "xpuruntime/device/current.h"
 #include "xpuruntime/device/driver.h"
 
 namespace xpuruntime::cuda {
@@ -24,6 +26,9 @@ class CudaDriver final : public DeviceDriver {
   /// Waits for the device (cudaFree does), so no queued work loses its memory.
   void deallocate(int index, void* memory) noexcept override;
 
+  void* allocate_ordered(int index, std::size_t bytes, Stream stream) override;
+  void deallocate_ordered(int index, void* memory, Stream stream) noexcept override;
+
   Status copy_from_host(int index, void* memory, std::size_t byte_offset, const void* host, std::size_t bytes,
                         Stream stream) override;
   Status copy_to_host(int index, void* host, const void* memory, std::size_t byte_offset, std::size_t bytes,
@@ -33,17 +38,23 @@ class CudaDriver final : public DeviceDriver {
   void destroy_stream(int index, Stream stream) noexcept override;
   Status synchronize(int index, Stream stream) override;
 
+  std::uint64_t stream_id(int index, void* handle) override;
+  bool capturing(int index, Stream stream) override;
+
   Event create_event(int index) override;
   void destroy_event(int index, Event event) noexcept override;
   Status record_event(int index, Event& event, Stream stream) override;
   Status wait_event(int index, Event event) override;
+  Status queue_wait(int index, Stream stream, Event event) override;
   bool event_done(int index, Event event) override;
   double elapsed_us(int index, Event from, Event to) override;
   bool asynchronous() const override { return true; }
+  std::unique_ptr<ValueFault> make_value_fault(int index, std::string message) override;
 
  private:
   std::vector<DeviceProfile> devices_;
   std::string why_absent_;
+  std::shared_ptr<Faults> faults_ = std::make_shared<Faults>();
 };
 
 /// What was found at start: the devices, or why there is none.
@@ -53,7 +64,7 @@ struct Probe {
 };
 Probe probe_devices();
 
-/// cudaSetDevice that throws, for set_activation.
-void activate(int index);
+/// The runtime's own notes of each thread.
+extern const VendorRuntime vendor_runtime;
 
 }  // namespace xpuruntime::cuda

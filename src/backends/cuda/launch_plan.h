@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -22,6 +23,8 @@ class LaunchPlan final : public Plan {
 
   Status run(const RunArguments& arguments) const override {
     Pointers pointers;
+    if (arguments.inputs.size() > std::size(pointers.inputs))
+      return Status(ErrorCode::internal, std::string(name_) + ": more inputs than a launch has room for");
     for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
       pointers.inputs[i] = arguments.inputs[i]->as<std::byte>();
     }
@@ -32,6 +35,7 @@ class LaunchPlan final : public Plan {
   }
 
   std::string token() const override { return token_; }
+  bool outlives_its_work() const override { return false; }
 
  private:
   const char* name_;

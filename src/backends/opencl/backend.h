@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "backends/opencl/driver.h"
+#include "xpuruntime/device/current.h"
 #include "xpuruntime/registry/backend.h"
 
 namespace xpuruntime::opencl {
@@ -12,6 +13,12 @@ std::span<const KernelSpec> kernel_table();
 
 class OpenClBackend final : public Backend {
  public:
+  OpenClBackend() {
+    static constexpr VendorRuntime runtime = {
+        .stream_id = [](int, void* handle) { return queue_id(static_cast<cl_command_queue>(handle)); }};
+    set_vendor_runtime(DeviceType::opencl, &runtime);
+  }
+
   std::string_view name() const override { return "opencl"; }
   DeviceType device_type() const override { return DeviceType::opencl; }
   std::shared_ptr<DeviceDriver> driver() override { return driver_; }

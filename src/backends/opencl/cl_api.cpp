@@ -1,5 +1,9 @@
 #include "backends/opencl/cl_api.h"
 
+#include <vector>
+
+#include "xpuruntime/core/mutex.h"
+
 namespace xpuruntime::opencl {
 namespace {
 
@@ -74,6 +78,36 @@ Status to_status(cl_int code, std::string_view call) {
 
 void check(cl_int code, std::string_view function, std::string_view call) {
   if (code != CL_SUCCESS) fail(error_code_of(code), function, describe(code, call));
+}
+
+namespace {
+
+struct KnownQueue {
+  Queue queue;
+  std::uint64_t id = 0;
+};
+
+bool only_we_hold(cl_command_queue queue) {
+  cl_uint references = 0;
+  const cl_int code = clGetCommandQueueInfo(queue, CL_QUEUE_REFERENCE_COUNT, sizeof(references), &references, nullptr);
+  return code == CL_SUCCESS && references == 1;
+}
+
+}  // namespace
+
+std::uint64_t queue_id(cl_command_queue queue) {
+  // Never destroyed: threads may still call when the process ends.
+  static auto& mutex = *new Mutex;
+  static auto& known = *new std::vector<KnownQueue>;
+  static std::uint64_t last = 0;
+  const std::lock_guard lock(mutex);
+  for (const KnownQueue& other : known) {
+    if (other.queue.get() == queue) return other.id;
+  }
+  std::erase_if(known, [](const KnownQueue& other) { return only_we_hold(other.queue.get()); });
+  check(clRetainCommandQueue(queue), "stream", "clRetainCommandQueue");
+  known.push_back({Queue(queue), ++last});
+  return last;
 }
 
 }  // namespace xpuruntime::opencl

@@ -63,8 +63,10 @@ Stream OpenClDriver::create_stream(int index) {
   DeviceContext& device = context(index);
   cl_command_queue queue = device.make_queue().release();
   device.note_queue(queue);
-  return {queue};
+  return {queue, stream_id(index, queue)};
 }
+
+std::uint64_t OpenClDriver::stream_id(int, void* handle) { return queue_id(static_cast<cl_command_queue>(handle)); }
 
 void OpenClDriver::destroy_stream(int index, Stream stream) noexcept {
   if (!stream.handle) return;
@@ -99,6 +101,13 @@ Status OpenClDriver::wait_event(int, Event event) {
   if (!event.handle) return {};
   cl_event handle = handle_of(event);
   return to_status(clWaitForEvents(1, &handle), "clWaitForEvents");
+}
+
+Status OpenClDriver::queue_wait(int index, Stream stream, Event event) {
+  if (!event.handle) return {};
+  cl_event handle = handle_of(event);
+  return to_status(clEnqueueBarrierWithWaitList(queue_of(index, stream), 1, &handle, nullptr),
+                   "clEnqueueBarrierWithWaitList");
 }
 
 bool OpenClDriver::event_done(int, Event event) {

@@ -31,10 +31,13 @@ class OpenClDriver final : public DeviceDriver {
   void destroy_stream(int index, Stream stream) noexcept override;
   Status synchronize(int index, Stream stream) override;
 
+  std::uint64_t stream_id(int index, void* handle) override;
+
   Event create_event(int index) override;
   void destroy_event(int index, Event event) noexcept override;
   Status record_event(int index, Event& event, Stream stream) override;
   Status wait_event(int index, Event event) override;
+  Status queue_wait(int index, Stream stream, Event event) override;
   bool event_done(int index, Event event) override;
   double elapsed_us(int index, Event from, Event to) override;
   bool asynchronous() const override { return true; }

@@ -11,6 +11,9 @@ namespace xpuruntime::opencl {
 Verdict supports_matmul_tiled(const Problem& problem, const DeviceProfile& profile);
 bool prefers_matmul_tiled(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_matmul_tiled(const Problem& problem, const PrepareContext& context);
+std::vector<std::string> matmul_tiled_variants(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_matmul_tiled_variant(const Problem& problem, const PrepareContext& context,
+                                                         std::string_view token);
 
 Verdict supports_matmul_direct(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_matmul_direct(const Problem& problem, const PrepareContext& context);

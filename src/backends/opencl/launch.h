@@ -41,6 +41,7 @@ class LaunchPlan final : public Plan {
 
   Status run(const RunArguments& arguments) const override;
   std::string token() const override { return token_; }
+  bool outlives_its_work() const override { return false; }  // OpenCL keeps what queued work uses
 
  private:
   void add_constant(const void* value, std::size_t bytes);

@@ -67,6 +67,11 @@ std::int64_t items_per_side(const MatmulShape& shape, const DeviceProfile& profi
 
 std::int64_t tiles(std::int64_t extent, std::int64_t tile) { return (extent + tile - 1) / tile; }
 
+std::string tile_token(std::int64_t per_item) {
+  const std::string edge = std::to_string(side * per_item);
+  return "tile=" + edge + "x" + edge + "x" + std::to_string(side);
+}
+
 }  // namespace
 
 Verdict supports_matmul_tiled(const Problem& problem, const DeviceProfile& profile) {
@@ -79,25 +84,36 @@ bool prefers_matmul_tiled(const Problem& problem, const DeviceProfile&) {
   return shape.m >= side && shape.n >= side;
 }
 
-std::unique_ptr<const Plan> prepare_matmul_tiled(const Problem& problem, const PrepareContext& context) {
+std::vector<std::string> matmul_tiled_variants(const Problem&, const PrepareContext& context) {
+  std::vector<std::string> tokens = {tile_token(1)};
+  if (context.profile.local_memory_bytes >= local_bytes(large_per_item)) tokens.push_back(tile_token(large_per_item));
+  return tokens;
+}
+
+std::unique_ptr<const Plan> prepare_matmul_tiled_variant(const Problem& problem, const PrepareContext& context,
+                                                         std::string_view token) {
   const MatmulShape shape = matmul_shape(problem);
   const RankedIndex at = make_index(batch_of(shape, shape.batch_extent), batch_of(shape, shape.a.batch),
                                     batch_of(shape, shape.b.batch), batch_of(shape, shape.c.batch));
-  const std::int64_t per_item = items_per_side(shape, context.profile);
+  const std::int64_t per_item = token == tile_token(large_per_item) ? large_per_item : 1;
   const std::int64_t tile = side * per_item;
-  const std::string edge = std::to_string(tile);
   LaunchSpec spec = {.source = matmul_tiled_cl,
                      .function = "matmul_tiled",
                      .options = options_of(problem, at.rank) + " -D PER=" + std::to_string(per_item),
                      .items = at.index.count * tiles(shape.m, tile) * tiles(shape.n, tile) * group_items,
                      .local = group_items,
-                     .token = "tile=" + edge + "x" + edge + "x" + std::to_string(side)};
+                     .token = tile_token(per_item)};
   auto plan = std::make_unique<LaunchPlan>(context_of(context), std::move(spec), 3);
   plan->add_constant(at.index);
   plan->add_constant(shape.m);
   plan->add_constant(shape.n);
   plan->add_constant(shape.k);
   return plan;
+}
+
+std::unique_ptr<const Plan> prepare_matmul_tiled(const Problem& problem, const PrepareContext& context) {
+  const std::int64_t per_item = items_per_side(matmul_shape(problem), context.profile);
+  return prepare_matmul_tiled_variant(problem, context, tile_token(per_item));
 }
 
 Verdict supports_matmul_direct(const Problem& problem, const DeviceProfile& profile) {

@@ -31,6 +31,10 @@ class DeviceError(XpuRuntimeError, RuntimeError):
     """A driver or a launch failed."""
 
 
+class DeviceLostError(DeviceError):
+    """The device takes no more work in this process: start a new one. Other devices go on."""
+
+
 class OutOfMemoryError(XpuRuntimeError, MemoryError):
     """A device or the host has not enough memory."""
 

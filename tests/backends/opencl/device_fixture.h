@@ -87,8 +87,9 @@ class OpenClTest : public testing::Test {
       if (row.name == name) return row;
     throw std::runtime_error("no kernel " + std::string(name));
   }
-  static std::unique_ptr<const Plan> prepare(std::string_view name, const Problem& problem) {
-    return kernel(name).prepare(problem, PrepareContext{device, profile(), driver()});
+  static std::unique_ptr<const Plan> prepare(std::string_view name, const Problem& problem,
+                                             std::string_view token = {}) {
+    return make_kernel(kernel(name), DeviceType::opencl)->prepare(problem, {device, profile(), driver()}, token);
   }
   static std::string refusal(std::string_view name, const Problem& problem, const DeviceProfile& on) {
     return kernel(name).supports(problem, on).reason;

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <thread>
 
 #include "backends/opencl/device_fixture.h"
@@ -235,6 +236,31 @@ TEST(MissingDriver, IsReportedWithWhatToInstall) {
   EXPECT_NE(output.find("no OpenCL platform: install an ICD such as pocl-opencl-icd, or the vendor's driver"),
             std::string::npos)
       << output;
+}
+
+TEST_F(DriverTest, AStreamIsToldFromALaterOneWithItsHandle) {
+  std::map<void*, std::uint64_t> seen;
+  for (int i = 0; i < 50; ++i) {
+    const Stream stream = driver().create_stream(device.index);
+    EXPECT_NE(stream.id, 0u);
+    EXPECT_EQ(driver().stream_id(device.index, stream.handle), stream.id);
+    const auto known = seen.find(stream.handle);
+    if (known != seen.end()) EXPECT_NE(known->second, stream.id);
+    seen[stream.handle] = stream.id;
+    driver().destroy_stream(device.index, stream);
+  }
+}
+
+TEST_F(DriverTest, AStreamWaitsForAnEventOfAnother) {
+  const Stream first = driver().create_stream(device.index), second = driver().create_stream(device.index);
+  Event done = driver().create_event(device.index);
+  EXPECT_TRUE(driver().queue_wait(device.index, second, done).ok()) << "what was never recorded is done";
+  ASSERT_TRUE(driver().record_event(device.index, done, first).ok());
+  ASSERT_TRUE(driver().queue_wait(device.index, second, done).ok());
+  ASSERT_TRUE(driver().synchronize(device.index, second).ok());
+  EXPECT_TRUE(driver().event_done(device.index, done));
+  driver().destroy_event(device.index, done);
+  for (const Stream stream : {first, second}) driver().destroy_stream(device.index, stream);
 }
 
 }  // namespace

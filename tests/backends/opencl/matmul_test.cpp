@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "backends/opencl/device_fixture.h"
@@ -16,14 +17,14 @@ double rounding_of(DataType dtype) {
 class MatmulTest : public OpenClTest {
  protected:
   /// Runs the kernel on random operands and compares with sums in double.
-  void check(std::string_view name, const Problem& problem) {
-    SCOPED_TRACE(std::string(name) + " " + to_string(problem));
+  void check(std::string_view name, const Problem& problem, const std::string& token = {}) {
+    SCOPED_TRACE(std::string(name) + " " + to_string(problem) + " " + token);
     ASSERT_EQ(refusal(name, problem, profile()), "");
     const HostTensor a = random_tensor(problem.inputs[0]);
     const HostTensor b = random_tensor(problem.inputs[1]);
     HostTensor c(problem.outputs[0]);
     const Tensor output = upload(c);
-    run(*prepare(name, problem), {upload(a), upload(b)}, output);
+    run(*prepare(name, problem, token), {upload(a), upload(b)}, output);
     const HostTensor got = download(output);
     compare(problem, a, b, got);
     expect_gaps_untouched(got);
@@ -239,6 +240,19 @@ TEST(MatmulSupport, TiledPrefersOutputsThatFillATile) {
   const auto prefers = kernel_table()[0].prefers;
   EXPECT_TRUE(prefers(matmul_of(make_spec(f32, {16, 8}), make_spec(f32, {8, 16})), gpu()));
   EXPECT_FALSE(prefers(matmul_of(make_spec(f32, {1, 8}), make_spec(f32, {8, 4096})), gpu()));
+}
+
+TEST_F(MatmulTest, TiledMakesEveryPlanThatItListsByItsToken) {
+  const auto table = shared_backend().kernels();
+  const auto row = std::find_if(table.begin(), table.end(), [](const auto& spec) { return spec.variants != nullptr; });
+  ASSERT_NE(row, table.end());
+  const auto kernel = make_kernel(*row, DeviceType::opencl);
+  const Problem problem = parse_problem("matmul(f32[70,33], f32[33,65])", Device{DeviceType::opencl, 0});
+  const PrepareContext context{Device{DeviceType::opencl, 0}, profile(), driver()};
+  const std::vector<std::string> tokens = kernel->variants(problem, context);
+  ASSERT_EQ(tokens.size(), 2u);
+  for (const std::string& token : tokens) check(row->name, problem, token);
+  EXPECT_THROW(kernel->prepare(problem, context, "tile=3x3x3"), Error);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ class Im2colWeightPlan final : public Plan {
     scratch_ = round_up(static_cast<std::int64_t>(bytes), 64) / std::int64_t{sizeof(float)};
   }
 
-  std::uint64_t workspace_bytes() const {
+  std::optional<std::uint64_t> workspace_bytes() const override {
     return static_cast<std::uint64_t>(parts_.threads * slot_floats()) * sizeof(float);
   }
 
@@ -112,7 +112,7 @@ class Im2colWeightPlan final : public Plan {
 }  // namespace
 
 std::uint64_t workspace_conv_weight_im2col(const Problem& backward, const DeviceProfile&) {
-  return Im2colWeightPlan(backward).workspace_bytes();
+  return *Im2colWeightPlan(backward).workspace_bytes();
 }
 
 std::unique_ptr<const Plan> prepare_conv_weight_im2col(const Problem& backward, const PrepareContext&) {

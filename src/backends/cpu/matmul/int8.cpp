@@ -36,7 +36,7 @@ class Int8Plan final : public Plan {
     bias_words_ = product.has_bias && !ready ? ceil_divide(shape.n, 16) * 16 : 0;
   }
 
-  std::uint64_t workspace_bytes() const {
+  std::optional<std::uint64_t> workspace_bytes() const override {
     return static_cast<std::uint64_t>(bias_words_ + slots_ * slot_words_) * sizeof(std::int32_t);
   }
 
@@ -138,7 +138,7 @@ Verdict supports_product_int8(const Problem& problem, const DeviceProfile& profi
 }
 
 std::uint64_t workspace_product_int8(const Problem& problem, const DeviceProfile& profile) {
-  return Int8Plan(product_of(problem), has_quads(profile)).workspace_bytes();
+  return *Int8Plan(product_of(problem), has_quads(profile)).workspace_bytes();
 }
 
 std::unique_ptr<const Plan> prepare_product_int8(const Problem& problem, const PrepareContext& context) {

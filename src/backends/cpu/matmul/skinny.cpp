@@ -39,7 +39,7 @@ class SkinnyPlan final : public Plan {
     slot_floats_ = skinny_buffer_floats(few(), shape.k);
   }
 
-  std::uint64_t workspace_bytes() const {
+  std::optional<std::uint64_t> workspace_bytes() const override {
     return static_cast<std::uint64_t>(bias_floats_ + slots_ * slot_floats_) * sizeof(float);
   }
 
@@ -133,7 +133,7 @@ bool prefers_product_skinny(const Problem& problem, const DeviceProfile& profile
 }
 
 std::uint64_t workspace_product_skinny(const Problem& problem, const DeviceProfile&) {
-  return SkinnyPlan(product_of(problem)).workspace_bytes();
+  return *SkinnyPlan(product_of(problem)).workspace_bytes();
 }
 
 std::unique_ptr<const Plan> prepare_product_skinny(const Problem& problem, const PrepareContext&) {

@@ -27,7 +27,7 @@ class SmallPlan final : public Plan {
         useful_threads(product.threads, product.multiplications(), multiplications_per_microsecond));
   }
 
-  std::uint64_t workspace_bytes() const { return packed_workspace_bytes(layout_); }
+  std::optional<std::uint64_t> workspace_bytes() const override { return packed_workspace_bytes(layout_); }
 
   Status run(const RunArguments& arguments) const override {
     const MatmulShape& shape = layout_.product.shape;
@@ -81,7 +81,7 @@ bool prefers_product_small(const Problem& problem, const DeviceProfile& profile)
 }
 
 std::uint64_t workspace_product_small(const Problem& problem, const DeviceProfile&) {
-  return SmallPlan(product_of(problem)).workspace_bytes();
+  return *SmallPlan(product_of(problem)).workspace_bytes();
 }
 
 std::unique_ptr<const Plan> prepare_product_small(const Problem& problem, const PrepareContext&) {
