@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""tools/op_tables.py [--check]: writes what is listed of the ops, between markers, from the rows of the built package.
+"""tools/op_tables.py [--check]: writes the documentation's tables of ops, between markers, from the built package.
 
-Tables of the documentation and dictionaries of the fuzzers. Run it with the package on PYTHONPATH. With --check nothing is
-written; it exits with 1 if a file says something else than the rows.
+Run it with the package on PYTHONPATH. With --check nothing is written; it exits with 1 if a page says something else than
+the rows.
 """
 
 import re
@@ -25,8 +25,6 @@ def default_text(attribute: dict[str, Any]) -> str:
     value = attribute["default"]
     if attribute["choices"]:
         return "=" + "\\|".join(attribute["choices"])
-    if attribute["length"] == 0:
-        return "=()"
     if attribute["note"] == "required" or value == 2**63 - 1:
         return ""
     if isinstance(value, bool):
@@ -83,31 +81,17 @@ def cast_table(rows: Rows) -> list[str]:
     return ["| op | not cast |", "|---|---|"] + [f"| {code(ops)} | {kept} |" for kept, ops in groups.items()]
 
 
-def problem_words(rows: Rows) -> list[str]:
-    attributes = dict.fromkeys(attribute["name"] for row in rows for attribute in row["attributes"])
-    return [f'"{row["name"]}("' for row in rows] + [f'"{name}="' for name in attributes]
-
-
-def policy_words(rows: Rows) -> list[str]:
-    names = [row["name"] for row in rows]
-    for list_name in ("sizes", "attributes"):
-        names += [entry["name"] for row in rows for entry in row[list_name]]
-    return [f'"\\"{name}\\""' for name in dict.fromkeys(names)]
-
-
 # File, name of the part, and what stands in it.
 PARTS: list[tuple[str, str, Callable[[Rows], list[str]]]] = [
     ("docs/interfaces.md", "ops", op_table),
     ("docs/policies.md", "sizes", size_table),
     ("docs/precision.md", "casts", cast_table),
-    ("fuzz/problem_text.dict", "ops", problem_words),
-    ("fuzz/policy.dict", "ops", policy_words),
 ]
 
 
 def with_part(text: str, name: str, lines: list[str]) -> str:
-    """The text with other lines between the markers of a part: comments of Markdown, or of a dictionary."""
-    pattern = re.compile(rf"((?:<!--|#) {name}: tools/op_tables\.py[^\n]*\n)(.*?)((?:<!--|#) end of {name}\b)", re.DOTALL)
+    """The text with other lines between the markers of a part."""
+    pattern = re.compile(rf"(<!-- {name}: tools/op_tables\.py[^\n]*\n)(.*?)(<!-- end of {name} -->)", re.DOTALL)
     if not pattern.search(text):
         raise SystemExit(f"op_tables: the markers of {name} are missing")
     body = "".join(f"{line}\n" for line in lines)

@@ -1,9 +1,6 @@
-#include <bit>
-
 #include "core/op_table.h"
 #include "python/arguments.h"
-#include "python/bindings.h"
-#include "python/types.h"
+#include "python/signatures.h"
 
 // The rows of the ops as plain dicts: stubs, tables of the documentation and tests are made from them.
 
@@ -17,19 +14,6 @@ nb::list parts(std::string_view joined) {
     return true;
   });
   return out;
-}
-
-nb::object default_of(const AttributeSpec& spec) {
-  switch (spec.kind) {
-    case AttributeKind::boolean:
-      return nb::bool_(spec.default_value != 0);
-    case AttributeKind::real:
-      return nb::float_(std::bit_cast<double>(spec.default_value));
-    case AttributeKind::dtype:
-      return to_python(to_string(static_cast<DataType>(spec.default_value)));
-    default:
-      return nb::int_(spec.default_value);
-  }
 }
 
 nb::dict row_of(const InputSpec& spec) {
@@ -48,7 +32,6 @@ nb::dict row_of(const AttributeSpec& spec) {
   row["name"] = to_python(spec.name);
   row["default"] = default_of(spec);
   row["choices"] = parts(spec.choices);
-  row["length"] = spec.kind == AttributeKind::integers ? nb::object(nb::int_(spec.length)) : nb::none();
   row["note"] = to_python(spec.note);
   return row;
 }

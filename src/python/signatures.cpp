@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/op_table.h"
+#include "python/arguments.h"
 #include "python/op_hooks.h"
 #include "python/registered_ops.h"
 #include "python/types.h"
@@ -25,21 +26,6 @@ Value& kept(Value value) {
 
 const char* text(std::string_view text) { return kept(std::string(text)).c_str(); }
 
-std::string default_text(const AttributeSpec& spec) {
-  switch (spec.kind) {
-    case AttributeKind::boolean:
-      return spec.default_value != 0 ? "True" : "False";
-    case AttributeKind::real:
-      return python_repr(nb::float_(std::bit_cast<double>(spec.default_value)));
-    case AttributeKind::choice:
-      return "'" + std::string(spec.choices.substr(0, spec.choices.find('|'))) + "'";
-    case AttributeKind::integers:
-      return spec.length == 0 ? "()" : std::to_string(spec.default_value);
-    default:
-      return std::to_string(spec.default_value);
-  }
-}
-
 Parameter parameter_of(const InputSpec& spec) {
   Parameter parameter{text(spec.name)};
   if (spec.repeated) parameter.kind = Kind::inputs;
@@ -55,7 +41,7 @@ std::string_view python_name(const AttributeSpec& spec) {
 }
 
 Parameter parameter_of(const AttributeSpec& spec) {
-  Parameter parameter{text(python_name(spec)), parameter_kind(spec.kind), text(default_text(spec))};
+  Parameter parameter{text(python_name(spec)), parameter_kind(spec.kind), text(python_repr(default_of(spec)))};
   if (!spec.python_name.empty()) parameter.attribute = text(spec.name);
   return parameter;
 }
@@ -190,6 +176,24 @@ std::string text_of(const Parameter& parameter, bool typed) {
 std::span<const Signature> signatures() {
   static const auto* const all = new std::vector<Signature>(made_from_rows());
   return *all;
+}
+
+nb::object default_of(const AttributeSpec& spec) {
+  switch (spec.kind) {
+    case AttributeKind::boolean:
+      return nb::bool_(spec.default_value != 0);
+    case AttributeKind::real:
+      return nb::float_(std::bit_cast<double>(spec.default_value));
+    case AttributeKind::choice:
+      return to_python(spec.choices.substr(0, spec.choices.find('|')));
+    case AttributeKind::dtype:
+      return to_python(to_string(static_cast<DataType>(spec.default_value)));
+    case AttributeKind::integers:
+      if (spec.length == 0) return nb::make_tuple();
+      [[fallthrough]];
+    default:
+      return nb::int_(spec.default_value);
+  }
 }
 
 ParameterKind parameter_kind(AttributeKind kind) {

@@ -55,6 +55,8 @@ struct Signature {
 std::span<const Signature> signatures();
 
 ParameterKind parameter_kind(AttributeKind kind);
+/// As Python has it: one number for a list of equal ones, () for a list of any length.
+nb::object default_of(const AttributeSpec& spec);
 
 /// By the function's name or any name of the op; an unknown one is an error that lists the near ones.
 const Signature& find_signature(std::string_view name);

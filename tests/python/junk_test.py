@@ -74,8 +74,7 @@ def usual(name: str, parameters: list[str]) -> list[Any]:
     arrays = [normal(4, 6) for spec in row["inputs"] if not spec["optional"]]
     if "normalized_shape" in parameters:
         return [*arrays, (6,), *(normal(6) for spec in row["inputs"] if spec["optional"]), 1e-5]
-    defaults = [(spec["choices"] or [spec["default"]])[0] if spec["length"] != 0 else None for spec in row["attributes"]]
-    return arrays + defaults
+    return arrays + [spec["default"] for spec in row["attributes"]]
 
 
 JUNK: list[Any] = [
