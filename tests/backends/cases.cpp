@@ -57,4 +57,22 @@ const std::vector<CaseText>& to_run() {
   return list;
 }
 
+const Checks& checks() {
+  static const Checks all = [] {
+    Checks out;
+    const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+    for (const auto family : {matrix_checks, conv_checks, attention_checks, norm_checks, reduce_checks, loss_checks,
+                              elementwise_checks, movement_checks}) {
+      const Checks part = family();
+      append(out.small, part.small);
+      append(out.by_lines, part.by_lines);
+      append(out.gradients, part.gradients);
+      append(out.mistakes, part.mistakes);
+      append(out.gradient_mistakes, part.gradient_mistakes);
+    }
+    return out;
+  }();
+  return all;
+}
+
 }  // namespace xpuruntime::cases

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,14 +53,25 @@ struct Mistake {
   const char* right = nullptr;
   const char* wrong = nullptr;
 };
-std::span<const Mistake> mistakes();
-std::span<const Mistake> gradient_mistakes();
-/// Small ones, where every rounding shows, and some that sum up much; `T` stands for a dtype.
-std::span<const std::string_view> small_problems();
-/// In f64, for gradients that are compared with differences.
-std::span<const char* const> gradient_problems();
-/// Those in which a line of the result depends on one line of the input.
-std::span<const char* const> problems_by_lines();
+
+/// What the checks themselves are tried on: that of the oracle, and that of a race.
+struct Checks {
+  std::vector<const char*> small = {};      // every rounding shows, or much is summed up; `T` stands for a dtype
+  std::vector<const char*> by_lines = {};   // a line of the result depends on one line of the input
+  std::vector<const char*> gradients = {};  // in f64, to be compared with differences
+  std::vector<Mistake> mistakes = {};
+  std::vector<Mistake> gradient_mistakes = {};
+};
+Checks matrix_checks();
+Checks conv_checks();
+Checks attention_checks();
+Checks norm_checks();
+Checks reduce_checks();
+Checks loss_checks();
+Checks elementwise_checks();
+Checks movement_checks();
+/// Those of all families.
+const Checks& checks();
 
 /// All of them.
 const std::vector<CaseText>& all();

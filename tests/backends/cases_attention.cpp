@@ -68,4 +68,28 @@ std::vector<CaseText> attention_cases() {
   return list.take();
 }
 
+Checks attention_checks() {
+  return {
+      .small =
+          {
+              "attention(T[1,2,5,16], T[1,2,40,16], T[1,2,40,16])",
+              "attention(T[1,2,1,8], T[1,1,9,8], T[1,1,9,8])",
+              "attention(T[1,1,9,4], T[1,1,9,4], T[1,1,9,4]; causal=true)",
+          },
+      .by_lines =
+          {
+              "attention(f32[1,1,6,16], f32[1,1,40,16], f32[1,1,40,16])",
+              "attention(bf16[1,1,6,16], bf16[1,1,300,16], bf16[1,1,300,16])",
+              "attention(f32[6,1,1,16], f32[6,1,40,16], f32[6,1,40,16])",
+          },
+      .mistakes =
+          {
+              {"attention(bf16[1,1,9,8], bf16[1,1,9,8], bf16[1,1,9,8]; causal=true)",
+               "attention(bf16[1,1,9,8], bf16[1,1,9,8], bf16[1,1,9,8])"},
+              {"attention(bf16[1,1,9,8], bf16[1,1,9,8], bf16[1,1,9,8]; scale=0.5)",
+               "attention(bf16[1,1,9,8], bf16[1,1,9,8], bf16[1,1,9,8])"},
+          },
+  };
+}
+
 }  // namespace xpuruntime::cases

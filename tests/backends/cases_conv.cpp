@@ -204,4 +204,41 @@ std::vector<CaseText> pool_cases() {
   return list.take();
 }
 
+Checks conv_checks() {
+  return {
+      .small =
+          {
+              "conv2d(T[1,8,9,9], T[8,8,3,3], T[8]; padding=1,1)",
+              "conv2d(T[1,4,9,9], T[4,1,3,3]; padding=1,1 groups=4)",
+              "conv2d(T[2,8,4,4], T[16,8,1,1])",
+              "conv3d(T[1,2,4,4,4], T[3,2,2,2,2])",
+              "avg_pool2d(T[1,3,8,8]; kernel_size=3,3 stride=2,2 padding=1,1)",
+              "max_pool2d(T[1,3,8,8]; kernel_size=3,3 stride=2,2 padding=1,1)",
+              "conv2d:backward(T[1,4,6,6], T[5,4,3,3], T[5], T[1,5,6,6]; padding=1,1)",
+          },
+      .gradients =
+          {
+              "conv2d:backward(f64[2,4,5,6], f64[6,2,3,2], f64[6], f64[2,6,3,3]; groups=2 stride=2 padding=1,0 "
+              "dilation=1,1)",
+              "conv2d:backward(f64[1,3,6,6], f64[3,1,3,3], f64[1,3,4,4]; groups=3 padding=1 dilation=2 stride=1)",
+              "conv3d:backward(f64[1,2,3,4,4], f64[3,2,2,2,2], f64[3], f64[1,3,2,3,3])",
+          },
+      .mistakes =
+          {
+              {"conv2d(bf16[1,3,8,8], bf16[4,3,3,3]; padding=1)",
+               "conv2d(bf16[1,3,8,8], bf16[4,3,3,3]; padding=2 dilation=2)"},
+              {"max_pool2d(f32[1,2,8,8]; kernel_size=3 stride=2 padding=1)", "max_pool2d(f32[1,2,8,8]; kernel_size=2)"},
+              {"avg_pool2d(bf16[1,2,8,8]; kernel_size=3 stride=2 padding=1)",
+               "avg_pool2d(bf16[1,2,8,8]; kernel_size=2)"},
+              {"avg_pool2d(bf16[1,2,8,8]; kernel_size=3 padding=1)",
+               "avg_pool2d(bf16[1,2,8,8]; kernel_size=3 padding=1 count_include_pad=false)"},
+          },
+      .gradient_mistakes =
+          {
+              {"conv2d:backward(bf16[1,3,8,8], bf16[4,3,3,3], bf16[1,4,8,8]; padding=1)",
+               "conv2d:backward(bf16[1,3,8,8], bf16[4,3,3,3], bf16[1,4,8,8]; padding=2 dilation=2)"},
+          },
+  };
+}
+
 }  // namespace xpuruntime::cases

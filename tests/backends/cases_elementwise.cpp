@@ -167,4 +167,51 @@ std::vector<CaseText> elementwise_cases() {
   return list.take();
 }
 
+Checks elementwise_checks() {
+  return {
+      .small =
+          {
+              "dropout(T[99])",
+              "relu(T[99])",
+              "gelu(T[99])",
+              "gelu(T[99]; approximate=tanh)",
+              "silu(T[99])",
+              "sigmoid(T[99])",
+              "tanh(T[99])",
+              "add(T[99], T[99])",
+              "sub(T[9,1], T[9])",
+              "mul(T[99], T[1])",
+              "div(T[99], T[99])",
+              "log(T[99])",
+              "exp(T[99])",
+              "sqrt(T[99])",
+              "unscale(T[99], f32[1])",
+              "relu:backward(T[99], T[99])",
+              "gelu:backward(T[99], T[99])",
+              "silu:backward(T[99], T[99])",
+              "sigmoid:backward(T[99], T[99])",
+              "tanh:backward(T[99], T[99])",
+          },
+      .gradients =
+          {
+              "relu:backward(f64[9], f64[9])",
+              "gelu:backward(f64[20], f64[20])",
+              "gelu:backward(f64[20], f64[20]; approximate=tanh)",
+              "silu:backward(f64[20], f64[20])",
+              "sigmoid:backward(f64[20], f64[20])",
+              "tanh:backward(f64[20], f64[20])",
+          },
+      .mistakes =
+          {
+              {"gelu(f32[64])", "gelu(f32[64]; approximate=tanh)"},
+              {"dropout(f32[40]; seed=1)", "dropout(f32[40]; seed=2)"},
+          },
+      .gradient_mistakes =
+          {
+              {"gelu:backward(f32[64], f32[64])", "gelu:backward(f32[64], f32[64]; approximate=tanh)"},
+              {"silu:backward(bf16[64], bf16[64])", "sigmoid:backward(bf16[64], bf16[64])"},
+          },
+  };
+}
+
 }  // namespace xpuruntime::cases

@@ -85,4 +85,52 @@ std::vector<CaseText> loss_cases() {
   return list.take();
 }
 
+Checks loss_checks() {
+  return {
+      .small =
+          {
+              "cross_entropy(T[5,7], i64[5])",
+              "cross_entropy(T[5,7], i64[5], T[7]; label_smoothing=0.1)",
+              "cross_entropy(T[5,7], T[5,7]; reduction=none)",
+              "nll_loss(T[5,7], i64[5], T[7])",
+              "kl_div(T[5,7], T[5,7])",
+              "poisson_nll_loss(T[5,7], T[5,7]; full=true)",
+              "cross_entropy:backward(T[5,7], i64[5], T[])",
+              "nll_loss:backward(T[5,7], i64[5], T[7], T[])",
+          },
+      .by_lines =
+          {
+              "cross_entropy(f32[6,33], i64[6]; reduction=none)",
+              "cross_entropy(f32[6,9001], i64[6]; reduction=none)",
+              "cross_entropy(f32[6,33], f32[6,33]; reduction=none)",
+              "cross_entropy(f32[6,33], i64[6]; reduction=none label_smoothing=0.1)",
+              "cross_entropy:backward(f32[6,33], i64[6], f32[6]; reduction=none)",
+          },
+      .gradients =
+          {
+              "cross_entropy:backward(f64[4,5], i64[4], f64[])",
+              "cross_entropy:backward(f64[4,5], i64[4], f64[5], f64[4]; reduction=none)",
+              "cross_entropy:backward(f64[4,5], i64[4], f64[5], f64[]; label_smoothing=0.2 ignore_index=2)",
+              "cross_entropy:backward(f64[2,5,3], i64[2,3], f64[]; reduction=sum)",
+              "cross_entropy:backward(f64[5], i64[], f64[])",
+              "cross_entropy:backward(f64[4,5], f64[4,5], f64[5], f64[]; label_smoothing=0.3)",
+              "nll_loss:backward(f64[4,5], i64[4], f64[5], f64[])",
+              "nll_loss:backward(f64[2,5,3], i64[2,3], f64[2,3]; reduction=none)",
+          },
+      .mistakes =
+          {
+              {"cross_entropy(f32[20,9], i64[20])", "cross_entropy(f32[20,9], i64[20]; label_smoothing=0.01)"},
+              {"poisson_nll_loss(bf16[50], bf16[50]; full=true)", "poisson_nll_loss(bf16[50], bf16[50])"},
+              {"kl_div(f32[5,9], f32[5,9]; reduction=batchmean)", "kl_div(f32[5,9], f32[5,9])"},
+          },
+      .gradient_mistakes =
+          {
+              {"cross_entropy:backward(f32[20,9], i64[20], f32[])",
+               "cross_entropy:backward(f32[20,9], i64[20], f32[]; label_smoothing=0.01)"},
+              {"cross_entropy:backward(bf16[20,9], i64[20], bf16[])",
+               "cross_entropy:backward(bf16[20,9], i64[20], bf16[]; reduction=sum)"},
+          },
+  };
+}
+
 }  // namespace xpuruntime::cases

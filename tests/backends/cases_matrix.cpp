@@ -148,4 +148,44 @@ std::vector<CaseText> matrix_cases() {
   return list.take();
 }
 
+Checks matrix_checks() {
+  return {
+      .small =
+          {
+              "matmul(T[5,1], T[1,7])",
+              "matmul(T[16,64], T[64,24])",
+              "matmul(T[3,700], T[700,5])",
+              "matmul(T[2,1], T[3,1]; transpose_b=true)",
+              "linear(T[64,1], T[64,1]; activation=silu)",
+              "linear(T[9,2], T[8,2], T[8]; activation=gelu)",
+              "linear(T[4,100], T[9,100], T[9]; activation=gelu)",
+              "linear(T[4,33], T[9,33], T[9]; activation=silu)",
+              "linear(T[4,33], T[9,33]; activation=relu)",
+              "matmul:backward(T[5,1], T[1,7], T[5,7])",
+              "matmul:backward(T[5,30], T[30,70], T[5,70])",
+              "linear:backward(T[5,30], T[7,30], T[7], T[5,7]; activation=gelu)",
+              "linear:backward(T[5,3], T[7,3], T[7], T[5,7]; activation=relu)",
+              "linear:backward(T[64,1], T[9,1], T[64,9]; activation=silu)",
+          },
+      .gradients =
+          {
+              "matmul:backward(f64[3,4], f64[4,5], f64[3,5])",
+              "matmul:backward(f64[4,3], f64[5,4], f64[3,5]; transpose_a=true transpose_b=true)",
+              "matmul:backward(f64[4], f64[4,5], f64[5])",
+              "matmul:backward(f64[2,3,4], f64[4], f64[2,3])",
+              "matmul:backward(f64[4], f64[4], f64[])",
+              "matmul:backward(f64[2,1,3,4], f64[3,4,2], f64[2,3,3,2])",
+              "linear:backward(f64[3,4], f64[5,4], f64[5], f64[3,5])",
+              "linear:backward(f64[2,3,4], f64[5,4], f64[2,3,5]; activation=gelu)",
+              "linear:backward(f64[4], f64[5,4], f64[5], f64[5]; activation=silu)",
+              "linear:backward(f64[3,4], f64[5,4], f64[5], f64[3,5]; activation=relu)",
+          },
+      .gradient_mistakes =
+          {
+              {"linear:backward(bf16[9,16], bf16[8,16], bf16[9,8]; activation=gelu)",
+               "linear:backward(bf16[9,16], bf16[8,16], bf16[9,8]; activation=silu)"},
+          },
+  };
+}
+
 }  // namespace xpuruntime::cases

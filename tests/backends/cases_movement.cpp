@@ -122,4 +122,22 @@ std::vector<CaseText> movement_cases() {
   return list.take();
 }
 
+Checks movement_checks() {
+  return {
+      .small =
+          {
+              "embedding(i64[9], T[5,4])",
+              "cast(T[99]; dtype=bf16)",
+              "copy(T[9,5]{1,9})",
+              "transpose(T[9,5])",
+              "concat(T[9,5], T[9,5]; dim=1)",
+              "slice(T[9,5]; dim=1 start=1)",
+          },
+      .mistakes =
+          {
+              {"slice(i8[9]; start=1 end=5)", "slice(i8[9]; start=2 end=6)"},
+          },
+  };
+}
+
 }  // namespace xpuruntime::cases

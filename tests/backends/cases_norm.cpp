@@ -90,6 +90,7 @@ void add_other_norms(List& list) {
                                                "rms_norm(T[8,6]{1,8}, T[6]{2}) -> T[8,6]{12,1}",
                                                "rms_norm(T[8,6]{12,1}, T[6])",
                                                "rms_norm(T[5,12], f32[12])",
+                                               "rms_norm:backward(T[6,9], T[9], T[6,9]{1,6}) -> T[6,9]{18,2}, T[9]{2}",
                                                "normalize(T[1,1])",
                                                "normalize(T[3,7])",
                                                "normalize(T[4,16,3])",
@@ -121,6 +122,51 @@ std::vector<CaseText> norm_cases() {
   add_layer_norm(list);
   add_other_norms(list);
   return list.take();
+}
+
+Checks norm_checks() {
+  return {
+      .small =
+          {
+              "batch_norm2d(T[2,3,4,4], T[3], T[3], T[3], T[3])",
+              "batch_norm1d(T[2,3], T[3], T[3]; training=true)",
+              "layer_norm(T[9,2], T[2], T[2])",
+              "layer_norm(T[3,100], T[100], T[100])",
+              "layer_norm(T[9,1])",
+              "rms_norm(T[9,5], T[5])",
+              "normalize(T[5,9])",
+              "normalize(T[5,9]; p=3)",
+              "layer_norm:backward(T[9,2], T[2], T[2], T[9,2])",
+              "layer_norm:backward(T[9,50], T[50], T[50], T[9,50])",
+              "rms_norm:backward(T[9,5], T[5], T[9,5])",
+          },
+      .by_lines =
+          {
+              "layer_norm(f32[6,33], f32[33], f32[33])",
+              "layer_norm:backward(f32[6,33], f32[6,33])",
+              "rms_norm(f32[6,33], f32[33])",
+              "normalize(f32[6,33])",
+              "normalize(bf16[6,150])",
+          },
+      .gradients =
+          {
+              "layer_norm:backward(f64[3,6], f64[6], f64[6], f64[3,6])",
+              "layer_norm:backward(f64[2,3,4], f64[2,3,4]; normalized_rank=2 eps=0.1)",
+              "rms_norm:backward(f64[3,6], f64[6], f64[3,6])",
+          },
+      .mistakes =
+          {
+              {"layer_norm(f32[4,32]; eps=0.001)", "layer_norm(f32[4,32])"},
+              {"rms_norm(f32[4,32]; eps=0.0001)", "rms_norm(f32[4,32])"},
+              {"batch_norm1d(f32[9,4], f32[4], f32[4]; training=true momentum=0.2)",
+               "batch_norm1d(f32[9,4], f32[4], f32[4]; training=true)"},
+              {"normalize(bf16[4,9]; p=3)", "normalize(bf16[4,9])"},
+          },
+      .gradient_mistakes =
+          {
+              {"layer_norm:backward(f32[4,32], f32[4,32]; eps=0.001)", "layer_norm:backward(f32[4,32], f32[4,32])"},
+          },
+  };
 }
 
 }  // namespace xpuruntime::cases

@@ -95,4 +95,50 @@ std::vector<CaseText> reduce_cases() {
   return list.take();
 }
 
+Checks reduce_checks() {
+  return {
+      .small =
+          {
+              "softmax(T[5,1])",
+              "softmax(T[5,100])",
+              "log_softmax(T[5,3])",
+              "log_softmax(T[2,5,7]; dim=1)",
+              "reduce_sum(T[3,99]; dim=1)",
+              "reduce_sum(T[5,2]; dim=0)",
+              "reduce_mean(T[3,9]; dim=1)",
+              "reduce_max(T[3,9]; dim=1)",
+              "reduce_min(T[3,9]; dim=0)",
+              "softmax:backward(T[5,9], T[5,9])",
+              "log_softmax:backward(T[5,9], T[5,9])",
+          },
+      .by_lines =
+          {
+              "softmax(f32[6,7])",
+              "softmax(f32[6,150])",
+              "softmax(f32[6,9001])",
+              "softmax(bf16[6,9001])",
+              "log_softmax(f32[6,7])",
+              "log_softmax(f32[6,9001])",
+              "softmax(f32[6,5,1]; dim=1)",
+              "softmax:backward(f32[6,33], f32[6,33])",
+              "log_softmax:backward(f32[6,33], f32[6,33])",
+          },
+      .gradients =
+          {
+              "softmax:backward(f64[3,7], f64[3,7])",
+              "softmax:backward(f64[3,4,2], f64[3,4,2]; dim=1)",
+              "log_softmax:backward(f64[3,7], f64[3,7])",
+          },
+      .mistakes =
+          {
+              {"softmax(bf16[6,6])", "softmax(bf16[6,6]; dim=0)"},
+          },
+      .gradient_mistakes =
+          {
+              {"softmax:backward(bf16[6,6], bf16[6,6])", "softmax:backward(bf16[6,6], bf16[6,6]; dim=0)"},
+              {"softmax:backward(f32[6,6], f32[6,6])", "log_softmax:backward(f32[6,6], f32[6,6])"},
+          },
+  };
+}
+
 }  // namespace xpuruntime::cases

@@ -60,7 +60,7 @@ TEST_P(Gradients, AgreeWithDifferencesOfTheForwardAnswers) {
   EXPECT_GT(compared, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(OfSmallProblems, Gradients, ::testing::ValuesIn(cases::gradient_problems()));
+INSTANTIATE_TEST_SUITE_P(OfSmallProblems, Gradients, ::testing::ValuesIn(cases::checks().gradients));
 
 // Everywhere but at 0, where PyTorch's is 0, and at NaN, where the gradient passes.
 TEST(Gradient, OfReluIsNothingAtZeroAndPassesNan) {
@@ -70,7 +70,7 @@ TEST(Gradient, OfReluIsNothingAtZeroAndPassesNan) {
 }
 
 TEST(Gradient, OfAnotherQuestionIsFound) {
-  for (const auto& [text, wrong] : cases::gradient_mistakes()) {
+  for (const auto& [text, wrong] : cases::checks().gradient_mistakes) {
     const Case run(parse_problem(text), 5);
     const std::vector<Answer> answers = solve(parse_problem(wrong), run.inputs());
     Result result{"made up", {}};

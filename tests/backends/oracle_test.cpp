@@ -85,7 +85,7 @@ TEST(Oracle, FindsAValueThatWasNeverWritten) {
 }
 
 TEST(Oracle, FindsTheAnswerToAnotherQuestion) {
-  for (const auto& [text, wrong] : cases::mistakes()) {
+  for (const auto& [text, wrong] : cases::checks().mistakes) {
     const Case run(parse_problem(text), 5);
     EXPECT_NE(run.compare(answer_of(run, wrong)), "") << wrong << " was taken for " << text;
   }

@@ -71,6 +71,13 @@ TEST(InferReduce, GivesTargetsNoGradient) {
   EXPECT_EQ(outputs_of("poisson_nll_loss:backward(f32[8], bf16[8], f32[])"), "f32[8]");
 }
 
+TEST(InferReduce, FindsLossesByTheNamesOfTheSeeds) {
+  EXPECT_EQ(find_op("CrossEntropyLoss"), OpId::cross_entropy);
+  EXPECT_EQ(find_op("NllLoss"), OpId::nll_loss);
+  EXPECT_EQ(find_op("KlDivLoss"), OpId::kl_div);
+  EXPECT_EQ(find_op("PoissonNLLLoss"), OpId::poisson_nll_loss);
+}
+
 TEST(InferReduce, PrintsALaterChoice) {
   const char* text = "kl_div(f32[2], f32[2]; reduction=batchmean) @cpu:0";
   EXPECT_EQ(to_string(parse_problem(text)), text);

@@ -79,7 +79,7 @@ void expect_spoils_its_line(const std::string& text, double value) {
 }
 
 TEST(SpecialValues, NanSpoilsItsLineAndNoOther) {
-  for (const char* text : cases::problems_by_lines()) {
+  for (const char* text : cases::checks().by_lines) {
     expect_spoils_its_line(text, nan);
   }
 }

@@ -75,7 +75,7 @@ constexpr std::string_view floats[] = {"f32", "f16", "bf16", "f64"};
 TEST(TuneCheck, PassesEveryRightKernelWithEverySeed) {
   FirstFailures failures;
   const std::uint64_t seeds = seed_count(200);
-  for (const std::string_view text : cases::small_problems()) {
+  for (const char* text : cases::checks().small) {
     for (const std::string_view dtype : floats) {
       const Problem problem = parse_problem(cases::replaced(text, "T", dtype));
       for (std::uint64_t seed = 1; seed <= seeds; ++seed) try_all_kernels(problem, seed, failures);
