@@ -76,19 +76,17 @@ double integer_input(const Problem& problem, std::size_t input, Random& random) 
 }
 
 double loss_input(const Problem& problem, std::size_t input, Random& random) {
-  switch (problem.op) {
-    case OpId::nll_loss:
-    case OpId::cross_entropy:
-      if (input == 2) return random.uniform(0.2, 1.2);  // weights
-      if (input == 1) return random.uniform(0, 1);      // probabilities
-      return problem.op == OpId::nll_loss ? random.uniform(-5, 0) : random.uniform(-3, 3);
-    case OpId::kl_div:
-      if (input == 0 || problem.attributes.boolean("log_target")) return random.uniform(-5, 0);
-      return random.one_in(7) ? 0 : random.uniform(0, 1);
-    default:  // of counts
-      if (input == 1) return random.whole(0, 6);
-      return problem.attributes.boolean("log_input") ? random.uniform(-2, 2) : random.uniform(0.05, 3);
+  if (op_info(problem.op).rounding == Rounding::class_loss) {
+    if (input == 2) return random.uniform(0.2, 1.2);  // weights
+    if (input == 1) return random.uniform(0, 1);      // probabilities
+    return problem.op == OpId::nll_loss ? random.uniform(-5, 0) : random.uniform(-3, 3);
   }
+  const InputSpec spec = input_spec(op_info(problem.op), input);
+  if (spec.values == InputValues::count) return random.whole(0, 6);
+  const bool logarithms = !spec.logarithm.empty() && problem.attributes.boolean(spec.logarithm);
+  if (input == 0 && !spec.logarithm.empty()) return logarithms ? random.uniform(-2, 2) : random.uniform(0.05, 3);
+  if (input == 0 || logarithms) return random.uniform(-5, 0);  // of probabilities
+  return random.one_in(7) ? 0 : random.uniform(0, 1);
 }
 
 double elementwise_input(const Problem& problem, std::size_t input, Random& random) {

@@ -74,6 +74,19 @@ TEST(AmpRegistry, StartsWithTheDefaultsOfTheLists) {
   EXPECT_TRUE(registry.is_blacklisted("CrossEntropyLoss"));
 }
 
+TEST(AmpRegistry, FollowsTheSideOfAnOpThatAProgramRegistered) {
+  OpInfo info = op_info(OpId::add);
+  info.name = "amp_test_add";
+  info.aliases = {};
+  info.autocast = AutocastSide::higher;
+  const OpId op = register_op(info);
+  AmpRegistry registry;
+  EXPECT_EQ(registry.get_forward_dtype(op, bf16), f32);
+  EXPECT_EQ(registry.source(op), RuleSource::category);
+  registry.register_whitelist(op);
+  EXPECT_EQ(registry.get_forward_dtype(op, f32), bf16);
+}
+
 TEST(AmpRegistry, GivesTheDtypeOfBothDirections) {
   AmpRegistry registry;
   EXPECT_EQ(registry.get_forward_dtype("matmul", f32), bf16);

@@ -108,6 +108,20 @@ TEST(PolicyRule, ReadsRowsAndColumnsOfNormalisations) {
   });
 }
 
+std::vector<std::int64_t> rows_of_first(const Problem& forward) { return {forward.inputs[0].shape[0]}; }
+
+TEST(PolicyRule, ReadsTheSizesOfAnOpThatAProgramRegistered) {
+  OpInfo info = op_info(OpId::relu);
+  info.name = "rule_test_relu";
+  const SizeSpec sizes[] = {{.name = "tokens", .read = rows_of_first, .summary = "rows"}};
+  info.sizes = sizes;
+  const OpId op = register_op(info);
+  EXPECT_EQ(rule_keys(op).front(), (RuleKey{"tokens", RuleKeyKind::integer, "rows"}));
+  const PolicyRule rule = {.op = op, .when = {{"tokens", {{Comparison::at_most, {std::int64_t{7}}}}}}, .use = {"mine"}};
+  EXPECT_TRUE(rule.matches(parse_problem("rule_test_relu(f32[7,2])"), h200()));
+  EXPECT_FALSE(rule.matches(parse_problem("rule_test_relu(f32[8,2])"), h200()));
+}
+
 TEST(PolicyRule, ReadsTensors) {
   const char* problem = "add(f32[2,3]{1,2}/4, f16[3])";
   expect_all({
