@@ -1,6 +1,6 @@
 #include "core/ops/schema.h"
 
-namespace xpuruntime::ops {
+namespace xpuruntime::op_rows {
 namespace {
 
 Specs infer_unary_float(Inputs inputs, const Attributes& attributes) {
@@ -159,4 +159,4 @@ constexpr OpInfo rows[] = {
 
 std::span<const OpInfo> elementwise() { return rows; }
 
-}  // namespace xpuruntime::ops
+}  // namespace xpuruntime::op_rows

@@ -1,6 +1,6 @@
 #include "core/ops/schema.h"
 
-namespace xpuruntime::ops {
+namespace xpuruntime::op_rows {
 namespace {
 
 void check_reduction(const ForwardCall& call, const Dims& none_shape) {
@@ -133,4 +133,4 @@ constexpr OpInfo rows[] = {
 
 std::span<const OpInfo> loss() { return rows; }
 
-}  // namespace xpuruntime::ops
+}  // namespace xpuruntime::op_rows

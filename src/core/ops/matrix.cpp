@@ -4,7 +4,7 @@
 #include "core/matmul_shape.h"
 #include "core/ops/schema.h"
 
-namespace xpuruntime::ops {
+namespace xpuruntime::op_rows {
 namespace {
 
 // One operand of matmul: the last two dims after its flag, and the batch dims before them.
@@ -197,4 +197,4 @@ constexpr OpInfo rows[] = {
 
 std::span<const OpInfo> matrix() { return rows; }
 
-}  // namespace xpuruntime::ops
+}  // namespace xpuruntime::op_rows

@@ -3,7 +3,7 @@
 
 #include "core/ops/schema.h"
 
-namespace xpuruntime::ops {
+namespace xpuruntime::op_rows {
 namespace {
 
 // Python's rule for one end of a slice: from the back where negative, then held inside.
@@ -170,4 +170,4 @@ constexpr OpInfo rows[] = {
 
 std::span<const OpInfo> movement() { return rows; }
 
-}  // namespace xpuruntime::ops
+}  // namespace xpuruntime::op_rows

@@ -2,7 +2,7 @@
 
 #include "core/ops/schema.h"
 
-namespace xpuruntime::ops {
+namespace xpuruntime::op_rows {
 namespace {
 
 // The result has the input's dtype: scales and statistics are often kept wider than the data.
@@ -181,4 +181,4 @@ constexpr OpInfo rows[] = {
 
 std::span<const OpInfo> norm() { return rows; }
 
-}  // namespace xpuruntime::ops
+}  // namespace xpuruntime::op_rows

@@ -1,6 +1,6 @@
 #include "core/ops/schema.h"
 
-namespace xpuruntime::ops {
+namespace xpuruntime::op_rows {
 namespace {
 
 // A bit for each dim that is reduced.
@@ -113,4 +113,4 @@ constexpr OpInfo rows[] = {
 
 std::span<const OpInfo> reduce() { return rows; }
 
-}  // namespace xpuruntime::ops
+}  // namespace xpuruntime::op_rows

@@ -10,7 +10,7 @@
 // How the rows of ops are written down. A family of ops is a file beside this one: its rows, and the rules for shapes
 // that stand in them.
 
-namespace xpuruntime::ops {
+namespace xpuruntime::op_rows {
 
 // The families.
 std::span<const OpInfo> matrix();
@@ -69,4 +69,4 @@ constexpr SizeSpec sizes(std::string_view name, std::uint8_t length, Sizes (*rea
       .name = name, .kind = AttributeKind::integers, .length = length, .read = read, .summary = summary, .free = free};
 }
 
-}  // namespace xpuruntime::ops
+}  // namespace xpuruntime::op_rows

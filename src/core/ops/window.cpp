@@ -2,7 +2,7 @@
 
 #include "core/ops/schema.h"
 
-namespace xpuruntime::ops {
+namespace xpuruntime::op_rows {
 namespace {
 
 // Holds sums and products of two extents or attributes. Unsigned, as clang's overflow checks of signed 128-bit products
@@ -227,4 +227,4 @@ constexpr OpInfo rows[] = {
 
 std::span<const OpInfo> window() { return rows; }
 
-}  // namespace xpuruntime::ops
+}  // namespace xpuruntime::op_rows
