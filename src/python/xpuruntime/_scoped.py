@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
+    from contextlib import AbstractContextManager
 
-    from .scopes import Scope
+    Scope = AbstractContextManager[Any]
 
 
 def scoped(scope: Scope, function: Callable[..., Any]) -> Callable[..., Any]:
