@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "xpuruntime/core/error.h"
 #include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime {
@@ -21,16 +22,6 @@ struct Reporter {
 Reporter& reporter() {
   static Reporter& instance = *new Reporter;
   return instance;
-}
-
-std::string text_of(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "an exception that is not a std::exception";
-  }
 }
 
 std::shared_ptr<const CacheErrorHandler> current_handler() {
@@ -55,7 +46,7 @@ void report_cache_error(std::string_view what, const std::exception_ptr& error) 
   reporter().count.fetch_add(1, std::memory_order_relaxed);
   try {
     if (const auto handler = current_handler()) {
-      (*handler)("[cache] " + std::string(what) + ": " + text_of(error) +
+      (*handler)("[cache] " + std::string(what) + ": " + exception_text(error) +
                  "; what the value held may be lost, so mend its destructor or its device");
     }
   } catch (...) {

@@ -113,16 +113,12 @@ int run(int count, const char* const* arguments) {
     return write_to_stdout(said.text) ? said.exit_code : exit_no;
   } catch (const Error& error) {
     // Errors of the command itself would name it twice.
-    std::string_view text = error.what();
-    if (text.starts_with("[xrt] ")) text.remove_prefix(6);
-    write_message(text);
+    write_message(error.function() == "xrt" ? error.message() : error.what());
     return exit_code_of(error.code());
   } catch (const std::bad_alloc&) {
     write_message("out of host memory; use smaller shapes");
-  } catch (const std::exception& error) {
-    write_message(error.what());
   } catch (...) {
-    write_message("something was thrown that is no std::exception; report this");
+    write_message(exception_text());
   }
   return exit_no;
 }

@@ -67,9 +67,19 @@ std::string_view to_string(ErrorCode code) {
 }
 
 Error::Error(ErrorCode code, std::string_view function, std::string_view message)
-    : std::runtime_error(with_function(function, message)), code_(code) {}
+    : std::runtime_error(with_function(function, message)), code_(code), function_size_(function.size()) {}
 
 void fail(ErrorCode code, std::string_view function, std::string_view message) { throw Error(code, function, message); }
+
+std::string exception_text(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    return *error.what() != '\0' ? error.what() : "an exception without a text";
+  } catch (...) {
+    return "an exception that is not a std::exception";
+  }
+}
 
 struct Status::Detail {
   ErrorCode code;

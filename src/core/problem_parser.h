@@ -27,9 +27,6 @@ struct NamedSizes {
 /// " deterministic threads=2", as it ends a problem's text.
 std::string limits_text(const Limits& limits);
 
-// What an error says, without the function that said it.
-std::string_view message_of(const Error& error);
-
 /// Reads one problem from left to right. Memory grows with the text alone, never by a number that stands in it.
 class ProblemParser {
  public:
@@ -74,7 +71,7 @@ class ProblemParser {
     try {
       return use();
     } catch (const Error& error) {
-      refuse(position, error.code(), message_of(error));
+      refuse(position, error.code(), error.message());
     }
   }
 

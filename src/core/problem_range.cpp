@@ -129,7 +129,7 @@ ProblemRange parse_problem_range(std::string_view text, Device device) {
     try {
       ProblemParser(head, function, &other).problem(device);
     } catch (const Error& error) {
-      fail(error.code(), function, std::string(message_of(error)) + ", which is at " + sizes_text(range, other.values));
+      fail(error.code(), function, std::string(error.message()) + ", which is at " + sizes_text(range, other.values));
     }
   }
   return range;
@@ -169,7 +169,7 @@ Problem ProblemRange::at(std::span<const std::int64_t> sizes) const {
   try {
     return made(sizes);
   } catch (const Error& error) {
-    fail(error.code(), "ProblemRange::at", sizes_text(*this, sizes) + ": " + std::string(message_of(error)));
+    fail(error.code(), "ProblemRange::at", sizes_text(*this, sizes) + ": " + std::string(error.message()));
   }
 }
 

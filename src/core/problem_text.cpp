@@ -20,12 +20,6 @@ bool is_value(char c) { return is_word(c) || c == '.' || c == '+' || c == '-'; }
 
 }  // namespace
 
-std::string_view message_of(const Error& error) {
-  const std::string_view text = error.what();
-  const std::size_t end = text.find("] ");
-  return end == std::string_view::npos ? text : text.substr(end + 2);
-}
-
 void ProblemParser::refuse(std::size_t position, ErrorCode code, std::string_view message) const {
   fail(code, function_, "column " + std::to_string(position + 1) + ": " + std::string(message));
 }

@@ -35,13 +35,6 @@ const char* exception_name(ErrorCode code) {
   return "InternalError";
 }
 
-/// The function in front of a text as Python writes it: [KernelPolicy.load].
-std::string in_python(std::string text) {
-  const std::size_t end = text.starts_with('[') ? text.find(']') : std::string::npos;
-  const std::size_t colons = end == text.npos ? text.npos : text.substr(0, end).find("::");
-  return colons == text.npos ? text : text.replace(colons, 2, ".");
-}
-
 void set_error(const char* name, const char* text) {
   PyObject* errors = PyImport_ImportModule("xpuruntime.errors");
   PyObject* type = errors == nullptr ? nullptr : PyObject_GetAttrString(errors, name);
@@ -52,9 +45,12 @@ void set_error(const char* name, const char* text) {
 
 }  // namespace
 
-void set_python_error(ErrorCode code, const char* text) {
+void set_python_error(const Error& error) {
   // After Ctrl-C in a callback the user waits for KeyboardInterrupt, not for what came of it.
-  if (Py_MakePendingCalls() == 0) set_error(exception_name(code), in_python(text).c_str());
+  if (Py_MakePendingCalls() != 0) return;
+  std::string function(error.function());
+  if (const auto colons = function.find("::"); colons != function.npos) function.replace(colons, 2, ".");
+  set_error(exception_name(error.code()), ("[" + function + "] " + std::string(error.message())).c_str());
 }
 
 void raise_type_error(const std::string& text) {
@@ -67,7 +63,7 @@ void bind_errors(nb::module_&) {
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
-      set_python_error(error.code(), error.what());
+      set_python_error(error);
     } catch (const std::bad_cast&) {
       set_error("ArgumentTypeError",
                 "[xpuruntime] an argument is not of a type or value that this takes; see its help");

@@ -6,8 +6,9 @@
 
 namespace xpuruntime::python {
 
-/// Raises the exception of xpuruntime.errors that stands for a code.
-void set_python_error(ErrorCode code, const char* text);
+/// Raises the exception of xpuruntime.errors that stands for an error, its function as Python writes it:
+/// [KernelPolicy.load].
+void set_python_error(const Error& error);
 
 /// Throws what becomes an ArgumentTypeError. The text starts with `[function]` and ends with what to do.
 [[noreturn]] void raise_type_error(const std::string& text);

@@ -21,11 +21,11 @@ PyObject* contained(auto&& body) noexcept {
   } catch (nb::python_error& error) {
     error.restore();
   } catch (const Error& error) {
-    set_python_error(error.code(), error.what());
+    set_python_error(error);
   } catch (const std::bad_alloc&) {
-    set_python_error(ErrorCode::out_of_memory, "[ops] the host has not enough memory; use smaller arrays");
+    set_python_error({ErrorCode::out_of_memory, "ops", "the host has not enough memory; use smaller arrays"});
   } catch (const std::exception& error) {
-    set_python_error(ErrorCode::internal, error.what());
+    set_python_error({ErrorCode::internal, "ops", error.what()});
   }
   return nullptr;
 }

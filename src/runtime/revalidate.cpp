@@ -63,8 +63,8 @@ std::string flaw_of_kernel(const KernelRegistry& registry, const Problem& proble
   contender.third_party = registry.origin(**found) == KernelOrigin::third_party;
   try {
     return flaw_of(registry, problem, contender);
-  } catch (const std::exception& error) {
-    return error.what();
+  } catch (...) {
+    return exception_text();
   }
 }
 

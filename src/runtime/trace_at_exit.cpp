@@ -35,8 +35,8 @@ void TraceAtExit::add(const std::shared_ptr<const Decision>& decision) {
 void TraceAtExit::write_at_exit() {
   try {
     instance->write();
-  } catch (const std::exception& error) {
-    LineOutput({}, variable).write(std::string("xpuruntime: ") + error.what());
+  } catch (...) {
+    LineOutput({}, variable).write("xpuruntime: " + exception_text());
   }
 }
 

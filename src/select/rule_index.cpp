@@ -145,8 +145,8 @@ bool RuleIndex::any_match(const Problem& problem, const DeviceProfile& profile,
       matches = !tests_[index] ? rules_[index].matches(problem, profile)
                                : (range == ranges_.end() || in_range(range->second, problem, profile)) &&
                                      std::all_of(tests_[index]->begin(), tests_[index]->end(), test_holds);
-    } catch (const std::exception& error) {
-      thrown = error.what();
+    } catch (...) {
+      thrown = exception_text();
     }
     if ((matches || !thrown.empty()) && use(index, thrown)) return true;
   }

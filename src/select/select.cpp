@@ -30,10 +30,8 @@ std::string text_of_throw(Function&& function) {
   try {
     function();
     return {};
-  } catch (const std::exception& error) {
-    return *error.what() ? error.what() : "an exception without a text";
   } catch (...) {
-    return "something that is no std::exception";
+    return exception_text();
   }
 }
 

@@ -31,14 +31,12 @@ Status contained(const char* what, Function&& function) {
       case ErrorCode::device_lost:
         return Status(error.code(), threw + error.what());
       case ErrorCode::not_supported:  // of prepare: a refusal that it found late
-        return Status(error.code(), error.what());
+        return Status(error.code(), std::string(error.message()));
       default:
         return Status(ErrorCode::device_error, threw + error.what());
     }
-  } catch (const std::exception& error) {
-    return Status(ErrorCode::device_error, threw + (*error.what() ? error.what() : "an exception without a text"));
   } catch (...) {
-    return Status(ErrorCode::device_error, threw + "something that is no std::exception");
+    return Status(ErrorCode::device_error, threw + exception_text());
   }
 }
 

@@ -128,10 +128,8 @@ void run_in_child(Report& report, const Kernel& kernel, const Problem& problem, 
   } catch (const Error& error) {
     report.code = static_cast<int>(error.code());
     report.say(error.code() == ErrorCode::out_of_memory ? Report::failed : Report::threw, error.what());
-  } catch (const std::exception& error) {
-    report.say(Report::threw, *error.what() != '\0' ? error.what() : "an exception without a text");
   } catch (...) {
-    report.say(Report::threw, "something that is no std::exception");
+    report.say(Report::threw, exception_text().c_str());
   }
 }
 

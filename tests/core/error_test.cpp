@@ -14,6 +14,27 @@ TEST(Error, StartsWithTheFunctionAndKeepsItsCode) {
   const Error error(ErrorCode::timeout, "compile", "took too long; raise the limit");
   EXPECT_STREQ(error.what(), "[compile] took too long; raise the limit");
   EXPECT_EQ(error.code(), ErrorCode::timeout);
+  EXPECT_EQ(error.function(), "compile");
+  EXPECT_EQ(error.message(), "took too long; raise the limit");
+}
+
+TEST(Error, KeepsItsPartsInACopy) {
+  const auto copy = [] { return Error(ErrorCode::internal, "a::b[]", "[c] d"); }();
+  EXPECT_EQ(copy.function(), "a::b[]");
+  EXPECT_EQ(Error(copy).message(), "[c] d");
+}
+
+TEST(ExceptionText, IsTheExceptionsOwnWhereItHasOne) {
+  const auto text_of = [](const auto& thrown) {
+    try {
+      throw thrown;
+    } catch (...) {
+      return exception_text();
+    }
+  };
+  EXPECT_EQ(text_of(Error(ErrorCode::io_error, "read", "no such file")), "[read] no such file");
+  EXPECT_EQ(text_of(std::runtime_error("")), "an exception without a text");
+  EXPECT_EQ(text_of(7), "an exception that is not a std::exception");
 }
 
 TEST(Error, IsCaughtAsARuntimeError) {

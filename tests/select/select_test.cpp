@@ -147,7 +147,7 @@ TEST_F(Select, RecordsARuleThatThrowsAndTriesTheNext) {
   std::string reasons;
   for (const Candidate& candidate : decision.candidates) reasons += candidate.reason + "\n";
   EXPECT_TRUE(contains(reasons, "broken threw: no shape")) << reasons;
-  EXPECT_TRUE(contains(reasons, "worse threw: something that is no std::exception")) << reasons;
+  EXPECT_TRUE(contains(reasons, "worse threw: an exception that is not a std::exception")) << reasons;
   EXPECT_TRUE(contains(reasons, "empty threw: ")) << reasons;
 }
 
@@ -175,7 +175,7 @@ TEST_F(Select, TurnsWhatAKernelThrowsIntoItsRefusal) {
   const Decision decision = decide();
   expect_chosen(decision, "c", Level::strategy);
   EXPECT_TRUE(contains(row(decision, "a")->reason, "bad descriptor"));
-  EXPECT_TRUE(contains(row(decision, "b")->reason, "no std::exception"));
+  EXPECT_TRUE(contains(row(decision, "b")->reason, "not a std::exception"));
 }
 
 TEST_F(Select, ObeysTheWorkspaceLimitToTheByte) {

@@ -19,8 +19,8 @@ std::uint64_t cache_error_count();
 
 namespace detail {
 
-/// Counts and reports the exception being handled; call it in a catch block. `what` says what was tried. The exception
-/// is looked up by the caller: a library with a C++ runtime of its own does not know it.
+/// Counts and reports the exception being handled; call it in a catch block. `what` says what was tried. The caller
+/// looks the exception up, as for exception_text.
 void report_cache_error(std::string_view what, const std::exception_ptr& error = std::current_exception()) noexcept;
 
 /// Runs `step` and reports whatever it throws, of any type. Says whether it went through.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -30,12 +31,20 @@ class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string_view function, std::string_view message);
   ErrorCode code() const { return code_; }
+  /// Who says it, and what, without each other. They live as long as the error.
+  std::string_view function() const { return {what() + 1, function_size_}; }
+  std::string_view message() const { return what() + function_size_ + 3; }
 
  private:
   ErrorCode code_;
+  std::size_t function_size_;
 };
 
 [[noreturn]] void fail(ErrorCode code, std::string_view function, std::string_view message);
+
+/// The text of an exception of any type. The exception is looked up by the caller: a library with a C++ runtime of its
+/// own does not know it.
+std::string exception_text(const std::exception_ptr& thrown = std::current_exception());
 
 /// The outcome of a launch: data, not an exception, and one null pointer when all is well.
 class [[nodiscard]] Status {
