@@ -1,7 +1,6 @@
 // The kernel that the dispatcher chooses on the CPU, problem by problem: against our others, PyTorch, ONNX Runtime and
 // what the machine can give.
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -16,10 +15,13 @@
 #include <thread>
 #include <vector>
 
+#include "core/usable_cores.h"
 #include "cpu_bench_data.h"
 #include "cpu_bench_race.h"
 #include "cpu_bench_report.h"
 #include "cpu_peers.h"
+#include "timing.h"
+#include "tune/operands.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::bench {
@@ -51,12 +53,12 @@ double reference_us(const Problem& problem) {
 /// One kernel of ours, through the dispatcher: the one it chooses, or one that the policy forces.
 class OwnContender final : public Contender {
  public:
-  OwnContender(Dispatcher& dispatcher, const Operands& operands, KernelPolicy policy)
-      : dispatcher_(dispatcher), operands_(operands), policy_(std::move(policy)) {}
+  OwnContender(Dispatcher& dispatcher, const Problem& problem, const Operands& operands, KernelPolicy policy)
+      : dispatcher_(dispatcher), problem_(problem), operands_(operands), policy_(std::move(policy)) {}
 
   double run(std::uint64_t calls) override {
     const ScopedPolicy scope(dispatcher_, policy_);
-    const Call call = operands_.call();
+    const Call call{problem_.op, operands_.input_pointers(), operands_.output_pointers(), &problem_.attributes};
     const auto start = std::chrono::steady_clock::now();
     for (std::uint64_t i = 0; i < calls; ++i) dispatcher_.dispatch(call);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -66,6 +68,7 @@ class OwnContender final : public Contender {
 
  private:
   Dispatcher& dispatcher_;
+  const Problem& problem_;
   const Operands& operands_;
   KernelPolicy policy_;
 };
@@ -107,12 +110,11 @@ class Bench {
 };
 
 struct Bench::Field {
-  explicit Field(const Problem& problem) : operands(problem) {}
-
+  const Problem& problem;
   Operands operands;
-  std::vector<std::unique_ptr<Contender>> contenders;
-  std::vector<Entrant> entrants;
-  Tensor expected;         // of the first who computed it
+  std::vector<std::unique_ptr<Contender>> contenders = {};
+  std::vector<Entrant> entrants = {};
+  Tensor expected = {};    // of the first who computed it
   std::string whose = {};  // that one's name
 };
 
@@ -159,9 +161,9 @@ void Bench::add_own(Field& field, Row& row, const std::string& kernel) {
   KernelPolicy policy;
   const bool chosen = kernel == row.chosen;
   if (!chosen) policy.force(to_string(row.problem.op), kernel);
-  auto contender = std::make_unique<OwnContender>(runtime_.dispatcher(), field.operands, policy);
+  auto contender = std::make_unique<OwnContender>(runtime_.dispatcher(), field.problem, field.operands, policy);
   try {
-    field.operands.blank_outputs();
+    blank_outputs(runtime_.devices(), field.operands);
     contender->run(1);
   } catch (const std::exception& error) {
     row.note += (row.note.empty() ? "" : "; ") + kernel + " failed: " + error.what();
@@ -183,7 +185,7 @@ void Bench::add_others_of_ours(Field& field, Row& row) {
 
 std::unique_ptr<Contender> Bench::add_peer(Field& field, Peer* peer, const char* name, std::string& why) {
   if (peer == nullptr) return nullptr;
-  auto contender = peer->make(field.operands.problem(), field.operands.inputs(), why);
+  auto contender = peer->make(field.problem, field.operands.inputs(), why);
   if (contender) field.entrants.push_back({name, contender.get()});
   return contender;
 }
@@ -236,7 +238,7 @@ Row Bench::measure(const CpuProblem& source) {
   row.source = source;
   try {
     row.problem = parse_problem(source.text);
-    Field field(row.problem);
+    Field field = {row.problem, random_operands(runtime_.devices(), row.problem, 1)};
     const Decision decision = runtime_.dispatcher().explain(row.problem);
     row.chosen = decision.kernel;
     compare(field, row);
@@ -258,12 +260,6 @@ std::vector<CpuProblem> wanted_problems(const std::vector<std::string>& filters)
     if (wanted(problem, filters)) list.push_back(problem);
   }
   return list;
-}
-
-int cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
 int run(const Options& options) {
@@ -297,7 +293,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   xpuruntime::bench::Options options;
-  options.threads = xpuruntime::bench::cores();
+  options.threads = xpuruntime::usable_cores();
   CLI::App app("Times the CPU's kernels against each other, PyTorch and ONNX Runtime");
   app.add_option("--threads", options.threads, "threads for ours and theirs (default: all cores)")
       ->check(CLI::Range(1, 1024));
@@ -310,10 +306,5 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   // Read by the library before its first kernel runs.
   setenv("XPURUNTIME_NUM_THREADS", std::to_string(options.threads).c_str(), 1);
-  try {
-    return xpuruntime::bench::run(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "cpu_bench: %s\n", error.what());
-    return 1;
-  }
+  return xpuruntime::bench::guarded("cpu_bench", [&] { return xpuruntime::bench::run(options); });
 }

@@ -298,11 +298,4 @@ int run() {
 }  // namespace
 }  // namespace xpuruntime::bench
 
-int main() {
-  try {
-    return xpuruntime::bench::run();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "dispatch_bench: %s\n", error.what());
-    return 1;
-  }
-}
+int main() { return xpuruntime::bench::guarded("dispatch_bench", xpuruntime::bench::run); }

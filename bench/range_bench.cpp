@@ -1,10 +1,10 @@
 // What tuning by ranges loses against tuning every size, and at how many measurements: the problems of a transformer
 // block over sequence lengths, both in one run. The range's kernel and the tuned one are compared in the race that
 // tuned that length, so a machine that changes its speed on the way favours neither.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "timing.h"
@@ -31,7 +31,7 @@ constexpr const char* block[] = {
 struct Settings {
   int lengths = 512;
   int every = 1;  // of the lengths, for the tuning of each
-  double budget_s = 0.5;
+  double budget_s = 0;
 };
 
 struct Row {
@@ -128,26 +128,16 @@ int run(const Settings& settings) {
 
 int main(int argc, char** argv) {
   xpuruntime::bench::Settings settings;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    const int value = i + 1 < argc ? std::atoi(argv[i + 1]) : 0;
-    if (word == "--quick") {
-      settings.every = 37, settings.budget_s = 0.1;
-    } else if (word == "--every" && value > 0) {
-      settings.every = value, ++i;
-    } else if (word == "--lengths" && value > 0) {
-      settings.lengths = value, ++i;
-    } else if (word == "--budget-ms" && value > 0) {
-      settings.budget_s = value / 1e3, ++i;
-    } else {
-      std::fprintf(stderr, "usage: range_bench [--quick] [--every N] [--lengths N] [--budget-ms N]\n");
-      return 2;
-    }
-  }
-  try {
-    return xpuruntime::bench::run(settings);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "range_bench: %s\n", error.what());
-    return 1;
-  }
+  bool quick = false;
+  double budget_ms = 500;
+  CLI::App app("Compares tuning by ranges with tuning every size");
+  app.add_flag("--quick", quick, "short races of few lengths");
+  app.add_option("--every", settings.every, "of the lengths is tuned alone")->check(CLI::PositiveNumber);
+  app.add_option("--lengths", settings.lengths, "from 1 on")->check(CLI::PositiveNumber);
+  app.add_option("--budget-ms", budget_ms, "for a problem")->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  if (quick && app.count("--every") == 0) settings.every = 37;
+  if (quick && app.count("--budget-ms") == 0) budget_ms = 100;
+  settings.budget_s = budget_ms / 1e3;
+  return xpuruntime::bench::guarded("range_bench", [&] { return xpuruntime::bench::run(settings); });
 }

@@ -136,11 +136,4 @@ int run() {
 }  // namespace
 }  // namespace xpuruntime::bench
 
-int main() {
-  try {
-    return xpuruntime::bench::run();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "store_bench: %s\n", error.what());
-    return 1;
-  }
-}
+int main() { return xpuruntime::bench::guarded("store_bench", xpuruntime::bench::run); }

@@ -1,11 +1,25 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "xpuruntime/core/error.h"
+
 namespace xpuruntime::bench {
+
+/// Runs a benchmark. What it throws is printed under its name, and its exit code is 1.
+template <class Run>
+int guarded(const char* name, const Run& run) {
+  try {
+    return run();
+  } catch (...) {
+    std::fprintf(stderr, "%s: %s\n", name, exception_text().c_str());
+    return 1;
+  }
+}
 
 /// Keeps the compiler from dropping a value.
 template <class T>

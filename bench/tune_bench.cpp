@@ -1,9 +1,9 @@
 // Whether tuning finds what an exhaustive search finds, and in how little time: the CPU's problem list, each problem
 // tuned and then every kernel that can run it timed at length.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "cpu_problems.h"
@@ -238,24 +238,15 @@ int run(const Settings& settings) {
 
 int main(int argc, char** argv) {
   xpuruntime::bench::Settings settings;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    const int value = i + 1 < argc ? std::atoi(argv[i + 1]) : 0;
-    if (word == "--quick") {
-      settings.batch_us = 1000, settings.rounds = 15, settings.every = 17;
-    } else if (word == "--every" && value > 0) {
-      settings.every = static_cast<std::size_t>(value), ++i;
-    } else if (word == "--seconds" && value > 0) {
-      settings.stop_at_us = xpuruntime::steady_us() + 1e6 * value, ++i;
-    } else {
-      std::fprintf(stderr, "usage: tune_bench [--quick] [--every N] [--seconds N]\n");
-      return 2;
-    }
-  }
-  try {
-    return xpuruntime::bench::run(settings);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "tune_bench: %s\n", error.what());
-    return 1;
-  }
+  bool quick = false;
+  double seconds = INFINITY;
+  CLI::App app("Compares what the tuner chooses with an exhaustive search");
+  app.add_flag("--quick", quick, "short batches of few problems");
+  app.add_option("--every", settings.every, "problem of the list")->check(CLI::PositiveNumber);
+  app.add_option("--seconds", seconds, "after which no further problem is begun")->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  if (quick) settings.batch_us = 1000, settings.rounds = 15;
+  if (quick && app.count("--every") == 0) settings.every = 17;
+  settings.stop_at_us = xpuruntime::steady_us() + 1e6 * seconds;
+  return xpuruntime::bench::guarded("tune_bench", [&] { return xpuruntime::bench::run(settings); });
 }

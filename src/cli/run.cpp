@@ -6,6 +6,7 @@
 #include "cli/call_on.h"
 #include "cli/commands.h"
 #include "cli/store_option.h"
+#include "core/elements.h"
 #include "core/json_text.h"
 #include "tune/check.h"
 #include "xpuruntime/device/current.h"

@@ -1,9 +1,10 @@
 #include "xpuruntime/core/data_type.h"
 
-#include <array>
+#include <cmath>
 #include <string>
 #include <vector>
 
+#include "core/elements.h"
 #include "core/names.h"
 #include "xpuruntime/core/error.h"
 
@@ -38,50 +39,18 @@ constexpr DataTypeInfo infos[data_type_count] = {
 };
 
 struct Spelling {
-  std::string_view text;  // found in any case, with its underscores or without
+  std::string_view text;
   DataType dtype;
 };
 
+// Beside the three names of each.
 constexpr Spelling spellings[] = {
-    {"f64", DataType::float64},
-    {"fp64", DataType::float64},
-    {"float64", DataType::float64},
-    {"double", DataType::float64},
-    {"f32", DataType::float32},
-    {"fp32", DataType::float32},
-    {"float32", DataType::float32},
-    {"float", DataType::float32},
-    {"single", DataType::float32},
-    {"tf32", DataType::tfloat32},
-    {"tfloat32", DataType::tfloat32},
-    {"f16", DataType::float16},
-    {"fp16", DataType::float16},
-    {"float16", DataType::float16},
-    {"half", DataType::float16},
-    {"bf16", DataType::bfloat16},
-    {"bfloat16", DataType::bfloat16},
-    {"f8_e4m3", DataType::float8_e4m3},
-    {"fp8_e4m3", DataType::float8_e4m3},
-    {"float8_e4m3", DataType::float8_e4m3},
-    {"float8_e4m3fn", DataType::float8_e4m3},
-    {"f8_e5m2", DataType::float8_e5m2},
-    {"fp8_e5m2", DataType::float8_e5m2},
-    {"float8_e5m2", DataType::float8_e5m2},
-    {"i64", DataType::int64},
-    {"int64", DataType::int64},
-    {"long", DataType::int64},
-    {"i32", DataType::int32},
-    {"int32", DataType::int32},
-    {"int", DataType::int32},
-    {"i16", DataType::int16},
-    {"int16", DataType::int16},
-    {"short", DataType::int16},
-    {"i8", DataType::int8},
-    {"int8", DataType::int8},
-    {"u8", DataType::uint8},
-    {"uint8", DataType::uint8},
-    {"byte", DataType::uint8},
-    {"bool_", DataType::boolean},  // so NumPy before 2.0 calls it
+    {"double", DataType::float64},      {"float", DataType::float32},
+    {"single", DataType::float32},      {"half", DataType::float16},
+    {"f8_e4m3", DataType::float8_e4m3}, {"float8_e4m3fn", DataType::float8_e4m3},
+    {"f8_e5m2", DataType::float8_e5m2}, {"long", DataType::int64},
+    {"int", DataType::int32},           {"short", DataType::int16},
+    {"byte", DataType::uint8},          {"bool_", DataType::boolean},  // so NumPy before 2.0 calls it
     {"boolean", DataType::boolean},
 };
 
@@ -100,8 +69,14 @@ std::string_view precision_name(DataType dtype) { return info_of(dtype).precisio
 std::string_view full_name(DataType dtype) { return info_of(dtype).full; }
 std::size_t size_of(DataType dtype) { return info_of(dtype).size; }
 bool is_floating(DataType dtype) { return info_of(dtype).floating; }
+double epsilon_of(DataType dtype) { return is_floating(dtype) ? std::ldexp(1, -info_of(dtype).mantissa_bits) : 0; }
 
 std::optional<DataType> find_data_type(std::string_view name) {
+  for (const DataTypeInfo& info : infos) {
+    for (const std::string_view own : {info.name, info.precision, info.full}) {
+      if (is_spelling_of(name, own)) return info.dtype;
+    }
+  }
   for (const Spelling& spelling : spellings) {
     if (is_spelling_of(name, spelling.text)) return spelling.dtype;
   }
@@ -114,6 +89,7 @@ DataType parse_data_type(std::string_view name) {
   for (const DataTypeInfo& info : infos) known.push_back(info.name);
   // Long spellings help the near-name search and stay out of the list that is shown when nothing is near.
   std::vector<std::string_view> all = known;
+  for (const DataTypeInfo& info : infos) all.insert(all.end(), {info.precision, info.full});
   for (const Spelling& spelling : spellings) all.push_back(spelling.text);
   fail_unknown("parse_data_type", "dtype", name, near_names(name, all).empty() ? known : all);
 }

@@ -1,16 +1,15 @@
 #include "xpuruntime/graph/execution_policy.h"
 
 #include <limits>
-#include <utility>
 
+#include "core/names.h"
 #include "xpuruntime/core/dims.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
 namespace {
 
-constexpr std::pair<DataType, std::string_view> engine_precisions[] = {
-    {DataType::float32, "fp32"}, {DataType::float16, "fp16"}, {DataType::bfloat16, "bf16"}, {DataType::int8, "int8"}};
+constexpr DataType engine_precisions[] = {DataType::float32, DataType::float16, DataType::bfloat16, DataType::int8};
 
 [[noreturn]] void refuse(const std::string& message) { fail(ErrorCode::invalid_argument, "ExecutionPolicy", message); }
 
@@ -37,8 +36,8 @@ void check_timeout(const char* name, std::int64_t value) {
 }  // namespace
 
 std::string_view engine_precision_name(DataType precision) {
-  for (const auto& [dtype, name] : engine_precisions) {
-    if (dtype == precision) return name;
+  for (const DataType dtype : engine_precisions) {
+    if (dtype == precision) return precision_name(dtype);
   }
   refuse("no engine computes in " + std::string(to_string(precision)) + "; give fp32, fp16, bf16 or int8");
 }

@@ -20,32 +20,16 @@ struct Held {
   ~Held() { PyBuffer_Release(&buffer); }
 };
 
-std::optional<DataType> dtype_of_letter(char letter) {
-  switch (letter) {
-    case 'd':
-      return DataType::float64;
-    case 'f':
-      return DataType::float32;
-    case 'e':
-      return DataType::float16;
-    case 'q':
-    case 'l':
-      return DataType::int64;
-    case 'i':
-      return DataType::int32;
-    case 'h':
-      return DataType::int16;
-    case 'b':
-      return DataType::int8;
-    case 'B':
-    case 'c':
-      return DataType::uint8;
-    case '?':
-      return DataType::boolean;
-    default:
-      return {};
-  }
-}
+// Python's buffers name no 16-bit brain floats and no 8-bit floats.
+struct Format {
+  DataType dtype;
+  const char* letter;
+};
+constexpr Format formats[] = {
+    {DataType::float64, "d"}, {DataType::float32, "f"}, {DataType::float16, "e"}, {DataType::int64, "q"},
+    {DataType::int32, "i"},   {DataType::int16, "h"},   {DataType::int8, "b"},    {DataType::uint8, "B"},
+    {DataType::boolean, "?"}, {DataType::int64, "l"},   {DataType::uint8, "c"},
+};
 
 DataType dtype_of(const Py_buffer& buffer, const Where& where) {
   std::string_view format = buffer.format == nullptr ? "B" : buffer.format;
@@ -53,8 +37,9 @@ DataType dtype_of(const Py_buffer& buffer, const Where& where) {
     where.fail(ErrorCode::invalid_argument, "it is big-endian; convert it to this machine's byte order");
   }
   if (format.starts_with('<') || format.starts_with('=') || format.starts_with('@')) format.remove_prefix(1);
-  const std::optional<DataType> dtype = format.size() == 1 ? dtype_of_letter(format[0]) : std::nullopt;
-  if (dtype && static_cast<std::size_t>(buffer.itemsize) == size_of(*dtype)) return *dtype;
+  for (const Format& row : formats) {
+    if (format == row.letter && static_cast<std::size_t>(buffer.itemsize) == size_of(row.dtype)) return row.dtype;
+  }
   where.fail(ErrorCode::not_supported,
              "its elements have the format '" + std::string(format) + "', which has no counterpart here; convert them");
 }
@@ -110,6 +95,13 @@ Tensor from_buffer_of(nb::handle object, Access access, const Where& where, bool
   }
   is_copy = true;
   return copied(buffer, dtype);
+}
+
+const char* buffer_format(DataType dtype) {
+  for (const Format& row : formats) {
+    if (row.dtype == dtype) return row.letter;
+  }
+  return nullptr;
 }
 
 }  // namespace xpuruntime::python

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/elements.h"
 #include "python/arguments.h"
 #include "python/errors.h"
 #include "python/op_call.h"
 #include "python/types.h"
-#include "tune/check.h"
 #include "xpuruntime/core/float_formats.h"
 #include "xpuruntime/runtime/runtime.h"
 

@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <random>
 
+#include "core/elements.h"
 #include "python/arguments.h"
 #include "python/errors.h"
 #include "python/op_call.h"
 #include "python/types.h"
-#include "tune/check.h"
-#include "xpuruntime/core/float_formats.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::python {
@@ -21,31 +20,13 @@ std::vector<std::int64_t> integers(PyObject* value, const OpCall& call, const ch
   return integers_from(value, call.function(), name);
 }
 
-template <class Element>
-void fill(const Tensor& tensor, Element value) {
-  std::fill_n(tensor.as<Element>(), element_count(tensor.spec()), value);
-}
-
 // By hand, not by the op `cast`: a lock or a policy in force has no say in what the caller did not ask for.
 Tensor constant(DataType dtype, const Dims& shape, double value, Device device) {
   const Tensor out = Tensor::empty(
       dtype == DataType::float8_e4m3 || dtype == DataType::float8_e5m2 ? DataType::float32 : dtype, shape);
-  switch (out.dtype()) {
-    case DataType::float64:
-      fill(out, value);
-      break;
-    case DataType::float16:
-      fill(out, encode_float16(value));
-      break;
-    case DataType::bfloat16:
-      fill(out, encode_bfloat16(value));
-      break;
-    case DataType::float32:
-      fill(out, static_cast<float>(value));
-      break;
-    default:
-      fail(ErrorCode::invalid_argument, "ops", "the input is not floating; cast it to f32");
-  }
+  if (!is_floating(dtype)) fail(ErrorCode::invalid_argument, "ops", "the input is not floating; cast it to f32");
+  const StoreElement store = storer_of(out.dtype());
+  for (std::int64_t i = 0; i < element_count(out.spec()); ++i) store(out.data(), i, value);
   return device.type == DeviceType::cpu ? out : Runtime::global().devices().copy_to(out, device);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "python/arguments.h"
+#include "python/buffer_arrays.h"
 #include "python/errors.h"
 #include "python/gil.h"
 #include "python/numpy_arrays.h"
@@ -34,32 +35,6 @@ nb::tuple to_tuple(const Dims& dims) {
 }
 
 Dims dims_from(nb::handle value) { return Dims(integers_from(value, "empty", "shape")); }
-
-// Python's buffers name no 16-bit brain floats and no 8-bit floats.
-const char* buffer_format(DataType dtype) {
-  switch (dtype) {
-    case DataType::float64:
-      return "d";
-    case DataType::float32:
-      return "f";
-    case DataType::float16:
-      return "e";
-    case DataType::int64:
-      return "q";
-    case DataType::int32:
-      return "i";
-    case DataType::int16:
-      return "h";
-    case DataType::int8:
-      return "b";
-    case DataType::uint8:
-      return "B";
-    case DataType::boolean:
-      return "?";
-    default:
-      return nullptr;
-  }
-}
 
 /// The arrays that a Py_buffer points to.
 struct BufferLayout {

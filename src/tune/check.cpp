@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tune/elements.h"
+#include "core/elements.h"
 #include "tune/reference.h"
 #include "tune/slack.h"
 
@@ -64,26 +64,6 @@ double largest_magnitude(const Tensor& tensor) {
 }
 
 }  // namespace
-
-double epsilon_of(DataType dtype) {
-  switch (dtype) {
-    case DataType::float64:
-      return 0x1p-52;
-    case DataType::float32:
-      return 0x1p-23;
-    case DataType::tfloat32:
-    case DataType::float16:
-      return 0x1p-10;
-    case DataType::bfloat16:
-      return 0x1p-7;
-    case DataType::float8_e4m3:
-      return 0x1p-3;
-    case DataType::float8_e5m2:
-      return 0x1p-2;
-    default:
-      return 0;  // integers are exact
-  }
-}
 
 double reference_work(const Problem& problem) {
   double outputs = 0;

@@ -26,9 +26,6 @@ struct Computation {
   double casting = 0;  // relative error that casts before and after the kernel explain
 };
 
-/// The distance from 1 to the next number; 0 for integers, which are exact.
-double epsilon_of(DataType dtype);
-
 /// Products, roughly, that the reference goes through one by one: a large number is a long wait.
 double reference_work(const Problem& problem);
 

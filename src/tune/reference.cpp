@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tune/elements.h"
+#include "core/elements.h"
 #include "xpuruntime/device/workspace_pool.h"
 
 namespace xpuruntime {
@@ -65,10 +65,8 @@ std::string run_reference(const KernelRegistry& registry, const Problem& problem
     const auto lease = devices.workspace(Device{}).acquire(kernel->workspace_bytes(problem, profile), {});
     const Status status = plan->run({operands.input_pointers(), operands.output_pointers(), lease.data(), {}});
     return status.ok() ? "" : cannot + status.message();
-  } catch (const std::exception& error) {
-    return cannot + error.what();
   } catch (...) {
-    return cannot + "it threw something that is no std::exception";
+    return cannot + exception_text();
   }
 }
 

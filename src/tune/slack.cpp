@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tune/elements.h"
+#include "core/elements.h"
 
 namespace xpuruntime {
 namespace {
@@ -79,7 +79,7 @@ std::vector<Slack> of_attention(const Solved& solved) {
   const double of_weight =
       2 * (of_score + 2 * largest_score + function_units) + sum_units(keys) + (function_units + 2) * (1 + keys / 32);
   const bool narrow = solved.stored == DataType::float16 || solved.stored == DataType::bfloat16;
-  const double kept = narrow ? (solved.stored == DataType::float16 ? 0x1p-11 : 0x1p-8) / solved.unit : 0;
+  const double kept = narrow ? epsilon_of(solved.stored) / 2 / solved.unit : 0;
   const Operands sizes = changed_inputs(
       solved, solved.problem, [](std::size_t input, double value) { return input == 2 ? std::abs(value) : value; });
   return scaled(results_of(solved, solved.problem, sizes), of_weight + sum_units(keys) + 4 + kept);

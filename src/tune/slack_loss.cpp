@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tune/elements.h"
+#include "core/elements.h"
 #include "tune/slack.h"
 
 // Losses are sums over samples whose errors are bounded alike: the inputs lie in a known range.

@@ -3,7 +3,6 @@
 #include "backends/cpu/attention/kernels.h"
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/conv/kernels.h"
-#include "backends/cpu/driver.h"
 #include "backends/cpu/elementwise/kernels.h"
 #include "backends/cpu/loss/kernels.h"
 #include "backends/cpu/matmul/backward.h"
@@ -33,7 +32,7 @@ constexpr KernelSpec table[] = {
     product_row<supports_product_onednn, prepare_product_onednn, workspace_product_onednn, prefers_product_onednn>(
         OpId::matmul, "onednn"),
     product_row<supports_product_openblas, prepare_product_openblas>(OpId::matmul, "openblas"),
-    with_backward({OpId::matmul, "reference", supports_aligned, prepare_matmul_reference}),
+    with_backward({OpId::matmul, "reference", supports_aligned, prepare_product_reference}),
     product_row<supports_product_small, prepare_product_small, workspace_product_small, prefers_product_small>(
         OpId::linear, "small"),
     product_row<supports_product_skinny, prepare_product_skinny, workspace_product_skinny, prefers_product_skinny>(
@@ -46,7 +45,7 @@ constexpr KernelSpec table[] = {
     product_row<supports_product_onednn, prepare_product_onednn, workspace_product_onednn, prefers_product_onednn>(
         OpId::linear, "onednn"),
     product_row<supports_product_openblas, prepare_product_openblas>(OpId::linear, "openblas"),
-    with_backward({OpId::linear, "reference", supports_aligned, prepare_linear_reference, workspace_linear_reference}),
+    with_backward({OpId::linear, "reference", supports_aligned, prepare_product_reference, workspace_linear_reference}),
     with_backward({OpId::conv2d, "onednn", supports_conv_onednn, prepare_conv_onednn, workspace_conv_onednn,
                    prefers_conv_onednn}),
     {OpId::conv2d, "depthwise", supports_conv_depthwise, prepare_conv_depthwise, workspace_conv_depthwise},

@@ -1,8 +1,7 @@
-#include "backends/cpu/driver.h"
-
 #include <cstdlib>
 #include <cstring>
 
+#include "backends/cpu/backend.h"
 #include "backends/cpu/matmul/blas.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "xpuruntime/device/device_manager.h"

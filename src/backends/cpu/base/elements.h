@@ -1,24 +1,16 @@
 #pragma once
 
-#include <cstdint>
-
+#include "core/elements.h"
 #include "xpuruntime/core/tensor.h"
 
 namespace xpuruntime::cpu {
 
-/// Reads the element at an index as a double; 64-bit integers past 2^53 lose their last bits this way.
-using LoadElement = double (*)(const void* base, std::int64_t index);
-LoadElement loader_of(DataType dtype);
-
-/// Writes a double, rounded once to the element type; integers are cut off and clamped to their range, NaN becomes 0.
-using StoreElement = void (*)(void* base, std::int64_t index, double value);
-StoreElement storer_of(DataType dtype);
-
-/// Integers in 64 bits, without a detour through floats.
-using LoadInteger = std::int64_t (*)(const void* base, std::int64_t index);
-LoadInteger integer_loader_of(DataType dtype);
-using StoreInteger = void (*)(void* base, std::int64_t index, std::int64_t value);
-StoreInteger integer_storer_of(DataType dtype);
+inline double multiply_add(double sum, double a, double b) { return sum + a * b; }
+/// Wraps as two's complement does, without undefined behaviour.
+inline std::int64_t multiply_add(std::int64_t sum, std::int64_t a, std::int64_t b) {
+  const std::uint64_t product = static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b);
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) + product);
+}
 
 /// Walks all positions of `shape` in row-major order and keeps one offset per operand.
 /// Operands of lower rank, or of extent 1, are broadcast.

@@ -2,7 +2,7 @@
 // has Highway's toggling guard. A file with kernels looks like this:
 //
 //   #undef HWY_TARGET_INCLUDE
-//   #define HWY_TARGET_INCLUDE "backends/cpu/elementwise/unary.cpp"  // itself
+//   #define HWY_TARGET_INCLUDE "backends/cpu/elementwise/unary_vectors.cpp"  // itself
 //   #include <hwy/foreach_target.h>  // must come before highway.h
 //   #include <hwy/highway.h>
 //

@@ -1,14 +1,11 @@
 #include "backends/cpu/base/thread_pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include <atomic>
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <exception>
-#include <fstream>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -16,6 +13,7 @@
 #include <vector>
 
 #include "core/environment_variable.h"
+#include "core/usable_cores.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime::cpu {
@@ -146,51 +144,6 @@ int from_environment(const char* name) {
   return error == std::errc() && ends && value > 0 && value <= most_threads ? value : 0;
 }
 
-/// Quota over period, a large number where there is none ("max", -1).
-int cores_of(double quota, double period) {
-  if (!(quota > 0) || !(period > 0)) return most_threads;
-  return std::clamp(static_cast<int>(std::ceil(quota / period)), 1, most_threads);
-}
-
-int cores_of_group(const std::string& folder) {
-  double quota = 0, period = 0;
-  std::ifstream both(folder + "/cpu.max");  // "200000 100000" is two cores
-  if (both >> quota >> period) return cores_of(quota, period);
-  if (std::ifstream(folder + "/cpu.cfs_quota_us") >> quota && std::ifstream(folder + "/cpu.cfs_period_us") >> period) {
-    return cores_of(quota, period);
-  }
-  return most_threads;
-}
-
-/// The share of a container: the least of this process's control group and those around it, of version 1 or 2.
-int quota_cores() {
-  int cores = most_threads;
-  std::ifstream groups("/proc/self/cgroup");  // "0::/a/b", or "4:cpu,cpuacct:/a/b"
-  for (std::string line; std::getline(groups, line);) {
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (second == line.npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool has_cpu = ("," + controllers + ",").find(",cpu,") != std::string::npos;
-    if (!controllers.empty() && !has_cpu) continue;
-    const std::string root = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
-    std::string path = line.substr(second + 1);
-    for (;;) {
-      cores = std::min(cores, cores_of_group(root + (path == "/" ? "" : path)));
-      if (path.empty() || path == "/") break;
-      path.resize(path.rfind('/'));
-    }
-  }
-  return cores;
-}
-
-int usable_cores() {
-  cpu_set_t set;
-  const int allowed = sched_getaffinity(0, sizeof set, &set) == 0
-                          ? CPU_COUNT(&set)
-                          : static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, std::min(allowed, quota_cores()));
-}
-
 void run_here(std::int64_t count, const TaskRef& body) {
   for (std::int64_t i = 0; i < count; ++i) body(i);
 }
@@ -210,7 +163,7 @@ int default_threads() {
     for (const char* name : {threads_variable, "OMP_NUM_THREADS"}) {
       if (const int value = from_environment(name)) return value;
     }
-    return usable_cores();
+    return std::min(usable_cores(), most_threads);
   }();
   return threads;
 }

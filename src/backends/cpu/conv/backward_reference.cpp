@@ -1,6 +1,6 @@
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/conv/kernels.h"
-#include "backends/cpu/conv/positions.h"
+#include "backends/cpu/conv/shape.h"
 #include "core/backward.h"
 
 namespace xpuruntime::cpu {

@@ -1,16 +1,9 @@
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/conv/kernels.h"
-#include "backends/cpu/conv/positions.h"
+#include "backends/cpu/conv/shape.h"
 
 namespace xpuruntime::cpu {
 namespace {
-
-double multiply_add(double sum, double a, double b) { return sum + a * b; }
-// Wraps as two's complement does, without undefined behaviour.
-std::int64_t multiply_add(std::int64_t sum, std::int64_t a, std::int64_t b) {
-  const std::uint64_t product = static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b);
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) + product);
-}
 
 /// One loop for everything. Floats are summed in double, integers in 64 bits.
 template <class Sum, class Load, class Store>

@@ -7,19 +7,6 @@
 #include "backends/cpu/base/thread_pool.h"
 
 namespace xpuruntime::cpu {
-namespace {
-
-// Right-aligned: of two values the first is the height.
-void spread(const std::vector<std::int64_t>& values, Extents& to) {
-  for (std::size_t i = 0; i < values.size(); ++i) to[i + 3 - values.size()] = values[i];
-}
-
-void spread(const Dims& shape, Extents& to) {
-  for (std::size_t i = 2; i < shape.size(); ++i) to[i + 3 - shape.size()] = shape[i];
-}
-
-}  // namespace
-
 bool ConvShape::pointwise() const { return taps() == 1 && stride == Extents{1, 1, 1} && padding == Extents{0, 0, 0}; }
 
 ConvShape conv_shape(const Problem& problem) {
@@ -29,9 +16,9 @@ ConvShape conv_shape(const Problem& problem) {
   shape.groups = problem.attributes.integer("groups");
   shape.in_channels = weight[1];
   shape.out_channels = weight[0] / shape.groups;
-  spread(problem.inputs[0].shape, shape.in);
-  spread(weight, shape.kernel);
-  spread(problem.outputs[0].shape, shape.out);
+  spread(problem.inputs[0].shape, shape.in, 2);
+  spread(weight, shape.kernel, 2);
+  spread(problem.outputs[0].shape, shape.out, 2);
   spread(problem.attributes.list("stride"), shape.stride);
   spread(problem.attributes.list("padding"), shape.padding);
   spread(problem.attributes.list("dilation"), shape.dilation);

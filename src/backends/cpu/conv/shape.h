@@ -1,16 +1,9 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
-
 #include "backends/cpu/base/supports.h"
+#include "backends/cpu/base/windows.h"
 
 namespace xpuruntime::cpu {
-
-/// Depth, height, width. What has two spatial dims has a depth of 1.
-using Extents = std::array<std::int64_t, 3>;
-
-inline std::int64_t volume(const Extents& extents) { return extents[0] * extents[1] * extents[2]; }
 
 /// A convolution read once from its problem; conv2d is a conv3d of depth 1. Channels are those of one group.
 struct ConvShape {

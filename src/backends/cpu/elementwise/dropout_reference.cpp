@@ -3,7 +3,6 @@
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/elementwise/dropout.h"
 #include "backends/cpu/elementwise/kernels.h"
-#include "backends/cpu/elementwise/philox.h"
 
 namespace xpuruntime::cpu {
 

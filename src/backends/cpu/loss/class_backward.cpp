@@ -7,17 +7,12 @@
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/loss/class_loss.h"
 #include "backends/cpu/loss/kernels.h"
-#include "backends/cpu/loss/targets.h"
 
 namespace xpuruntime::cpu {
 namespace {
 
 // Positions whose targets and gradients are read at once.
 constexpr std::int64_t unit_positions = 256;
-
-bool widens_weights(const Problem& problem) {
-  return problem.inputs.size() > 3 && problem.inputs[2].dtype != DataType::float32;
-}
 
 /// What is known of a call before its positions are gone over.
 struct ClassGradient {
@@ -33,7 +28,6 @@ class ClassLossBackwardPlan final : public Plan {
         logits_(problem.op == OpId::cross_entropy),
         probabilities_(is_floating(problem.inputs[1].dtype)),
         has_weight_(problem.inputs.size() > 3),
-        widens_(widens_weights(problem)),
         ignore_index_(problem.attributes.integer("ignore_index")),
         none_(problem.attributes.choice("reduction") == "none"),
         mean_(problem.attributes.choice("reduction") == "mean"),
@@ -66,16 +60,6 @@ class ClassLossBackwardPlan final : public Plan {
     }
     if (mean_) gradient.divisor = counted(gradient.job, arguments);
     return gradient;
-  }
-
-  const float* class_weights(const Tensor& weights, void* workspace) const {
-    if (!widens_) return weights.as<const float>();
-    auto* widened = static_cast<float*>(workspace);
-    const LoadElement load = loader_of(weights.dtype());
-    for (std::int64_t c = 0; c < job_.lines.length; ++c) {
-      widened[c] = static_cast<float>(load(weights.as<const std::byte>(), c));
-    }
-    return widened;
   }
 
   /// The class of a position, or -1.
@@ -153,7 +137,7 @@ class ClassLossBackwardPlan final : public Plan {
   }
 
   ClassLossJob job_;
-  bool logits_, probabilities_, has_weight_, widens_;
+  bool logits_, probabilities_, has_weight_;
   std::int64_t ignore_index_;
   bool none_, mean_;
   int threads_;
@@ -166,28 +150,13 @@ class ClassLossBackwardPlan final : public Plan {
 }  // namespace
 
 Verdict supports_class_loss_backward(const Problem& problem) {
-  if (const Verdict verdict = supports_aligned(problem, {}); !verdict.supported) return verdict;
-  for (const TensorSpec& spec : problem.inputs) {
-    if (!spec.contiguous) return Verdict::no("an input is not contiguous");
-  }
-  if (!problem.outputs[0].contiguous) return Verdict::no("the output is not contiguous");
-  const DataType scores = problem.inputs[0].dtype, targets = problem.inputs[1].dtype;
-  const std::string own = "the scores' " + std::string(to_string(scores));
-  if (!is_fast_float(scores)) return refuse_dtype("input 0", scores, "f32, f16 and bf16");
-  if (is_floating(targets) && targets != scores) return refuse_dtype("input 1", targets, own);
-  if (problem.outputs[0].dtype != scores) return refuse_dtype("output 0", problem.outputs[0].dtype, own);
-  if (problem.inputs.size() > 3 && !is_fast_float(problem.inputs[2].dtype)) {
-    return refuse_dtype("input 2", problem.inputs[2].dtype, "f32, f16 and bf16");
-  }
+  if (const Verdict verdict = supports_class_inputs(problem); !verdict.supported) return verdict;
+  const DataType scores = problem.inputs[0].dtype, out = problem.outputs[0].dtype;
+  if (out != scores) return refuse_dtype("output 0", out, "the scores' " + std::string(to_string(scores)));
   if (class_loss_job(problem).lines.length > std::numeric_limits<std::int32_t>::max()) {
     return Verdict::no("there are more classes than 31 bits count");
   }
   return Verdict::yes();
-}
-
-std::uint64_t workspace_class_loss_backward(const Problem& problem) {
-  if (!widens_weights(problem)) return 0;
-  return static_cast<std::uint64_t>(class_loss_job(problem).lines.length) * sizeof(float);
 }
 
 std::unique_ptr<const Plan> prepare_class_loss_backward_simd(const Problem& problem) {

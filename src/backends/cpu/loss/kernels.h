@@ -15,9 +15,7 @@ std::unique_ptr<const Plan> prepare_class_loss_simd(const Problem& problem, cons
 std::unique_ptr<const Plan> prepare_class_loss_reference(const Problem& problem, const PrepareContext& context);
 // What they do with backward problems.
 Verdict supports_class_loss_backward(const Problem& problem);
-std::uint64_t workspace_class_loss_backward(const Problem& problem);
 std::unique_ptr<const Plan> prepare_class_loss_backward_simd(const Problem& problem);
-std::unique_ptr<const Plan> prepare_class_loss_backward_reference(const Problem& problem);
 
 // kl_div and poisson_nll_loss.
 Verdict supports_pointwise_loss_simd(const Problem& problem, const DeviceProfile& profile);

@@ -1,5 +1,6 @@
+#include "backends/cpu/elementwise/backward_reference.h"
+
 #include "backends/cpu/base/elements.h"
-#include "backends/cpu/elementwise/slopes.h"
 #include "backends/cpu/matmul/gradient_views.h"
 #include "backends/cpu/matmul/kernels.h"
 #include "core/backward.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/matmul/packed_plan.h"
+#include "backends/cpu/matmul/packed_layout.h"
 
 namespace xpuruntime::cpu {
 namespace {

@@ -8,7 +8,7 @@
 
 namespace xpuruntime::cpu {
 
-std::unique_ptr<const Plan> prepare_matmul_reference(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_product_reference(const Problem& problem, const PrepareContext& context);
 /// What the references do with backward problems.
 std::unique_ptr<const Plan> prepare_product_backward_reference(const Problem& problem);
 
@@ -17,7 +17,6 @@ std::unique_ptr<const Plan> prepare_product_openblas(const Problem& problem, con
 
 // Our own kernels take matmul and linear alike.
 
-std::unique_ptr<const Plan> prepare_linear_reference(const Problem& problem, const PrepareContext& context);
 std::uint64_t workspace_linear_reference(const Problem& problem, const DeviceProfile& profile);
 
 Verdict supports_product_packed(const Problem& problem, const DeviceProfile& profile);

@@ -29,6 +29,8 @@ struct Product {
   }
 };
 
+constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 /// For problems of matmul and linear.
 Product product_of(const Problem& problem);
 

@@ -1,5 +1,4 @@
 #include "backends/cpu/base/convert.h"
-#include "backends/cpu/movement/indices.h"
 #include "backends/cpu/movement/kernels.h"
 #include "backends/cpu/movement/views.h"
 

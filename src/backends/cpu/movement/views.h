@@ -1,6 +1,8 @@
 #pragma once
 
+#include "xpuruntime/core/error.h"
 #include "xpuruntime/core/problem.h"
+#include "xpuruntime/core/tensor.h"
 
 namespace xpuruntime::cpu {
 
@@ -20,5 +22,8 @@ template <class Byte>
 Byte* element_at(Byte* base, const View& view) {
   return base + view.offset * static_cast<std::int64_t>(size_of(view.spec.dtype));
 }
+
+/// Ok if all indices are from 0 to rows - 1; else an error that names the first that is not.
+Status check_indices(const TensorSpec& spec, const void* indices, std::int64_t rows);
 
 }  // namespace xpuruntime::cpu

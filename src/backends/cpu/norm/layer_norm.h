@@ -30,4 +30,20 @@ void layer_norm_write(const LayerNormJob& job, const void* x, void* out, std::in
 /// n elements of f32, f16 or bf16 as f32.
 void widen_parameter(const void* from, DataType dtype, std::int64_t n, float* to);
 
+/// What the rows are read from and written to; all of the job's dtype.
+struct LayerNormGradient {
+  LayerNormJob job = {};
+  const void* x = nullptr;
+  const void* gradient = nullptr;
+  void* out = nullptr;
+};
+
+/// The gradient of x in rows [begin, end); the sums, where not null, get those rows' part of the parameters' gradients.
+void layer_norm_gradient(const LayerNormGradient& to, std::int64_t begin, std::int64_t end, float* weight_sums,
+                         float* bias_sums);
+
+/// Stores the sum of `count` parts of n floats each, which lie `step` apart.
+void layer_norm_add_parts(const float* parts, std::int64_t count, std::int64_t step, std::int64_t n, DataType dtype,
+                          void* out);
+
 }  // namespace xpuruntime::cpu

@@ -1,120 +1,91 @@
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/norm/layer_norm_backward.cpp"
-#include "backends/cpu/norm/layer_norm_backward.h"
-
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
 #include <algorithm>
-#include <cmath>
 
-#include "backends/cpu/base/simd.h"
-#include "backends/cpu/norm/row_moments.h"
+#include "backends/cpu/base/thread_pool.h"
+#include "backends/cpu/norm/kernels.h"
+#include "backends/cpu/norm/layer_norm.h"
+#include "core/backward.h"
 
-HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
-namespace HWY_NAMESPACE {
 namespace {
 
-template <class T>
-Moments moments_of_row(const LayerNormJob& job, const T* x) {
-  Moments all;
-  for (std::int64_t at = 0; at < job.lines.length; at += layer_norm_chunk) {
-    const auto n = static_cast<std::size_t>(std::min(layer_norm_chunk, job.lines.length - at));
-    all.add(job.centred ? moments_of(x + at, n)
-                        : Moments{static_cast<double>(n), 0, static_cast<double>(squares_of(x + at, n, 0))});
-  }
-  return all;
-}
+std::int64_t lines_of_floats(std::int64_t count) { return (count + 15) / 16 * 16; }
 
-/// The sums over a row that its gradient needs, and its part of the sums over all rows.
-struct RowSums {
-  float plain = 0;    // of g w
-  float along_x = 0;  // of g w times the normalised x
+/// Rows are taken in blocks whose number depends on the shape alone: each sums up the parameters' gradients of its
+/// own rows, and the blocks' sums are added in their order.
+struct BlockLayout {
+  explicit BlockLayout(const Problem& problem) {
+    const bool centred = problem.op == OpId::layer_norm;
+    const TensorSpec& x = problem.inputs[0];
+    const std::int64_t dims = centred ? problem.attributes.integer("normalized_rank") : 1;
+    job = {x.dtype, centred, lines_along_last(x.shape, dims), problem.attributes.real("eps"), nullptr, nullptr};
+    constexpr std::int64_t most_blocks = 64, least_elements = 16384;
+    const std::int64_t rows = job.lines.outer, length = std::max<std::int64_t>(job.lines.length, 1);
+    block_rows = std::max({(rows + most_blocks - 1) / most_blocks, least_elements / length, std::int64_t{1}});
+    blocks = (rows + block_rows - 1) / block_rows;
+    parameters = static_cast<std::int64_t>(problem.inputs.size()) - 2;
+    widens = parameters > 0 && problem.inputs[1].dtype != DataType::float32;
+    step = lines_of_floats(job.lines.length);
+  }
+
+  std::int64_t weight_floats() const { return widens ? step : 0; }
+  std::int64_t floats() const { return weight_floats() + blocks * parameters * step; }
+
+  LayerNormJob job = {};
+  std::int64_t block_rows = 1, blocks = 0, parameters = 0, step = 0;
+  bool widens = false;
 };
 
-template <class T>
-RowSums add_row(const LayerNormJob& job, const T* x, const T* g, float mean, float scale, float* weight_sums,
-                float* bias_sums) {
-  const F32Vec m = hn::Set(F32(), mean), s = hn::Set(F32(), scale);
-  F32Vec plain = hn::Zero(F32()), along_x = plain;
-  for_vectors(static_cast<std::size_t>(job.lines.length), [&](std::size_t i, auto get, auto put) HWY_ATTR {
-    const F32Vec gradient = get(g + i);  // 0 past the end, and so is all that it multiplies
-    const F32Vec normal = hn::Mul(hn::Sub(get(x + i), m), s);
-    const F32Vec gw = job.weight == nullptr ? gradient : hn::Mul(gradient, get(job.weight + i));
-    plain = hn::Add(plain, gw);
-    along_x = hn::MulAdd(gw, normal, along_x);
-    if (weight_sums != nullptr) put(hn::MulAdd(gradient, normal, get(weight_sums + i)), weight_sums + i);
-    if (bias_sums != nullptr) put(hn::Add(gradient, get(bias_sums + i)), bias_sums + i);
-  });
-  return {SumFold::lanes(plain), SumFold::lanes(along_x)};
-}
+class LayerNormBackwardPlan final : public Plan {
+ public:
+  explicit LayerNormBackwardPlan(const Problem& problem) : layout_(problem), threads_(threads_for(problem)) {}
 
-template <class T>
-void write_row(const LayerNormJob& job, const T* x, const T* g, float mean, float scale, const RowSums& sums, T* out) {
-  const auto count = static_cast<float>(job.lines.length);
-  const F32Vec m = hn::Set(F32(), mean), s = hn::Set(F32(), scale);
-  const F32Vec plain = hn::Set(F32(), job.centred ? sums.plain / count : 0.0f);
-  const F32Vec along_x = hn::Set(F32(), sums.along_x / count);
-  for_vectors(static_cast<std::size_t>(job.lines.length), [&](std::size_t i, auto get, auto put) HWY_ATTR {
-    const F32Vec normal = hn::Mul(hn::Sub(get(x + i), m), s);
-    const F32Vec gw = job.weight == nullptr ? get(g + i) : hn::Mul(get(g + i), get(job.weight + i));
-    put(hn::Mul(s, hn::Sub(hn::Sub(gw, plain), hn::Mul(normal, along_x))), out + i);
-  });
-}
+  Status run(const RunArguments& arguments) const override {
+    auto* floats = static_cast<float*>(arguments.workspace);
+    LayerNormGradient gradient = {layout_.job, arguments.inputs[0]->as<std::byte>(),
+                                  arguments.inputs.back()->as<std::byte>(), arguments.outputs[0]->as<std::byte>()};
+    if (layout_.parameters > 0) gradient.job.weight = weight_of(*arguments.inputs[1], floats);
+    float* sums = floats + layout_.weight_floats();
+    if (layout_.job.lines.length > 0) add_blocks(gradient, sums);
+    for (std::int64_t i = 0; i < layout_.parameters; ++i) {
+      const Tensor& out = *arguments.outputs[static_cast<std::size_t>(1 + i)];
+      layer_norm_add_parts(sums + i * layout_.step, layout_.blocks, layout_.parameters * layout_.step,
+                           layout_.job.lines.length, out.dtype(), out.as<std::byte>());
+    }
+    return {};
+  }
+
+ private:
+  const float* weight_of(const Tensor& tensor, float* room) const {
+    if (!layout_.widens) return tensor.as<const float>();
+    widen_parameter(tensor.as<const std::byte>(), tensor.dtype(), layout_.job.lines.length, room);
+    return room;
+  }
+
+  void add_blocks(const LayerNormGradient& gradient, float* sums) const {
+    constexpr std::int64_t picoseconds = 300;  // about what an element takes
+    const std::int64_t grain = lines_per_thread(layout_.job.lines.length * layout_.block_rows, picoseconds);
+    parallel_for(layout_.blocks, grain, threads_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t b = begin; b < end; ++b) {
+        float* block = sums + b * layout_.parameters * layout_.step;
+        layer_norm_gradient(
+            gradient, b * layout_.block_rows, std::min((b + 1) * layout_.block_rows, layout_.job.lines.outer),
+            layout_.parameters > 0 ? block : nullptr, layout_.parameters > 1 ? block + layout_.step : nullptr);
+      }
+    });
+  }
+
+  BlockLayout layout_;
+  int threads_;
+};
 
 }  // namespace
 
-void gradient_of_rows(const LayerNormGradient& to, std::int64_t begin, std::int64_t end, float* weight_sums,
-                      float* bias_sums) {
-  const LayerNormJob& job = to.job;
-  for (float* sums : {weight_sums, bias_sums}) {
-    if (sums != nullptr) std::fill_n(sums, job.lines.length, 0.0f);
-  }
-  with_storage(job.dtype, [&](auto storage) HWY_ATTR {
-    using T = decltype(storage);
-    for (std::int64_t r = begin; r < end; ++r) {
-      const T* x = static_cast<const T*>(to.x) + r * job.lines.length;
-      const T* g = static_cast<const T*>(to.gradient) + r * job.lines.length;
-      const Moments moments = moments_of_row(job, x);
-      const auto mean = static_cast<float>(moments.mean);
-      const auto scale = static_cast<float>(1 / std::sqrt(moments.variance() + job.eps));
-      const RowSums sums = add_row(job, x, g, mean, scale, weight_sums, bias_sums);
-      write_row(job, x, g, mean, scale, sums, static_cast<T*>(to.out) + r * job.lines.length);
-    }
-  });
+std::uint64_t workspace_layer_norm_backward(const Problem& problem) {
+  return static_cast<std::uint64_t>(BlockLayout(problem).floats()) * sizeof(float);
 }
 
-void add_parts(const float* parts, std::int64_t count, std::int64_t step, std::int64_t n, DataType dtype, void* out) {
-  with_storage(dtype, [&](auto storage) HWY_ATTR {
-    auto* to = static_cast<decltype(storage)*>(out);
-    for_vectors(static_cast<std::size_t>(n), [&](std::size_t i, auto get, auto put) HWY_ATTR {
-      F32Vec sum = hn::Zero(F32());
-      for (std::int64_t p = 0; p < count; ++p) sum = hn::Add(sum, get(parts + p * step + i));
-      put(sum, to + i);
-    });
-  });
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace xpuruntime::cpu
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-namespace xpuruntime::cpu {
-
-HWY_EXPORT(gradient_of_rows);
-HWY_EXPORT(add_parts);
-
-void layer_norm_gradient(const LayerNormGradient& to, std::int64_t begin, std::int64_t end, float* weight_sums,
-                         float* bias_sums) {
-  HWY_DYNAMIC_DISPATCH(gradient_of_rows)(to, begin, end, weight_sums, bias_sums);
-}
-
-void layer_norm_add_parts(const float* parts, std::int64_t count, std::int64_t step, std::int64_t n, DataType dtype,
-                          void* out) {
-  HWY_DYNAMIC_DISPATCH(add_parts)(parts, count, step, n, dtype, out);
+std::unique_ptr<const Plan> prepare_layer_norm_backward_simd(const Problem& problem) {
+  return std::make_unique<LayerNormBackwardPlan>(problem);
 }
 
 }  // namespace xpuruntime::cpu
-#endif

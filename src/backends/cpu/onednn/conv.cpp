@@ -4,7 +4,6 @@
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/conv/channels_last.h"
 #include "backends/cpu/matmul/split.h"
-#include "backends/cpu/onednn/conv_backward.h"
 #include "backends/cpu/onednn/conv_programs.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/onednn/types.h"

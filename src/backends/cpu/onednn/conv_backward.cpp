@@ -1,5 +1,3 @@
-#include "backends/cpu/onednn/conv_backward.h"
-
 #include <algorithm>
 
 #include "backends/cpu/onednn/conv_programs.h"
@@ -58,8 +56,8 @@ class BackwardWriter {
   void add_input(const Slice& slice) {
     builder_.begin_task();
     const Pieces& pieces = pieces_for(slice, input_pieces_, [&] { return make_input(slice); });
-    const Place weight = converted(pieces.first, weight_place(slice, Base::input, dtypes_.weight));
-    const Place gradient = converted(pieces.second, gradient_place(slice));
+    const Place weight = builder_.converted(pieces.first, weight_place(slice, Base::input, dtypes_.weight));
+    const Place gradient = builder_.converted(pieces.second, gradient_place(slice));
     const Place out = input_place(slice, Base::output, dtypes_.in_gradient);
     finish(pieces, {weight, gradient}, out, {});
   }
@@ -67,8 +65,8 @@ class BackwardWriter {
   void add_weight(const Slice& slice) {
     builder_.begin_task();
     const Pieces& pieces = pieces_for(slice, weight_pieces_, [&] { return make_weight(slice); });
-    const Place in = converted(pieces.first, input_place(slice, Base::input, dtypes_.in));
-    const Place gradient = converted(pieces.second, gradient_place(slice));
+    const Place in = builder_.converted(pieces.first, input_place(slice, Base::input, dtypes_.in));
+    const Place gradient = builder_.converted(pieces.second, gradient_place(slice));
     std::vector<Place> bias;
     if (call_.has_bias) {
       const std::int64_t channel = slice.group * call_.shape.out_channels + slice.out;
@@ -83,11 +81,6 @@ class BackwardWriter {
   }
 
  private:
-  /// A change of layout; 0 bytes: none is needed.
-  struct Conversion {
-    std::size_t piece = 0;
-    std::uint64_t bytes = 0;
-  };
   struct Pieces {
     Slice size = {};
     std::size_t primitive = 0;
@@ -100,19 +93,6 @@ class BackwardWriter {
     arguments.insert(arguments.end(), more.begin(), more.end());
     builder_.step(pieces.primitive, std::move(arguments));
     if (pieces.out.bytes != 0) builder_.step(pieces.out.piece, {out, to});
-  }
-
-  Place converted(const Conversion& conversion, const Place& from) {
-    if (conversion.bytes == 0) return from;
-    const Place to = builder_.workspace(conversion.bytes);
-    builder_.step(conversion.piece, {from, to});
-    return to;
-  }
-
-  Conversion conversion(const Desc& from, const Desc& to, const Desc& buffer) {
-    if (from == to) return {};
-    const dnnl::reorder::primitive_desc reorder(onednn_engine(), from, onednn_engine(), to, onednn_attributes());
-    return {builder_.piece(reorder, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}), buffer.get_size()};
   }
 
   template <class Make>
@@ -197,9 +177,9 @@ class BackwardWriter {
     Pieces pieces = {slice, builder_.piece(made, {{DNNL_ARG_WEIGHTS, made.weights_desc()},
                                                   {DNNL_ARG_DIFF_DST, made.diff_dst_desc()},
                                                   {DNNL_ARG_DIFF_SRC, made.diff_src_desc()}})};
-    pieces.first = conversion(weight, made.weights_desc(), made.weights_desc());
-    pieces.second = conversion(out, made.diff_dst_desc(), made.diff_dst_desc());
-    pieces.out = conversion(made.diff_src_desc(), in, made.diff_src_desc());
+    pieces.first = builder_.conversion(weight, made.weights_desc(), made.weights_desc());
+    pieces.second = builder_.conversion(out, made.diff_dst_desc(), made.diff_dst_desc());
+    pieces.out = builder_.conversion(made.diff_src_desc(), in, made.diff_src_desc());
     return pieces;
   }
 
@@ -219,9 +199,9 @@ class BackwardWriter {
                                                    {DNNL_ARG_DIFF_WEIGHTS, made.diff_weights_desc()}};
     if (call_.has_bias) arguments.emplace_back(DNNL_ARG_DIFF_BIAS, bias);
     Pieces pieces = {slice, builder_.piece(made, std::move(arguments))};
-    pieces.first = conversion(in, made.src_desc(), made.src_desc());
-    pieces.second = conversion(out, made.diff_dst_desc(), made.diff_dst_desc());
-    pieces.out = conversion(made.diff_weights_desc(), weight, made.diff_weights_desc());
+    pieces.first = builder_.conversion(in, made.src_desc(), made.src_desc());
+    pieces.second = builder_.conversion(out, made.diff_dst_desc(), made.diff_dst_desc());
+    pieces.out = builder_.conversion(made.diff_weights_desc(), weight, made.diff_weights_desc());
     return pieces;
   }
 

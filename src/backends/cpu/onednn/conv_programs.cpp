@@ -152,8 +152,8 @@ class SliceWriter {
   void add(const ConvSlice& slice) {
     const Pieces& pieces = pieces_for(slice);
     const SlicePlaces places = places_of(call_, slice);
-    const Place in = converted(pieces.in, places.in);
-    const Place weight = converted(pieces.weight, places.weight);
+    const Place in = builder_.converted(pieces.in, places.in);
+    const Place weight = builder_.converted(pieces.weight, places.weight);
     const bool converts_out = pieces.out.bytes != 0;
     const Place out = converts_out ? builder_.workspace(pieces.out.bytes) : places.out;
     std::vector<Place> arguments = {in, weight, out};
@@ -169,30 +169,12 @@ class SliceWriter {
   }
 
  private:
-  /// A change of layout; 0 bytes: none is needed.
-  struct Conversion {
-    std::size_t piece = 0;
-    std::uint64_t bytes = 0;
-  };
   struct Pieces {
     ConvSlice size = {};
     std::int64_t padding_before = 0, padding_after = 0;
     std::size_t conv = 0;
     Conversion in = {}, weight = {}, out = {};
   };
-
-  Place converted(const Conversion& conversion, const Place& from) {
-    if (conversion.bytes == 0) return from;
-    const Place to = builder_.workspace(conversion.bytes);
-    builder_.step(conversion.piece, {from, to});
-    return to;
-  }
-
-  Conversion conversion(const Desc& from, const Desc& to, const Desc& buffer) {
-    if (from == to) return {};
-    const dnnl::reorder::primitive_desc reorder(onednn_engine(), from, onednn_engine(), to, onednn_attributes());
-    return {builder_.piece(reorder, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}), buffer.get_size()};
-  }
 
   // Slices of one size and padding share their primitives.
   const Pieces& pieces_for(const ConvSlice& slice) {
@@ -213,9 +195,9 @@ class SliceWriter {
     std::vector<std::pair<int, Desc>> arguments = {{DNNL_ARG_SRC, in}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DST, out}};
     if (call_.has_bias) arguments.emplace_back(DNNL_ARG_BIAS, descs.bias);
     Pieces pieces = {size, rows.padding_before, rows.padding_after, builder_.piece(description, std::move(arguments))};
-    pieces.in = conversion(descs.in, in, in);
-    pieces.weight = conversion(descs.weight, weight, weight);
-    pieces.out = conversion(out, descs.out, out);
+    pieces.in = builder_.conversion(descs.in, in, in);
+    pieces.weight = builder_.conversion(descs.weight, weight, weight);
+    pieces.out = builder_.conversion(out, descs.out, out);
     return pieces;
   }
 

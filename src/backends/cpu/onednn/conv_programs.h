@@ -40,4 +40,10 @@ Program plain_program(const ConvCall& call);
 /// only the weight is converted.
 Program blocked_program(const ConvCall& call);
 
+/// What a backward convolution asks for beyond supports_onednn.
+Verdict supports_conv_backward(const Problem& problem);
+
+/// The gradients of input, weight and bias, in the layouts that oneDNN likes best.
+Program conv_backward_program(const Problem& problem);
+
 }  // namespace xpuruntime::cpu

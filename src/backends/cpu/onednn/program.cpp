@@ -178,6 +178,20 @@ Place ProgramBuilder::workspace(std::uint64_t bytes) {
   return place;
 }
 
+Conversion ProgramBuilder::conversion(const dnnl::memory::desc& from, const dnnl::memory::desc& to,
+                                      const dnnl::memory::desc& buffer) {
+  if (from == to) return {};
+  const dnnl::reorder::primitive_desc reorder(onednn_engine(), from, onednn_engine(), to, onednn_attributes());
+  return {piece(reorder, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}), buffer.get_size()};
+}
+
+Place ProgramBuilder::converted(const Conversion& conversion, const Place& from) {
+  if (conversion.bytes == 0) return from;
+  const Place to = workspace(conversion.bytes);
+  step(conversion.piece, {from, to});
+  return to;
+}
+
 void ProgramBuilder::begin_task() {
   program_.tasks.emplace_back();
   scratch_bytes_ = 0;

@@ -51,6 +51,12 @@ struct Program {
   std::string token = {};
 };
 
+/// A change of layout; 0 bytes: none is needed.
+struct Conversion {
+  std::size_t piece = 0;
+  std::uint64_t bytes = 0;
+};
+
 /// Builds a program; the workspace is handed out task by task, as tasks run side by side.
 class ProgramBuilder {
  public:
@@ -59,10 +65,14 @@ class ProgramBuilder {
   /// The piece with these arguments; its scratch memory comes in addition.
   std::size_t piece(const dnnl::primitive_desc_base& description,
                     std::vector<std::pair<int, dnnl::memory::desc>> arguments);
+  /// The piece that changes one layout to another; `buffer` is how much room that takes.
+  Conversion conversion(const dnnl::memory::desc& from, const dnnl::memory::desc& to, const dnnl::memory::desc& buffer);
   void begin_task();
   /// Memory that is the current task's alone.
   Place workspace(std::uint64_t bytes);
   void step(std::size_t piece, std::vector<Place> places);
+  /// Where what lies at `from` is after the conversion.
+  Place converted(const Conversion& conversion, const Place& from);
   Program& program() { return program_; }
 
  private:

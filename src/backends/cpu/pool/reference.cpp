@@ -8,32 +8,6 @@
 namespace xpuruntime::cpu {
 namespace {
 
-using Extents = PoolShape::Extents;
-
-template <class Body>
-void for_each_position(const Extents& extents, const Body& body) {
-  Extents at;
-  for (at[0] = 0; at[0] < extents[0]; ++at[0]) {
-    for (at[1] = 0; at[1] < extents[1]; ++at[1]) {
-      for (at[2] = 0; at[2] < extents[2]; ++at[2]) body(at);
-    }
-  }
-}
-
-/// Strides of a tensor [batch, channels, (depth,) height, width].
-struct Layout {
-  std::int64_t image = 0, channel = 0;
-  Extents spatial = {0, 0, 0};
-
-  explicit Layout(const TensorSpec& spec) : image(spec.strides[0]), channel(spec.strides[1]) {
-    const std::size_t rank = spec.shape.size();
-    for (std::size_t i = 2; i < rank; ++i) spatial[i + 3 - rank] = spec.strides[i];
-  }
-  std::int64_t offset(std::int64_t n, std::int64_t c, const Extents& at) const {
-    return n * image + c * channel + at[0] * spatial[0] + at[1] * spatial[1] + at[2] * spatial[2];
-  }
-};
-
 /// Any dtype and layout. Floats in double, integers in 64 bits.
 template <class Value, class Load, class Store>
 class ReferencePlan final : public Plan {
@@ -61,12 +35,7 @@ class ReferencePlan final : public Plan {
   template <class Body>
   void for_window(const void* in, std::int64_t n, std::int64_t c, const Extents& at, const Body& body) const {
     for_each_position(shape_.kernel, [&](const Extents& tap) {
-      Extents from;
-      for (std::size_t i = 0; i < 3; ++i) {
-        from[i] = at[i] * shape_.stride[i] + tap[i] * shape_.dilation[i] - shape_.padding[i];
-        if (from[i] < 0 || from[i] >= shape_.in[i]) return;
-      }
-      body(load_(in, in_.offset(n, c, from)));
+      if (const auto from = met_by(shape_, at, tap)) body(load_(in, in_.offset(n, c, *from)));
     });
   }
 

@@ -3,27 +3,14 @@
 #include <algorithm>
 
 namespace xpuruntime::cpu {
-namespace {
-
-// Right-aligned: of two values the first is the height.
-void spread(const std::vector<std::int64_t>& values, PoolShape::Extents& to) {
-  for (std::size_t i = 0; i < values.size(); ++i) to[i + 3 - values.size()] = values[i];
-}
-
-void spread(const Dims& shape, PoolShape::Extents& to) {
-  for (std::size_t i = 2; i < shape.size(); ++i) to[i + 3 - shape.size()] = shape[i];
-}
-
-}  // namespace
-
 PoolShape pool_shape(const Problem& problem) {
   PoolShape shape;
   const Attributes& attributes = problem.attributes;
   shape.average = problem.op == OpId::avg_pool2d || problem.op == OpId::avg_pool3d;
   shape.batch = problem.inputs[0].shape[0];
   shape.channels = problem.inputs[0].shape[1];
-  spread(problem.inputs[0].shape, shape.in);
-  spread(problem.outputs[0].shape, shape.out);
+  spread(problem.inputs[0].shape, shape.in, 2);
+  spread(problem.outputs[0].shape, shape.out, 2);
   spread(attributes.list("kernel_size"), shape.kernel);
   spread(attributes.list("stride"), shape.stride);
   spread(attributes.list("padding"), shape.padding);

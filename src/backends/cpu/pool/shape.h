@@ -1,17 +1,15 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "backends/cpu/base/windows.h"
 #include "xpuruntime/core/problem.h"
 
 namespace xpuruntime::cpu {
 
 /// A pool read once from its problem; what has two spatial dims has a depth of 1. A plane is a channel of an image.
 struct PoolShape {
-  using Extents = std::array<std::int64_t, 3>;  // depth, height, width
-
   bool average = false;
   bool count_padding = true;
   std::int64_t batch = 0, channels = 0;

@@ -1,0 +1,130 @@
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/base/elements.h"
+#include "backends/cpu/base/thread_pool.h"
+#include "backends/cpu/movement/kernels.h"
+#include "backends/cpu/movement/strided.h"
+#include "backends/cpu/movement/views.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+/// Input `first` and all after it have the output's dtype: the bytes can be moved as they are, at any address.
+Verdict moves_bytes(const Problem& problem, std::size_t first) {
+  const DataType to = problem.outputs[0].dtype;
+  for (std::size_t i = first; i < problem.inputs.size(); ++i) {
+    if (problem.inputs[i].dtype == to) continue;
+    return refuse_dtype("input " + std::to_string(i), problem.inputs[i].dtype,
+                        "what the output is, " + std::string(to_string(to)));
+  }
+  return Verdict::yes();
+}
+
+class CopyPlan final : public Plan {
+ public:
+  explicit CopyPlan(const Problem& problem)
+      : view_(source_view(problem)), copy_(view_.spec, problem.outputs[0]), threads_(threads_for(problem)) {}
+
+  Status run(const RunArguments& arguments) const override {
+    copy_.run(element_at(arguments.inputs[0]->as<const std::byte>(), view_), arguments.outputs[0]->as<void>(),
+              threads_);
+    return {};
+  }
+
+ private:
+  View view_;
+  StridedCopy copy_;
+  int threads_;
+};
+
+class ConcatPlan final : public Plan {
+ public:
+  explicit ConcatPlan(const Problem& problem) : threads_(threads_for(problem)) {
+    for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+      const View target = concat_target(problem, i);
+      parts_.push_back({target, StridedCopy(problem.inputs[i], target.spec)});
+    }
+  }
+
+  Status run(const RunArguments& arguments) const override {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      parts_[i].copy.run(arguments.inputs[i]->as<void>(),
+                         element_at(arguments.outputs[0]->as<std::byte>(), parts_[i].target), threads_);
+    }
+    return {};
+  }
+
+ private:
+  struct Part {
+    View target;
+    StridedCopy copy;
+  };
+  std::vector<Part> parts_;
+  int threads_;
+};
+
+/// Copies whole rows of the table.
+class EmbeddingPlan final : public Plan {
+ public:
+  explicit EmbeddingPlan(const Problem& problem)
+      : indices_(problem.inputs[0]),
+        table_(problem.inputs[1]),
+        load_(integer_loader_of(problem.inputs[0].dtype)),
+        row_bytes_(table_.shape[1] * static_cast<std::int64_t>(size_of(table_.dtype))),
+        threads_(threads_for(problem)) {}
+
+  Status run(const RunArguments& arguments) const override {
+    const void* indices = arguments.inputs[0]->as<void>();
+    Status status = check_indices(indices_, indices, table_.shape[0]);
+    if (!status.ok() || row_bytes_ == 0) return status;
+    const auto* table = arguments.inputs[1]->as<const char>();
+    auto* out = arguments.outputs[0]->as<char>();
+    const std::int64_t stride = table_.strides[0] * static_cast<std::int64_t>(size_of(table_.dtype));
+    parallel_for(
+        element_count(indices_), grain_bytes / row_bytes_ + 1, threads_, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            std::memcpy(out + i * row_bytes_, table + load_(indices, i) * stride, static_cast<std::size_t>(row_bytes_));
+          }
+        });
+    return status;
+  }
+
+ private:
+  static constexpr std::int64_t grain_bytes = 65536;
+
+  TensorSpec indices_;
+  TensorSpec table_;
+  LoadInteger load_;
+  std::int64_t row_bytes_;
+  int threads_;
+};
+
+}  // namespace
+
+Verdict supports_copy_bytes(const Problem& problem, const DeviceProfile&) { return moves_bytes(problem, 0); }
+
+std::unique_ptr<const Plan> prepare_copy_bytes(const Problem& problem, const PrepareContext&) {
+  return std::make_unique<CopyPlan>(problem);
+}
+
+std::unique_ptr<const Plan> prepare_concat_rows(const Problem& problem, const PrepareContext&) {
+  return std::make_unique<ConcatPlan>(problem);
+}
+
+Verdict supports_embedding_rows(const Problem& problem, const DeviceProfile&) {
+  if (const Verdict verdict = supports_aligned(problem, {}); !verdict.supported) return verdict;
+  if (const Verdict verdict = moves_bytes(problem, 1); !verdict.supported) return verdict;
+  if (!problem.inputs[0].contiguous) return Verdict::no("the indices are not contiguous");
+  if (!problem.outputs[0].contiguous) return Verdict::no("the output is not contiguous");
+  const TensorSpec& table = problem.inputs[1];
+  return table.shape[1] <= 1 || table.strides[1] == 1 ? Verdict::yes()
+                                                      : Verdict::no("the rows of the table are not contiguous");
+}
+
+std::unique_ptr<const Plan> prepare_embedding_rows(const Problem& problem, const PrepareContext&) {
+  return std::make_unique<EmbeddingPlan>(problem);
+}
+
+}  // namespace xpuruntime::cpu
