@@ -187,6 +187,8 @@ Json parse_known_json(std::string_view text) {
   return parse_json(text, {"parse_known_json", "", "document", any_depth, text});
 }
 
+std::string as_utf8(const std::string& text) { return parse_known_json(dump_json(Json(text))).get<std::string>(); }
+
 std::string dump_json(const Json& json, int indent) {
   return printable_json(json.dump(indent, ' ', false, Json::error_handler_t::replace));
 }

@@ -16,10 +16,11 @@ using Json = nlohmann::ordered_json;
 /// Where a JSON text came from, so that every error about it names the function, the file, the field and its place.
 struct JsonSource {
   std::string_view function = {};
-  std::string prefix = {};     // "profile file 'x.json': "
-  std::string_view kind = {};  // "profile", "policy"
-  int max_depth = 2;           // deeper nesting is refused before it costs anything
-  std::string_view text = {};  // what is being read; errors about a field then name its line and column
+  std::string prefix = {};             // "profile file 'x.json': "
+  std::string_view kind = {};          // "profile", "policy"
+  int max_depth = 2;                   // deeper nesting is refused before it costs anything
+  std::string_view text = {};          // what is being read; errors about a field then name its line and column
+  std::string_view remedy = "add it";  // where a field is missing
 
   [[noreturn]] void refuse(ErrorCode code, const std::string& message) const;
   [[noreturn]] void refuse_field(std::string_view field, const std::string& message) const;
@@ -45,6 +46,9 @@ Json parse_json(std::string_view text, const JsonSource& source);
 
 /// What is known to be JSON: this library has printed it, or read it before.
 Json parse_known_json(std::string_view text);
+
+/// The text with bytes that are not UTF-8 replaced: what a driver or a kernel says may hold anything.
+std::string as_utf8(const std::string& text);
 
 /// So many spaces a level, -1: all in one line. Bytes that are no UTF-8 become replacement characters.
 std::string dump_json(const Json& json, int indent = -1);

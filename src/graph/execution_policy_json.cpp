@@ -1,102 +1,76 @@
 #include <limits>
 
-#include "core/json_text.h"
-#include "select/policy_rule_json.h"
+#include "core/json_fields.h"
 #include "xpuruntime/graph/execution_policy.h"
 
 namespace xpuruntime {
 namespace {
 
-constexpr std::string_view field_names[] = {
-    "version",        "target",         "precision", "static_shape",       "fixed_shapes",        "allow_fallback",
-    "optimize_level", "cache_compiled", "cache_dir", "compile_timeout_ms", "execution_timeout_ms"};
-constexpr int file_version = 1;
 constexpr int file_depth = 3;  // the policy, its shapes, one of them
+constexpr auto most = std::uint64_t{std::numeric_limits<std::int64_t>::max()};
 
-bool read_boolean(const Json& value, std::string_view field, const JsonSource& source) {
-  if (!value.is_boolean()) source.refuse_field(field, "must be true or false");
-  return value.get<bool>();
-}
-
-/// A whole number between two others. The reader keeps those above 2^63 apart.
-std::int64_t read_integer(const Json& value, std::string_view field, const JsonSource& source, std::int64_t least,
-                          std::int64_t most, const std::string& wanted) {
-  const bool fits = value.is_number_integer() && value <= std::numeric_limits<std::int64_t>::max();
-  if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most) {
-    source.refuse_field(field, "must be " + wanted);
-  }
-  return value.get<std::int64_t>();
-}
-
-DeviceType read_device_type(const Json& value, std::string_view field, const JsonSource& source) {
-  const std::string name = read_string(value, field, source);
-  return blame_field(source, field, [&] { return parse_device_type(name); });
-}
-
-std::vector<std::vector<std::int64_t>> read_shapes(const Json& value, const std::string& field,
-                                                   const JsonSource& source) {
-  std::vector<std::vector<std::int64_t>> shapes;
-  if (value.is_null()) return shapes;
-  if (!value.is_array()) source.refuse_field(field, "must be a list of shapes, such as [[1, 3, 224, 224]]");
-  for (const Json& shape : value) {
-    const std::string place = field + "[" + std::to_string(shapes.size()) + "]";
-    if (!shape.is_array()) source.refuse_field(place, "must be a shape: a list of whole numbers");
-    std::vector<std::int64_t>& extents = shapes.emplace_back();
-    for (const Json& extent : shape) {
-      extents.push_back(read_integer(extent, place + "[" + std::to_string(extents.size()) + "]", source, 1,
-                                     std::numeric_limits<std::int64_t>::max(), "a whole number, 1 or more"));
+void read_shapes(ExecutionPolicy& policy, const JsonValue& from) {
+  policy.fixed_shapes.clear();
+  if (from.json.is_null()) return;
+  if (!from.json.is_array()) from.refuse("must be a list of shapes, such as [[1, 3, 224, 224]]");
+  for (std::size_t i = 0; i < from.json.size(); ++i) {
+    const JsonValue shape = from.element(i);
+    if (!shape.json.is_array()) shape.refuse("must be a shape: a list of whole numbers");
+    std::vector<std::int64_t>& extents = policy.fixed_shapes.emplace_back();
+    for (std::size_t j = 0; j < shape.json.size(); ++j) {
+      extents.push_back(static_cast<std::int64_t>(read_whole(shape.element(j), 1, most, "a whole number, 1 or more")));
     }
   }
-  return shapes;
 }
 
-std::int64_t read_timeout(const Json& value, std::string_view field, const JsonSource& source) {
-  return read_integer(value, field, source, 1, std::numeric_limits<std::int64_t>::max(),
-                      "a whole number of milliseconds, 1 or more");
+template <std::int64_t ExecutionPolicy::*member>
+constexpr FieldRow<ExecutionPolicy> timeout(std::string_view name) {
+  auto row = field<member>(name);
+  row.read = [](ExecutionPolicy& policy, const JsonValue& from) {
+    policy.*member = static_cast<std::int64_t>(read_whole(from, 1, most, "a whole number of milliseconds, 1 or more"));
+  };
+  return row;
 }
 
-void read_field(ExecutionPolicy& policy, const std::string& name, const Json& value, const JsonSource& source) {
-  if (name == "target") {
-    policy.target = read_device_type(value, name, source);
-  } else if (name == "precision") {
-    const std::string text = read_string(value, name, source);
-    policy.precision = blame_field(source, name, [&] { return parse_engine_precision(text); });
-  } else if (name == "static_shape") {
-    policy.static_shape = read_boolean(value, name, source);
-  } else if (name == "fixed_shapes") {
-    policy.fixed_shapes = read_shapes(value, name, source);
-  } else if (name == "allow_fallback") {
-    if (!value.is_null()) policy.allow_fallback = read_device_type(value, name, source);
-  } else if (name == "optimize_level") {
-    policy.optimize_level = static_cast<int>(read_integer(value, name, source, 0, 3, "0, 1, 2 or 3"));
-  } else if (name == "cache_compiled") {
-    policy.cache_compiled = read_boolean(value, name, source);
-  } else if (name == "cache_dir") {
-    policy.cache_dir = read_string(value, name, source);
-  } else if (name == "compile_timeout_ms") {
-    policy.compile_timeout_ms = read_timeout(value, name, source);
-  } else if (name == "execution_timeout_ms") {
-    policy.execution_timeout_ms = read_timeout(value, name, source);
-  } else if (name == "$schema") {
-    read_string(value, name, source);  // for editors; it says nothing to us
-  } else if (name == "version") {
-    if (value != file_version) source.refuse_field(name, "must be 1, the only version there is");
-  } else {
-    source.refuse_unknown(name, field_names);
-  }
-}
+}  // namespace
+
+template <>
+struct FieldsOf<ExecutionPolicy> {
+  using P = ExecutionPolicy;
+  // No version is written: readers of the seed take no field that is not theirs, and without one it is the first.
+  static constexpr FieldRow<P> rows[] = {
+      version_field<P, 1>(),
+      schema_field<P>(),
+      field<&P::target>("target"),
+      {"precision", [](P& policy, const JsonValue& from) { policy.precision = from.parsed(parse_engine_precision); },
+       [](const P& policy) { return Json(engine_precision_name(policy.precision)); }},
+      field<&P::static_shape>("static_shape"),
+      {"fixed_shapes", read_shapes, field<&P::fixed_shapes>("").write},
+      {"allow_fallback",
+       [](P& policy, const JsonValue& from) {
+         if (!from.json.is_null()) read_value(policy.allow_fallback, from);
+       },
+       [](const P& policy) { return policy.allow_fallback ? Json(to_string(*policy.allow_fallback)) : Json(nullptr); }},
+      {"optimize_level",
+       [](P& policy, const JsonValue& from) {
+         policy.optimize_level = static_cast<int>(read_whole(from, 0, 3, "0, 1, 2 or 3"));
+       },
+       field<&P::optimize_level>("").write},
+      field<&P::cache_compiled>("cache_compiled"),
+      field<&P::cache_dir>("cache_dir"),
+      timeout<&P::compile_timeout_ms>("compile_timeout_ms"),
+      timeout<&P::execution_timeout_ms>("execution_timeout_ms"),
+  };
+};
+
+namespace {
 
 ExecutionPolicy parse_policy(std::string_view text, const JsonSource& source) {
-  const Json json = parse_json(text, source);
-  if (!json.is_object()) {
-    source.refuse(ErrorCode::invalid_argument, "an execution policy is a JSON object; put its fields in braces");
-  }
-  ExecutionPolicy policy;
-  for (const auto& [name, value] : json.items()) read_field(policy, name, value, source);
+  const auto policy = read_document<ExecutionPolicy>(text, source);
   if (policy.static_shape && policy.fixed_shapes.empty()) {
     source.refuse_field("static_shape", "is true, and there fixed_shapes is required; add the shape of each input");
   }
-  blame_field(source, "fixed_shapes", [&] { policy.check(); });
+  JsonValue{{}, "fixed_shapes", source}.blamed([&] { policy.check(); });
   return policy;
 }
 
@@ -108,19 +82,8 @@ JsonSource source_of(std::string_view function, const std::string& prefix, std::
 
 std::string ExecutionPolicy::to_json() const {
   check();
-  // No version: readers of the seed take no field that is not theirs, and without one it is the first.
-  const Json json = {{"target", to_string(target)},
-                     {"precision", engine_precision_name(precision)},
-                     {"static_shape", static_shape},
-                     {"fixed_shapes", fixed_shapes},
-                     {"allow_fallback", allow_fallback ? Json(to_string(*allow_fallback)) : Json(nullptr)},
-                     {"optimize_level", optimize_level},
-                     {"cache_compiled", cache_compiled},
-                     {"cache_dir", cache_dir},
-                     {"compile_timeout_ms", compile_timeout_ms},
-                     {"execution_timeout_ms", execution_timeout_ms}};
   // A folder's name may be any bytes; what is not UTF-8 is replaced, never an error.
-  return dump_json(json, 2) + "\n";
+  return dump_json(written(*this), 2) + "\n";
 }
 
 ExecutionPolicy ExecutionPolicy::from_json(std::string_view json) {

@@ -7,6 +7,7 @@
 #include "python/errors.h"
 #include "python/gil.h"
 #include "python/types.h"
+#include "select/policy_check.h"
 
 namespace xpuruntime::python {
 namespace {
@@ -22,16 +23,8 @@ nb::dict mapping_from(nb::handle value, const char* name) {
                    python_type(value) + "; pass a dict");
 }
 
-/// Reads what the file format describes best. Errors name the field, but no place in a text that nobody wrote.
-KernelPolicy from_document(const nb::dict& document) {
-  try {
-    return KernelPolicy::from_json(to_json_text(document, where));
-  } catch (const Error& error) {
-    const std::string_view text = error.what();
-    const auto field = text.find("field '");
-    fail(error.code(), where, field == text.npos ? text : text.substr(field));
-  }
-}
+/// Reads what the file format describes best.
+KernelPolicy from_document(const nb::dict& document) { return policy_from_values(to_json_text(document, where)); }
 
 std::vector<std::string> kernels_from(nb::handle list, const char* name) {
   std::vector<std::string> kernels;
@@ -111,9 +104,8 @@ void set_threads(KernelPolicy& policy, nb::handle value) {
 /// An op, where it might also be a field that somebody misspelled.
 OpId op_or_unknown(const std::string& name) {
   if (const auto op = find_op(name)) return *op;
-  std::vector<std::string_view> known = {"strategy",  "auto_strategy", "default_precision",     "rules",
-                                         "precision", "preferences",   "workspace_limit_bytes", "deterministic",
-                                         "threads"};
+  std::vector<std::string_view> known = single_policy_fields();
+  known.insert(known.begin(), {"strategy", "rules", "precision", "preferences"});
   for (const OpId op : all_ops()) known.push_back(to_string(op));
   fail_unknown(where, "op or field", name, known);
 }

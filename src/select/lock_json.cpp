@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "core/environment_variable.h"
-#include "core/json_text.h"
+#include "core/json_fields.h"
 #include "core/sha256.h"
 #include "xpuruntime/core/problem.h"
 #include "xpuruntime/select/lock.h"
@@ -24,136 +24,104 @@ int version_of(const std::map<std::string, LockEntry, std::less<>>& entries) {
 constexpr int lock_depth = 4;  // the lock, its environments, one environment, its traits
 constexpr std::size_t most_bytes = std::size_t{256} << 20;
 
-constexpr std::string_view field_names[] = {"version", "environments", "decisions"};
+/// What is being read: entries name environments.
+struct Document {
+  std::map<std::string, Environment> environments = {};
+  KernelLock lock = {};
+};
 
-Json entry_to_json(const LockEntry& entry) {
-  Json json = {{"problem", entry.problem},
-               {"kernel", entry.kernel},
-               {"plan", entry.plan},
-               {"workspace_bytes", entry.workspace_bytes},
-               {"environment", entry.environment}};
-  if (!entry.kernel_version.empty()) json["kernel_version"] = entry.kernel_version;
-  if (!entry.outputs.empty()) {
-    json["outputs"] = entry.outputs;
-    json["seed"] = entry.seed;
-  }
-  return json;
-}
+std::string checksum_of(const LockEntry& entry);
 
-/// On one line. A name that is no UTF-8 is no name of a kernel either: it reads back as another, and fails closed.
-/// Over the entry's canonical text: a flipped bit in a file is told from a choice.
-std::string checksum_of(const LockEntry& entry) {
-  return Sha256().add(dump_json(entry_to_json(entry))).finish().substr(0, 16);
-}
-
-std::string read_text(const Json& object, std::string_view name, const std::string& place, const JsonSource& source) {
-  const auto found = object.find(name);
-  if (found == object.end()) source.refuse_field(place, "lacks \"" + std::string(name) + "\"; record the lock anew");
-  if (!found->is_string()) source.refuse_field(place + "." + std::string(name), "must be a text; put it in quotes");
-  return found->get<std::string>();
-}
-
-std::uint64_t read_count(const Json& value, const std::string& place, const JsonSource& source) {
-  if (!value.is_number_unsigned()) source.refuse_field(place, "must be a whole number, 0 or more");
-  return value.get<std::uint64_t>();
-}
-
-void check_problem(const LockEntry& entry, const std::string& place, const JsonSource& source) {
+void check_problem(const LockEntry& entry, const JsonValue& from) {
   try {
     const bool ranged = has_ranges(entry.problem);
     const std::string canonical =
         ranged ? to_string(parse_problem_range(entry.problem)) : to_string(parse_problem(entry.problem));
     if (canonical == entry.problem) return;
   } catch (const Error& error) {
-    source.refuse_field(place, std::string("names a problem that cannot be read: ") + error.what());
+    from.refuse(std::string("names a problem that cannot be read: ") + error.what());
   }
-  source.refuse_field(place, "has a problem that is not in its canonical form; record the lock anew");
+  from.refuse("has a problem that is not in its canonical form; record the lock anew");
 }
 
-LockEntry read_entry(const Json& json, const std::string& place, const JsonSource& source) {
-  constexpr std::string_view known[] = {"problem", "kernel", "plan", "workspace_bytes", "environment", "kernel_version",
-                                        "outputs", "seed",   "check"};
-  if (!json.is_object()) source.refuse_field(place, "must be an object");
-  for (const auto& [name, value] : json.items()) {
-    if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
-      source.refuse_unknown(place + "." + name, known);
-    }
-  }
-  LockEntry entry;
-  entry.problem = read_text(json, "problem", place, source);
-  entry.kernel = read_text(json, "kernel", place, source);
-  entry.plan = read_text(json, "plan", place, source);
-  entry.environment = read_text(json, "environment", place, source);
-  if (json.contains("workspace_bytes")) {
-    entry.workspace_bytes = read_count(json["workspace_bytes"], place + ".workspace_bytes", source);
-  }
-  if (json.contains("kernel_version")) entry.kernel_version = read_text(json, "kernel_version", place, source);
-  if (json.contains("outputs")) {
-    entry.outputs = read_text(json, "outputs", place, source);
-    entry.seed = json.contains("seed") ? read_count(json["seed"], place + ".seed", source) : 0;
-  }
-  if (read_text(json, "check", place, source) != checksum_of(entry)) {
-    source.refuse(ErrorCode::corrupt_data, "the entry of " + shown(entry.problem) +
-                                               " does not fit its checksum: it was damaged or edited by hand; take the "
-                                               "file from version control, or record the lock anew");
-  }
-  check_problem(entry, place, source);
-  return entry;
+[[noreturn]] void refuse_damaged(const std::string& what, const char* sum, const JsonSource& source) {
+  source.refuse(ErrorCode::corrupt_data, what + " does not fit its " + sum +
+                                             ": it was damaged or edited by hand; take the file from version control, "
+                                             "or record the lock anew");
 }
 
-std::map<std::string, Environment> read_environments(const Json& json, const JsonSource& source) {
-  if (!json.is_object()) source.refuse_field("environments", "must be an object");
-  std::map<std::string, Environment> out;
-  for (const auto& [id, value] : json.items()) {
-    const std::string place = "environments." + id;
+void read_environments(Document& document, const JsonValue& from) {
+  if (!from.json.is_object()) from.refuse("must be an object");
+  for (const auto& [id, value] : from.json.items()) {
     Environment environment;
     try {
       environment = Environment::from_json(dump_json(value));
     } catch (const Error& error) {
-      source.refuse_field(place, std::string("is wrong: ") + error.what());
+      from.field(id, value).refuse(std::string("is wrong: ") + error.what());
     }
-    if (environment.id() != id) {
-      source.refuse(ErrorCode::corrupt_data, "the environment " + shown(id) +
-                                                 " does not fit its id: it was damaged or edited by hand; take the "
-                                                 "file from version control, or record the lock anew");
-    }
-    out.emplace(id, std::move(environment));
+    if (environment.id() != id) refuse_damaged("the environment " + shown(id), "id", from.source);
+    document.environments.emplace(id, std::move(environment));
   }
-  return out;
 }
 
-KernelLock parse_lock(std::string_view text, const JsonSource& source) {
-  const Json json = parse_json(text, source);
-  if (!json.is_object()) source.refuse(ErrorCode::corrupt_data, "a lock is a JSON object; check that it is one");
-  for (const auto& [name, value] : json.items()) {
-    if (std::find(std::begin(field_names), std::end(field_names), name) == std::end(field_names)) {
-      source.refuse_unknown(name, field_names);
+void read_check(LockEntry& entry, const JsonValue& from) {
+  if (entry.outputs.empty()) entry.seed = 0;
+  if (from.as<std::string>() == checksum_of(entry)) return;
+  refuse_damaged("the entry of " + shown(entry.problem), "checksum", from.source);
+}
+
+void read_decisions(Document& document, const JsonValue& from) {
+  if (!from.json.is_array()) from.refuse("must be a list");
+  for (std::size_t i = 0; i < from.json.size(); ++i) {
+    const JsonValue element = from.element(i);
+    const auto entry = element.as<LockEntry>();
+    check_problem(entry, element);
+    const auto environment = document.environments.find(entry.environment);
+    if (environment == document.environments.end()) {
+      element.refuse("names the environment " + shown(entry.environment) + ", which the lock does not hold");
     }
+    if (document.lock.find(entry.problem) != nullptr) element.refuse("has a problem that stands twice; remove one");
+    document.lock.add(entry, environment->second);
   }
-  for (const std::string_view name : field_names) {
-    if (!json.contains(name)) {
-      source.refuse(ErrorCode::corrupt_data, "field '" + std::string(name) + "' is missing; check that it is a lock");
-    }
-  }
-  if (json["version"] != 1 && json["version"] != 2 && json["version"] != latest_version) {
-    source.refuse_field("version", "must be 1, 2 or 3, the versions there are; record the lock anew with this library");
-  }
-  if (!json["decisions"].is_array()) source.refuse_field("decisions", "must be a list");
-  const auto environments = read_environments(json["environments"], source);
-  KernelLock lock;
-  std::size_t index = 0;
-  for (const Json& element : json["decisions"]) {
-    const std::string place = "decisions[" + std::to_string(index++) + "]";
-    const LockEntry entry = read_entry(element, place, source);
-    const auto environment = environments.find(entry.environment);
-    if (environment == environments.end()) {
-      source.refuse_field(place,
-                          "names the environment " + shown(entry.environment) + ", which the lock does not hold");
-    }
-    if (lock.find(entry.problem) != nullptr) source.refuse_field(place, "has a problem that stands twice; remove one");
-    lock.add(entry, environment->second);
-  }
-  return lock;
+}
+
+}  // namespace
+
+template <>
+struct FieldsOf<LockEntry> {
+  static constexpr FieldRow<LockEntry> rows[] = {
+      required_field<&LockEntry::problem>("problem"),
+      required_field<&LockEntry::kernel>("kernel"),
+      required_field<&LockEntry::plan>("plan"),
+      field<&LockEntry::workspace_bytes>("workspace_bytes"),
+      required_field<&LockEntry::environment>("environment"),
+      text_or_nothing<&LockEntry::kernel_version>("kernel_version"),
+      text_or_nothing<&LockEntry::outputs>("outputs"),
+      {"seed", field<&LockEntry::seed>("seed").read,
+       [](const LockEntry& entry) { return entry.outputs.empty() ? left_out() : Json(entry.seed); }},
+      {"check", read_check, nullptr, Presence::required},  // last: it is that of all the others
+  };
+};
+
+template <>
+struct FieldsOf<Document> {
+  static constexpr FieldRow<Document> rows[] = {
+      version_field<Document, latest_version>(Presence::required),
+      {"environments", read_environments, nullptr, Presence::required},
+      {"decisions", read_decisions, nullptr, Presence::required},
+  };
+};
+
+namespace {
+
+/// Over the entry's canonical text: a flipped bit in a file is told from a choice. A name that is no UTF-8 is no name
+/// of a kernel either: it reads back as another, and fails closed.
+std::string checksum_of(const LockEntry& entry) {
+  return Sha256().add(dump_json(written(entry))).finish().substr(0, 16);
+}
+
+JsonSource source_of(std::string_view function, const std::string& prefix) {
+  return {function, prefix, "lock", lock_depth, {}, "record the lock anew"};
 }
 
 }  // namespace
@@ -168,7 +136,7 @@ std::string KernelLock::to_json() const {
   text += "\n},\n\"decisions\": [";
   separator = "\n";
   for (const auto& [problem, entry] : entries_) {
-    Json json = entry_to_json(entry);
+    Json json = written(entry);
     json["check"] = checksum_of(entry);
     text += separator + dump_json(json);
     separator = ",\n";
@@ -177,12 +145,12 @@ std::string KernelLock::to_json() const {
 }
 
 KernelLock KernelLock::from_json(std::string_view json) {
-  return parse_lock(json, {"KernelLock::from_json", "lock text: ", "lock", lock_depth});
+  return read_document<Document>(json, source_of("KernelLock::from_json", "lock text: ")).lock;
 }
 
 KernelLock KernelLock::load(const std::string& path) {
-  const JsonSource source = {"KernelLock::load", "lock file '" + path + "': ", "lock", lock_depth};
-  return parse_lock(read_text_file(path, source, most_bytes), source);
+  const JsonSource source = source_of("KernelLock::load", "lock file '" + path + "': ");
+  return read_document<Document>(read_text_file(path, source, most_bytes), source).lock;
 }
 
 std::shared_ptr<const KernelLock> lock_from_environment() {
@@ -192,9 +160,7 @@ std::shared_ptr<const KernelLock> lock_from_environment() {
   try {
     return std::make_shared<const KernelLock>(KernelLock::load(path));
   } catch (const Error& error) {
-    std::string_view text = error.what();
-    if (const auto end = text.find("] "); end != text.npos) text.remove_prefix(end + 2);
-    fail(error.code(), "lock_from_environment", std::string(variable) + ": " + std::string(text));
+    fail(error.code(), "lock_from_environment", std::string(variable) + ": " + std::string(error.message()));
   }
 }
 

@@ -11,9 +11,6 @@
 namespace xpuruntime {
 namespace {
 
-constexpr const char* single_fields[] = {"auto_strategy", "default_precision", "workspace_limit_bytes", "deterministic",
-                                         "threads"};
-
 void add_members(std::vector<PolicyField>& fields, const Json& json, const char* part) {
   if (!json.contains(part)) return;
   for (const auto& [name, value] : json[part].items()) {
@@ -23,7 +20,7 @@ void add_members(std::vector<PolicyField>& fields, const Json& json, const char*
 
 std::vector<std::string> rule_texts(const KernelPolicy& policy) {
   std::vector<std::string> texts;
-  for (const PolicyRule& rule : policy.rules) texts.push_back(dump_json(rule_to_json(rule)));
+  for (const PolicyRule& rule : policy.rules) texts.push_back(dump_json(write_value(rule)));
   return texts;
 }
 
@@ -91,8 +88,8 @@ std::vector<PolicyField> policy_fields(const KernelPolicy& policy) {
   std::size_t rule = 0;
   for (const std::string& text : rule_texts(policy)) fields.push_back({rule_field(rule++), text});
   add_members(fields, json, "precision");
-  for (const char* name : single_fields) {
-    fields.push_back({name, json.contains(name) ? dump_json(json[name]) : std::string()});
+  for (const std::string_view name : single_policy_fields()) {
+    fields.push_back({std::string(name), json.contains(name) ? dump_json(json[name]) : std::string()});
   }
   return fields;
 }

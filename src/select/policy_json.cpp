@@ -8,139 +8,82 @@
 namespace xpuruntime {
 namespace {
 
-constexpr std::string_view field_names[] = {
-    "version",           "preferences",           "rules",         "precision", "auto_strategy", "strategy",
-    "default_precision", "workspace_limit_bytes", "deterministic", "threads"};
-constexpr int policy_version = 1;
 constexpr std::size_t most_rules = 100'000;
 constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
-Strategy read_strategy(const Json& value, std::string_view field, const JsonSource& source) {
-  if (!value.is_number_integer() && !value.is_string()) {
-    source.refuse_field(field, "must be a strategy's name in double quotes, or 0, 1 or 2");
+void read_strategy(KernelPolicy& policy, const JsonValue& from) {
+  if (policy.auto_strategy) from.refuse("and its other name both stand there; remove one");
+  if (!from.json.is_number_integer() && !from.json.is_string()) {
+    from.refuse("must be a strategy's name in double quotes, or 0, 1 or 2");
   }
-  const std::string name = value.is_string() ? value.get<std::string>() : dump_json(value);
-  return blame_field(source, field, [&] { return parse_strategy(name); });
+  const std::string name = from.json.is_string() ? from.json.get<std::string>() : dump_json(from.json);
+  policy.auto_strategy = from.blamed([&] { return parse_strategy(name); });
 }
 
-KernelPreference read_preference(const Json& value, OpId op, const std::string& field, const JsonSource& source) {
-  if (value.is_string() || value.is_array()) return {read_kernels(value, op, field, source), false};
-  if (!value.is_object()) source.refuse_field(field, "must be a kernel's name, a list of names, or an object");
-  KernelPreference preference;
-  for (const auto& [name, element] : value.items()) {
-    constexpr std::string_view known[] = {"kernel", "mode"};
-    const std::string place = field + "." + name;
-    if (name == "kernel") {
-      if (!element.is_string()) source.refuse_field(place, "must be a text; put one kernel's name in double quotes");
-      preference.kernels = read_kernels(element, op, place, source);
-    } else if (name == "mode") {
-      const std::string mode = read_string(element, place, source);
-      if (mode != "force" && mode != "prefer") source.refuse_field(place, "must be \"force\" or \"prefer\"");
-      preference.force = mode == "force";
-    } else {
-      source.refuse_unknown(place, known);
-    }
+KernelPreference read_preference(const JsonValue& from, OpId op) {
+  if (from.json.is_string() || from.json.is_array()) return {read_kernels(from, op), false};
+  if (!from.json.is_object()) from.refuse("must be a kernel's name, a list of names, or an object");
+  constexpr std::string_view known[] = {"kernel", "mode"};
+  check_names(from, known);
+  if (!from.json.contains("kernel")) from.refuse("names no kernel; add \"kernel\"");
+  const JsonValue kernel = from.field("kernel", from.json["kernel"]);
+  if (!kernel.json.is_string()) kernel.refuse("must be a text; put one kernel's name in double quotes");
+  KernelPreference preference = {read_kernels(kernel, op), false};
+  if (from.json.contains("mode")) {
+    const JsonValue mode = from.field("mode", from.json["mode"]);
+    preference.force = mode.as<std::string>() == "force";
+    if (!preference.force && mode.json != "prefer") mode.refuse("must be \"force\" or \"prefer\"");
   }
-  if (preference.kernels.empty()) source.refuse_field(field, "names no kernel; add \"kernel\"");
   return preference;
 }
 
-void read_preferences(KernelPolicy& policy, const Json& value, const JsonSource& source) {
-  if (!value.is_object()) source.refuse_field("preferences", "must map ops to kernels; put it in braces");
-  for (const auto& [name, element] : value.items()) {
-    const std::string field = "preferences." + name;
-    const OpId op = blame_field(source, field, [&text = name] { return parse_op(text); });
-    KernelPreference preference = read_preference(element, op, field, source);
+/// Keeps what read(value, op, name) gives for each op of an object.
+template <class Value, class Read>
+void read_ops(std::map<OpId, Value>& to, const JsonValue& from, const char* kind, const Read& read) {
+  if (!from.json.is_object()) from.refuse(std::string("must map ops to ") + kind + "; put it in braces");
+  for (const auto& [name, json] : from.json.items()) {
+    const JsonValue value = from.field(name, json);
+    const OpId op = value.blamed([&text = name] { return parse_op(text); });
+    if (!to.emplace(op, read(value, op, name)).second) {
+      value.refuse("names an op that stands there under another name; remove one");
+    }
+  }
+}
+
+void read_preferences(KernelPolicy& policy, const JsonValue& from) {
+  read_ops(policy.preferences, from, "kernels", [](const JsonValue& value, OpId op, const std::string& name) {
+    KernelPreference preference = read_preference(value, op);
     preference.name = name;
-    if (!policy.preferences.emplace(op, std::move(preference)).second) {
-      source.refuse_field(field, "names an op that stands there under another name; remove one");
+    return preference;
+  });
+}
+
+template <std::optional<PrecisionWish> DirectionWishes::*member>
+constexpr FieldRow<DirectionWishes> wish(std::string_view name) {
+  return {
+      name, [](DirectionWishes& wishes, const JsonValue& from) { wishes.*member = from.parsed(parse_precision_wish); },
+      [](const DirectionWishes& wishes) { return wishes.*member ? Json(to_string(*(wishes.*member))) : left_out(); }};
+}
+
+}  // namespace
+
+template <>
+struct FieldsOf<DirectionWishes> {
+  static constexpr FieldRow<DirectionWishes> rows[] = {wish<&DirectionWishes::forward>("forward"),
+                                                       wish<&DirectionWishes::backward>("backward")};
+};
+
+namespace {
+
+void read_precision(KernelPolicy& policy, const JsonValue& from) {
+  read_ops(policy.precision, from, "precisions", [](const JsonValue& value, OpId, const std::string&) {
+    if (value.json.is_string()) return DirectionWishes{value.parsed(parse_precision_wish), {}};
+    if (!value.json.is_object()) {
+      value.refuse("must be a precision, or an object with \"forward\" and \"backward\"");
     }
-  }
-}
-
-DirectionWishes read_wishes(const Json& value, const std::string& field, const JsonSource& source) {
-  const auto wish = [&](const Json& element, const std::string& place) {
-    const std::string text = read_string(element, place, source);
-    return blame_field(source, place, [&] { return parse_precision_wish(text); });
-  };
-  if (value.is_string()) return {wish(value, field), {}};
-  if (!value.is_object()) {
-    source.refuse_field(field, "must be a precision, or an object with \"forward\" and \"backward\"");
-  }
-  DirectionWishes wishes;
-  for (const auto& [name, element] : value.items()) {
-    constexpr std::string_view known[] = {"forward", "backward"};
-    const std::string place = field + "." + name;
-    if (name != "forward" && name != "backward") source.refuse_unknown(place, known);
-    (name == "forward" ? wishes.forward : wishes.backward) = wish(element, place);
-  }
-  if (value.empty()) source.refuse_field(field, "says nothing; add \"forward\" or \"backward\"");
-  return wishes;
-}
-
-void read_precision(KernelPolicy& policy, const Json& value, const JsonSource& source) {
-  if (!value.is_object()) source.refuse_field("precision", "must map ops to precisions; put it in braces");
-  for (const auto& [name, element] : value.items()) {
-    const std::string field = "precision." + name;
-    const OpId op = blame_field(source, field, [&text = name] { return parse_op(text); });
-    if (!policy.precision.emplace(op, read_wishes(element, field, source)).second) {
-      source.refuse_field(field, "names an op that stands there under another name; remove one");
-    }
-  }
-}
-
-void read_rules(KernelPolicy& policy, const Json& value, const JsonSource& source) {
-  if (!value.is_array()) source.refuse_field("rules", "must be a list of rules; put it in square brackets");
-  if (value.size() > most_rules) {
-    source.refuse_field("rules", "are " + std::to_string(value.size()) + ", and a policy has at most " +
-                                     std::to_string(most_rules) + "; split it");
-  }
-  std::vector<PolicyRule> rules;
-  for (const Json& element : value) {
-    rules.push_back(read_rule(element, "rules[" + std::to_string(rules.size()) + "]", source));
-  }
-  policy.rules = std::move(rules);
-}
-
-void read_field(KernelPolicy& policy, const std::string& name, const Json& value, const JsonSource& source) {
-  if (name == "preferences") {
-    read_preferences(policy, value, source);
-  } else if (name == "rules") {
-    read_rules(policy, value, source);
-  } else if (name == "precision") {
-    read_precision(policy, value, source);
-  } else if (name == "auto_strategy" || name == "strategy") {
-    if (policy.auto_strategy) source.refuse_field(name, "and its other name both stand there; remove one");
-    policy.auto_strategy = read_strategy(value, name, source);
-  } else if (name == "default_precision") {
-    const std::string text = read_string(value, name, source);
-    policy.default_precision = blame_field(source, name, [&] { return checked_default(parse_data_type(text)); });
-  } else if (name == "workspace_limit_bytes") {
-    if (!value.is_number_unsigned()) source.refuse_field(name, "must be a whole number of bytes, 0 or more");
-    policy.workspace_limit_bytes = value.get<std::uint64_t>();
-  } else if (name == "deterministic") {
-    if (!value.is_boolean()) source.refuse_field(name, "must be true or false");
-    policy.deterministic = value.get<bool>();
-  } else if (name == "threads") {
-    const bool fits = value.is_number_unsigned() && value >= 1 && value <= UINT32_MAX;
-    if (!fits) source.refuse_field(name, "must be a whole number of threads, 1 or more");
-    policy.threads = value.get<std::uint32_t>();
-  } else if (name == "$schema") {
-    read_string(value, name, source);  // for editors; it says nothing to us
-  } else if (name == "version") {
-    if (value != policy_version) source.refuse_field(name, "must be 1, the only version there is");
-  } else {
-    source.refuse_unknown(name, field_names);
-  }
-}
-
-KernelPolicy parse_policy(std::string_view text, const JsonSource& source) {
-  const Json json = parse_json(text, source);
-  if (!json.is_object())
-    source.refuse(ErrorCode::invalid_argument, "a policy is a JSON object; put its fields in braces");
-  KernelPolicy policy;
-  for (const auto& [name, value] : json.items()) read_field(policy, name, value, source);
-  return policy;
+    if (value.json.empty()) value.refuse("says nothing; add \"forward\" or \"backward\"");
+    return value.as<DirectionWishes>();
+  });
 }
 
 Json preference_to_json(const KernelPreference& preference) {
@@ -149,12 +92,34 @@ Json preference_to_json(const KernelPreference& preference) {
   return preference.kernels;
 }
 
-Json precision_to_json(const DirectionWishes& wishes) {
-  if (wishes.forward && !wishes.backward) return to_string(*wishes.forward);
+/// `normal`: ops by their own names.
+Json preferences_to_json(const KernelPolicy& policy, bool normal) {
   Json json = Json::object();
-  if (wishes.forward) json["forward"] = to_string(*wishes.forward);
-  if (wishes.backward) json["backward"] = to_string(*wishes.backward);
+  for (const auto& [op, preference] : policy.preferences) {
+    if (preference.kernels.empty()) continue;  // it wishes for nothing
+    // A name may be set by hand: one that is none of this op's would make another policy of the file.
+    const bool given = !normal && find_op(preference.name) == op;
+    json[given ? preference.name : std::string(to_string(op))] = preference_to_json(preference);
+  }
   return json;
+}
+
+Json precision_to_json(const KernelPolicy& policy) {
+  Json json = left_out();
+  for (const auto& [op, wishes] : policy.precision) {
+    if (json.is_discarded()) json = Json::object();
+    json[std::string(to_string(op))] =
+        wishes.forward && !wishes.backward ? Json(to_string(*wishes.forward)) : written(wishes);
+  }
+  return json;
+}
+
+void read_rules(KernelPolicy& policy, const JsonValue& from) {
+  if (from.json.is_array() && from.json.size() > most_rules) {
+    from.refuse("are " + std::to_string(from.json.size()) + ", and a policy has at most " + std::to_string(most_rules) +
+                "; split it");
+  }
+  policy.rules = from.as<std::vector<PolicyRule>>();
 }
 
 // The policy, its rules, a rule, its conditions, one of them, its values, a value that is a list.
@@ -166,28 +131,60 @@ JsonSource file_source(const std::string& path) {
 
 }  // namespace
 
+template <>
+struct FieldsOf<KernelPolicy> {
+  using P = KernelPolicy;
+  static constexpr FieldRow<P> rows[] = {
+      version_field<P, 1>(),
+      schema_field<P>(),
+      {"preferences", read_preferences, [](const P& policy) { return preferences_to_json(policy, true); }},
+      {"rules", read_rules,
+       [](const P& policy) {
+         Json list = policy.rules.empty() ? left_out() : Json::array();
+         for (const PolicyRule& rule : policy.rules) list.push_back(write_value(rule));
+         return list;
+       }},
+      {"precision", read_precision, precision_to_json},
+      {"auto_strategy", read_strategy,
+       [](const P& policy) { return policy.auto_strategy ? Json(to_string(*policy.auto_strategy)) : left_out(); }},
+      {"strategy", read_strategy},
+      {"default_precision",
+       [](P& policy, const JsonValue& from) {
+         policy.default_precision =
+             from.parsed([](const std::string& name) { return checked_default(parse_data_type(name)); });
+       },
+       [](const P& policy) {
+         return policy.default_precision ? Json(precision_name(*policy.default_precision)) : left_out();
+       }},
+      {"workspace_limit_bytes",
+       [](P& policy, const JsonValue& from) {
+         policy.workspace_limit_bytes = read_whole(from, 0, UINT64_MAX, "a whole number of bytes, 0 or more");
+       },
+       field<&P::workspace_limit_bytes>("").write},
+      field<&P::deterministic>("deterministic"),
+      {"threads",
+       [](P& policy, const JsonValue& from) {
+         policy.threads =
+             static_cast<std::uint32_t>(read_whole(from, 1, UINT32_MAX, "a whole number of threads, 1 or more"));
+       },
+       field<&P::threads>("").write},
+  };
+};
+
+std::vector<std::string_view> single_policy_fields() {
+  std::vector<std::string_view> names;
+  for (const auto& row : FieldsOf<KernelPolicy>::rows) {
+    if (row.write != nullptr) names.push_back(row.name);
+  }
+  names.erase(names.begin(), names.begin() + 3);  // preferences, rules, precision
+  return names;
+}
+
 Json policy_to_json(const KernelPolicy& policy, bool normal) {
-  Json json = {{"preferences", Json::object()}};
-  for (const auto& [op, preference] : policy.preferences) {
-    if (preference.kernels.empty()) continue;  // it wishes for nothing
-    // A name may be set by hand: one that is none of this op's would make another policy of the file.
-    const bool given = !normal && find_op(preference.name) == op;
-    json["preferences"][given ? preference.name : std::string(to_string(op))] = preference_to_json(preference);
-  }
-  if (!policy.rules.empty()) {
-    Json& list = json["rules"] = Json::array();
-    for (const PolicyRule& rule : policy.rules) list.push_back(rule_to_json(rule));
-  }
-  for (const auto& [op, wishes] : policy.precision) {
-    json["precision"][std::string(to_string(op))] = precision_to_json(wishes);
-  }
-  if (const auto strategy = policy.auto_strategy) {
-    json["auto_strategy"] = normal ? Json(to_string(*strategy)) : Json(static_cast<int>(*strategy));
-  }
-  if (policy.default_precision) json["default_precision"] = precision_name(*policy.default_precision);
-  if (policy.workspace_limit_bytes) json["workspace_limit_bytes"] = *policy.workspace_limit_bytes;
-  if (policy.deterministic) json["deterministic"] = *policy.deterministic;
-  if (policy.threads) json["threads"] = *policy.threads;
+  Json json = written(policy);
+  if (normal) return json;
+  json["preferences"] = preferences_to_json(policy, false);
+  if (policy.auto_strategy) json["auto_strategy"] = static_cast<int>(*policy.auto_strategy);
   return json;
 }
 
@@ -197,7 +194,11 @@ std::string KernelPolicy::to_json() const {
 }
 
 KernelPolicy KernelPolicy::from_json(std::string_view json) {
-  return parse_policy(json, {"KernelPolicy::from_json", "policy text: ", "policy", policy_depth, json});
+  return read_document<KernelPolicy>(json, {"KernelPolicy::from_json", "policy text: ", "policy", policy_depth, json});
+}
+
+KernelPolicy policy_from_values(std::string_view json) {
+  return read_document<KernelPolicy>(json, {"KernelPolicy", "", "policy", policy_depth});
 }
 
 std::string read_policy_text(const std::string& path) { return read_text_file(path, file_source(path), most_bytes); }
@@ -205,7 +206,7 @@ std::string read_policy_text(const std::string& path) { return read_text_file(pa
 KernelPolicy policy_in_file(std::string_view text, const std::string& path) {
   JsonSource source = file_source(path);
   source.text = text;
-  return parse_policy(text, source);
+  return read_document<KernelPolicy>(text, source);
 }
 
 KernelPolicy KernelPolicy::load(const std::string& path) { return policy_in_file(read_policy_text(path), path); }
@@ -226,9 +227,7 @@ std::optional<KernelPolicy> policy_from_environment() {
   try {
     return KernelPolicy::load(path);
   } catch (const Error& error) {
-    std::string_view text = error.what();
-    if (const auto end = text.find("] "); end != text.npos) text.remove_prefix(end + 2);
-    fail(error.code(), "policy_from_environment", std::string(variable) + ": " + std::string(text));
+    fail(error.code(), "policy_from_environment", std::string(variable) + ": " + std::string(error.message()));
   }
 }
 

@@ -15,93 +15,87 @@ constexpr Comparison comparisons[] = {
     Comparison::equal,    Comparison::not_equal, Comparison::less,   Comparison::at_most,  Comparison::greater,
     Comparison::at_least, Comparison::in,        Comparison::not_in, Comparison::contains, Comparison::multiple_of};
 
-/// One key of one rule: what its values are checked against, and who is blamed.
+/// One key of one rule: what its values are checked against.
 struct KeyReader {
   std::string_view key;
   const Term& term;
-  const JsonSource& source;
 
-  std::int64_t whole(const Json& value, const std::string& field) const {
+  static std::int64_t whole(const JsonValue& from) {
     constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    if (value.is_number_unsigned() && value.get<std::uint64_t>() > most) {
-      source.refuse_field(field, "is larger than any number here; give at most " + std::to_string(most));
+    if (from.json.is_number_unsigned() && from.json.get<std::uint64_t>() > most) {
+      from.refuse("is larger than any number here; give at most " + std::to_string(most));
     }
-    if (!value.is_number_integer()) source.refuse_field(field, "must hold whole numbers; correct the value");
-    return value.get<std::int64_t>();
+    if (!from.json.is_number_integer()) from.refuse("must hold whole numbers; correct the value");
+    return from.json.get<std::int64_t>();
   }
 
-  RuleValue raw(const Json& value, const std::string& field) const {
-    if (value.is_boolean()) return value.get<bool>();
-    if (value.is_number_float()) return value.get<double>();
-    if (value.is_number()) return whole(value, field);
-    if (value.is_string()) return value.get<std::string>();
-    if (!value.is_array()) source.refuse_field(field, "must be a value; give a number, a text, true, false or a list");
+  static RuleValue raw(const JsonValue& from) {
+    if (from.json.is_boolean()) return from.json.get<bool>();
+    if (from.json.is_number_float()) return from.json.get<double>();
+    if (from.json.is_number()) return whole(from);
+    if (from.json.is_string()) return from.json.get<std::string>();
+    if (!from.json.is_array()) from.refuse("must be a value; give a number, a text, true, false or a list");
     std::vector<std::int64_t> list;
-    for (const Json& element : value) {
-      list.push_back(whole(element, field + "[" + std::to_string(list.size()) + "]"));
-    }
+    while (list.size() < from.json.size()) list.push_back(whole(from.element(list.size())));
     return list;
   }
 
-  RuleValue one(const Json& value, Comparison comparison, const std::string& field) const {
-    const RuleValue found = raw(value, field);
-    return blame_field(source, field, [&] {
+  RuleValue one(const JsonValue& from, Comparison comparison) const {
+    const RuleValue found = raw(from);
+    return from.blamed([&] {
       check_comparison(key, term, comparison);
       return canonical_value(key, term, comparison, found);
     });
   }
 
-  std::vector<RuleValue> several(const Json& value, Comparison comparison, const std::string& field) const {
-    if (!value.is_array()) source.refuse_field(field, "must be a list; put it in square brackets");
-    if (value.empty()) source.refuse_field(field, "is an empty list; give a value or remove the field");
+  std::vector<RuleValue> several(const JsonValue& from, Comparison comparison) const {
+    if (!from.json.is_array()) from.refuse("must be a list; put it in square brackets");
+    if (from.json.empty()) from.refuse("is an empty list; give a value or remove the field");
     std::vector<RuleValue> values;
-    for (const Json& element : value) {
-      values.push_back(one(element, comparison, field + "[" + std::to_string(values.size()) + "]"));
-    }
+    while (values.size() < from.json.size()) values.push_back(one(from.element(values.size()), comparison));
     return values;
   }
 
-  std::vector<RuleValue> operands(const Json& value, Comparison comparison, const std::string& field) const {
+  std::vector<RuleValue> operands(const JsonValue& from, Comparison comparison) const {
     const bool list = comparison == Comparison::in || comparison == Comparison::not_in ||
-                      (comparison == Comparison::contains && value.is_array());
-    if (list) return several(value, comparison, field);
-    return {one(value, comparison, field)};
+                      (comparison == Comparison::contains && from.json.is_array());
+    if (list) return several(from, comparison);
+    return {one(from, comparison)};
   }
 
-  RuleTests tests(const Json& value, const std::string& field) const {
-    if (value.is_object()) return compared(value, field);
+  RuleTests tests(const JsonValue& from) const {
+    if (from.json.is_object()) return compared(from);
     // A list is one of several values; but what is itself a list is equal to a list.
-    const bool whole_list = term.kind == TermKind::integers && (value.empty() || !value.front().is_array());
-    const bool choice = value.is_array() && !whole_list;
+    const bool whole_list = term.kind == TermKind::integers && (from.json.empty() || !from.json.front().is_array());
+    const bool choice = from.json.is_array() && !whole_list;
     const Comparison comparison = choice ? Comparison::in : Comparison::equal;
-    return {{comparison, operands(value, comparison, field)}};
+    return {{comparison, operands(from, comparison)}};
   }
 
-  RuleTests compared(const Json& value, const std::string& field) const {
+  RuleTests compared(const JsonValue& from) const {
     std::vector<std::string_view> known;
     for (const Comparison comparison : comparisons) known.push_back(to_string(comparison));
     RuleTests out;
-    for (const auto& [name, operand] : value.items()) {
-      const std::string place = field + "." + name;
+    for (const auto& [name, value] : from.json.items()) {
+      const JsonValue operand = from.field(name, value);
       const auto found = std::find(known.begin(), known.end(), name);
       if (found == known.end()) {
-        blame_field(source, place,
-                    [&, &text = name]() -> int { fail_unknown("PolicyRule", "comparison", text, known); });
+        operand.blamed([&, &text = name] { fail_unknown("PolicyRule", "comparison", text, known); });
       }
       const Comparison comparison = comparisons[found - known.begin()];
-      out[comparison] = operands(operand, comparison, place);
+      out[comparison] = operands(operand, comparison);
     }
-    if (out.empty()) source.refuse_field(field, "asks nothing; add a comparison or remove the key");
+    if (out.empty()) from.refuse("asks nothing; add a comparison or remove the key");
     return out;
   }
 };
 
-void read_when(PolicyRule& rule, const Json& value, const std::string& field, const JsonSource& source) {
-  if (!value.is_object()) source.refuse_field(field, "must map keys to what they must be; put it in braces");
-  for (const auto& [key, element] : value.items()) {
-    const std::string place = field + "." + key;
-    const Term term = blame_field(source, place, [&, &text = key] { return parse_term(rule.op, text); });
-    rule.when[key] = KeyReader{key, term, source}.tests(element, place);
+void read_when(PolicyRule& rule, const JsonValue& from) {
+  if (!from.json.is_object()) from.refuse("must map keys to what they must be; put it in braces");
+  for (const auto& [key, value] : from.json.items()) {
+    const JsonValue tests = from.field(key, value);
+    const Term term = tests.blamed([&, &text = key] { return parse_term(rule.op, text); });
+    rule.when[key] = KeyReader{key, term}.tests(tests);
   }
 }
 
@@ -130,69 +124,52 @@ Json tests_to_json(const RuleTests& tests) {
 
 }  // namespace
 
-std::string read_string(const Json& value, std::string_view field, const JsonSource& source) {
-  if (!value.is_string()) source.refuse_field(field, "must be a text; put it in double quotes");
-  return value.get<std::string>();
-}
-
-std::vector<std::string> read_kernels(const Json& value, OpId op, const std::string& field, const JsonSource& source) {
-  const auto kernel = [&](const Json& element, const std::string& place) {
-    const std::string name = read_string(element, place, source);
-    blame_field(source, place, [&] {
-      check_kernel_name("KernelPolicy", op, name);
-      return 0;
-    });
+std::vector<std::string> read_kernels(const JsonValue& from, OpId op) {
+  const auto kernel = [op](const JsonValue& value) {
+    auto name = value.as<std::string>();
+    value.blamed([&] { check_kernel_name("KernelPolicy", op, name); });
     return name;
   };
-  if (!value.is_array()) return {kernel(value, field)};
+  if (!from.json.is_array()) return {kernel(from)};
+  if (from.json.empty()) from.refuse("is an empty list; name a kernel or remove the field");
   std::vector<std::string> kernels;
-  for (const Json& element : value) {
-    kernels.push_back(kernel(element, field + "[" + std::to_string(kernels.size()) + "]"));
-  }
-  if (kernels.empty()) source.refuse_field(field, "is an empty list; name a kernel or remove the field");
+  while (kernels.size() < from.json.size()) kernels.push_back(kernel(from.element(kernels.size())));
   return kernels;
 }
 
-PolicyRule read_rule(const Json& value, const std::string& field, const JsonSource& source) {
-  constexpr std::string_view known[] = {"op", "range", "when", "use", "name"};
-  if (!value.is_object()) source.refuse_field(field, "must be a rule; put \"op\", \"when\" and \"use\" in braces");
-  for (const auto& [name, element] : value.items()) {
-    if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
-      source.refuse_unknown(field + "." + name, known);
-    }
-  }
-  // What the other fields may say depends on the op.
-  if (!value.contains("op")) source.refuse_field(field, "names no op; add \"op\"");
-  const std::string op = read_string(value["op"], field + ".op", source);
-  PolicyRule rule;
-  rule.op = blame_field(source, field + ".op", [&] { return parse_op(op); });
-  if (!value.contains("use")) source.refuse_field(field, "names no kernel; add \"use\"");
-  rule.use = read_kernels(value["use"], rule.op, field + ".use", source);
-  if (value.contains("range")) {
-    const std::string text = read_string(value["range"], field + ".range", source);
-    blame_field(source, field + ".range", [&] {
-      rule.range = to_string(parse_problem_range(text));
-      check_range(rule);
-      return 0;
-    });
-  }
-  if (value.contains("when")) read_when(rule, value["when"], field + ".when", source);
-  if (value.contains("name")) rule.name = read_string(value["name"], field + ".name", source);
-  return rule;
+// What the fields behind the op may say depends on it.
+template <>
+struct FieldsOf<PolicyRule> {
+  static constexpr FieldRow<PolicyRule> rows[] = {
+      text_or_nothing<&PolicyRule::name>("name"),
+      {"op", [](PolicyRule& rule, const JsonValue& from) { rule.op = from.parsed(parse_op); },
+       [](const PolicyRule& rule) { return Json(to_string(rule.op)); }},
+      {"range",
+       [](PolicyRule& rule, const JsonValue& from) {
+         from.parsed([&](const std::string& text) {
+           rule.range = to_string(parse_problem_range(text));
+           check_range(rule);
+         });
+       },
+       text_or_nothing<&PolicyRule::range>("").write},
+      {"when", read_when,
+       [](const PolicyRule& rule) {
+         std::map<std::string, Json> keys;  // not one by one into an object, which looks for each name in all of it
+         for (const auto& [key, tests] : rule.when) keys.emplace_hint(keys.end(), key, tests_to_json(tests));
+         return keys.empty() ? left_out() : Json(keys);
+       }},
+      {"use", [](PolicyRule& rule, const JsonValue& from) { rule.use = read_kernels(from, rule.op); },
+       [](const PolicyRule& rule) { return rule.use.size() == 1 ? Json(rule.use.front()) : Json(rule.use); }},
+  };
+};
+
+void read_value(PolicyRule& to, const JsonValue& from) {
+  if (!from.json.is_object()) from.refuse("must be a rule; put \"op\", \"when\" and \"use\" in braces");
+  if (!from.json.contains("op")) from.refuse("names no op; add \"op\"");
+  if (!from.json.contains("use")) from.refuse("names no kernel; add \"use\"");
+  read_fields(to, from);
 }
 
-Json rule_to_json(const PolicyRule& rule) {
-  Json json = Json::object();
-  if (!rule.name.empty()) json["name"] = rule.name;
-  json["op"] = to_string(rule.op);
-  if (!rule.range.empty()) json["range"] = rule.range;
-  if (!rule.when.empty()) {
-    std::map<std::string, Json> conditions;  // not one by one into an object, which looks for each name in all of it
-    for (const auto& [key, tests] : rule.when) conditions.emplace_hint(conditions.end(), key, tests_to_json(tests));
-    json["when"] = conditions;
-  }
-  json["use"] = rule.use.size() == 1 ? Json(rule.use.front()) : Json(rule.use);
-  return json;
-}
+Json write_value(const PolicyRule& rule) { return written(rule); }
 
 }  // namespace xpuruntime

@@ -32,7 +32,7 @@ class MadeOnce {
 
 std::string json_of(const std::vector<PolicyRule>& rules) {
   Json list = Json::array();
-  for (const PolicyRule& rule : rules) list.push_back(rule_to_json(rule));
+  for (const PolicyRule& rule : rules) list.push_back(write_value(rule));
   return dump_json(list);
 }
 

@@ -5,8 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "tune/json_fields.h"
-
 namespace xpuruntime {
 namespace {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/json_text.h"
+#include "core/json_fields.h"
 #include "xpuruntime/tune/store.h"
 
 namespace xpuruntime {
@@ -54,6 +54,15 @@ std::string to_json_line(const std::string& problem, const ProblemEntry& entry);
 /// Reads the first of these.
 ProblemEntry entry_from_json(std::string_view problem, std::string_view line);
 /// Reads one line of the exchange format into `record`.
-void add_entry(TuneRecord& record, const Json& element, const std::string& place, const JsonSource& source);
+void add_entry(TuneRecord& record, const JsonValue& element);
+
+template <>
+struct FieldsOf<Environment> {
+  static constexpr FieldRow<Environment> rows[] = {
+      required_field<&Environment::device>("device"),
+      required_field<&Environment::traits>("traits"),
+      required_field<&Environment::versions>("versions"),
+  };
+};
 
 }  // namespace xpuruntime

@@ -5,9 +5,8 @@
 #include <set>
 
 #include "core/environment_variable.h"
-#include "core/json_text.h"
 #include "tune/checksum.h"
-#include "tune/json_fields.h"
+#include "tune/entry.h"
 
 namespace xpuruntime {
 namespace {
@@ -127,10 +126,7 @@ std::string sentence(const EnvironmentDifference& difference) {
 
 }  // namespace
 
-std::string Environment::to_json() const {
-  const Json json = {{"device", device}, {"traits", traits}, {"versions", versions}};
-  return dump_json(json);
-}
+std::string Environment::to_json() const { return dump_json(written(*this)); }
 
 Environment Environment::from_json(std::string_view json) {
   const JsonSource source = {"Environment::from_json", "environment text: ", "environment", 2, json};
@@ -139,11 +135,7 @@ Environment Environment::from_json(std::string_view json) {
   if (json.size() > most_bytes) {
     source.refuse(ErrorCode::corrupt_data, "larger than any environment may be, which is 64 KiB; record it anew");
   }
-  const Json document = parse_json(json, source);
-  JsonFields fields(document, {}, source);
-  Environment environment = {fields.text("device"), fields.texts("traits"), fields.texts("versions")};
-  fields.done();
-  return environment;
+  return read_document<Environment>(json, source);
 }
 
 std::string Environment::id() const {

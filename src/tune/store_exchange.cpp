@@ -2,9 +2,7 @@
 #include <map>
 #include <utility>
 
-#include "core/json_text.h"
 #include "tune/entry.h"
-#include "tune/json_fields.h"
 
 namespace xpuruntime {
 namespace {
@@ -42,26 +40,32 @@ std::string lines(const Range& range, Line line) {
   return text + "\n";
 }
 
-Environment read_environment(const Json& element, const std::string& place, const JsonSource& source) {
-  JsonFields fields(element, place, source);
-  Environment environment = {fields.text("device"), fields.texts("traits"), fields.texts("versions")};
-  fields.done();
-  return environment;
-}
-
-StoreRow read_row(const Json& element, const std::string& place, const JsonSource& source) {
-  JsonFields fields(element, place, source);
-  StoreRow row;
-  row.environment = read_environment(fields.value("environment"), fields.place_of("environment"), source);
-  std::size_t index = 0;
-  for (const Json& entry : fields.list("entries")) {
-    add_entry(row.record, entry, fields.place_of("entries") + "[" + std::to_string(index++) + "]", source);
-  }
-  fields.done();
-  return row;
-}
+struct Exchange {
+  StoreContents environments = {};
+};
 
 }  // namespace
+
+template <>
+struct FieldsOf<StoreRow> {
+  static constexpr FieldRow<StoreRow> rows[] = {
+      required_field<&StoreRow::environment>("environment"),
+      {"entries",
+       [](StoreRow& row, const JsonValue& from) {
+         if (!from.json.is_array()) from.refuse("must be a list; put it in square brackets");
+         for (std::size_t i = 0; i < from.json.size(); ++i) add_entry(row.record, from.element(i));
+       },
+       nullptr, Presence::required},
+  };
+};
+
+template <>
+struct FieldsOf<Exchange> {
+  static constexpr FieldRow<Exchange> rows[] = {
+      version_field<Exchange, latest_version>(Presence::required),
+      required_field<&Exchange::environments>("environments"),
+  };
+};
 
 std::string to_json(const StoreContents& contents) {
   const auto entry_line = [](const auto& item) { return to_json_line(item.first, item.second); };
@@ -75,18 +79,7 @@ std::string to_json(const StoreContents& contents) {
 
 StoreContents store_contents_from_json(std::string_view json) {
   const JsonSource source = {"store_contents_from_json", "store contents: ", "store contents", 7, json};
-  const Json document = parse_json(json, source);
-  JsonFields fields(document, {}, source);
-  if (const Json& version = fields.value("version"); version != 1 && version != latest_version) {
-    source.refuse_field("version", "is " + shown(dump_json(version)) +
-                                       ", and only 1 and 2 can be read here; export it with this version");
-  }
-  StoreContents contents;
-  for (const Json& row : fields.list("environments")) {
-    contents.push_back(read_row(row, "environments[" + std::to_string(contents.size()) + "]", source));
-  }
-  fields.done();
-  return contents;
+  return read_document<Exchange>(json, source).environments;
 }
 
 }  // namespace xpuruntime

@@ -100,7 +100,7 @@ class Store(CliTest):
         before = self.entries()
         good = contents(entry("gelu(f32[8]) @cuda:0"), entry("add(f32[8], f32[8]) @cuda:0", time_us=-1))
         for text, says in [(good, "environments[0].entries[1].measurements[0].time_us"), (good[:-9], "line 1"),
-                           ('{"version": 3}', "only 1 and 2"), ("", "not JSON")]:
+                           ('{"version": 3}', "must be 1 or 2"), ("", "not JSON")]:
             self.refused(2, "store", "import", self.write("bad.json", text), "--store", self.store, says=says)
         self.assertEqual(self.entries(), before)
 

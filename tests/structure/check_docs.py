@@ -56,21 +56,23 @@ SEEDS = {
         LRUCache get put context setDevice getDevice getDeviceCount NVIDIA KUNLUN CPU HYGON COUNT""",
 }
 
+# The rows of a table of fields (src/core/json_fields.h).
+ROWS = r'(?:>\(|\{)"([a-z]\w*)"[,)]'
 # What docs/interfaces.md promises to list: heading, source, and the expression that finds the names there.
 LISTED = (
     ("Decision", "src/select/decision.cpp", r'\{"(\w+)",'),
     ("Bench", "src/cli/bench.cpp", r'\{"(\w+)", (?!")'),
     ("Trace", "src/dispatch/trace.cpp", r'\{"(\w+)",'),
-    ("Policy file", "src/select/policy_json.cpp", r'(?:field_names|known)\[\] = \{([^}]*)\}'),
-    ("Policy file", "src/select/policy_rule_json.cpp", r'known\[\] = \{([^}]*)\}'),
+    ("Policy file", "src/select/policy_json.cpp", ROWS),
+    ("Policy file", "src/select/policy_rule_json.cpp", ROWS),
     ("Policy commands", "src/cli/policy.cpp", r'\{"(\w+)", (?!\d, |")'),
-    ("Lock file", "src/select/lock_json.cpp", r'(?:field_names|known)\[\] = \{([^}]*)\}'),
+    ("Lock file", "src/select/lock_json.cpp", ROWS),
     ("Lock file", "src/cli/lock.cpp", r'\{"(\w+)",'),
     ("Report", "src/runtime/report_json.cpp", r'\{"(\w+)",'),
     ("Tune", "src/cli/tuned.cpp", r'\{"(\w+)",'),
     ("Tune", "src/cli/demo_tune.cpp", r'\{"(\w+)",'),
-    ("Store", "src/tune/entry_json.cpp", r'\{"(\w+)", (?!")'),
-    ("Store", "src/tune/store_exchange.cpp", r'fields\.\w+\("(\w+)"'),
+    ("Store", "src/tune/entry_json.cpp", ROWS),
+    ("Store", "src/tune/store_exchange.cpp", ROWS),
     ("Store", "src/cli/store_list.cpp", r'\{"(\w+)",'),
     ("Store", "src/cli/store.cpp", r'(?:told\(.*?, |\{)"(\w+)", (?!")(?!list|export|import|merge|prune|check)'),
     ("Profile file", "src/device/profile.cpp", r'field<&P::(\w+)>'),

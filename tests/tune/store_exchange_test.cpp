@@ -64,7 +64,7 @@ TEST(StoreJson, RefusesWhatItCannotBe) {
     expect_error(code, part, [&] { store_contents_from_json(json); });
   };
   constexpr ErrorCode invalid = ErrorCode::invalid_argument, corrupt = ErrorCode::corrupt_data;
-  refused(invalid, "\"version\": 1", "\"version\": 3", "only 1 and 2 can be read");
+  refused(invalid, "\"version\": 1", "\"version\": 3", "must be 1 or 2");
   refused(invalid, "\"version\": 1, ", "", "version");
   refused(invalid, "\"runs\":100", "\"runs\":-100", "runs");
   refused(invalid, "\"runs\":100", "\"runs\":1.5", "runs");
