@@ -1,6 +1,6 @@
-#include "runtime/report_candidates.h"
-
 #include <algorithm>
+
+#include "runtime/report_rows.h"
 
 namespace xpuruntime {
 namespace {

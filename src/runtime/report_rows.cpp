@@ -5,7 +5,6 @@
 #include <set>
 
 #include "runtime/decided_parts.h"
-#include "runtime/report_candidates.h"
 #include "xpuruntime/runtime/replay.h"
 
 namespace xpuruntime {

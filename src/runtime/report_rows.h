@@ -55,4 +55,8 @@ ReportRows report_rows(Runtime& runtime, const ReportOptions& options);
 /// What differs from the lock of the options that the report is made against.
 std::vector<LockDifference> report_changes(const ReportRows& rows, const ReportOptions& options);
 
+/// Fills in the candidates of a row from its decision and from what the store knows of its problem, and marks the one
+/// that the row's kernel and plan name.
+void add_candidates(ReportRow& row, const StoreSnapshot::Entry& known);
+
 }  // namespace xpuruntime
