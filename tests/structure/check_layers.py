@@ -4,6 +4,7 @@
 The order below is the architecture (docs/architecture.md). A folder may include itself and what stands to its left;
 backends see the registry and what is left of it; only the runtime names backends.
 """
+import graphlib
 import re
 import sys
 from pathlib import Path
@@ -90,9 +91,30 @@ def wrong_way(folder, target):
     return f"{layer} stands to the left of {other} and may not use it"
 
 
+def circle(root):
+    """Headers, or modules of the Python package, that lead back to themselves: one such way, empty where there is none."""
+    graph = {}
+    for top in ("include", "src"):
+        for header in (root / top).rglob("*.h"):
+            found = map(INCLUDE.match, header.read_text(encoding="utf-8").splitlines())
+            graph[str(header.relative_to(root / top))] = {match.group(2) for match in found if match}
+    package = root / "src/python/xpuruntime"
+    for module in package.rglob("*.py"):
+        for dots, name in re.findall(r"^ *from (\.+)(\w[\w.]*) import", module.read_text(encoding="utf-8"), re.MULTILINE):
+            target = module.parents[len(dots) - 1] / (name.replace(".", "/") + ".py")
+            graph.setdefault(str(module), set()).add(str(target))
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return " <- ".join(error.args[1])
+    return ""
+
+
 def check(root):
     root = Path(root).resolve()
     problems, pairs = [], set()
+    if way := circle(root):
+        problems.append(f"a circle: {way}")
     for where, folder, target, name in includes(root):
         reason = wrong_way(folder, target)
         if reason:

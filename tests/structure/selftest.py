@@ -57,8 +57,18 @@ class Layers(Tree):
 
     def test_refuses_a_pair_of_subfolders_of_one_layer(self):
         self.write("src/select/b.h", '#include "select/rules/c.h"\n')
-        self.write("src/select/rules/c.h", '#include "select/b.h"\n')
+        self.write("src/select/rules/d.h", '#include "select/b.h"\n')
         self.assertEqual(check_layers.check(self.root), ["select and select/rules include each other"])
+
+    def test_refuses_headers_and_modules_that_lead_back_to_themselves(self):
+        self.write("src/select/b.h", '#include "select/c.h"\n')
+        self.assertEqual(check_layers.check(self.root), [])
+        self.write("src/select/c.h", '#include "select/b.h"\n')
+        self.assertIn("select/c.h", check_layers.circle(self.root))
+        self.write("src/select/c.h", "")
+        self.write("src/python/xpuruntime/one.py", "def f():\n    from .two import g\n")
+        self.write("src/python/xpuruntime/two.py", "if TYPE_CHECKING:\n    from .one import f\n")
+        self.assertIn("one.py", check_layers.circle(self.root))
 
     def test_keeps_backends_below_the_registry_and_apart(self):
         self.write("src/backends/cpu/k.cpp", '#include "xpuruntime/tune/t.h"\n')
