@@ -197,7 +197,6 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
     if (const auto found = tuned_now(problem, scope, selection)) selection = select_by(found.get());
     Decision& decision = selection.decision;
     if (selection.kernel == nullptr) return {std::move(decision), nullptr};
-    const std::string name(selection.kernel->name());
     try {
       auto plan = plan_for(problem, selection.kernel, token_of(problem, selection));
       if (const std::string why = refusal_of_plan(*plan->plan, problem->limits); !why.empty())
@@ -209,25 +208,30 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
         if (!breach.empty()) return {refused(std::move(decision), std::move(breach)), nullptr};
       }
       return {std::move(decision), std::move(plan)};
-    } catch (const Error& error) {
-      switch (error.code()) {
-        case ErrorCode::device_lost:
-          throw;
-        case ErrorCode::not_supported:
-          quarantine.add_refused(problem, selection.kernel, error.what());
-          break;
-        case ErrorCode::out_of_memory:  // may be there again the next time
-          for_now.push_back({name, std::string("it could not be prepared: ") + error.what()});
-          break;
-        default:
-          quarantine.add_failed(problem, selection.kernel, std::string("it could not be prepared: ") + error.what());
-      }
-    } catch (const std::exception& error) {
-      quarantine.add_failed(problem, selection.kernel, std::string("it could not be prepared: ") + error.what());
     } catch (...) {
-      quarantine.add_failed(problem, selection.kernel,
-                            "it could not be prepared: it threw something that is no std::exception");
+      set_aside(problem, selection.kernel, for_now);
     }
+  }
+}
+
+void Dispatcher::Impl::set_aside(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel,
+                                 std::vector<Exclusion>& for_now) {
+  const auto failed = [](const std::string& text) { return "it could not be prepared: " + text; };
+  try {
+    throw;
+  } catch (const Error& error) {
+    switch (error.code()) {
+      case ErrorCode::device_lost:
+        throw;
+      case ErrorCode::not_supported:
+        return quarantine.add_refused(problem, kernel, std::string(error.message()));
+      case ErrorCode::out_of_memory:  // may be there again the next time
+        return for_now.push_back({std::string(kernel->name()), failed(error.what())});
+      default:
+        return quarantine.add_failed(problem, kernel, failed(error.what()));
+    }
+  } catch (...) {
+    quarantine.add_failed(problem, kernel, failed(exception_text()));
   }
 }
 
