@@ -1,16 +1,14 @@
 #include "device/cpu_probe.h"
 
-#include <sched.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <fstream>
 #include <iterator>
-#include <thread>
 
+#include "core/usable_cores.h"
 #include "xpuruntime/device/device_manager.h"
 
 #if defined(__aarch64__)
@@ -77,22 +75,6 @@ std::vector<std::string> features_without_proc() { return {}; }
 std::string machine_name() {
   utsname system = {};
   return uname(&system) == 0 ? system.machine : "unknown";
-}
-
-/// The processors that this process may use, which in a container are fewer than the machine has.
-int usable_cores() {
-  for (int most = 1024; most <= 1 << 20; most *= 4) {
-    cpu_set_t* set = CPU_ALLOC(most);
-    if (set == nullptr) break;
-    const std::size_t bytes = CPU_ALLOC_SIZE(most);
-    const bool known = sched_getaffinity(0, bytes, set) == 0;
-    const bool too_small = !known && errno == EINVAL;
-    const int count = known ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    if (known) return std::max(count, 1);
-    if (!too_small) break;
-  }
-  return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
 }
 
 std::uint64_t memory_bytes() {
