@@ -80,10 +80,6 @@ Dispatcher::Impl::Impl(KernelRegistry& kernel_registry, std::uint64_t id)
       decisions(decisions_kept),
       log(archive) {}
 
-Dispatcher::Impl::~Impl() {
-  for (const CachedPlan& cached : deferred) static_cast<void>(cached.driver->synchronize(cached.device.index, {}));
-}
-
 ScopePtr Dispatcher::Impl::make_scope(const KernelPolicy& policy, const Autocast& autocast,
                                       const std::optional<LockUse>& lock) {
   policy.check();

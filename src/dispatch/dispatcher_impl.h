@@ -29,7 +29,6 @@ struct PassedOver {
 /// What all threads share. Touched only off the hot path. Each part has a lock of its own.
 struct Dispatcher::Impl {
   Impl(KernelRegistry& kernel_registry, std::uint64_t id);
-  ~Impl();
 
   using Chosen = std::pair<Decision, std::shared_ptr<CachedPlan>>;
 
@@ -84,6 +83,9 @@ struct Dispatcher::Impl {
   LockUse process_lock = {};  // guarded by mutex
   int lock_holds = 0;         // guarded by mutex
 
+  // Before the plans, which end here when they go.
+  Mutex deferred_mutex;
+  std::vector<CachedPlan> deferred;  // evicted during a capture, when nothing may be waited for
   OpCache<PlanKey, CachedPlan> plans;
   LRUCache<DecisionKey, Prepared> decisions;
   std::atomic<std::uint32_t> decisions_generation{0};
@@ -101,8 +103,6 @@ struct Dispatcher::Impl {
   Hook<CallHook> call_hook;
 
   mutable Mutex mutex;  // of the base scope and the process's lock
-  Mutex deferred_mutex;
-  std::vector<CachedPlan> deferred;  // evicted during a capture, when nothing may be waited for
 };
 
 XRT_ALWAYS_INLINE ThreadState& Dispatcher::thread_state() const {
