@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/elements.h"
 #include "tune/checksum.h"
-#include "tune/elements.h"
 #include "xpuruntime/device/current.h"
 
 namespace xpuruntime {
