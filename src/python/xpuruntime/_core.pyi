@@ -1370,6 +1370,10 @@ class TuneResult:
         """None: it was cancelled, or nothing could run."""
 
     @property
+    def plan(self) -> str:
+        """The plan it was chosen with, by its token."""
+
+    @property
     def because(self) -> str: ...
 
     @property

@@ -245,7 +245,9 @@ TEST_F(DriverTest, AStreamIsToldFromALaterOneWithItsHandle) {
     EXPECT_NE(stream.id, 0u);
     EXPECT_EQ(driver().stream_id(device.index, stream.handle), stream.id);
     const auto known = seen.find(stream.handle);
-    if (known != seen.end()) EXPECT_NE(known->second, stream.id);
+    if (known != seen.end()) {
+      EXPECT_NE(known->second, stream.id);
+    }
     seen[stream.handle] = stream.id;
     driver().destroy_stream(device.index, stream);
   }
