@@ -62,7 +62,8 @@
 //   * A kernel that can make several plans lists their tokens (KernelSpec::variants) and makes the one it is asked for
 //     (prepare_variant): tuning races them, and a store or a lock brings the very plan back in another process. A token
 //     describes the plan by what stays the same in another version of a library.
-//   * One plan may serve a class of problems, such as all lengths of a sequence (plan_problem): its runs read the extents.
+//   * One plan may serve a class of problems, such as all lengths of a sequence (plan_problem): its runs read the
+//   extents.
 //   * While a stream is captured (DeviceDriver::capturing) nothing is prepared, tuned, evicted or allocated.
 //   * A device that takes no more work in this process is an error or Status with device_lost: nothing is set aside or
 //     stored because of what fails after that.
