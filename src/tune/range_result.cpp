@@ -12,8 +12,8 @@ std::string RangeResult::summary(std::string_view total_budget, std::string_view
                      count(problems, "problem") + " measured";
   if (cut_short) text += "; cut short by " + std::string(total_budget);
   for (const auto& [name, shown] : {std::pair("total_budget_s", total_budget), {"problem_budget_s", problem_budget}}) {
-    const auto ended = std::count_if(measured.begin(), measured.end(), [&](const TuneResult& result) {
-      return result.cut_short && result.cut_by == name;
+    const auto ended = std::count_if(measured.begin(), measured.end(), [&budget = name](const TuneResult& result) {
+      return result.cut_short && result.cut_by == budget;
     });
     if (ended > 0) text += "; " + count(static_cast<std::size_t>(ended), "race") + " ended by " + std::string(shown);
   }
