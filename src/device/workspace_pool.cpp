@@ -120,8 +120,8 @@ void WorkspacePool::count_acquired(std::size_t bytes) {
 
 void WorkspacePool::release(Block block) noexcept {
   const auto smaller = [](const Block& a, const Block& b) { return a.size < b.size; };
-  std::vector<Block> excess;
   bool kept = true;
+  bool too_many = false;
   {
     const std::lock_guard lock(mutex_);
     stats_.bytes_in_use -= block.size;
@@ -129,28 +129,30 @@ void WorkspacePool::release(Block block) noexcept {
     try {
       cached_.insert(std::upper_bound(cached_.begin(), cached_.end(), block, smaller), block);
       stats_.bytes_cached += block.size;
-      excess = take_excess();
+      too_many = cached_.size() > most_cached;
     } catch (...) {
       kept = false;  // no host memory for the note: then the block is not cached
     }
   }
   if (!kept) driver_.deallocate(index_, block.data);
-  for (const Block& old : excess) driver_.deallocate(index_, old.data);
+  if (too_many && !driver_.capturing(index_, block.stream)) drop_oldest();
 }
 
 /// Blocks of streams that ended are never asked for again: of very many, those go that were used longest ago.
-std::vector<WorkspacePool::Block> WorkspacePool::take_excess() {
-  std::vector<Block> taken;
-  if (cached_.size() <= most_cached) return taken;
-  taken.reserve(most_cached / 4);
-  while (cached_.size() > most_cached - most_cached / 4) {
-    const auto oldest = std::min_element(cached_.begin(), cached_.end(),
-                                         [](const Block& a, const Block& b) { return a.turn < b.turn; });
-    stats_.bytes_cached -= oldest->size;
-    taken.push_back(*oldest);
-    cached_.erase(oldest);
+void WorkspacePool::drop_oldest() noexcept {
+  for (std::size_t i = 0; i < most_cached / 4; ++i) {
+    Block oldest;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = std::min_element(cached_.begin(), cached_.end(),
+                                          [](const Block& a, const Block& b) { return a.turn < b.turn; });
+      if (found == cached_.end()) return;
+      oldest = *found;
+      stats_.bytes_cached -= oldest.size;
+      cached_.erase(found);
+    }
+    driver_.deallocate(index_, oldest.data);
   }
-  return taken;
 }
 
 void WorkspacePool::trim() {

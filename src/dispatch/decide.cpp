@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "dispatch/cast_problems.h"
@@ -193,8 +194,10 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
     if (const auto found = tuned_now(problem, scope, selection)) selection = select_by(found.get());
     Decision& decision = selection.decision;
     if (selection.kernel == nullptr) return {std::move(decision), nullptr};
+    std::string_view token;
     try {
-      auto plan = plan_for(problem, selection.kernel, token_of(problem, selection));
+      token = token_of(problem, selection);
+      auto plan = plan_for(problem, selection.kernel, token);
       if (const std::string why = refusal_of_plan(*plan->plan, problem->limits); !why.empty())
         fail(ErrorCode::not_supported, "prepare", why);
       decision.plan = plan->plan->token();
@@ -205,13 +208,13 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
       }
       return {std::move(decision), std::move(plan)};
     } catch (...) {
-      set_aside(problem, selection.kernel, for_now);
+      set_aside(problem, selection.kernel, !token.empty(), for_now);
     }
   }
 }
 
 void Dispatcher::Impl::set_aside(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel,
-                                 std::vector<Exclusion>& for_now) {
+                                 bool by_token, std::vector<Exclusion>& for_now) {
   const auto failed = [](const std::string& text) { return "it could not be prepared: " + text; };
   try {
     throw;
@@ -220,6 +223,7 @@ void Dispatcher::Impl::set_aside(const SharedProblem& problem, const std::shared
       case ErrorCode::device_lost:
         throw;
       case ErrorCode::not_supported:
+        if (by_token) return for_now.push_back({std::string(kernel->name()), std::string(error.message())});
         return quarantine.add_refused(problem, kernel, std::string(error.message()));
       case ErrorCode::out_of_memory:  // may be there again the next time
         return for_now.push_back({std::string(kernel->name()), failed(error.what())});
@@ -282,13 +286,21 @@ void Dispatcher::Impl::let_go(CachedPlan& cached) {
   const bool waits = cached.driver->asynchronous() && cached.plan->outlives_its_work() &&
                      cached.queued->load(std::memory_order_relaxed);
   if (!waits) return cached.plan.reset();
-  const std::lock_guard lock(deferred_mutex);
-  deferred.push_back(std::move(cached));
-  if (capturing(deferred.back().device)) return;
-  const Device device = deferred.back().device;
-  const Status waited = deferred.back().driver->synchronize(device.index, {});
+  const Device device = cached.device;
+  DeviceDriver& driver = *cached.driver;
+  const bool later = capturing(device);
+  std::vector<CachedPlan> ending;
+  {
+    const std::lock_guard lock(deferred_mutex);
+    deferred.push_back(std::move(cached));
+    if (later) return;
+    const auto others =
+        std::partition(deferred.begin(), deferred.end(), [&](const CachedPlan& plan) { return plan.device != device; });
+    ending.assign(std::make_move_iterator(others), std::make_move_iterator(deferred.end()));
+    deferred.erase(others, deferred.end());
+  }
+  const Status waited = driver.synchronize(device.index, {});
   static_cast<void>(waited);  // the error belongs to the work and shows to whoever waits for that
-  std::erase_if(deferred, [&](const CachedPlan& plan) { return plan.device == device; });
 }
 
 bool Dispatcher::Impl::capturing(Device device) const {

@@ -213,6 +213,7 @@ void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& faile
       }
       if (call.op == OpId::cast) registry_.invalidate();  // decisions that list it must name another
     }
+    if (impl_->capturing(decision.problem.device)) fail(status.code(), "dispatch", what);  // nothing is chosen in one
     const std::string refusal = why_no_fallback(decision, call);
     if (!refusal.empty()) fail(status.code(), "dispatch", what + "; " + refusal);
     passed_over.push_back(

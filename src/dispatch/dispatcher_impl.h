@@ -45,8 +45,9 @@ struct Dispatcher::Impl {
   PrecisionWishes wishes_for(const Asked& asked, const Scope& scope, const PrecisionHook* current) const;
   Chosen decide_at(const SharedProblem& problem, const Scope& scope, std::span<const PassedOver> passed_over,
                    bool every_workspace);
-  /// What the exception that is being handled says of a kernel that it left while it was prepared.
-  void set_aside(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel,
+  /// What the exception that is being handled says of a kernel that it left while it was prepared. That it cannot make
+  /// the plan that somebody named says nothing of its own choice.
+  void set_aside(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel, bool by_token,
                  std::vector<Exclusion>& for_now);
   /// The casts that lead from one problem to the other and back, with their kernels. Returns which one has none and
   /// why; empty: all have.

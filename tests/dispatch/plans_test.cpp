@@ -5,6 +5,7 @@
 #include "device/fake_driver.h"
 #include "dispatch/fixture.h"
 #include "xpuruntime/device/current.h"
+#include "xpuruntime/device/workspace_pool.h"
 
 namespace xpuruntime {
 namespace {
@@ -116,6 +117,9 @@ TEST_F(Plans, ALockWhosePlanCannotBeBuiltIsRefused) {
   EXPECT_HAS(text, "the lock says tiled, which cannot run");
   EXPECT_HAS(text, "there is no tile=16");
   EXPECT_EQ(tiles.last_run, "");
+  dispatcher().set_lock({});
+  run(relu);
+  EXPECT_EQ(tiles.last_run, "tile=4 n=8") << "that says nothing of the kernel's own choice";
 }
 
 TEST_F(Plans, AStoredChoiceIsRunWithItsPlan) {
@@ -257,6 +261,17 @@ TEST_F(PlansOnADevice, WhatWasNotDecidedBeforeACaptureIsAnErrorThatNamesTheWarmU
   driver->is_capturing = false;
   run(9);
   EXPECT_EQ(tiles.made, 2);
+}
+
+TEST_F(PlansOnADevice, WorkspaceThatIsNotAtHandInACaptureIsAnErrorThatSaysSo) {
+  tiles.workspace_bytes = 4096;
+  run(8);
+  runtime.devices().workspace(npu).trim();
+  driver->is_capturing = true;
+  EXPECT_HAS(error_text(ErrorCode::not_supported, [&] { run(8); }), "4096 bytes of workspace are not at hand");
+  driver->is_capturing = false;
+  run(8);
+  EXPECT_EQ(tiles.made, 1);
 }
 
 TEST_F(PlansOnADevice, NothingIsWaitedForInACapture) {

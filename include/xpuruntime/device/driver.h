@@ -39,8 +39,9 @@ class DeviceDriver {
   /// Work queued before this call may still use the memory: the driver keeps it until that is done.
   virtual void deallocate(int index, void* memory) noexcept = 0;
 
-  /// Temporary memory in the order of a stream: for work that is queued there from now on. What it returns to goes back
-  /// once the work queued there before is done, so neither waits. A driver that has no such memory allocates as above.
+  /// Temporary memory in the order of a stream: for work that is queued there from now on. It is free again once the
+  /// work queued there before deallocate_ordered is done; neither waits. A driver without such memory allocates as
+  /// above.
   virtual void* allocate_ordered(int index, std::size_t bytes, Stream stream);
   virtual void deallocate_ordered(int index, void* memory, Stream stream) noexcept;
 

@@ -81,7 +81,7 @@ class WorkspacePool {
   Lease borrow(std::shared_ptr<LentAllocator> lender, std::size_t bytes, Stream stream);
   void give_back(const Lease& lease) noexcept;
   void check_not_capturing(std::size_t bytes, Stream stream) const;
-  std::vector<Block> take_excess();  // with the lock held
+  void drop_oldest() noexcept;
 
   DeviceDriver& driver_;
   int index_;
