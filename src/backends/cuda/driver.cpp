@@ -48,7 +48,12 @@ void* CudaDriver::allocate(int index, std::size_t bytes) {
 }
 
 void CudaDriver::deallocate(int index, void* memory) noexcept {
-  if (memory != nullptr) forget(on_device(index, [&] { return cudaFree(memory); }));
+  if (memory == nullptr) return;
+  // cudaFree waits by itself, but not for memory that came from cudaMallocAsync.
+  forget(on_device(index, [&] {
+    cudaDeviceSynchronize();
+    return cudaFree(memory);
+  }));
 }
 
 void* CudaDriver::allocate_ordered(int index, std::size_t bytes, Stream stream) {

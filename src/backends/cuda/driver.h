@@ -23,7 +23,7 @@ class CudaDriver final : public DeviceDriver {
   std::string why_absent() const override { return why_absent_; }
 
   void* allocate(int index, std::size_t bytes) override;
-  /// Waits for the device (cudaFree does), so no queued work loses its memory.
+  /// Waits for the device, so no queued work loses its memory.
   void deallocate(int index, void* memory) noexcept override;
 
   void* allocate_ordered(int index, std::size_t bytes, Stream stream) override;
