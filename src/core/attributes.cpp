@@ -115,7 +115,7 @@ std::string value_text(const AttributeSpec& spec, std::span<const std::int64_t> 
   return {};
 }
 
-bool is_default(const AttributeSpec& spec, std::span<const std::int64_t> words) {
+bool holds_default(const AttributeSpec& spec, std::span<const std::int64_t> words) {
   if (spec.kind == AttributeKind::integers && spec.length == 0) return words[0] == 0;
   for (const std::int64_t word : words) {
     if (word != spec.default_value) return false;
@@ -155,7 +155,9 @@ std::size_t Attributes::locate(std::string_view name, AttributeKind kind, const 
 }
 
 Attributes& Attributes::set(std::string_view name, std::int64_t value) {
-  const AttributeSpec* spec = nullptr;
+  const AttributeSpec* spec = find_place(op_, name).spec;
+  if (spec->kind == AttributeKind::integers) return set_list(name, {&value, 1});
+  if (spec->kind == AttributeKind::real) return set_real(name, static_cast<double>(value));
   const std::size_t word = locate(name, AttributeKind::integer, &spec);
   const bool bad_boolean = spec->kind == AttributeKind::boolean && value != 0 && value != 1;
   const bool bad_dtype = spec->kind == AttributeKind::dtype && (value < 0 || value >= data_type_count);
@@ -251,6 +253,11 @@ DataType Attributes::data_type(std::string_view name) const {
   return static_cast<DataType>(words_[locate(name, AttributeKind::dtype, &spec)]);
 }
 
+bool Attributes::is_default(std::string_view name) const {
+  const Place place = find_place(op_, name);
+  return place.word >= count_ || holds_default(*place.spec, words().subspan(place.word, word_count(*place.spec)));
+}
+
 std::string Attributes::to_string() const {
   std::string text;
   std::size_t word = 0;
@@ -259,7 +266,7 @@ std::string Attributes::to_string() const {
     if (word + size > count_) break;
     const auto words = this->words().subspan(word, size);
     word += size;
-    if (is_default(spec, words)) continue;
+    if (holds_default(spec, words)) continue;
     text += (text.empty() ? "" : " ") + std::string(spec.name) + "=" + value_text(spec, words);
   }
   return text;

@@ -34,4 +34,7 @@ class FileClaim {
 /// Also of the files that SQLite keeps beside a database.
 bool is_claimed(const std::string& path);
 
+/// Whether a path names an SQLite database, open here or not, or a file that belongs beside one.
+bool is_database(const std::string& path);
+
 }  // namespace xpuruntime

@@ -1,16 +1,26 @@
 #include "xpuruntime/core/device.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cctype>
 #include <charconv>
-#include <vector>
+#include <mutex>
+#include <optional>
+#include <span>
 
+#include "core/printable.h"
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime {
 namespace {
 
-constexpr std::string_view names[device_type_count] = {"cpu", "cuda", "opencl", "npu", "kunlun", "hygon", "moore"};
+// Readers take no lock: a name is written once, before the count that makes it visible.
+constinit std::array<std::string_view, max_device_types> names = {"cpu",    "cuda",  "opencl", "npu",
+                                                                  "kunlun", "hygon", "moore"};
+constinit std::atomic<std::size_t> count = 7;
+Mutex registration;
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
@@ -18,22 +28,63 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   });
 }
 
+std::span<const std::string_view> known_names() {
+  return std::span(names).first(count.load(std::memory_order_acquire));
+}
+
+std::optional<DeviceType> find_device_type(std::string_view name) {
+  if (equal_ignoring_case(name, "nvidia")) return DeviceType::nvidia;
+  const auto known = known_names();
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (equal_ignoring_case(name, known[i])) return static_cast<DeviceType>(i);
+  }
+  return {};
+}
+
+bool is_name(std::string_view name) {
+  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz0123456789_";
+  const bool starts_well = !name.empty() && name[0] >= 'a' && name[0] <= 'z';
+  return starts_well && name.size() <= 32 && name.find_first_not_of(allowed) == name.npos;
+}
+
 }  // namespace
 
-std::string_view to_string(DeviceType type) {
-  const auto index = static_cast<std::size_t>(type);
-  if (index >= device_type_count) {
-    fail(ErrorCode::invalid_argument, "to_string", "a DeviceType outside its range; pass one of the enum's values");
+DeviceType register_device_type(std::string_view name) {
+  const std::lock_guard lock(registration);
+  if (const auto known = find_device_type(name)) return *known;
+  if (!is_name(name)) {
+    fail(ErrorCode::invalid_argument, "register_device_type",
+         "'" + shown(name) +
+             "' is not a name; use a letter, then letters, digits and underscores, in lower case, at most 32");
   }
-  return names[index];
+  const std::size_t number = count.load(std::memory_order_relaxed);
+  if (number == max_device_types) {
+    fail(ErrorCode::not_supported, "register_device_type",
+         "there are " + std::to_string(number) + " device types already; load fewer plugins");
+  }
+  names[number] = *new std::string(name);  // for as long as the process lives
+  count.store(number + 1, std::memory_order_release);
+  return static_cast<DeviceType>(number);
+}
+
+std::vector<DeviceType> device_types() {
+  std::vector<DeviceType> types(known_names().size());
+  for (std::size_t i = 0; i < types.size(); ++i) types[i] = static_cast<DeviceType>(i);
+  return types;
+}
+
+bool is_device_type(DeviceType type) { return static_cast<std::size_t>(type) < known_names().size(); }
+
+std::string_view to_string(DeviceType type) {
+  if (is_device_type(type)) return names[static_cast<std::size_t>(type)];
+  fail(ErrorCode::invalid_argument, "to_string",
+       std::to_string(static_cast<unsigned>(type)) +
+           " is not a device type; pass one of the enum's or a registered one");
 }
 
 DeviceType parse_device_type(std::string_view name) {
-  for (std::size_t i = 0; i < device_type_count; ++i) {
-    if (equal_ignoring_case(name, names[i])) return static_cast<DeviceType>(i);
-  }
-  if (equal_ignoring_case(name, "nvidia")) return DeviceType::nvidia;
-  fail_unknown("parse_device_type", "device type", name, names);
+  if (const auto found = find_device_type(name)) return *found;
+  fail_unknown("parse_device_type", "device type", name, known_names());
 }
 
 std::string to_string(Device device) {

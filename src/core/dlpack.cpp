@@ -136,14 +136,22 @@ Tensor from_dlpack(VersionedManaged* managed) {
          "the structure is of DLPack version " + std::to_string(managed->version.major) +
              ", which this library does not know; ask the producer for version 1");
   }
-  return import_tensor(managed);
+  const Tensor tensor = import_tensor(managed);
+  return (managed->flags & read_only_flag) != 0 ? tensor.as_read_only() : tensor;
 }
 
-Managed* to_dlpack(const Tensor& tensor) { return export_tensor<Managed>(tensor); }
+Managed* to_dlpack(const Tensor& tensor) {
+  if (tensor.read_only()) {
+    fail(ErrorCode::not_supported, "to_dlpack",
+         "the tensor is read-only, which only DLPack 1.0 can say; ask for its versioned structure (in Python "
+         "max_version=(1, 0))");
+  }
+  return export_tensor<Managed>(tensor);
+}
 
-VersionedManaged* to_versioned_dlpack(const Tensor& tensor, bool read_only) {
+VersionedManaged* to_versioned_dlpack(const Tensor& tensor) {
   auto* out = export_tensor<VersionedManaged>(tensor);
-  out->flags = read_only ? read_only_flag : 0;
+  out->flags = tensor.read_only() ? read_only_flag : 0;
   return out;
 }
 

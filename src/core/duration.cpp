@@ -10,7 +10,7 @@
 namespace xpuruntime {
 namespace {
 
-constexpr double longest_s = 30.0 * 24 * 3600;
+constexpr int longest_h = 30 * 24;
 
 constexpr std::pair<std::string_view, double> units[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
 
@@ -30,8 +30,10 @@ double seconds_in(std::string_view text) {
 
 std::string flaw_of_duration(const std::string& text) {
   const double seconds = seconds_in(text);
-  if (std::isfinite(seconds) && seconds > 0 && seconds <= longest_s) return {};
-  return "'" + text + "' is no duration, write a number above 0 and ms, s, m or h, such as 500ms or 30s";
+  const bool is_one = std::isfinite(seconds) && seconds > 0;
+  if (is_one && seconds <= 3600.0 * longest_h) return {};
+  if (is_one) return "'" + text + "' is too long; write at most " + std::to_string(longest_h) + "h";
+  return "'" + text + "' is not a duration; write a number above 0 and ms, s, m or h, such as 500ms or 30s";
 }
 
 double parse_duration(std::string_view text) {

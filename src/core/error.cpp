@@ -92,7 +92,7 @@ Status::Status(ErrorCode code, std::string message)
 ErrorCode Status::code() const { return detail_ ? detail_->code : ErrorCode::internal; }
 
 const std::string& Status::message() const {
-  static const std::string empty;
+  static const std::string& empty = *new std::string;  // no destructor to register, which forked children may wait for
   return detail_ ? detail_->message : empty;
 }
 

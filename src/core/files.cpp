@@ -49,6 +49,7 @@ std::string in_units(std::size_t bytes) {
 
 /// Never waits for a pipe's other end, and touches no device: to open one may already do something.
 int open_regular(const std::string& path, const JsonSource& source) {
+  if (path.empty()) source.refuse(ErrorCode::io_error, "cannot be read: the name is empty; name a file");
   struct stat found = {};
   if (stat(path.c_str(), &found) != 0) refuse_reading(source, errno);
   const int handle = S_ISREG(found.st_mode) ? open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY) : -1;
@@ -56,8 +57,9 @@ int open_regular(const std::string& path, const JsonSource& source) {
   // It may have become another between the two.
   if (handle >= 0 && fstat(handle, &found) == 0 && S_ISREG(found.st_mode)) return handle;
   if (handle >= 0) close(handle);
-  source.refuse(ErrorCode::io_error, "cannot be read: it is " + what_it_is(found.st_mode) +
-                                         "; name a regular file, and save what a pipe gives in one first");
+  source.refuse(ErrorCode::io_error,
+                "cannot be read: it is " + what_it_is(found.st_mode) + "; name a regular file" +
+                    (S_ISFIFO(found.st_mode) ? ", and save the pipe's output in a file first" : ""));
 }
 
 /// A file that is removed again unless it was renamed to its place.
@@ -107,16 +109,22 @@ class TemporaryFile {
   bool kept_ = false;
 };
 
-/// The file behind a path's links, also where it is still to be made: a rename would put it in the place of the link.
-std::string target_of(const std::string& path, const JsonSource& source) {
+/// The file behind a path's links, also where it is still to be made; a link where they go round.
+fs::path behind_links(fs::path path) {
   std::error_code ignored;        // what cannot be looked at cannot be written: that says why
   constexpr int most_links = 40;  // as the system itself follows
-  fs::path target = path;
-  for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(target, ignored)); ++i) {
-    target = target.parent_path() / fs::read_symlink(target, ignored);  // an absolute one replaces the folder
+  for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(path, ignored)); ++i) {
+    path = path.parent_path() / fs::read_symlink(path, ignored);  // an absolute one replaces the folder
   }
+  return path;
+}
+
+/// A rename would put the file in the place of the link.
+std::string target_of(const std::string& path, const JsonSource& source) {
+  const fs::path target = behind_links(path);
+  std::error_code ignored;
   if (fs::is_symlink(fs::symlink_status(target, ignored))) {
-    source.refuse(ErrorCode::io_error, "cannot be written: its links lead nowhere; name a file");
+    source.refuse(ErrorCode::io_error, "cannot be written: its symbolic links are broken; name a file");
   }
   return target.string();
 }
@@ -128,13 +136,13 @@ void sync_folder(const std::string& path) {
   if (handle.get() >= 0 && fsync(handle.get()) != 0) return;
 }
 
-void refuse_claimed(const std::string& path, const JsonSource& source) {
-  if (is_claimed(path)) source.refuse(ErrorCode::io_error, "is a store that this process has open; name another file");
-}
-
 }  // namespace
 
 std::string flaw_of_output_file(const std::string& path) {
+  if (path.empty()) return "cannot be written: the name is empty; name a file";
+  if (is_database(behind_links(path).string())) {
+    return "cannot be written: it is a store or belongs to one (an SQLite database); name another file";
+  }
   struct stat found = {};
   if (stat(path.c_str(), &found) == 0) {
     if (S_ISREG(found.st_mode)) return {};
@@ -151,8 +159,18 @@ std::string flaw_of_output_file(const std::string& path) {
   return std::string("cannot be written: ") + std::strerror(error) + "; name a file that can be made";
 }
 
+bool same_file(const std::string& a, const std::string& b) {
+  const auto first = file_id(a), second = file_id(b);
+  if (first || second) return first == second;
+  std::error_code ignored;
+  const auto whole = [&](const std::string& path) {
+    return fs::weakly_canonical(fs::absolute(behind_links(path), ignored), ignored);
+  };
+  return whole(a) == whole(b);
+}
+
 std::string read_text_file(const std::string& path, const JsonSource& source, std::size_t most_bytes) {
-  refuse_claimed(path, source);
+  if (is_claimed(path)) source.refuse(ErrorCode::io_error, "is a store that this process has open; name another file");
   const Handle file(open_regular(path, source));
   std::string text;
   // In pieces: most files are far smaller than the most that one may be.
@@ -172,7 +190,6 @@ std::string read_text_file(const std::string& path, const JsonSource& source, st
 void write_file_atomically(const std::string& path, std::string_view text, const JsonSource& source) {
   if (const std::string flaw = flaw_of_output_file(path); !flaw.empty()) source.refuse(ErrorCode::io_error, flaw);
   const std::string target = target_of(path, source);
-  refuse_claimed(target, source);
   TemporaryFile file(target);
   if (!file.write_all(text) || !file.move_to(target)) {
     source.refuse(ErrorCode::io_error, std::string("cannot be written: ") + std::strerror(errno) +

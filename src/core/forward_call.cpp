@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "xpuruntime/core/error.h"
-#include "xpuruntime/core/problem.h"
 
 namespace xpuruntime {
 namespace {
@@ -31,7 +30,8 @@ ForwardCall::ForwardCall(std::span<const TensorSpec> inputs, const Attributes& a
 
 void ForwardCall::refuse(const std::string& why_and_what_to_do) const {
   fail(ErrorCode::invalid_argument, "make_problem",
-       std::string(to_string(attributes_.op())) + list_text(inputs_) + ": " + why_and_what_to_do);
+       std::string(to_string(attributes_.op())) + list_text(op_info(attributes_.op()), inputs_) + ": " +
+           why_and_what_to_do);
 }
 
 void ForwardCall::need_rank(std::size_t input, std::size_t rank, std::string_view layout) const {
@@ -65,7 +65,7 @@ std::size_t ForwardCall::axis(std::int64_t dim, std::size_t rank) const {
   const auto count = static_cast<std::int64_t>(rank);
   if (dim >= -count && dim < count) return static_cast<std::size_t>(dim < 0 ? dim + count : dim);
   if (rank == 0) refuse("dim " + std::to_string(dim) + " of a tensor without dims; reshape it to one dim or more");
-  refuse("dim " + std::to_string(dim) + " is outside; use " + std::to_string(-count) + " to " +
+  refuse("dim " + std::to_string(dim) + " is out of range; use " + std::to_string(-count) + " to " +
          std::to_string(count - 1));
 }
 
@@ -87,8 +87,27 @@ std::string list_text(std::span<const TensorSpec> specs) {
   return text + ")";
 }
 
+std::string list_text(const OpInfo& info, std::span<const TensorSpec> inputs) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const bool none = may_be_none(info, i) && !has_input(inputs, i);
+    text += (i > 0 ? ", " : "") + (none ? "none" : to_string(inputs[i]));
+  }
+  return text + ")";
+}
+
+bool may_be_none(const OpInfo& info, std::size_t i) {
+  if (i >= info.inputs.size() || !info.inputs[i].optional) return false;
+  return std::any_of(info.inputs.begin(), info.inputs.end(), [](const InputSpec& spec) { return spec.opt_in; });
+}
+
 void check_input_count(const OpInfo& info, std::span<const TensorSpec> inputs) {
-  if (inputs.size() >= info.min_inputs && inputs.size() <= info.max_inputs) return;
+  const bool fits = inputs.size() >= info.min_inputs && inputs.size() <= info.max_inputs;
+  if (fits && !inputs.empty() && may_be_none(info, inputs.size() - 1) && !has_input(inputs, inputs.size() - 1)) {
+    fail(ErrorCode::invalid_argument, "make_problem",
+         std::string(info.name) + list_text(info, inputs) + ": the last input is none; leave it out");
+  }
+  if (fits) return;
   std::string range = std::to_string(info.min_inputs);
   if (info.max_inputs != info.min_inputs) range += " to " + std::to_string(info.max_inputs);
   fail(ErrorCode::invalid_argument, "make_problem",

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "xpuruntime/core/op.h"
+#include "xpuruntime/core/problem.h"
 
 namespace xpuruntime {
 
@@ -16,6 +16,7 @@ class ForwardCall {
   ForwardCall(std::span<const TensorSpec> inputs, const Attributes& attributes);
 
   std::size_t size() const { return inputs_.size(); }
+  bool has(std::size_t input) const { return has_input(inputs_, input); }
   const TensorSpec& operator[](std::size_t i) const { return inputs_[i]; }
   const Dims& shape(std::size_t i) const { return inputs_[i].shape; }
   std::span<const TensorSpec> inputs() const { return inputs_; }
@@ -40,6 +41,11 @@ class ForwardCall {
 
 /// "(f32[2,3], f32[3,4])"
 std::string list_text(std::span<const TensorSpec> specs);
+/// The same of an op's inputs, where `none` may stand among them.
+std::string list_text(const OpInfo& info, std::span<const TensorSpec> inputs);
+/// Whether `none` may stand at place `i` of an op's inputs.
+bool may_be_none(const OpInfo& info, std::size_t i);
+/// Of a forward call: as many inputs as the op takes, none of them missing that must be there.
 void check_input_count(const OpInfo& info, std::span<const TensorSpec> inputs);
 
 /// The narrowest type that holds all of them without loss. Integers do not vote beside floats.

@@ -18,7 +18,7 @@ void read_value(bool& to, const JsonValue& from) {
 }
 
 void read_value(std::string& to, const JsonValue& from) {
-  if (!from.json.is_string()) from.refuse("must be a text; put it in double quotes");
+  if (!from.json.is_string()) from.refuse("must be a string; put it in double quotes");
   to = from.json.get<std::string>();
 }
 
@@ -49,7 +49,7 @@ void read_value(std::int64_t& to, const JsonValue& from) {
 void read_value(DeviceType& to, const JsonValue& from) { to = from.parsed(parse_device_type); }
 
 void read_value(std::map<std::string, std::string>& to, const JsonValue& from) {
-  if (!from.json.is_object()) from.refuse("must map names to texts; put it in braces");
+  if (!from.json.is_object()) from.refuse("must map names to strings; put it in braces");
   to.clear();
   for (const auto& [name, value] : from.json.items()) read_value(to[name], from.field(name, value));
 }
@@ -70,7 +70,7 @@ void check_version(const JsonValue& value, int latest) {
     if (version > 1) known += (version == latest ? " or " : ", ") + std::to_string(version);
   }
   value.refuse("must be " + known + (latest == 1 ? ", the only version there is" : "") +
-               "; write the file anew with this version of the library");
+               "; write the file again with this version of the library");
 }
 
 void check_object(const JsonValue& value) {

@@ -37,10 +37,11 @@ std::string cause_of(const std::exception& error) {
 }
 
 [[noreturn]] void refuse_repeated(std::string_view text, const JsonSource& source) {
-  std::string message = "a name stands twice; remove one";
+  std::string message = "duplicate key; remove one";
   scan_json(text, [&](const JsonField& field) {
     if (!field.repeated) return Scanning::inside;
-    message = to_text(place_of_byte(text, field.byte)) + ": field '" + shown(field.path) + "' stands twice; remove one";
+    message =
+        to_text(place_of_byte(text, field.byte)) + ": field '" + shown(field.path) + "' is a duplicate; remove one";
     return Scanning::stop;
   });
   source.refuse(ErrorCode::invalid_argument, message);
@@ -167,8 +168,10 @@ void JsonSource::refuse_unknown(std::string_view field, std::span<const std::str
   std::string hint;
   const std::string_view last = field.substr(field.rfind('.') + 1);  // npos + 1 is 0
   for (const std::string& near : near_names(last, known)) hint += (hint.empty() ? "" : ", ") + near;
-  refuse_field(field, "is not a " + std::string(kind) + " field; " +
-                          (hint.empty() ? "remove it" : "remove it, or did you mean " + hint + "?"));
+  // At the top, it may be another document altogether.
+  const std::string check = last == field ? ", or check that this is a " + std::string(kind) : "";
+  refuse_field(field, "is not a " + std::string(kind) + " field; remove it" +
+                          (hint.empty() ? check : ", or did you mean " + hint + "?"));
 }
 
 Json parse_json(std::string_view text, const JsonSource& source) {

@@ -61,11 +61,14 @@ std::string read_text_file(const std::string& path, const JsonSource& source,
                            std::size_t most_bytes = std::size_t{1} << 20);
 
 /// Writes to a temporary name in the same folder, syncs, renames: the file is the old one or the new one, never half.
-/// It keeps the permissions of the old one. Through a link it is the file behind it. What is no regular file is
-/// refused.
+/// It keeps the permissions of the old one. Through a link it is the file behind it. What is no regular file, or is an
+/// SQLite database, is refused.
 void write_file_atomically(const std::string& path, std::string_view text, const JsonSource& source);
 
 /// Why a path can be no file to write to; empty where it may be one. For those who ask before they work.
 std::string flaw_of_output_file(const std::string& path);
+
+/// Whether two paths name one file, also through links and where it is still to be made.
+bool same_file(const std::string& a, const std::string& b);
 
 }  // namespace xpuruntime

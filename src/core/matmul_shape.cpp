@@ -1,5 +1,6 @@
 #include "core/matmul_shape.h"
 
+#include <cmath>
 #include <utility>
 
 #include "xpuruntime/core/problem.h"
@@ -98,6 +99,51 @@ MatmulShape collapse(const MatmulShape& full) {
   return shape;
 }
 
+/// x[..., in] and weight[out, in]: the last leading dim of x is the rows, those before it are batch dims.
+MatmulShape linear_shape(const Problem& problem) {
+  const TensorSpec& x = problem.inputs[0];
+  const TensorSpec& weight = problem.inputs[1];
+  const TensorSpec& out = problem.outputs[0];
+  const std::size_t last = x.shape.size() - 1;
+  MatmulShape shape;
+  shape.n = weight.shape[0];
+  shape.k = weight.shape[1];
+  shape.a.column = x.strides[last];
+  shape.b = {weight.strides[1], weight.strides[0], {}};
+  shape.c.column = out.strides[last];
+  shape.a.row = shape.k;
+  shape.c.row = shape.n;
+  if (last == 0) return shape;
+  shape.m = x.shape[last - 1];
+  shape.a.row = x.strides[last - 1];
+  shape.c.row = out.strides[last - 1];
+  for (std::size_t dim = 0; dim + 1 < last; ++dim) {
+    shape.batch_extent[dim] = x.shape[dim];
+    shape.batch_count *= x.shape[dim];
+    shape.a.batch[dim] = x.strides[dim];
+    shape.c.batch[dim] = out.strides[dim];
+    shape.batch_dims = static_cast<int>(dim) + 1;
+  }
+  return shape;
+}
+
+/// Rows of several batches that share b are rows of one product where a and out walk them with one stride.
+void fold_batch_into_rows(MatmulShape& shape) {
+  while (shape.batch_dims > 0) {
+    const int last = shape.batch_dims - 1;
+    const std::int64_t a = shape.a.batch[last], c = shape.c.batch[last];
+    if (shape.b.batch[last] != 0 && shape.batch_extent[last] != 1) return;
+    if (shape.m == 1) {
+      shape.a.row = a;
+      shape.c.row = c;
+    } else if (shape.batch_extent[last] != 1 && (a != shape.m * shape.a.row || c != shape.m * shape.c.row)) {
+      return;
+    }
+    shape.m *= shape.batch_extent[last];
+    shape.batch_dims = last;
+  }
+}
+
 }  // namespace
 
 MatmulShape matmul_shape(const Problem& problem) {
@@ -120,6 +166,23 @@ MatmulShape matmul_shape(const Problem& problem) {
   shape.b = b.strides;
   shape.c = c.strides;
   return collapse(shape);
+}
+
+MatmulShape product_shape(const Problem& problem) {
+  MatmulShape shape = problem.op == OpId::linear ? linear_shape(problem) : matmul_shape(problem);
+  fold_batch_into_rows(shape);
+  shape.batch_count = 1;
+  for (int dim = 0; dim < shape.batch_dims; ++dim) shape.batch_count *= shape.batch_extent[dim];
+  return shape;
+}
+
+bool has_float_scalars(const Problem& problem) {
+  if (problem.op != OpId::matmul) return true;
+  for (const char* name : {"alpha", "beta"}) {
+    const double value = problem.attributes.real(name);
+    if (value != 0 && !std::isnormal(static_cast<float>(value))) return false;
+  }
+  return true;
 }
 
 std::int64_t batch_offset(const MatmulShape& shape, const MatrixStrides& strides, std::int64_t batch) {

@@ -31,6 +31,12 @@ struct MatmulShape {
 
 MatmulShape matmul_shape(const Problem& problem);
 
+/// The same for matmul and linear alike; batch dims that only a and c walk have become rows.
+MatmulShape product_shape(const Problem& problem);
+
+/// Whether alpha and beta, where the op has them, keep their digits in float32: it is neither too large nor too small.
+bool has_float_scalars(const Problem& problem);
+
 /// Where the operand's matrix of one batch index begins, in elements.
 std::int64_t batch_offset(const MatmulShape& shape, const MatrixStrides& strides, std::int64_t batch);
 

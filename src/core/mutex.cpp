@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "core/fork_guard.h"
 #include "core/forks_given_up.h"
 
 namespace xpuruntime {
@@ -70,19 +71,30 @@ void after_fork_in_child() {
 
 [[maybe_unused]] const int handlers = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 
-}  // namespace
-
-void Mutex::lock() {
+void hold_forks() {
   Thread& thread = this_thread;
   if (thread.held == 0) enter(thread);
   ++thread.held;
+}
+
+void let_forks_go() {
+  Thread& thread = this_thread;
+  if (--thread.held == 0) thread.shard->inside.fetch_sub(1, std::memory_order_release);
+}
+
+}  // namespace
+
+ForkHold::ForkHold() { hold_forks(); }
+ForkHold::~ForkHold() { let_forks_go(); }
+
+void Mutex::lock() {
+  hold_forks();
   mutex_.lock();
 }
 
 void Mutex::unlock() {
   mutex_.unlock();
-  Thread& thread = this_thread;
-  if (--thread.held == 0) thread.shard->inside.fetch_sub(1, std::memory_order_release);
+  let_forks_go();
 }
 
 void LongMutex::lock() {
@@ -107,3 +119,32 @@ std::int32_t forks_given_up() { return given_up.load(std::memory_order_relaxed);
 std::int32_t process_generation() { return generation.load(std::memory_order_relaxed); }
 
 }  // namespace xpuruntime
+
+// A static variable in a function is made by the first thread that comes, and the others wait. A forked child would
+// wait for ever for a thread that it lacks, so forks wait too: the linker leads what the compiler calls before and
+// after through here (--wrap in cmake/layers.cmake).
+extern "C" {
+int real_acquire(void* guard) asm("__real___cxa_guard_acquire");
+void real_release(void* guard) asm("__real___cxa_guard_release");
+void real_abort(void* guard) asm("__real___cxa_guard_abort");
+int wrapped_acquire(void* guard) asm("__wrap___cxa_guard_acquire");
+void wrapped_release(void* guard) asm("__wrap___cxa_guard_release");
+void wrapped_abort(void* guard) asm("__wrap___cxa_guard_abort");
+
+int wrapped_acquire(void* guard) {
+  xpuruntime::hold_forks();
+  const int is_ours_to_make = real_acquire(guard);
+  if (is_ours_to_make == 0) xpuruntime::let_forks_go();
+  return is_ours_to_make;
+}
+
+void wrapped_release(void* guard) {
+  real_release(guard);
+  xpuruntime::let_forks_go();
+}
+
+void wrapped_abort(void* guard) {
+  real_abort(guard);
+  xpuruntime::let_forks_go();
+}
+}

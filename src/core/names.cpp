@@ -3,11 +3,6 @@
 #include <algorithm>
 
 namespace xpuruntime {
-namespace {
-
-char lowered(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-}  // namespace
 
 bool is_spelling_of(std::string_view given, std::string_view name) {
   const auto same = [](char a, char b) { return lowered(a) == lowered(b); };

@@ -6,6 +6,9 @@
 
 namespace xpuruntime {
 
+/// Of ASCII letters, whatever the locale.
+constexpr char lowered(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
 /// Whether `given` is a way to write `name`: in any case, with all its underscores or with none (`MaxPool2d` for
 /// max_pool2d). Anything else would be a guess.
 bool is_spelling_of(std::string_view given, std::string_view name);

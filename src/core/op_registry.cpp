@@ -9,6 +9,7 @@
 
 #include "core/names.h"
 #include "core/op_table.h"
+#include "core/printable.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/core/mutex.h"
 
@@ -18,14 +19,11 @@ namespace {
 constexpr std::size_t builtin_count = static_cast<std::size_t>(OpId::builtin_count);
 constexpr std::size_t max_registered = 1024;
 constexpr std::size_t max_name_length = 64;
-constexpr std::size_t max_inputs = 64;
 
 // Readers take no lock: a slot is written once, before the count that makes it visible.
 std::array<std::atomic<const OpInfo*>, max_registered> registered = {};
 std::atomic<std::size_t> registered_count = 0;
 Mutex registration;
-
-char lowered(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 using Comparison = bool (*)(std::string_view given, std::string_view name);
 
@@ -49,8 +47,7 @@ bool is_name(std::string_view name) {
 
 void check_free_name(std::string_view name) {
   if (!is_name(name)) {
-    refuse("'" + std::string(name.substr(0, max_name_length)) +
-           "' is not a name; use a letter, then letters, digits and underscores, at most 64");
+    refuse("'" + shown(name) + "' is not a name; use a letter, then letters, digits and underscores, at most 64");
   }
   if (const auto taken = find_op_like(name)) {
     refuse("'" + std::string(name) + "' already means the op " + std::string(to_string(*taken)) +
@@ -99,13 +96,13 @@ void check_input(const OpInfo& info, std::size_t i) {
   const std::string name(input.name.substr(0, max_name_length));
   const bool last = i + 1 == info.inputs.size();
   if ((input.optional && !last && !info.inputs[i + 1].optional) || (input.repeated && !last)) {
-    refuse("input " + name + " is optional or repeated and stands before one that is not; put it last");
+    refuse("input " + name + " is optional or repeated and comes before one that is not; put it last");
   }
   const auto flag = [&](const AttributeSpec& spec) {
     return spec.name == input.logarithm && spec.kind == AttributeKind::boolean;
   };
   if (!input.logarithm.empty() && std::none_of(info.attributes.begin(), info.attributes.end(), flag)) {
-    refuse("'" + std::string(input.logarithm) + "' of input " + name + " is no boolean attribute; add that");
+    refuse("'" + std::string(input.logarithm) + "' of input " + name + " is not a boolean attribute; add that");
   }
 }
 
@@ -126,7 +123,7 @@ void check_info(const OpInfo& info) {
   if (info.category > OpCategory::movement) refuse("the category is none of OpCategory; correct it");
   if (info.min_inputs > info.max_inputs || info.max_inputs > max_inputs) {
     refuse("inputs from " + std::to_string(info.min_inputs) + " to " + std::to_string(info.max_inputs) +
-           " is no range; give min_inputs <= max_inputs <= 64");
+           " is not a valid range; give min_inputs <= max_inputs <= 64");
   }
   if (info.infer == nullptr) refuse("infer is missing; give the function that infers the outputs");
   check_attributes(info.attributes);

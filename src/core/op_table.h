@@ -6,6 +6,8 @@
 
 namespace xpuruntime {
 
+constexpr std::size_t max_inputs = 64;
+
 /// The ops of OpId, in its order.
 std::span<const OpInfo> builtin_ops();
 
@@ -18,7 +20,7 @@ constexpr OpInfo with_input_counts(OpInfo info) {
   std::size_t required = 0;
   for (const InputSpec& input : info.inputs) required += input.optional ? 0 : 1;
   info.min_inputs = static_cast<std::uint8_t>(required);
-  info.max_inputs = static_cast<std::uint8_t>(info.inputs.back().repeated ? 64 : info.inputs.size());
+  info.max_inputs = static_cast<std::uint8_t>(info.inputs.back().repeated ? max_inputs : info.inputs.size());
   return info;
 }
 

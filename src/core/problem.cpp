@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "core/forward_call.h"
+#include "core/op_table.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
 namespace {
-
-constexpr std::size_t max_inputs = 64;
 
 // Specs may be written by hand: they are checked and brought to their one canonical form.
 TensorSpec canonical(const TensorSpec& spec) {
@@ -30,7 +29,10 @@ Attributes attributes_for(OpId op, const Attributes& attributes) {
 std::vector<TensorSpec> infer_forward(const OpInfo& info, std::span<const TensorSpec> inputs,
                                       const Attributes& attributes) {
   check_input_count(info, inputs);
-  return info.infer(inputs, attributes);
+  std::vector<TensorSpec> outputs = info.infer(inputs, attributes);
+  if (!outputs.empty()) return outputs;
+  fail(ErrorCode::invalid_argument, "make_problem",
+       "the infer function of " + std::string(info.name) + " returned no outputs; return one or more");
 }
 
 void check_gradient(const std::string& name, const TensorSpec& gradient, std::span<const TensorSpec> outputs) {
@@ -58,6 +60,11 @@ std::vector<TensorSpec> infer_backward(const OpInfo& info, std::span<const Tenso
          name + " got no inputs; give the forward inputs and the gradient of the output");
   }
   const auto forward = inputs.first(inputs.size() - 1);
+  const auto none = [](const InputSpec& spec) { return !spec.gradient; };
+  if (!info.inputs.empty() && std::all_of(info.inputs.begin(), info.inputs.end(), none)) {
+    fail(ErrorCode::not_supported, "make_problem",
+         name + " is not computed; use " + std::string(info.name) + " forward only");
+  }
   check_gradient(name, inputs.back(), infer_forward(info, forward, attributes));
   std::vector<TensorSpec> outputs;
   for (std::size_t i = 0; i < forward.size(); ++i) {
@@ -131,6 +138,29 @@ Limits stricter(const Limits& a, const Limits& b) {
   return {.workspace_bytes = smaller(a.workspace_bytes, b.workspace_bytes),
           .deterministic = a.deterministic || b.deterministic,
           .threads = smaller(a.threads, b.threads)};
+}
+
+const TensorSpec& no_input() {
+  static const TensorSpec none = make_spec(DataType::boolean, {0});
+  return none;
+}
+
+bool has_input(std::span<const TensorSpec> inputs, std::size_t i) {
+  return i < inputs.size() && !(inputs[i].dtype == DataType::boolean && inputs[i].shape == no_input().shape);
+}
+
+std::vector<std::string_view> opt_ins_of(const Problem& problem) {
+  const OpInfo& info = op_info(problem.op);
+  const bool backward = problem.direction == Direction::backward && !problem.inputs.empty();
+  const auto inputs = std::span(problem.inputs).first(problem.inputs.size() - (backward ? 1 : 0));
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < info.inputs.size(); ++i) {
+    if (info.inputs[i].opt_in && has_input(inputs, i)) names.push_back(info.inputs[i].name);
+  }
+  for (const AttributeSpec& spec : info.attributes) {
+    if (spec.opt_in && !problem.attributes.is_default(spec.name)) names.push_back(spec.name);
+  }
+  return names;
 }
 
 Problem make_problem(OpId op, std::vector<TensorSpec> inputs, const Attributes& attributes, Device device,

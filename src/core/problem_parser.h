@@ -10,6 +10,8 @@
 
 namespace xpuruntime {
 
+inline bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
 /// `m=1..512` and where it stands.
 struct RangeClause {
   SizeRange range = {};
@@ -23,6 +25,9 @@ struct NamedSizes {
   std::vector<RangedSpec> inputs = {};
   std::vector<RangedSpec> outputs = {};
 };
+
+/// What `none` is read as where sizes may be names: no_input().
+inline RangedSpec ranged_none() { return {.dtype = DataType::boolean, .shape = {{0}}}; }
 
 /// " deterministic threads=2", as it ends a problem's text.
 std::string limits_text(const Limits& limits);

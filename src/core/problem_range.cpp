@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/forward_call.h"
 #include "core/problem_parser.h"
 
 namespace xpuruntime {
@@ -9,8 +10,6 @@ namespace {
 
 constexpr const char* function = "parse_problem_range";
 constexpr std::size_t most_problems = std::size_t{1} << 20;  // each is asked about when a range is tuned
-
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 /// Where `where` stands; npos: nowhere. The last one: an op may have that name.
 std::size_t find_where(std::string_view text) {
@@ -71,10 +70,16 @@ std::string extents_text(const std::vector<RangedExtent>& extents, std::span<con
   return text;
 }
 
-std::string specs_text(const std::vector<RangedSpec>& specs, std::span<const SizeRange> names) {
+std::string specs_text(const std::vector<RangedSpec>& specs, std::span<const SizeRange> names,
+                       const OpInfo* inputs_of = nullptr) {
   std::string text;
-  for (const RangedSpec& spec : specs) {
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const RangedSpec& spec = specs[i];
     if (!text.empty()) text += ", ";
+    if (inputs_of != nullptr && may_be_none(*inputs_of, i) && spec == ranged_none()) {
+      text += "none";
+      continue;
+    }
     text += std::string(to_string(spec.dtype)) + "[" + extents_text(spec.shape, names) + "]";
     if (!spec.strides.empty()) text += "{" + extents_text(spec.strides, names) + "}";
     if (spec.alignment < 16) text += "/" + std::to_string(spec.alignment);
@@ -89,11 +94,49 @@ void check_clauses(const ProblemParser& parser, const NamedSizes& named, std::si
     names.push_back(named.names[i].range);
     if (is_used(named.inputs, static_cast<int>(i))) continue;
     parser.refuse(named.names[i].column, ErrorCode::invalid_argument,
-                  names.back().name + " is no extent of an input; write it into a shape, or leave it out");
+                  names.back().name + " is not an extent of an input; write it into a shape, or leave it out");
   }
   if (product_of(names)) return;
   parser.refuse(where, ErrorCode::invalid_argument,
                 "the ranges hold more than " + std::to_string(most_problems) + " problems; narrow them");
+}
+
+/// Whether the strides that were written are those of a contiguous tensor, whatever its sizes.
+bool is_contiguous(const RangedSpec& spec) {
+  RangedExtent step{1};
+  for (std::size_t i = spec.shape.size(); i-- > 0;) {
+    if (step.value == 0 || spec.strides[i] != step) return false;
+    const RangedExtent& extent = spec.shape[i];
+    const bool two_names = step.name >= 0 && extent.name >= 0;  // which no stride can be written with
+    std::int64_t product = 0;
+    if (two_names || __builtin_mul_overflow(step.value, extent.value, &product)) product = 0;
+    step = {product, std::max(step.name, extent.name)};
+  }
+  return true;
+}
+
+/// One way to write the same: names in the order of their first use, and no strides that say nothing.
+void unify(NamedSizes& named) {
+  std::vector<int> places(named.names.size(), -1);
+  std::vector<RangeClause> ordered;
+  for (const RangedSpec& spec : named.inputs) {
+    for (const RangedExtent& extent : spec.shape) {
+      if (extent.name < 0 || places[static_cast<std::size_t>(extent.name)] >= 0) continue;
+      places[static_cast<std::size_t>(extent.name)] = static_cast<int>(ordered.size());
+      ordered.push_back(named.names[static_cast<std::size_t>(extent.name)]);
+    }
+  }
+  named.names = std::move(ordered);
+  for (auto* specs : {&named.inputs, &named.outputs}) {
+    for (RangedSpec& spec : *specs) {
+      for (auto* extents : {&spec.shape, &spec.strides}) {
+        for (RangedExtent& extent : *extents) {
+          if (extent.name >= 0) extent.name = places[static_cast<std::size_t>(extent.name)];
+        }
+      }
+      if (!spec.strides.empty() && is_contiguous(spec)) spec.strides.clear();
+    }
+  }
 }
 
 }  // namespace
@@ -114,9 +157,10 @@ ProblemRange parse_problem_range(std::string_view text, Device device) {
   const std::string_view head = text.substr(0, where);
   range.least_ = ProblemParser(head, function, &named).problem(device);
   if (where == text.npos) {
-    clauses.refuse(text.size(), ErrorCode::invalid_argument, "no ranges stand there; add them, like 'where m=1..512'");
+    clauses.refuse(text.size(), ErrorCode::invalid_argument, "there are no ranges; add them, like 'where m=1..512'");
   }
   check_clauses(clauses, named, where);
+  unify(named);
   for (const RangeClause& clause : named.names) range.names_.push_back(clause.range);
   range.inputs_ = named.inputs;
   range.outputs_ = named.outputs;
@@ -265,7 +309,7 @@ std::string to_string(const ProblemRange& range) {
   const Problem& least = range.least_;
   std::string text(to_string(least.op));
   if (least.direction == Direction::backward) text += ":backward";
-  text += "(" + specs_text(range.inputs_, range.names_);
+  text += "(" + specs_text(range.inputs_, range.names_, &op_info(least.op));
   const std::string attributes = least.attributes.to_string();
   if (!attributes.empty()) text += "; " + attributes;
   text += ")";

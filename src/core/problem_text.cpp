@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t max_specs = 64;
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_value(char c) { return is_word(c) || c == '.' || c == '+' || c == '-'; }
@@ -27,7 +26,7 @@ void ProblemParser::refuse(std::size_t position, ErrorCode code, std::string_vie
 void ProblemParser::refuse_here(std::string_view expected) {
   const char next = peek();
   const bool printable = next > ' ' && next <= '~';
-  std::string found = printable ? "found '" + std::string(1, next) + "'" : "found an odd character";
+  std::string found = printable ? "found '" + std::string(1, next) + "'" : "found an unexpected character";
   if (position_ == text_.size()) found = "the text ends";
   refuse(position_, ErrorCode::invalid_argument, found + "; write " + std::string(expected) + " here");
 }
@@ -101,8 +100,9 @@ int ProblemParser::name() {
     if (named_->names[i].range.name == name) return static_cast<int>(i);
   }
   const std::string shown(name.substr(0, 64));
+  const char* before = named_->names.empty() ? "where " : ", ";
   refuse(start, ErrorCode::invalid_argument,
-         shown + " is not defined; add its range at the end, like 'where " + shown + "=1..512'");
+         shown + " is not defined; add its range at the end, like '" + before + shown + "=1..512'");
 }
 
 // What follows '[' or '{', up to and with the closing bracket.
@@ -135,6 +135,10 @@ TensorSpec ProblemParser::spec(RangedSpec* written) {
   peek();
   const std::size_t start = position_;
   const std::string_view name = take(is_word, "a tensor like f32[2,3]");
+  if (name == "none") {
+    if (written != nullptr) *written = ranged_none();
+    return no_input();
+  }
   const DataType dtype = at(start, [&] { return parse_data_type(name); });
   expect("[", "and the extents");
   const Dims shape = dims("]", written == nullptr ? nullptr : &written->shape);
@@ -251,11 +255,6 @@ Problem ProblemParser::problem(Device current) {
 
 namespace {
 
-std::string joined(std::span<const TensorSpec> specs) {
-  const std::string text = list_text(specs);
-  return text.substr(1, text.size() - 2);
-}
-
 // A problem that was put together by hand may not be one that can be inferred; it is shown all the same.
 bool outputs_are_inferred(const Problem& problem) {
   try {
@@ -289,11 +288,15 @@ std::string limits_text(const Limits& limits) {
 std::string to_string(const Problem& problem) {
   std::string text(to_string(problem.op));
   if (problem.direction == Direction::backward) text += ":backward";
-  text += "(" + joined(problem.inputs);
+  text += list_text(op_info(problem.op), problem.inputs);
+  text.pop_back();
   const std::string attributes = problem.attributes.to_string();
   if (!attributes.empty()) text += "; " + attributes;
   text += ")";
-  if (!problem.outputs.empty() && !outputs_are_inferred(problem)) text += " -> " + joined(problem.outputs);
+  if (!problem.outputs.empty() && !outputs_are_inferred(problem)) {
+    const std::string outputs = list_text(problem.outputs);
+    text += " -> " + outputs.substr(1, outputs.size() - 2);
+  }
   return text + " @" + to_string(problem.device) + limits_text(problem.limits);
 }
 
@@ -344,8 +347,8 @@ Problem parse_problem(std::string_view text, Device device) {
     if (!has_ranges(text)) throw;
     whole.refuse(
         text.rfind("where"), error.code(),
-        "ranges of sizes stand here, and one problem is asked for; write its sizes as numbers, or give the text to "
-        "tune, lock record or report");
+        "this has ranges of sizes, and one problem is expected; write its sizes as numbers, or give the text to "
+        "tune, lock record (record_lock in Python) or report");
   }
 }
 

@@ -35,13 +35,13 @@ void check_strides(const Dims& shape, const Dims& strides, std::size_t element_s
     const std::int64_t steps = std::max<std::int64_t>(shape[i] - 1, 0);
     if (__builtin_mul_overflow(steps, strides[i], &reach) || __builtin_add_overflow(last, reach, &last)) {
       fail(ErrorCode::invalid_argument, "make_spec",
-           "strides " + to_string(strides) + " of shape " + to_string(shape) + " reach past 63 bits; split the tensor");
+           "strides " + to_string(strides) + " of shape " + to_string(shape) + " do not fit 63 bits; split the tensor");
     }
   }
   std::int64_t bytes = 0;
   if (last == INT64_MAX || __builtin_mul_overflow(last + 1, static_cast<std::int64_t>(element_size), &bytes)) {
     fail(ErrorCode::invalid_argument, "make_spec",
-         "strides " + to_string(strides) + " of shape " + to_string(shape) + " reach past 63 bits; split the tensor");
+         "strides " + to_string(strides) + " of shape " + to_string(shape) + " do not fit 63 bits; split the tensor");
   }
 }
 
@@ -132,6 +132,12 @@ Tensor Tensor::on(void* data, const TensorSpec& spec, Device device, std::size_t
 
 Tensor Tensor::view(void* data, DataType dtype, const Dims& shape, Device device) {
   return on(data, make_spec(dtype, shape), device);
+}
+
+Tensor Tensor::as_read_only() const {
+  Tensor out = *this;
+  out.meta_ |= read_only_bit;
+  return out;
 }
 
 std::uint64_t Tensor::new_version() {

@@ -11,10 +11,8 @@ namespace xpuruntime {
 namespace {
 
 TEST(DeviceType, ReadsBackTheNameItPrints) {
-  for (std::size_t i = 0; i < device_type_count; ++i) {
-    const auto type = static_cast<DeviceType>(i);
-    EXPECT_EQ(parse_device_type(to_string(type)), type);
-  }
+  for (const DeviceType type : device_types()) EXPECT_EQ(parse_device_type(to_string(type)), type);
+  EXPECT_GE(device_types().size(), 7u);
   EXPECT_EQ(to_string(DeviceType::nvidia), "cuda");
 }
 
@@ -31,13 +29,27 @@ TEST(DeviceType, ListsNearNamesForAnUnknownOne) {
 }
 
 TEST(DeviceType, RefusesValuesOutsideTheEnum) {
-  expect_invalid("outside its range", [] { to_string(static_cast<DeviceType>(7)); });
+  expect_invalid("is not a device type", [] { to_string(static_cast<DeviceType>(max_device_types - 1)); });
+}
+
+TEST(DeviceType, IsOpenToNamesOfOthers) {
+  const DeviceType type = register_device_type("test_chip");
+  EXPECT_EQ(register_device_type("test_chip"), type);
+  EXPECT_TRUE(is_device_type(type));
+  EXPECT_EQ(to_string(type), "test_chip");
+  EXPECT_EQ(parse_device("Test_Chip:3"), (Device{type, 3}));
+  EXPECT_EQ(device_types().back(), type);
+  EXPECT_EQ(register_device_type("cuda"), DeviceType::nvidia);
+  EXPECT_EQ(register_device_type("nvidia"), DeviceType::nvidia);
+  for (const char* name : {"", "a b", "a:0", "Tpu", "1x", "_x", "a-b", "thirty_three_characters_are_too_many"}) {
+    expect_invalid("is not a name", [&] { register_device_type(name); });
+  }
 }
 
 TEST(Device, ReadsBackEveryTextItPrints) {
-  for (std::size_t i = 0; i < device_type_count; ++i) {
+  for (const DeviceType type : device_types()) {
     for (int index = 0; index < 256; ++index) {
-      const Device device{static_cast<DeviceType>(i), static_cast<std::uint8_t>(index)};
+      const Device device{type, static_cast<std::uint8_t>(index)};
       ASSERT_EQ(parse_device(to_string(device)), device);
     }
   }
@@ -57,12 +69,12 @@ TEST(Device, RefusesAnIndexThatIsNoneOrTooLarge) {
 
 TEST(Device, HasADifferentHashForEveryDevice) {
   std::set<std::size_t> hashes;
-  for (std::size_t i = 0; i < device_type_count; ++i) {
+  for (const DeviceType type : device_types()) {
     for (int index = 0; index < 256; ++index) {
-      hashes.insert(std::hash<Device>{}({static_cast<DeviceType>(i), static_cast<std::uint8_t>(index)}));
+      hashes.insert(std::hash<Device>{}({type, static_cast<std::uint8_t>(index)}));
     }
   }
-  EXPECT_EQ(hashes.size(), device_type_count * 256);
+  EXPECT_EQ(hashes.size(), device_types().size() * 256);
 }
 
 TEST(Device, SortsTheCpuFirst) {

@@ -190,9 +190,11 @@ TEST(VersionedDlpack, ComesBackAsTheSameTensorAndLetsGoOnce) {
 }
 
 TEST(VersionedDlpack, SaysWhatIsReadOnly) {
-  VersionedManaged* managed = to_versioned_dlpack(Tensor::empty(DataType::float32, {2}), true);
+  const Tensor tensor = Tensor::empty(DataType::float32, {2}).as_read_only();
+  VersionedManaged* managed = to_versioned_dlpack(tensor);
   EXPECT_EQ(managed->flags & 1, 1u);
-  managed->deleter(managed);
+  EXPECT_TRUE(from_dlpack(managed).read_only());
+  expect_error(ErrorCode::not_supported, "only DLPack 1.0", [&] { to_dlpack(tensor); });
 }
 
 TEST(VersionedDlpack, ALaterMajorVersionStaysWithTheCaller) {

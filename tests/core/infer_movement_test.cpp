@@ -29,7 +29,7 @@ TEST(InferMovement, PermutesDims) {
   EXPECT_EQ(outputs_of("transpose(f32[])"), "f32[]");
   expect_refused("transpose(f32[2,3]; dims=0)", "1 entries");
   expect_refused("transpose(f32[2,3]; dims=0,-2)", "twice");
-  expect_refused("transpose(f32[2,3]; dims=0,2)", "dim 2 is outside; use -2 to 1");
+  expect_refused("transpose(f32[2,3]; dims=0,2)", "dim 2 is out of range; use -2 to 1");
 }
 
 TEST(InferMovement, JoinsAlongOneDim) {
@@ -53,7 +53,7 @@ TEST(InferMovement, CutsAsPythonDoes) {
   EXPECT_EQ(outputs_of("slice(f32[2,10]; dim=-1 end=4)"), "f32[2,4]");
   EXPECT_EQ(outputs_of("slice(f32[10]; start=-9223372036854775808 step=9223372036854775807)"), "f32[1]");
   expect_refused("slice(f32[10]; step=0)", "give 1 or more");
-  expect_refused("slice(f32[10]; dim=1)", "dim 1 is outside");
+  expect_refused("slice(f32[10]; dim=1)", "dim 1 is out of range");
 }
 
 }  // namespace

@@ -41,10 +41,10 @@ TEST(InferNorm, CountsAxesFromEitherEnd) {
   EXPECT_EQ(outputs_of("softmax(f32[2,3]; dim=-2)"), "f32[2,3]");
   EXPECT_EQ(outputs_of("log_softmax(f16[0]; dim=0)"), "f16[0]");
   EXPECT_EQ(outputs_of("normalize(f32[2,3])"), "f32[2,3]");
-  expect_refused("softmax(f32[2,3]; dim=2)", "dim 2 is outside; use -2 to 1");
-  expect_refused("softmax(f32[2,3]; dim=-3)", "dim -3 is outside");
+  expect_refused("softmax(f32[2,3]; dim=2)", "dim 2 is out of range; use -2 to 1");
+  expect_refused("softmax(f32[2,3]; dim=-3)", "dim -3 is out of range");
   expect_refused("softmax(f32[])", "without dims");
-  expect_refused("normalize(f32[3])", "dim 1 is outside");
+  expect_refused("normalize(f32[3])", "dim 1 is out of range");
   expect_refused("normalize(f32[2,3]; p=-1)", "p is negative");
 }
 

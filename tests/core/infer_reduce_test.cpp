@@ -28,7 +28,7 @@ TEST(InferReduce, DefinesReductionsOfNothingWhereTheyHaveAValue) {
 
 TEST(InferReduce, RefusesReductionsThatMeanNothing) {
   expect_refused("reduce_sum(f32[2,3]; dim=0,-2)", "reduced twice");
-  expect_refused("reduce_sum(f32[2,3]; dim=2)", "dim 2 is outside");
+  expect_refused("reduce_sum(f32[2,3]; dim=2)", "dim 2 is out of range");
   expect_refused("reduce_sum(f32[]; dim=0)", "without dims");
   expect_refused("reduce_mean(i32[2])", "not floating");
   expect_refused("reduce_sum(bool[2])", "boolean");

@@ -69,8 +69,8 @@ TEST(InferWindow, RefusesConvolutionsThatDoNotFit) {
   expect_refused("conv2d(f32[1,6,8,8], f32[5,3,3,3]; groups=2)", "5 output channels");
   expect_refused("conv2d(f32[1,6,8,8], f32[5,3,3,3]; groups=0)", "groups is 0");
   expect_refused("conv2d(f32[1,3,8,8], f32[4,3,3,3]; padding=-1)", "padding is negative");
-  expect_refused("conv2d(f32[1,3,8,8], f32[4,3,3,3]; stride=0)", "stride does not lead forward");
-  expect_refused("conv2d(f32[1,3,8,8], f32[4,3,3,3]; dilation=0)", "dilation does not lead forward");
+  expect_refused("conv2d(f32[1,3,8,8], f32[4,3,3,3]; stride=0)", "stride is not positive");
+  expect_refused("conv2d(f32[1,3,8,8], f32[4,3,3,3]; dilation=0)", "dilation is not positive");
   expect_refused("conv2d(f32[1,3,2,8], f32[4,3,3,3])", "larger than the padded input");
   expect_refused("conv2d(f32[1,3,8,8], f32[4,3,0,3])", "the kernel is empty");
   expect_refused("conv2d(f32[1,3,0,8], f32[4,3,1,3]; padding=1)", "the input is empty");
@@ -89,7 +89,7 @@ TEST(InferWindow, SurvivesAttributesOfAnySize) {
   expect_refused(conv + "dilation=" + huge + ")", "larger than the padded input");
   expect_refused("max_pool2d(f32[1,1,8,8]; kernel_size=" + huge + " dilation=" + huge + ")", "larger than");
   expect_refused("max_pool2d(f32[1,1,8,8]; kernel_size=-9223372036854775808)", "the padding is over half");
-  expect_refused("avg_pool2d(f32[1,1,8,8]; kernel_size=2 stride=-1)", "stride does not lead forward");
+  expect_refused("avg_pool2d(f32[1,1,8,8]; kernel_size=2 stride=-1)", "stride is not positive");
 }
 
 TEST(InferWindow, PoolsWithTheKernelAsDefaultStride) {

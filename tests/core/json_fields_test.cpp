@@ -60,7 +60,7 @@ TEST(JsonFields, NamesTheFieldThatIsWrongAndItsPlace) {
   const auto refused = [](const char* text, const char* part) { expect_invalid(part, [&] { read(text); }); };
   refused("[]", "a text: a thing is a JSON object");
   refused("{}", "field 'name' is missing; add it");
-  refused("{\n \"name\": 3}", "line 2, column 2: field 'name' must be a text");
+  refused("{\n \"name\": 3}", "line 2, column 2: field 'name' must be a string");
   refused(R"({"name": "a", "nme": 3})",
           "line 1, column 15: field 'nme' is not a thing field; remove it, or did you mean name?");
   refused(R"({"name": "a", "parts": [{"name": "b"}, {}]})", "field 'parts[1].name' is missing");

@@ -80,8 +80,8 @@ TEST(ParseJson, ShowsBytesThatAreNoTextAsQuestionMarks) {
 }
 
 TEST(ParseJson, RefusesANameThatStandsTwiceInOneObject) {
-  expect_invalid("field 'a' stands twice", [] { parse_json(R"({"a": 1, "b": 2, "a": 3})", source); });
-  expect_invalid("line 1, column 16: field 'a.x' stands twice",
+  expect_invalid("field 'a' is a duplicate", [] { parse_json(R"({"a": 1, "b": 2, "a": 3})", source); });
+  expect_invalid("line 1, column 16: field 'a.x' is a duplicate",
                  [] { parse_json(R"({"a": {"x": 1, "x": 2}})", source); });
 }
 
@@ -95,7 +95,7 @@ TEST(ParseJson, TakesAMillionNamesInOneObject) {
   std::string text = "{";
   for (int i = 0; i < 1000000; ++i) text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":{}";
   EXPECT_EQ(parse_json(text + "}", source).size(), 1000000u);
-  expect_invalid("field '999999' stands twice", [&] { parse_json(text + ",\"999999\":1}", source); });
+  expect_invalid("field '999999' is a duplicate", [&] { parse_json(text + ",\"999999\":1}", source); });
 }
 
 TEST(ParseJson, RefusesNestingBeforeItCostsAnything) {
@@ -141,7 +141,8 @@ TEST(JsonSource, ListsTheNamesNearAnUnknownField) {
   constexpr std::string_view known[] = {"kernel", "mode"};
   expect_invalid("did you mean kernel?", [&] { source.refuse_unknown("kernl", known); });
   expect_invalid("did you mean kernel?", [&] { source.refuse_unknown("preferences.matmul.kernl", known); });
-  expect_invalid("field 'zzz' is not a thing field; remove it", [&] { source.refuse_unknown("zzz", known); });
+  expect_invalid("field 'zzz' is not a thing field; remove it, or check that this is a thing",
+                 [&] { source.refuse_unknown("zzz", known); });
 }
 
 TEST_F(JsonFile, ReadsBackWhatWasWritten) {
@@ -268,6 +269,17 @@ TEST_F(JsonFile, KeepsTheOldContentWhenTheFolderMayNotBeWritten) {
 TEST_F(JsonFile, SaysSoWhenThereIsNothingToRead) {
   expect_error(ErrorCode::io_error, "cannot be read", [&] { read_text_file(path("missing"), source); });
   expect_error(ErrorCode::io_error, "cannot be read", [&] { read_text_file(folder.string(), source); });
+  const auto error_of = [&](const std::string& file) -> std::string {
+    try {
+      read_text_file(file, source);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  ASSERT_EQ(mkfifo(path("full").c_str(), 0600), 0);
+  EXPECT_NE(error_of(path("full")).find("save the pipe's output"), std::string::npos);
+  EXPECT_EQ(error_of(folder.string()).find("pipe"), std::string::npos);
 }
 
 // In a child that is stopped where it waits: nobody writes to the pipe.
@@ -295,6 +307,34 @@ TEST_F(JsonFile, ReadsNoPipeNoDeviceAndNoFolder) {
   EXPECT_NE(flaw_of_output_file(path("missing/new")).find("there is no folder"), std::string::npos);
   std::filesystem::create_symlink("round", path("round"));
   EXPECT_NE(flaw_of_output_file(path("round")).find("cannot be written"), std::string::npos);
+}
+
+TEST_F(JsonFile, WritesNoDatabaseAndNothingThatLiesBesideOne) {
+  const std::string bytes("SQLite format 3\0and pages", 25);
+  std::ofstream(path("store")) << bytes;
+  fs::create_symlink("store", folder / "link");
+  fs::create_symlink("store-wal", folder / "log");  // of a file that is still to be made
+  for (const char* name : {"store", "link", "log", "store-wal", "store-shm", "store-journal"}) {
+    expect_error(ErrorCode::io_error, "it is a store or belongs to one",
+                 [&] { write_file_atomically(path(name), "{}", source); });
+  }
+  EXPECT_EQ(content(path("store")), bytes);
+  EXPECT_EQ(files(), 3u);
+  write_file_atomically(path("other-wal"), "{}", source);  // of no database
+}
+
+TEST_F(JsonFile, KnowsAFileByAllItsNames) {
+  std::ofstream(path("there")) << "x";
+  fs::create_hard_link(path("there"), path("again"));
+  fs::create_symlink("there", folder / "link");
+  fs::create_symlink("new", folder / "to_new");
+  EXPECT_TRUE(same_file(path("there"), path("again")));
+  EXPECT_TRUE(same_file(path("there"), path("link")));
+  EXPECT_TRUE(same_file(path("new"), path("to_new")));
+  EXPECT_TRUE(same_file(path("new"), path("./new")));
+  EXPECT_TRUE(same_file("new.of.nobody", (fs::current_path() / "new.of.nobody").string()));
+  EXPECT_FALSE(same_file(path("there"), path("new")));
+  EXPECT_FALSE(same_file(path("new"), path("newer")));
 }
 
 TEST_F(JsonFile, RefusesFilesOverAMebibyte) {

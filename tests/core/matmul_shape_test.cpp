@@ -55,5 +55,30 @@ TEST(MatmulShape, KeepsApartWhatIsBroadcast) {
   EXPECT_EQ(batch_offset(shape, shape.c, 5), 120);
 }
 
+TEST(MatmulShape, ReadsLinearAsAProductOfRows) {
+  const MatmulShape shape = product_shape(parse_problem("linear(f32[2,3,5], f32[7,5]{1,7}) -> f32[2,3,7]{24,8,1}"));
+  EXPECT_EQ(shape.m, 6);
+  EXPECT_EQ(shape.n, 7);
+  EXPECT_EQ(shape.k, 5);
+  EXPECT_EQ(shape.batch_dims, 0);
+  EXPECT_EQ(shape.batch_count, 1);
+  EXPECT_EQ(shape.a.row, 5);
+  EXPECT_EQ(shape.b.row, 7);
+  EXPECT_EQ(shape.b.column, 1);
+  EXPECT_EQ(shape.c.row, 8);
+}
+
+TEST(MatmulShape, MakesRowsOfBatchesThatShareTheRightSide) {
+  const MatmulShape shared = product_shape(parse_problem("matmul(f32[4,2,3], f32[3,5])"));
+  EXPECT_EQ(shared.m, 8);
+  EXPECT_EQ(shared.batch_count, 1);
+  const MatmulShape apart = product_shape(parse_problem("matmul(f32[4,2,3]{12,3,1}, f32[3,5])"));
+  EXPECT_EQ(apart.m, 2);
+  EXPECT_EQ(apart.batch_count, 4);
+  const MatmulShape vectors = product_shape(parse_problem("linear(f32[4,1,3]{12,3,1}, f32[5,3])"));
+  EXPECT_EQ(vectors.m, 4);
+  EXPECT_EQ(vectors.a.row, 12);
+}
+
 }  // namespace
 }  // namespace xpuruntime

@@ -157,7 +157,7 @@ TEST(OpRegistry, RefusesInputsAndSizesThatMakeNoSense) {
   expect_invalid("put it last", [&] { register_op(info); });
   const InputSpec logarithm[] = {{.name = "x", .logarithm = "log_x"}};
   info.inputs = logarithm;
-  expect_invalid("no boolean attribute", [&] { register_op(info); });
+  expect_invalid("not a boolean attribute", [&] { register_op(info); });
   info.inputs = {};
   const SizeSpec size[] = {{.name = "rows"}};
   info.sizes = size;
@@ -206,9 +206,9 @@ TEST(OpRegistry, RefusesInfosThatCannotWork) {
   expect_invalid("infer is missing", [&] { register_op(info); });
   info = info_named("never_registered");
   info.min_inputs = 3;
-  expect_invalid("is no range", [&] { register_op(info); });
+  expect_invalid("is not a valid range", [&] { register_op(info); });
   info.max_inputs = 65;
-  expect_invalid("is no range", [&] { register_op(info); });
+  expect_invalid("is not a valid range", [&] { register_op(info); });
   const AttributeSpec twins[] = {{.name = "a"}, {.name = "a"}};
   info = info_named("never_registered");
   info.attributes = twins;

@@ -17,6 +17,7 @@ TEST(ProblemRange, PrintsWhatItReads) {
       "attention(f32[1,12,s,64], f32[1,12,s,64], f32[1,12,s,64]; causal=true) @cpu:0 where s=1..128",
       "softmax(bf16[b,12,s,s]/8) @cuda:0 deterministic threads=2 where b=1..8, s=16..512",
       "matmul:backward(f32[m,8], f32[8,8], f32[m,8]) @cpu:0 where m=2..3",
+      "matmul(i8[m,8], i8[8,8], none, f32[m], f32[1]) @cpu:0 where m=2..9",
       "copy(f32[n,8]{1,n}) -> f32[n,8]{16,1} @cpu:0 where n=0..9",
       "attention(f32[2,4,n,32]{384n,32,384,1}, f32[2,4,n,32]{384n,32,384,1}, f32[2,4,n,32]) @cpu:0 where n=1..64",
   };
@@ -31,6 +32,16 @@ TEST(ProblemRange, ReadsWhatPeopleWrite) {
   EXPECT_TRUE(has_ranges(products));
   EXPECT_FALSE(has_ranges("matmul(f32[64,64], f32[64,64]) @cpu:0"));
   EXPECT_FALSE(has_ranges("where(f32[64])"));
+}
+
+TEST(ProblemRange, HasOneTextHoweverItIsWritten) {
+  const auto again = [](const char* text) { return to_string(parse_problem_range(text)); };
+  EXPECT_EQ(again("matmul(f32[m,n], f32[n,64]) where n=60..64, m=1..8"),
+            "matmul(f32[m,n], f32[n,64]) @cpu:0 where m=1..8, n=60..64");
+  EXPECT_EQ(again("relu(f32[n,4]{4,1}) where n=1..8"), "relu(f32[n,4]) @cpu:0 where n=1..8");
+  EXPECT_EQ(again("relu(f32[3,n,4]{4n,4,1}) where n=1..8"), "relu(f32[3,n,4]) @cpu:0 where n=1..8");
+  EXPECT_EQ(again("relu(f32[m,n]{n,1}) where n=1..8, m=2..3"), "relu(f32[m,n]) @cpu:0 where m=2..3, n=1..8");
+  EXPECT_EQ(again("relu(f32[4,n]{1,4}) where n=1..8"), "relu(f32[4,n]{1,4}) @cpu:0 where n=1..8");
 }
 
 TEST(ProblemRange, HoldsOneProblemForEachCombinationOfSizes) {
@@ -88,7 +99,8 @@ TEST(ProblemRange, RefusesTextsWithTheColumn) {
     expect_invalid("[parse_problem_range] column " + why, [&] { parse_problem_range(text); });
   };
   refused("relu(f32[n])", "10: n is not defined; add its range at the end, like 'where n=1..512'");
-  refused("relu(f32[8])", "13: no ranges stand there; add them, like 'where m=1..512'");
+  refused("relu(f32[n,m]) where n=1..4", "12: m is not defined; add its range at the end, like ', m=1..512'");
+  refused("relu(f32[8])", "13: there are no ranges; add them, like 'where m=1..512'");
   refused("relu(f32[n]) where", "19: the text ends; write a name and its range");
   refused("relu(f32[n]) where n", "21: the text ends; write '=' and a range, like n=1..512");
   refused("relu(f32[n]) where n=", "22: the text ends; write the least size");
@@ -99,9 +111,9 @@ TEST(ProblemRange, RefusesTextsWithTheColumn) {
   refused("relu(f32[n]) where n=1..2 m=1..2", "27: found 'm'; write nothing more, or ','");
   refused("relu(f32[n]) where n=1..2,", "27: the text ends; write a name");
   refused("relu(f32[n]) where n=1..2, n=1..2", "28: n is given twice; write it once");
-  refused("relu(f32[n]) where n=1..2, m=1..2", "28: m is no extent of an input");
-  refused("relu(f32[8]) where m=1..2", "20: m is no extent of an input");
-  refused("copy(f32[8,8]{m,1}) where m=8..9", "27: m is no extent of an input");
+  refused("relu(f32[n]) where n=1..2, m=1..2", "28: m is not an extent of an input");
+  refused("relu(f32[8]) where m=1..2", "20: m is not an extent of an input");
+  refused("copy(f32[8,8]{m,1}) where m=8..9", "27: m is not an extent of an input");
   refused("relu(f32[n]) where 1n=1..2", "20: a name starts with a letter");
   refused("relu(f32[n]) where n=1..99999999", "14: the ranges hold more than 1048576 problems; narrow them");
   refused("relu(f32[n,m]) where n=1..2000, m=1..2000", "16: the ranges hold more than 1048576 problems");
@@ -123,11 +135,11 @@ TEST(ProblemRange, RefusesSizesThatDoNotFitWithTheSizes) {
 }
 
 TEST(ProblemRange, IsNoProblem) {
-  expect_invalid("column 32: ranges of sizes stand here, and one problem is asked for",
+  expect_invalid("column 32: this has ranges of sizes, and one problem is expected",
                  [] { parse_problem("matmul(f32[4,768], f32[768,8]) where m=1..512"); });
   expect_invalid(
-      "column 14: ranges of sizes stand here, and one problem is asked for; write its sizes as numbers, or "
-      "give the text to tune, lock record or report",
+      "column 14: this has ranges of sizes, and one problem is expected; write its sizes as numbers, or "
+      "give the text to tune, lock record (record_lock in Python) or report",
       [] { parse_problem("relu(f32[n]) where n=1..9"); });
   expect_invalid("column 10: found 'n'", [] { parse_problem("relu(f32[n])"); });
 }

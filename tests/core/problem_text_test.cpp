@@ -26,6 +26,9 @@ TEST(ProblemText, PrintsWhatItReads) {
       "reduce_sum(f32[2,3]; dim=0,-1 keepdim=true) @cpu:0",
       "cast(f32[2]; dtype=f8e5m2) @moore:3",
       "cross_entropy(f32[2,3], i64[2]; reduction=none) @cpu:0",
+      "matmul(i8[2,3], i8[3,4], none, f32[2]; alpha=0.5) @cpu:0",
+      "attention(f32[2,1,1,4], f32[5,8,1,4], f32[5,8,1,4], none, none, i32[2,3]; lse=true) @cpu:0",
+      "copy(bool[0]) @cpu:0",
   };
   for (const char* text : texts) EXPECT_EQ(to_string(parse_problem(text)), text);
 }
@@ -44,6 +47,15 @@ TEST(ProblemText, StandsOnTheGivenDeviceWhereTheTextNamesNone) {
   const Device device = {DeviceType::opencl, 3};
   EXPECT_EQ(parse_problem("relu(f32[2])", device).device, device);
   EXPECT_EQ(parse_problem("relu(f32[2]) @cpu", device).device, (Device{DeviceType::cpu, 0}));
+}
+
+TEST(ProblemText, HasNoneOnlyForInputsThatAreLeftOutBeforeOthers) {
+  expect_invalid("the last input is none; leave it out", [] { parse_problem("matmul(f32[2,3], f32[3,4], none)"); });
+  expect_invalid("the last input is none", [] { parse_problem("matmul(f32[2,3], f32[3,4], f32[4], none)"); });
+  expect_invalid("matmul(f32[2,3], f32[3,4], none, f32[7]): ",
+                 [] { parse_problem("matmul(f32[2,3], f32[3,4], none, f32[7])"); });
+  expect_invalid("; ", [] { parse_problem("matmul(f32[2,3], none)"); });
+  expect_invalid("; ", [] { parse_problem("layer_norm(f32[2,3], none, f32[3])"); });
 }
 
 TEST(ProblemText, ShowsAHandMadeProblemThatCouldNotBeInferred) {
@@ -94,7 +106,7 @@ TEST(ProblemText, NamesTheColumnAndWhatToWrite) {
       {"relu(f32[2]) threads=4294967296", "column 22:"},
       {"relu(f32[2]) deterministic @cpu", "column 28: found '@'"},
       {"matmul(f32[2,3], f32[4,5])", "column 1: matmul(f32[2,3], f32[4,5]): the inner extents"},
-      {"relu(\x01)", "column 6: found an odd character"},
+      {"relu(\x01)", "column 6: found an unexpected character"},
   };
   for (const auto& [text, part] : cases) {
     SCOPED_TRACE(text);
@@ -128,7 +140,7 @@ TEST(ProblemText, RefusesMoreThan64Inputs) {
 TEST(ProblemText, TakesTextsThatAreNotTerminated) {
   const std::string text = "relu(f32[21])";
   expect_invalid("column 12", [&] { parse_problem(std::string_view(text).substr(0, 11)); });
-  expect_invalid("odd character", [] { parse_problem(std::string_view("relu(f32[2])\0", 13)); });
+  expect_invalid("unexpected character", [] { parse_problem(std::string_view("relu(f32[2])\0", 13)); });
 }
 
 // Every prefix and every text with one character changed is read or refused, never anything else.

@@ -6,12 +6,23 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace xpuruntime {
 
-/// The kinds of device. The last ones are slots for vendors whose backends may come as plugins.
+/// The kinds of device. These have a number from the start; types that plugins bring get the numbers after them.
 enum class DeviceType : std::uint8_t { cpu, nvidia, opencl, npu, kunlun, hygon, moore };
-inline constexpr std::size_t device_type_count = 7;
+/// How many there may be in a process.
+inline constexpr std::size_t max_device_types = 16;
+
+/// The type of this name, which is new or known: `register_device_type("tpu")`. Files and texts hold the name; the
+/// number stands for it in this process alone. A name is a letter and then letters, digits and underscores, in lower
+/// case.
+DeviceType register_device_type(std::string_view name);
+/// All types that there are, in the order of their numbers.
+std::vector<DeviceType> device_types();
+/// Whether the number stands for a type.
+bool is_device_type(DeviceType type);
 
 /// "cpu", "cuda" (for nvidia), "opencl" ...
 std::string_view to_string(DeviceType type);

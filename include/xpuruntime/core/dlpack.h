@@ -61,11 +61,12 @@ DeviceTag device_tag(Device device);
 /// A view of what `managed` describes. The tensor keeps it and calls its deleter with the last copy.
 /// On an error the caller still owns `managed`.
 Tensor from_dlpack(Managed* managed);
-/// A later major version than ours is an error.
+/// A later major version than ours is an error. What the producer flags as read-only is.
 Tensor from_dlpack(VersionedManaged* managed);
 
-/// Hands out the tensor; its owner lives until the consumer calls the deleter.
+/// Hands out the tensor; its owner lives until the consumer calls the deleter. A read-only tensor is flagged as such,
+/// which only the versioned structure can: without one it is an error.
 Managed* to_dlpack(const Tensor& tensor);
-VersionedManaged* to_versioned_dlpack(const Tensor& tensor, bool read_only = false);
+VersionedManaged* to_versioned_dlpack(const Tensor& tensor);
 
 }  // namespace xpuruntime::dlpack

@@ -60,6 +60,10 @@ enum class OpId : std::uint16_t {
   concat,
   slice,
   unscale,  // gradients back from a scaled loss, in f32, and whether any of them is not finite
+  add_rms_norm,
+  silu_mul,
+  rope,
+  kv_append,
   builtin_count,
 };
 
@@ -90,6 +94,7 @@ struct AttributeSpec {
   std::string_view choices = {};      // "none|relu|gelu"
   std::string_view note = {};         // for the documentation: "0: the kernel size"
   std::string_view python_name = {};  // where Python has another
+  bool opt_in = false;                // another value than the default goes to kernels that declare it: Kernel::takes
 };
 
 /// Which numbers an input holds, so that a kernel can be tried on numbers that make sense.
@@ -98,10 +103,14 @@ enum class InputValues : std::uint8_t {
   positive,  // it is divided by, or its logarithm or root is taken
   index,     // integers: rows of a table, or classes; floats: probabilities
   count,     // integers from 0 on; floats: positive
+  place,     // like an index, no two alike: something is written there
 };
 
 /// For InputSpec::in_place.
 inline constexpr std::uint8_t any_output = 0xff;
+
+class Attributes;
+struct Problem;
 
 /// One input of an op.
 struct InputSpec {
@@ -115,10 +124,9 @@ struct InputSpec {
   bool follows_precision = true;    // it is cast to the dtype that the op is computed in, if it is floating
   std::uint8_t in_place = 0;        // bit i: output i may be written over it
   double fill = 0;                  // stands for an optional input that is left out before one that is given
+  bool opt_in = false;              // an optional input that goes to kernels that declare it: Kernel::takes
+  std::int64_t (*bound)(const Problem& forward) = nullptr;  // of an index or a place: it is from 0 to this - 1
 };
-
-class Attributes;
-struct Problem;
 
 /// Checks the inputs of a forward call and gives the specs of its outputs; mismatches are errors that show the shapes.
 using InferOutputs = std::vector<TensorSpec> (*)(std::span<const TensorSpec> inputs, const Attributes& attributes);
@@ -154,6 +162,7 @@ enum class Rounding : std::uint8_t {
   softmax,
   class_loss,
   pointwise_loss,
+  rotation,
 };
 
 /// All there is to know of one op. Everything else (texts, rules, autocast, Python, documentation) reads it here.
@@ -169,6 +178,7 @@ struct OpInfo {
   std::uint8_t max_inputs = 1;
   std::span<const AttributeSpec> attributes = {};
   InferOutputs infer = nullptr;
+  std::uint8_t outputs = 1;  // that Python hands out: not what is updated in place beside them
   std::span<const SizeSpec> sizes = {};
   /// A usual call: "T[64,64], i64[64]; dim=1", with T for a dtype that is asked about. Empty: matrices of 64x64.
   std::string_view sample = {};
@@ -212,9 +222,9 @@ class Attributes {
   explicit Attributes(OpId op);
 
   // Setters return *this so that calls chain. An unknown name or a wrong kind or length is an error.
+  // One integer stands for all elements of a list of fixed length, and is the only one of a list of any length.
   Attributes& set(std::string_view name, std::int64_t value);
   Attributes& set_real(std::string_view name, double value);
-  /// One value stands for all elements of a fixed-length list.
   Attributes& set_list(std::string_view name, std::span<const std::int64_t> values);
   Attributes& set_choice(std::string_view name, std::string_view value);
   /// Reads the value as problem texts write it: "1,1", "true", "relu", "0.5", "bf16".
@@ -226,6 +236,7 @@ class Attributes {
   std::vector<std::int64_t> list(std::string_view name) const;
   std::string_view choice(std::string_view name) const;
   DataType data_type(std::string_view name) const;
+  bool is_default(std::string_view name) const;
 
   OpId op() const { return op_; }
   std::span<const std::int64_t> words() const { return {words_.data(), count_}; }

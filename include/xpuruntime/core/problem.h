@@ -35,6 +35,15 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
+/// Stands for an optional input that is left out before one that is given, where the op has inputs that kernels opt in
+/// to. Texts write `none`; it is a bool[0], which no such input can be.
+const TensorSpec& no_input();
+/// Whether the inputs of a forward call have one at place `i`.
+bool has_input(std::span<const TensorSpec> inputs, std::size_t i);
+
+/// The opt-in inputs and attributes (see InputSpec, AttributeSpec) that the problem uses, by their names.
+std::vector<std::string_view> opt_ins_of(const Problem& problem);
+
 /// Checks the inputs and infers the outputs. Backward problems take the forward inputs and then the gradient of the
 /// output; their outputs are the gradients of the differentiable inputs (see OpInfo), in order.
 Problem make_problem(OpId op, std::vector<TensorSpec> inputs, const Attributes& attributes, Device device = {},

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include "xpuruntime/core/data_type.h"
 #include "xpuruntime/core/device.h"
@@ -31,6 +32,25 @@ std::int64_t element_count(const TensorSpec& spec);
 /// Bytes from the first element to the end of the last one.
 std::size_t span_bytes(const TensorSpec& spec);
 
+/// The dtype of a C++ type: float, double, bool, std::uint8_t or a signed integer.
+template <class T>
+constexpr DataType data_type_of() {
+  using Plain = std::remove_cv_t<T>;
+  if constexpr (std::is_same_v<Plain, float>)
+    return DataType::float32;
+  else if constexpr (std::is_same_v<Plain, double>)
+    return DataType::float64;
+  else if constexpr (std::is_same_v<Plain, bool>)
+    return DataType::boolean;
+  else if constexpr (std::is_same_v<Plain, std::uint8_t>)
+    return DataType::uint8;
+  else {
+    static_assert(std::is_integral_v<Plain> && std::is_signed_v<Plain>, "no dtype for this type; name one");
+    constexpr DataType by_size[] = {DataType::int8, DataType::int16, DataType::int32, DataType::int64};
+    return by_size[sizeof(T) == 8 ? 3 : sizeof(T) / 2];
+  }
+}
+
 /// A view of memory that somebody owns: the caller, or `owner`. Cheap to copy; the shape never changes.
 /// `data` is a pointer, or on OpenCL a `cl_mem` handle; `byte_offset` leads from it to the first element.
 class alignas(64) Tensor {
@@ -44,8 +64,17 @@ class alignas(64) Tensor {
   static Tensor on(void* data, const TensorSpec& spec, Device device = {}, std::size_t byte_offset = 0,
                    std::shared_ptr<void> owner = nullptr);
 
-  /// Contiguous view of memory on the CPU or a pointer-based device.
+  /// Contiguous view of memory on the CPU or a pointer-based device. One of const memory is read-only.
   static Tensor view(void* data, DataType dtype, const Dims& shape, Device device = {});
+  template <class T>
+  requires std::is_const_v<T>
+  static Tensor view(T* data, DataType dtype, const Dims& shape, Device device = {}) {
+    return view(const_cast<std::remove_const_t<T>*>(data), dtype, shape, device).as_read_only();
+  }
+  template <class T>
+  static Tensor view(T* data, const Dims& shape, Device device = {}) {
+    return view(data, data_type_of<T>(), shape, device);
+  }
   /// Newly allocated, 64-byte aligned, uninitialised CPU memory.
   static Tensor empty(DataType dtype, const Dims& shape);
 
@@ -58,6 +87,10 @@ class alignas(64) Tensor {
   const Dims& shape() const { return spec_.shape; }
   const Dims& strides() const { return spec_.strides; }
   bool contiguous() const { return spec_.contiguous; }
+  /// Ops take it as an input and refuse it as an output.
+  bool read_only() const { return (meta_ & read_only_bit) != 0; }
+  /// The same view, read-only.
+  Tensor as_read_only() const;
 
   /// Bytes from the first element to the end of the last one.
   std::size_t span() const { return span_; }
@@ -75,12 +108,13 @@ class alignas(64) Tensor {
   /// A number that no tensor of this process has had.
   static std::uint64_t new_version();
 
-  /// dtype, device, rank, alignment and contiguity in one word: the first thing the decision table compares.
+  /// dtype, device, rank, alignment, contiguity and read_only in one word: the first thing the decision table compares.
   std::uint64_t meta() const { return meta_; }
   /// Of the spec and the device, made once here so that calls need not; it finds a slot and is never identity.
   std::uint64_t hash() const { return hash_; }
 
  private:
+  static constexpr std::uint64_t read_only_bit = std::uint64_t{1} << 41;
   struct Made {};
   Tensor(Made, void* data, const TensorSpec& spec, Device device, std::size_t byte_offset, std::shared_ptr<void> owner);
 
@@ -97,7 +131,7 @@ class alignas(64) Tensor {
   std::shared_ptr<void> owner_ = nullptr;
 };
 
-/// The word Tensor::meta() gives, from a spec.
+/// The word that Tensor::meta() gives of a tensor that can be written, from a spec.
 std::uint64_t meta_word(const TensorSpec& spec, Device device);
 
 }  // namespace xpuruntime

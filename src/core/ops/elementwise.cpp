@@ -18,7 +18,7 @@ Specs infer_relu(Inputs inputs, const Attributes& attributes) {
 Specs infer_dropout(Inputs inputs, const Attributes& attributes) {
   const ForwardCall call(inputs, attributes);
   call.need_floating(0);
-  if (attributes.real("p") < 0 || attributes.real("p") > 1) call.refuse("p is no probability; give one from 0 to 1");
+  if (attributes.real("p") < 0 || attributes.real("p") > 1) call.refuse("p is not a probability; give one from 0 to 1");
   if (call.size() == 2) {
     call.need_shape(1, {2}, "seed and offset");
     if (call[1].dtype != DataType::int64) call.refuse("the seed and the offset are i64; cast them");
@@ -36,7 +36,7 @@ Specs infer_binary(Inputs inputs, const Attributes& attributes) {
 Specs infer_divide(Inputs inputs, const Attributes& attributes) {
   Specs outputs = infer_binary(inputs, attributes);
   if (!is_floating(outputs[0].dtype)) {
-    ForwardCall(inputs, attributes).refuse("the quotient of integers is no integer; cast one of them to f32");
+    ForwardCall(inputs, attributes).refuse("the quotient of integers is not an integer; cast one of them to f32");
   }
   return outputs;
 }
@@ -53,6 +53,21 @@ Specs infer_unscale(Inputs inputs, const Attributes& attributes) {
   return {make_spec(dtype, call.shape(0)), make_spec(DataType::float32, {1})};
 }
 
+// The last dim holds the gate and then the factor, unless the factor is an input of its own.
+Specs infer_silu_mul(Inputs inputs, const Attributes& attributes) {
+  const ForwardCall call(inputs, attributes);
+  for (std::size_t i = 0; i < call.size(); ++i) call.need_floating(i);
+  Dims shape = call.shape(0);
+  if (call.size() == 2) {
+    call.need_shape(1, shape, "factor");
+  } else {
+    const std::size_t last = call.axis(-1, shape.size());
+    if (shape[last] % 2 != 0) call.refuse("the last extent is odd; give the gate and the factor side by side in it");
+    shape[last] /= 2;
+  }
+  return {make_spec(promote(inputs), shape)};
+}
+
 constexpr InputSpec one_input[] = {{.name = "input", .in_place = any_output}};
 constexpr InputSpec positive_input[] = {{.name = "input", .values = InputValues::positive, .in_place = any_output}};
 constexpr InputSpec two_inputs[] = {{.name = "input", .in_place = any_output},
@@ -64,6 +79,9 @@ constexpr InputSpec quotient_inputs[] = {
 constexpr InputSpec dropout_inputs[] = {
     {.name = "input", .in_place = any_output},
     {.name = "seed_and_offset", .optional = true, .values = InputValues::count, .gradient = false}};
+constexpr InputSpec silu_mul_inputs[] = {
+    {.name = "input", .gradient = false, .in_place = any_output},
+    {.name = "other", .optional = true, .gradient = false, .in_place = any_output}};
 // Computed in f32 or f64 whatever rules say, by its own definition.
 constexpr InputSpec unscale_inputs[] = {
     {.name = "input", .follows_precision = false, .in_place = 0b01},
@@ -120,6 +138,14 @@ constexpr OpInfo rows[] = {
     with(unary_row(Id::silu, "silu", Kind::activation, AutocastSide::category,
                    "Each element times its sigmoid; also called swish."),
          "swish", infer_unary_float, Rounding::function),
+    {.id = Id::silu_mul,
+     .name = "silu_mul",
+     .aliases = "swiglu|silu_and_mul",
+     .category = Kind::activation,
+     .summary = "silu of the first half of the last dim times its second half, or silu of one array times another.",
+     .inputs = silu_mul_inputs,
+     .infer = infer_silu_mul,
+     .rounding = Rounding::function},
     unary_row(Id::sigmoid, "sigmoid", Kind::activation, lower, "The logistic function of each element."),
     unary_row(Id::tanh, "tanh", Kind::activation, lower, "The hyperbolic tangent of each element."),
     with(unary_row(Id::log, "log", Kind::elementwise, higher, "The natural logarithm of each element."), "",
@@ -151,6 +177,7 @@ constexpr OpInfo rows[] = {
      .summary = "Multiplies gradients by the inverse of a loss scale, and says whether any is infinite or NaN.",
      .inputs = unscale_inputs,
      .infer = infer_unscale,
+     .outputs = 2,
      .sample = "T[64,64], f32[1]",
      .rounding = Rounding::few_operations},
 };

@@ -41,7 +41,7 @@ Specs infer_class_loss(Inputs inputs, const Attributes& attributes) {
     call.need_shape(2, {scores[scores.size() == 1 ? 0 : 1]}, "class weight");
   }
   if (cross_entropy && (attributes.real("label_smoothing") < 0 || attributes.real("label_smoothing") > 1)) {
-    call.refuse("label_smoothing is outside; give 0 to 1");
+    call.refuse("label_smoothing is out of range; give 0 to 1");
   }
   return {make_spec(call[0].dtype, loss_shape(call, targets))};
 }

@@ -85,7 +85,7 @@ Specs infer_slice(Inputs inputs, const Attributes& attributes) {
   const ForwardCall call(inputs, attributes);
   const std::size_t axis = call.axis(attributes.integer("dim"), call.shape(0).size());
   const std::int64_t step = attributes.integer("step");
-  if (step < 1) call.refuse("step " + std::to_string(step) + " does not lead forward; give 1 or more");
+  if (step < 1) call.refuse("step " + std::to_string(step) + " is not positive; give 1 or more");
   Dims shape = call.shape(0);
   const std::int64_t start = clamped(attributes.integer("start"), shape[axis]);
   const std::int64_t end = clamped(attributes.integer("end"), shape[axis]);

@@ -32,7 +32,7 @@ Specs infer_batch_norm(Inputs inputs, const Attributes& attributes) {
   const ForwardCall call(inputs, attributes);
   need_floats_and_eps(call);
   check_batch_norm_rank(call);
-  if (call.size() == 2) call.refuse("running_mean stands without running_var; give both");
+  if (call.size() == 2) call.refuse("running_mean is given without running_var; give both");
   if (call.size() == 1 && !attributes.boolean("training")) {
     call.refuse("there are no statistics to use; give running_mean and running_var, or set training");
   }
@@ -67,6 +67,15 @@ Specs infer_rms_norm(Inputs inputs, const Attributes& attributes) {
   call.axis(-1, call.shape(0).size());
   if (call.size() > 1) call.need_shape(1, {call.shape(0).back()}, "weight");
   return like_input(call);
+}
+
+Specs infer_add_rms_norm(Inputs inputs, const Attributes& attributes) {
+  const ForwardCall call(inputs, attributes);
+  need_floats_and_eps(call);
+  call.axis(-1, call.shape(0).size());
+  call.need_shape(1, call.shape(0), "residual");
+  if (call.size() > 2) call.need_shape(2, {call.shape(0).back()}, "weight");
+  return {make_spec(call[0].dtype, call.shape(0)), make_spec(call[1].dtype, call.shape(1))};
 }
 
 Specs infer_normalize(Inputs inputs, const Attributes& attributes) {
@@ -121,6 +130,12 @@ constexpr AttributeSpec rms_norm_attributes[] = {real("eps", 1e-6)};
 constexpr SizeSpec rms_norm_sizes[] = {size("rows", rows_of, "rows that are normalised", varies),
                                        size("columns", columns, "elements of a row: the last extent")};
 
+// Row by row: each is read before it is written.
+constexpr InputSpec add_rms_norm_inputs[] = {
+    {.name = "input", .gradient = false, .in_place = 0b11},
+    {.name = "residual", .gradient = false, .in_place = 0b11},
+    {.name = "weight", .optional = true, .gradient = false, .follows_precision = false, .fill = 1}};
+
 constexpr InputSpec normalize_inputs[] = {{.name = "input"}};
 constexpr AttributeSpec normalize_attributes[] = {real("p", 2), integer("dim", 1), real("eps", 1e-12)};
 
@@ -166,6 +181,17 @@ constexpr OpInfo rows[] = {
      .sample = "T[64,64], T[64]",
      .rounding = Rounding::row_norm,
      .parameters = "input, normalized_shape: int | Sequence[int], weight, eps=None"},
+    {.id = Id::add_rms_norm,
+     .name = "add_rms_norm",
+     .category = Kind::normalization,
+     .summary = "Adds the residual, and gives rms_norm of the sum as it is stored, and the sum: the next residual.",
+     .inputs = add_rms_norm_inputs,
+     .attributes = rms_norm_attributes,
+     .infer = infer_add_rms_norm,
+     .outputs = 2,
+     .sizes = rms_norm_sizes,
+     .sample = "T[64,64], T[64,64], T[64]",
+     .rounding = Rounding::row_norm},
     {.id = Id::normalize,
      .name = "normalize",
      .category = Kind::normalization,

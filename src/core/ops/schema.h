@@ -20,6 +20,7 @@ std::span<const OpInfo> reduce();
 std::span<const OpInfo> loss();
 std::span<const OpInfo> elementwise();
 std::span<const OpInfo> movement();
+std::span<const OpInfo> decoder();
 
 using Id = OpId;
 using Kind = OpCategory;
@@ -50,6 +51,11 @@ constexpr AttributeSpec choice(std::string_view name, std::string_view choices) 
 }
 constexpr AttributeSpec dtype(std::string_view name, DataType value) {
   return {.name = name, .kind = AttributeKind::dtype, .default_value = static_cast<std::int64_t>(value)};
+}
+
+constexpr AttributeSpec opt_in(AttributeSpec spec) {
+  spec.opt_in = true;
+  return spec;
 }
 
 /// A size that is one extent of an input.

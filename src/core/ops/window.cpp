@@ -27,8 +27,8 @@ std::string text_of(const Window& w) {
 
 std::int64_t positions(const ForwardCall& call, const Window& w) {
   if (w.kernel < 1) call.refuse(text_of(w) + ": the kernel is empty; give a kernel size of 1 or more");
-  if (w.stride < 1) call.refuse(text_of(w) + ": the stride does not lead forward; give 1 or more");
-  if (w.dilation < 1) call.refuse(text_of(w) + ": the dilation does not lead forward; give 1 or more");
+  if (w.stride < 1) call.refuse(text_of(w) + ": the stride is not positive; give 1 or more");
+  if (w.dilation < 1) call.refuse(text_of(w) + ": the dilation is not positive; give 1 or more");
   if (w.padding < 0) call.refuse(text_of(w) + ": the padding is negative; give 0 or more, or slice the input first");
   if (w.extent < 1) call.refuse(text_of(w) + ": the input is empty there; give at least one element");
   const auto wide = [](std::int64_t value) { return static_cast<Wide>(value); };
