@@ -13,8 +13,8 @@ namespace {
 
 // Streams of the first devices of each type stand in a plain array: reading one neither allocates nor registers a
 // destructor, so it is safe in destructors that run while a thread ends. Only a machine with more devices needs a map.
-constexpr std::size_t fast_indices = 16;
-constinit thread_local std::array<std::array<Stream, fast_indices>, device_type_count> fast_streams = {};
+constexpr std::size_t fast_indices = 8;
+constinit thread_local std::array<std::array<Stream, fast_indices>, max_device_types> fast_streams = {};
 constinit thread_local Device thread_device = {};
 
 std::map<Device, Stream>& further_streams() {
@@ -22,13 +22,13 @@ std::map<Device, Stream>& further_streams() {
   return streams;
 }
 
-constinit std::array<std::atomic<const VendorRuntime*>, device_type_count> runtimes = {};
+constinit std::array<std::atomic<const VendorRuntime*>, max_device_types> runtimes = {};
 
 std::size_t type_slot(DeviceType type, const char* function) {
   const auto slot = static_cast<std::size_t>(type);
-  if (slot >= device_type_count) {
+  if (slot >= max_device_types) {
     fail(ErrorCode::invalid_argument, function,
-         "device type number " + std::to_string(slot) + " does not exist; use one of the DeviceType names");
+         "device type number " + std::to_string(slot) + " does not exist; use one of the enum's or a registered one");
   }
   return slot;
 }

@@ -4,22 +4,45 @@
 #include <cstring>
 #include <limits>
 
+#include "core/lazily.h"
 #include "device/allocate_or_trim.h"
 #include "xpuruntime/device/current.h"
 #include "xpuruntime/device/workspace_pool.h"
 
 namespace xpuruntime {
 
-/// One driver and its devices. Never moved or removed, so references into it stay good.
-struct DeviceManager::Slot {
-  std::shared_ptr<DeviceDriver> driver = nullptr;
-  std::vector<DeviceProfile> profiles = {};
-  std::vector<std::unique_ptr<WorkspacePool>> pools = {};  // after the driver: they give memory back to it
-};
-
 namespace {
 
 constexpr std::size_t max_devices = std::numeric_limits<decltype(Device::index)>::max() + std::size_t{1};
+
+}  // namespace
+
+/// One driver and its devices. Never moved or removed, so references into it stay good. The driver is not asked before
+/// somebody asks for a device of its type: looking for GPUs starts their drivers, which do not survive a fork.
+struct DeviceManager::Slot {
+  struct Found {
+    std::vector<DeviceProfile> profiles = {};
+    std::vector<std::unique_ptr<WorkspacePool>> pools = {};
+  };
+  explicit Slot(std::shared_ptr<DeviceDriver> added) : driver(std::move(added)) {}
+
+  const Found& found() const {
+    return lazy.get([&] {
+      Found made{driver->devices()};
+      if (made.profiles.size() > max_devices) made.profiles.resize(max_devices);
+      for (std::size_t i = 0; i < made.profiles.size(); ++i) {
+        made.pools.push_back(std::make_unique<WorkspacePool>(*driver, static_cast<int>(i)));
+      }
+      return made;
+    });
+  }
+  const std::vector<DeviceProfile>& profiles() const { return found().profiles; }
+
+  const std::shared_ptr<DeviceDriver> driver;
+  Lazily<Found> lazy;  // after the driver: pools give memory back to it
+};
+
+namespace {
 
 std::string list_of(const std::vector<Device>& devices) {
   std::string text;
@@ -33,7 +56,7 @@ std::string advice(const std::vector<Device>& devices) {
 
 void check(const Status& status, const char* function, const std::string& what) {
   if (status.ok()) return;
-  fail(status.code(), function, what + " failed: " + status.message() + "; see whether the device still answers");
+  fail(status.code(), function, what + " failed: " + status.message() + "; check whether the device still responds");
 }
 
 std::size_t byte_count(const TensorSpec& spec) {
@@ -56,6 +79,13 @@ void pack(std::byte* to, const std::byte* from, const TensorSpec& spec) {
   }
 }
 
+/// Those of work before a copy. While another thread records a graph the device must not be waited for, and the copy
+/// itself is done: they show later.
+void show_earlier_errors(DeviceDriver& driver, Device device, Stream stream, const std::string& what) {
+  const Status status = driver.synchronize(device.index, stream);
+  if (!status.ok() && status.code() != ErrorCode::not_supported) check(status, "DeviceManager::copy_to", what);
+}
+
 /// The tensor's memory, from its first element on, in host memory and with its own strides.
 Tensor span_on_host(const Tensor& tensor, DeviceDriver& driver) {
   const std::size_t bytes = span_bytes(tensor.spec());
@@ -65,7 +95,7 @@ Tensor span_on_host(const Tensor& tensor, DeviceDriver& driver) {
   const std::string what = "copying from " + to_string(device);
   check(driver.copy_to_host(device.index, host.data(), tensor.data(), tensor.byte_offset(), bytes, stream),
         "DeviceManager::copy_to", what);
-  check(driver.synchronize(device.index, stream), "DeviceManager::copy_to", what);
+  show_earlier_errors(driver, device, stream, what);
   return host;
 }
 
@@ -75,7 +105,7 @@ void upload(const Tensor& to, const void* host, DeviceDriver& driver) {
   const std::string what = "copying to " + to_string(device);
   check(driver.copy_from_host(device.index, to.data(), to.byte_offset(), host, byte_count(to.spec()), stream),
         "DeviceManager::copy_to", what);
-  check(driver.synchronize(device.index, stream), "DeviceManager::copy_to", what);
+  show_earlier_errors(driver, device, stream, what);
 }
 
 }  // namespace
@@ -88,14 +118,7 @@ void DeviceManager::add_driver(std::shared_ptr<DeviceDriver> driver) {
     fail(ErrorCode::invalid_argument, "DeviceManager::add_driver", "the driver is null; pass one");
   }
   const DeviceType type = driver->type();
-  auto added = std::make_unique<Slot>();
-  added->profiles = driver->devices();
-  if (added->profiles.size() > max_devices) added->profiles.resize(max_devices);
-  for (std::size_t i = 0; i < added->profiles.size(); ++i) {
-    added->pools.push_back(std::make_unique<WorkspacePool>(*driver, static_cast<int>(i)));
-  }
-  added->driver = std::move(driver);
-
+  auto added = std::make_unique<Slot>(std::move(driver));
   const std::lock_guard lock(mutex_);
   const auto place = std::lower_bound(slots_.begin(), slots_.end(), type, [](const auto& slot, DeviceType wanted) {
     return slot->driver->type() < wanted;
@@ -108,10 +131,14 @@ void DeviceManager::add_driver(std::shared_ptr<DeviceDriver> driver) {
 }
 
 std::vector<Device> DeviceManager::devices() const {
-  const std::lock_guard lock(mutex_);
+  std::vector<const Slot*> slots;  // drivers are asked without the lock
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& slot : slots_) slots.push_back(slot.get());
+  }
   std::vector<Device> devices;
-  for (const auto& slot : slots_) {
-    for (std::size_t i = 0; i < slot->profiles.size(); ++i) {
+  for (const Slot* slot : slots) {
+    for (std::size_t i = 0; i < slot->profiles().size(); ++i) {
       devices.push_back({slot->driver->type(), static_cast<std::uint8_t>(i)});
     }
   }
@@ -128,24 +155,24 @@ const DeviceManager::Slot* DeviceManager::find_slot(DeviceType type) const {
 
 const DeviceManager::Slot& DeviceManager::slot(Device device, const char* function) const {
   const Slot* found = find_slot(device.type);
-  if (found != nullptr && device.index < found->profiles.size()) return *found;
+  if (found != nullptr && device.index < found->profiles().size()) return *found;
   const std::string name = to_string(device);
-  if (found == nullptr || found->profiles.empty()) {
+  if (found == nullptr || found->profiles().empty()) {
     fail(ErrorCode::not_supported, function,
          "device " + name + " is not there: " + why_absent(device.type) + "; " + advice(devices()));
   }
   fail(ErrorCode::not_supported, function,
-       "device " + name + " is not there: this machine has " + std::to_string(found->profiles.size()) +
+       "device " + name + " is not there: this machine has " + std::to_string(found->profiles().size()) +
            " of that type, counted from 0; " + advice(devices()));
 }
 
 bool DeviceManager::has(Device device) const {
   const Slot* found = find_slot(device.type);
-  return found != nullptr && device.index < found->profiles.size();
+  return found != nullptr && device.index < found->profiles().size();
 }
 
 const DeviceProfile& DeviceManager::profile(Device device) const {
-  return slot(device, "DeviceManager::profile").profiles[device.index];
+  return slot(device, "DeviceManager::profile").profiles()[device.index];
 }
 
 DeviceDriver& DeviceManager::driver(Device device) const { return *slot(device, "DeviceManager::driver").driver; }
@@ -153,7 +180,7 @@ DeviceDriver& DeviceManager::driver(Device device) const { return *slot(device, 
 std::string DeviceManager::why_absent(DeviceType type) const {
   const Slot* found = find_slot(type);
   if (found == nullptr) return "no backend for " + std::string(to_string(type)) + " is loaded";
-  if (!found->profiles.empty()) return {};
+  if (!found->profiles().empty()) return {};
   const std::string reason = found->driver->why_absent();
   return reason.empty() ? "its driver found no device" : reason;
 }
@@ -164,7 +191,7 @@ Stream DeviceManager::stream(Device device, void* handle) const {
 }
 
 WorkspacePool& DeviceManager::workspace(Device device) const {
-  return *slot(device, "DeviceManager::workspace").pools[device.index];
+  return *slot(device, "DeviceManager::workspace").found().pools[device.index];
 }
 
 Tensor DeviceManager::allocate(DataType dtype, const Dims& shape, Device device) const {
@@ -173,7 +200,7 @@ Tensor DeviceManager::allocate(DataType dtype, const Dims& shape, Device device)
   const std::size_t bytes = byte_count(spec);
   if (bytes == 0) return Tensor(nullptr, spec, device);
   void* memory =
-      allocate_or_trim(*place.pools[device.index], [&] { return place.driver->allocate(device.index, bytes); });
+      allocate_or_trim(*place.found().pools[device.index], [&] { return place.driver->allocate(device.index, bytes); });
   // The owner shares the driver, so a tensor that outlives the manager can still be freed.
   std::shared_ptr<void> owner(
       memory, [driver = place.driver, index = device.index](void* data) noexcept { driver->deallocate(index, data); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/json_fields.h"
+#include "device/profile_text.h"
 
 namespace xpuruntime {
 namespace {
@@ -49,8 +50,6 @@ struct FieldsOf<DeviceProfile> {
   };
 };
 
-namespace {
-
 DeviceProfile parse_profile(std::string_view text, const JsonSource& source) {
   const auto profile = read_document<DeviceProfile>(text, source);
   const auto upper = [](char c) { return c >= 'A' && c <= 'Z'; };
@@ -59,8 +58,6 @@ DeviceProfile parse_profile(std::string_view text, const JsonSource& source) {
   }
   return profile;
 }
-
-}  // namespace
 
 bool DeviceProfile::has_cpu_feature(std::string_view feature) const { return contains(cpu_features, feature); }
 

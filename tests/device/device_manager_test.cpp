@@ -64,6 +64,21 @@ TEST_F(Manager, ListsTheCpuFirst) {
   EXPECT_FALSE(manager.has({DeviceType::nvidia, 0}));
 }
 
+TEST_F(Manager, LooksForDevicesOfATypeWhenOneOfThemIsAskedFor) {
+  manager.profile(cpu);
+  manager.workspace(cpu);
+  manager.copy_to(Tensor::empty(DataType::float32, {4}), cpu);
+  EXPECT_TRUE(manager.has(cpu));
+  EXPECT_EQ(npu->asked() + opencl->asked(), 0);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { manager.profile(npu1); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(npu->asked(), 1);
+  EXPECT_EQ(opencl->asked(), 0);
+  manager.devices();
+  EXPECT_EQ(opencl->asked(), 1);
+}
+
 TEST_F(Manager, GivesTheProfileAndDriverOfADevice) {
   EXPECT_EQ(manager.profile(npu1).name, "fake device 1");
   EXPECT_EQ(&manager.driver(opencl1), opencl.get());

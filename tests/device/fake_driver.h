@@ -48,7 +48,8 @@ class FakeDriver : public DeviceDriver {
   bool* destroyed = nullptr;  // set to true by the destructor
   Status copy_status = {};    // given by the next copies, which then do nothing
   Status synchronize_status = {};
-  std::atomic<bool> is_capturing = false;
+  Status end_capture_status = {};          // not ok: the recording was broken
+  std::atomic<bool> is_capturing = false;  // on all streams, by somebody else; end_capture ends that too
 
   /// Allocations that would bring a device over this many bytes fail with out_of_memory.
   void set_memory_limit(int index, std::size_t bytes) {
@@ -64,6 +65,13 @@ class FakeDriver : public DeviceDriver {
   int synchronizations() const { return synchronizations_; }
   int live_streams() const { return live_streams_; }
   int live_events() const { return live_events_; }
+  int live_graphs() const { return live_graphs_; }
+  int asked() const { return asked_; }  // for its devices
+  /// The streams that graphs were launched on.
+  std::vector<Stream> graph_launches() const {
+    const std::lock_guard lock(mutex_);
+    return graph_launches_;
+  }
   Stream last_copy_stream() const { return last_copy_stream_; }
   std::size_t bytes_used(int index) const {
     const std::lock_guard lock(mutex_);
@@ -82,7 +90,10 @@ class FakeDriver : public DeviceDriver {
   }
 
   DeviceType type() const override { return type_; }
-  const std::vector<DeviceProfile>& devices() const override { return profiles_; }
+  const std::vector<DeviceProfile>& devices() const override {
+    ++asked_;
+    return profiles_;
+  }
   std::string why_absent() const override { return profiles_.empty() ? absent_reason : ""; }
 
   void* allocate(int index, std::size_t bytes) override {
@@ -134,7 +145,34 @@ class FakeDriver : public DeviceDriver {
     return status;
   }
 
-  bool capturing(int, Stream) override { return is_capturing; }
+  std::uint64_t capture_id(int, Stream) override { return is_capturing ? 1 + captures_ended_ : 0; }
+  void keep_with_graph(int, Stream, std::shared_ptr<void> held) override {
+    const std::lock_guard lock(mutex_);
+    recorded_.push_back(std::move(held));
+  }
+  void begin_capture(int, Stream) override { is_capturing = true; }
+  DeviceGraph end_capture(int, Stream) override {
+    is_capturing = false;
+    ++captures_ended_;
+    auto graph = std::make_unique<Graph>();
+    {
+      const std::lock_guard lock(mutex_);
+      graph->swap(recorded_);
+    }
+    if (!end_capture_status.ok()) fail(end_capture_status.code(), "end_capture", end_capture_status.message());
+    ++live_graphs_;
+    return {graph.release()};
+  }
+  Status launch_graph(int, DeviceGraph, Stream stream) override {
+    const std::lock_guard lock(mutex_);
+    graph_launches_.push_back(stream);
+    return {};
+  }
+  void destroy_graph(int, DeviceGraph graph) noexcept override {
+    if (graph.handle == nullptr) return;
+    --live_graphs_;
+    delete static_cast<Graph*>(graph.handle);
+  }
 
   Stream create_stream(int) override {
     ++live_streams_;
@@ -171,6 +209,7 @@ class FakeDriver : public DeviceDriver {
 
  private:
   static constexpr std::align_val_t alignment{64};
+  using Graph = std::vector<std::shared_ptr<void>>;
   struct Block {
     int index = 0;
     std::size_t bytes = 0;
@@ -197,8 +236,12 @@ class FakeDriver : public DeviceDriver {
   std::vector<std::size_t> limits_;
   std::vector<std::size_t> used_;
   Stream last_copy_stream_;
+  Graph recorded_;
+  std::vector<Stream> graph_launches_;
   std::atomic<int> allocations_ = 0, frees_ = 0, wrong_frees_ = 0, refused_ = 0, synchronizations_ = 0;
-  std::atomic<int> live_streams_ = 0, live_events_ = 0, records_ = 0;
+  std::atomic<int> live_streams_ = 0, live_events_ = 0, records_ = 0, live_graphs_ = 0;
+  mutable std::atomic<int> asked_ = 0;
+  std::atomic<std::uint64_t> captures_ended_ = 0;
 };
 
 /// Notes, for as long as it lives, which devices of a type this process makes current. One at a time.

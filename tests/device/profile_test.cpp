@@ -146,9 +146,9 @@ TEST(DeviceProfile, RefusesOtherVersions) {
 }
 
 TEST(DeviceProfile, RefusesAFieldThatStandsTwice) {
-  expect_refused(R"({"fp16": true, "fp16": false})", ErrorCode::invalid_argument, {"'fp16'", "twice"});
+  expect_refused(R"({"fp16": true, "fp16": false})", ErrorCode::invalid_argument, {"'fp16'", "a duplicate"});
   expect_refused(R"({"library_versions": {"a": "1", "a": "2"}})", ErrorCode::invalid_argument,
-                 {"line 1, column 33", "'library_versions.a'", "twice"});
+                 {"line 1, column 33", "'library_versions.a'", "a duplicate"});
   EXPECT_NO_THROW(DeviceProfile::from_json(R"({"library_versions": {"fp16": "1"}, "fp16": true})"));
 }
 

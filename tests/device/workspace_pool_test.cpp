@@ -219,14 +219,63 @@ TEST(WorkspacePool, TellsAStreamFromALaterOneAtItsAddress) {
   EXPECT_EQ(pool.acquire(100, {&address, 1}).data(), of_first);
 }
 
-TEST(WorkspacePool, AllocatesNothingWhileAStreamIsCaptured) {
+TEST(WorkspacePool, WhatACapturedStreamUsesStaysWithItsGraph) {
   FakeDriver driver;
   WorkspacePool pool(driver, 0);
   void* const before = pool.acquire(100, stream_a).data();
   driver.is_capturing = true;
+  void* const recorded = pool.acquire(100, stream_a).data();
+  EXPECT_NE(recorded, before);
+  EXPECT_EQ(pool.acquire(100, stream_a).data(), recorded) << "later calls of the same graph run after the first";
+  const DeviceGraph graph = driver.end_capture(0, stream_a);
   EXPECT_EQ(pool.acquire(100, stream_a).data(), before);
-  EXPECT_THROW(pool.acquire(5000, stream_a), Error);
-  EXPECT_EQ(driver.allocations(), 1);
+  pool.trim();
+  EXPECT_NE(pool.acquire(100, stream_a).data(), recorded);
+  driver.is_capturing = true;
+  EXPECT_NE(pool.acquire(100, stream_a).data(), recorded) << "another graph may run at the same time";
+  const DeviceGraph other = driver.end_capture(0, stream_a);
+  EXPECT_EQ(pool.stats().bytes_in_use, 200U);
+  driver.destroy_graph(0, graph);
+  EXPECT_EQ(pool.stats().bytes_in_use, 100U);
+  EXPECT_EQ(pool.acquire(100, stream_b).data(), recorded) << "no work is left that uses it";
+  driver.destroy_graph(0, other);
+  pool.trim();
+  EXPECT_EQ(driver.live_blocks(), 0U);
+}
+
+TEST(WorkspacePool, ALeaseMayEndAfterItsGraph) {
+  FakeDriver driver;
+  WorkspacePool pool(driver, 0);
+  driver.is_capturing = true;
+  auto lease = pool.acquire(100, stream_a);
+  driver.destroy_graph(0, driver.end_capture(0, stream_a));
+  EXPECT_EQ(pool.stats().bytes_in_use, 100U);
+  lease = {};
+  EXPECT_EQ(pool.stats().bytes_in_use, 0U);
+  EXPECT_EQ(pool.stats().bytes_cached, 100U);
+}
+
+TEST(WorkspacePool, AGraphMayOutliveThePool) {
+  FakeDriver driver;
+  DeviceGraph graph;
+  {
+    WorkspacePool pool(driver, 0);
+    driver.is_capturing = true;
+    pool.acquire(100, stream_a);
+    graph = driver.end_capture(0, stream_a);
+  }
+  driver.destroy_graph(0, graph);
+  EXPECT_EQ(driver.live_blocks(), 0U);
+}
+
+TEST(WorkspacePool, NothingIsFreedForACaptureOnAFullDevice) {
+  FakeDriver driver;
+  WorkspacePool pool(driver, 0);
+  pool.acquire(100, stream_a);
+  driver.set_memory_limit(0, 150);
+  driver.is_capturing = true;
+  EXPECT_THROW(pool.acquire(120, stream_a), Error);
+  EXPECT_EQ(driver.frees(), 0);
 }
 
 TEST(WorkspacePool, DoesNotKeepTheBlocksOfStreamsThatNeverComeBack) {

@@ -29,12 +29,14 @@ class DeviceDriver {
 
   virtual DeviceType type() const = 0;
 
-  /// The devices that can be used now, in index order. Empty if there is none: then why_absent() says why.
+  /// The devices that can be used, in index order. Empty if there is none: then why_absent() says why. May look for
+  /// them when it is first called, which is not before a device of this type is asked for.
   virtual const std::vector<DeviceProfile>& devices() const = 0;
   /// "no NVIDIA driver: libcuda.so.1 was not found"; empty where there are devices.
   virtual std::string why_absent() const = 0;
 
-  /// Memory as Tensor::data holds it. Throws Error(out_of_memory) when there is not enough.
+  /// Memory as Tensor::data holds it. Throws Error(out_of_memory) when there is not enough. Also called while a stream
+  /// is captured: it is no part of what is recorded.
   virtual void* allocate(int index, std::size_t bytes) = 0;
   /// Work queued before this call may still use the memory: the driver keeps it until that is done.
   virtual void deallocate(int index, void* memory) noexcept = 0;
@@ -60,9 +62,22 @@ class DeviceDriver {
 
   /// What Stream::id is for this handle, of a stream that anybody made and that is alive now.
   virtual std::uint64_t stream_id(int index, void* handle);
-  /// Whether what is queued there now is recorded, to be run later: then nothing may be allocated, prepared, tuned or
-  /// waited for.
-  virtual bool capturing(int index, Stream stream);
+  /// Not 0 while what is queued there is recorded, by whomever, to be run later: then nothing may be prepared, tuned or
+  /// waited for. No other capture of the process has the number.
+  virtual std::uint64_t capture_id(int index, Stream stream);
+  bool capturing(int index, Stream stream) { return capture_id(index, stream) != 0; }
+  /// Lets go of something once the graph that is being recorded there is destroyed and its last run is over; that may
+  /// be some calls of the driver later. Throws where it cannot.
+  virtual void keep_with_graph(int index, Stream stream, std::shared_ptr<void> held);
+
+  /// Graphs; GraphCapture is the way to use them. Throw where the device has none.
+  /// What this process queues on the stream from now on is recorded and not run.
+  virtual void begin_capture(int index, Stream stream);
+  /// Ends the recording, also where it throws.
+  virtual DeviceGraph end_capture(int index, Stream stream);
+  virtual Status launch_graph(int index, DeviceGraph graph, Stream stream);
+  /// A run that is not over yet goes on.
+  virtual void destroy_graph(int index, DeviceGraph graph) noexcept;
 
   /// Events, made with timing. record_event replaces what the event held.
   virtual Event create_event(int index) = 0;
@@ -74,6 +89,10 @@ class DeviceDriver {
   virtual bool event_done(int index, Event event) = 0;
   /// Microseconds of device time between two recorded, finished events; negative where the device cannot tell.
   virtual double elapsed_us(int index, Event from, Event to) = 0;
+  /// Queues work after which no cache of the device holds anything but this memory, and nothing that has to be written
+  /// back: what is read next comes from the device's memory. It overwrites the first half and reads the second, so each
+  /// should be twice the caches. not_supported where the device cannot; then times are the host's, and warm.
+  virtual Status flush_caches(int index, void* memory, std::size_t bytes, Stream stream);
   /// True when work goes on after a launch returns.
   virtual bool asynchronous() const = 0;
 

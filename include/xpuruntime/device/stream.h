@@ -22,4 +22,9 @@ struct Event {
   void* handle = nullptr;
 };
 
+/// Work that was recorded on a stream and can be launched again and again: a `cudaGraphExec_t`.
+struct DeviceGraph {
+  void* handle = nullptr;
+};
+
 }  // namespace xpuruntime

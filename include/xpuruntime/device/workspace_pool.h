@@ -11,7 +11,7 @@
 namespace xpuruntime {
 
 struct WorkspaceStats {
-  std::uint64_t bytes_in_use = 0;
+  std::uint64_t bytes_in_use = 0;  // those of graphs among them
   std::uint64_t bytes_cached = 0;
   std::uint64_t peak_bytes_in_use = 0;
   std::uint64_t acquired = 0;   // leases handed out
@@ -29,7 +29,8 @@ class LentAllocator {
 };
 
 /// Temporary memory of one device, kept for the next call. A block that a stream used goes back to that stream only:
-/// there the next kernel runs after the last one, so no wait is needed. Safe for many threads.
+/// there the next kernel runs after the last one, so no wait is needed. What a captured stream uses stays with the
+/// graph that is recorded, for its later calls, until that is destroyed. Safe for many threads.
 class WorkspacePool {
  public:
   /// A block in use. Goes back to the pool when it is destroyed.
@@ -42,6 +43,8 @@ class WorkspacePool {
 
     void* data() const { return data_; }
     std::size_t size() const { return size_; }
+    /// Of the stream when it was taken (DeviceDriver::capture_id).
+    std::uint64_t capture() const { return capture_; }
 
    private:
     friend class WorkspacePool;
@@ -49,6 +52,7 @@ class WorkspacePool {
     void* data_ = nullptr;
     std::size_t size_ = 0;
     Stream stream_ = {};
+    std::uint64_t capture_ = 0;
     std::shared_ptr<LentAllocator> lender_ = {};
   };
 
@@ -59,11 +63,12 @@ class WorkspacePool {
 
   /// At least `bytes`, for work on `stream`; the smallest cached block that fits and wastes at most half, else new
   /// memory. When the device is full, the cache is given back and the driver asked once more. 0 bytes: an empty lease.
-  /// A stream that is being captured gets cached blocks alone: new memory is an error there.
+  /// A stream that is being captured gets what its graph has, else new memory.
   Lease acquire(std::size_t bytes, Stream stream);
-  /// From now on memory comes from here, and goes back at once. Null: from the driver again.
+  std::uint64_t capture_id(Stream stream) const { return driver_.capture_id(index_, stream); }
+  /// From now on memory comes from here, and goes back at once. Null: from the driver again. Graphs keep to the driver.
   void set_allocator(std::shared_ptr<LentAllocator> allocator);
-  /// Gives all cached blocks back to the driver.
+  /// Gives all cached blocks back to the driver, but for those of graphs.
   void trim();
   WorkspaceStats stats() const;
 
@@ -72,24 +77,31 @@ class WorkspacePool {
     void* data = nullptr;
     std::size_t size = 0;
     Stream stream = {};
-    std::uint64_t turn = 0;  // when it came back
+    std::uint64_t capture = 0;  // of the graph that it belongs to
+    bool any_stream = false;    // no work uses it any more: the graph that it belonged to is destroyed
+    std::uint64_t turn = 0;     // when it came back
   };
+  class OfGraph;
   /// Null where there is none that fits; also says who lends memory instead, if anybody does.
-  Block take_cached(std::size_t bytes, Stream stream, std::shared_ptr<LentAllocator>& lender);
+  Block take_cached(std::size_t bytes, Stream stream, std::uint64_t capture, std::shared_ptr<LentAllocator>& lender);
+  Block make_block(std::size_t bytes, Stream stream, std::uint64_t capture);
   void count_acquired(std::size_t bytes);  // with the lock held
   void release(Block block) noexcept;
   Lease borrow(std::shared_ptr<LentAllocator> lender, std::size_t bytes, Stream stream);
   void give_back(const Lease& lease) noexcept;
-  void check_not_capturing(std::size_t bytes, Stream stream) const;
+  void follow_capture(Stream stream, std::uint64_t capture);
+  void end_capture(std::uint64_t capture) noexcept;
   void drop_oldest() noexcept;
 
   DeviceDriver& driver_;
   int index_;
   mutable Mutex mutex_;
-  std::vector<Block> cached_;  // sorted by size
+  std::vector<Block> cached_;            // sorted by size; those of graphs too
+  std::vector<std::uint64_t> captures_;  // whose graphs are not destroyed
   std::uint64_t turn_ = 0;
   std::shared_ptr<LentAllocator> lender_;
   WorkspaceStats stats_;
+  std::shared_ptr<WorkspacePool*> self_ = std::make_shared<WorkspacePool*>(this);  // graphs may outlive the pool
 };
 
 }  // namespace xpuruntime
