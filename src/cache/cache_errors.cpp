@@ -47,7 +47,7 @@ void report_cache_error(std::string_view what, const std::exception_ptr& error) 
   try {
     if (const auto handler = current_handler()) {
       (*handler)("[cache] " + std::string(what) + ": " + exception_text(error) +
-                 "; what the value held may be lost, so mend its destructor or its device");
+                 "; what the value held may be lost, so fix its destructor or its device");
     }
   } catch (...) {
     // The count stands; there is nobody else to tell.

@@ -9,9 +9,10 @@ namespace xpuruntime::detail {
 namespace {
 
 void check_type(DeviceType type, std::string_view function) {
-  if (static_cast<std::size_t>(type) < device_type_count) return;
+  if (is_device_type(type)) return;
   fail(ErrorCode::invalid_argument, function,
-       std::to_string(static_cast<unsigned>(type)) + " is no device type; pass one of the enum DeviceType");
+       std::to_string(static_cast<unsigned>(type)) +
+           " is not a device type; pass one of the enum's or a registered one");
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ std::string LossScalerState::to_json() const { return dump_json(written(*this, {
 
 LossScalerState LossScalerState::from_json(std::string_view json) {
   const JsonSource source = {"LossScalerState::from_json", "loss scaler text: ", "loss scaler", 1, json,
-                             "save the state anew"};
+                             "save the state again"};
   const auto state = read_document<LossScalerState>(json, source);
   if (const std::string wrong = what_is_wrong(state); !wrong.empty()) source.refuse(ErrorCode::invalid_argument, wrong);
   return state;

@@ -13,8 +13,9 @@ void check_wish(const OpPrecisionRule& rule, std::string_view direction, OpPreci
                 const std::optional<DataType>& custom) {
   const std::string place = std::string(to_string(rule.op)) + ", " + std::string(direction) + ": ";
   if (precision > OpPrecision::custom) {
-    fail(ErrorCode::invalid_argument, "OpPrecisionRule",
-         place + std::to_string(static_cast<int>(precision)) + " is no precision; use lower, higher, keep or custom");
+    fail(
+        ErrorCode::invalid_argument, "OpPrecisionRule",
+        place + std::to_string(static_cast<int>(precision)) + " is not a precision; use lower, higher, keep or custom");
   }
   if (precision == OpPrecision::custom && !custom) {
     fail(ErrorCode::invalid_argument, "OpPrecisionRule",
@@ -28,7 +29,7 @@ void check_wish(const OpPrecisionRule& rule, std::string_view direction, OpPreci
   if (custom && !is_float_storage(*custom)) {
     fail(ErrorCode::invalid_argument, "OpPrecisionRule",
          place + std::string(to_string(*custom)) +
-             " is no float type that tensors are stored in; give f32, f16, bf16 or f64");
+             " is not a float type that tensors can have; give f32, f16, bf16 or f64");
   }
 }
 
@@ -37,7 +38,8 @@ void check_wish(const OpPrecisionRule& rule, std::string_view direction, OpPreci
 void AmpConfig::check() const {
   if (target_precision != DataType::float16 && target_precision != DataType::bfloat16) {
     fail(ErrorCode::invalid_argument, "AmpConfig",
-         "the target precision " + std::string(to_string(target_precision)) + " is no low precision; give f16 or bf16");
+         "the target precision " + std::string(to_string(target_precision)) +
+             " is not a low precision; give f16 or bf16");
   }
   if (higher_precision != DataType::float32 && higher_precision != DataType::float64) {
     fail(ErrorCode::invalid_argument, "AmpConfig",
@@ -56,7 +58,7 @@ PrecisionWish parse_precision_wish(std::string_view text) {
   if (dtype) {
     fail(ErrorCode::invalid_argument, "parse_precision_wish",
          std::string(to_string(*dtype)) +
-             " is no float type that tensors are stored in; give lower, higher, keep, f32, "
+             " is not a float type that tensors can have; give lower, higher, keep, f32, "
              "f16, bf16 or f64");
   }
   constexpr std::string_view known[] = {"higher", "lower", "keep", "f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2"};

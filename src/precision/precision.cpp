@@ -124,10 +124,13 @@ Precision wished_precision(const Problem& problem, const PrecisionWishes& wishes
     if (const auto dtype = (*wishes.hook)(problem)) return demanded(own, *dtype, "the precision hook");
   }
   const bool casting = wishes.autocast != nullptr && wishes.autocast->on();
+  // A lookup computes nothing: a wider result would hold the same values, and fast kernels copy rows.
+  const bool keeps = casting && op_info(problem.op).category == OpCategory::lookup &&
+                     wishes.autocast->rules->source(problem.op) != RuleSource::user;
   Precision precision{own, own, "the inputs are " + std::string(to_string(own))};
-  if (casting) {
+  if (casting && !keeps) {
     precision = by_autocast(problem, *wishes.autocast, own);
-  } else if (wishes.policy_default) {
+  } else if (wishes.policy_default && !casting) {
     precision = by_default(problem, *wishes.policy_default, own);
   }
   if (wishes.policy_rule == nullptr) return precision;

@@ -204,10 +204,6 @@ Verdict CopyingKernel::accepts(const Problem& problem, const DeviceProfile&) con
   return problem == problem_ ? Verdict::yes() : Verdict::no("its copies are made for another problem");
 }
 
-bool CopyingKernel::prefers(const Problem&, const DeviceProfile& profile) const {
-  return kernel_->prefers(inner_, profile);
-}
-
 // The kernel's own comes first: where a workspace is a handle, only that part has no offset.
 std::uint64_t CopyingKernel::workspace_bytes(const Problem& problem, const DeviceProfile& profile) const {
   Problem inner = inner_;

@@ -39,8 +39,8 @@ class CopyingKernel final : public Kernel {
   std::string_view name() const override { return kernel_->name(); }
   DeviceType device_type() const override { return kernel_->device_type(); }
   Directions directions() const override { return kernel_->directions(); }
+  std::string_view takes() const override { return kernel_->takes(); }
   Verdict accepts(const Problem& problem, const DeviceProfile& profile) const override;
-  bool prefers(const Problem& problem, const DeviceProfile& profile) const override;
   std::uint64_t workspace_bytes(const Problem& problem, const DeviceProfile& profile) const override;
   bool deterministic() const override { return kernel_->deterministic(); }
   std::string_view version() const override { return kernel_->version(); }

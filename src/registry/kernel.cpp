@@ -2,10 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <utility>
+
+#include "core/op_table.h"
+#include "core/printable.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime {
 namespace {
@@ -30,18 +35,16 @@ std::string made_up_version() {
 
 class TableKernel final : public Kernel {
  public:
-  TableKernel(const KernelSpec& spec, DeviceType type, std::optional<std::string> version)
-      : spec_(spec), type_(type), version_(std::move(version)) {}
+  TableKernel(const KernelSpec& spec, OpId op, DeviceType type, std::optional<std::string> version)
+      : spec_(spec), op_(op), type_(type), version_(std::move(version)) {}
 
-  OpId op() const override { return spec_.op; }
+  OpId op() const override { return op_; }
   std::string_view name() const override { return spec_.name; }
   DeviceType device_type() const override { return type_; }
   Directions directions() const override { return spec_.directions; }
+  std::string_view takes() const override { return spec_.takes; }
   Verdict accepts(const Problem& problem, const DeviceProfile& profile) const override {
-    return spec_.supports(problem, profile);
-  }
-  bool prefers(const Problem& problem, const DeviceProfile& profile) const override {
-    return spec_.prefers != nullptr && spec_.prefers(problem, profile);
+    return spec_.accepts(problem, profile);
   }
   std::uint64_t workspace_bytes(const Problem& problem, const DeviceProfile& profile) const override {
     return spec_.workspace_bytes == nullptr ? 0 : spec_.workspace_bytes(problem, profile);
@@ -62,9 +65,37 @@ class TableKernel final : public Kernel {
 
  private:
   const KernelSpec& spec_;
+  OpId op_;
   DeviceType type_;
   std::optional<std::string> version_;
 };
+
+bool has_opt_in(OpId op, std::string_view name) {
+  const OpInfo& info = op_info(op);
+  const auto is_it = [&](const auto& spec) { return spec.opt_in && spec.name == name; };
+  return std::any_of(info.inputs.begin(), info.inputs.end(), is_it) ||
+         std::any_of(info.attributes.begin(), info.attributes.end(), is_it);
+}
+
+void check_takes(const OpList& ops, std::string_view kernel, std::string_view names) {
+  for_each_part(names, [&](std::string_view name) {
+    if (std::any_of(ops.begin(), ops.end(), [&](OpId op) { return has_opt_in(op, name); })) return true;
+    fail(ErrorCode::invalid_argument, "make_kernel",
+         "kernel '" + shown(kernel) + "' takes '" + shown(name) + "', which is not an opt-in input or attribute of " +
+             std::string(to_string(*ops.begin())) + "; leave it out");
+  });
+}
+
+/// Whether the opt-in inputs and attributes that the problem uses are among the names.
+Verdict takes_all(std::string_view names, const Problem& problem) {
+  for (const std::string_view used : opt_ins_of(problem)) {
+    bool named = false;
+    for_each_part(names, [&](std::string_view name) { return !(named = name == used); });
+    if (problem.direction == Direction::backward) return Verdict::no("no gradients with " + std::string(used));
+    if (!named) return Verdict::no("does not compute " + std::string(used));
+  }
+  return Verdict::yes();
+}
 
 /// Keeps the functions alive: a kernel may be removed while one of its plans still runs.
 class FunctionPlan final : public Plan {
@@ -75,10 +106,8 @@ class FunctionPlan final : public Plan {
   Status run(const RunArguments& arguments) const override {
     try {
       return function_->run(problem_, arguments);
-    } catch (const std::exception& error) {
-      return Status(ErrorCode::device_error, std::string("the kernel threw: ") + error.what());
     } catch (...) {
-      return Status(ErrorCode::device_error, "the kernel threw something that is no std::exception");
+      return Status(ErrorCode::device_error, "the kernel threw: " + exception_text());
     }
   }
 
@@ -95,6 +124,7 @@ class UserKernel final : public Kernel {
   std::string_view name() const override { return function_->name; }
   DeviceType device_type() const override { return function_->device_type; }
   Directions directions() const override { return function_->directions; }
+  std::string_view takes() const override { return function_->takes; }
   Verdict accepts(const Problem& problem, const DeviceProfile& profile) const override {
     return function_->supports ? function_->supports(problem, profile) : Verdict::yes();
   }
@@ -125,14 +155,15 @@ std::string written_version(std::string_view version) {
 Kernel::Kernel() : unversioned_(made_up_version()) {}
 
 Directions Kernel::directions() const { return Directions::forward; }
+std::string_view Kernel::takes() const { return {}; }
 
 Verdict Kernel::supports(const Problem& problem, const DeviceProfile& profile) const {
   const Directions other = problem.direction == Direction::forward ? Directions::backward : Directions::forward;
   if (directions() == other) return Verdict::no(other == Directions::forward ? "forward only" : "backward only");
+  if (const Verdict verdict = takes_all(takes(), problem); !verdict.supported) return verdict;
   return accepts(problem, profile);
 }
 
-bool Kernel::prefers(const Problem&, const DeviceProfile&) const { return false; }
 std::uint64_t Kernel::workspace_bytes(const Problem&, const DeviceProfile&) const { return 0; }
 bool Kernel::deterministic() const { return true; }
 std::vector<std::string> Kernel::variants(const Problem&, const PrepareContext&) const { return {}; }
@@ -148,9 +179,18 @@ std::unique_ptr<const Plan> Kernel::prepare(const Problem& problem, const Prepar
   return plan;
 }
 
-std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec, DeviceType device_type,
+Verdict KernelSpec::accepts(const Problem& problem, const DeviceProfile& profile) const {
+  const Verdict typed = takes_dtypes(problem, dtypes, outputs.empty() ? dtypes : outputs);
+  if (!typed.supported) return typed;
+  const Verdict aligned = any_alignment ? Verdict::yes() : is_aligned(problem);
+  if (!aligned.supported) return aligned;
+  return supports == nullptr ? Verdict::yes() : supports(problem, profile);
+}
+
+std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec, OpId op, DeviceType device_type,
                                           std::optional<std::string> version) {
-  return std::make_shared<TableKernel>(spec, device_type, std::move(version));
+  check_takes(spec.ops, spec.name, spec.takes);
+  return std::make_shared<TableKernel>(spec, op, device_type, std::move(version));
 }
 
 std::shared_ptr<const Kernel> make_kernel(FunctionKernel function) {
@@ -162,6 +202,7 @@ std::shared_ptr<const Kernel> make_kernel(FunctionKernel function) {
          "kernel '" + function.name + "': versions must not begin with '" + std::string(unversioned) +
              "', which stands for none; give another");
   }
+  check_takes(function.op, function.name, function.takes);
   return std::make_shared<UserKernel>(std::move(function));
 }
 

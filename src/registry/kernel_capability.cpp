@@ -20,7 +20,7 @@ void KernelCapability::check() const {
   to_string(dtype);  // a value outside the enum is an error here
   if (dtype == KernelDtype::auto_select) {
     fail(ErrorCode::invalid_argument, "KernelCapability::check",
-         "a capability of dtype auto says nothing; give the dtype that the kernel computes in");
+         "a capability cannot have the dtype auto; give the dtype that the kernel computes in");
   }
   check_factor("performance_factor", performance_factor);
   check_factor("memory_efficiency", memory_efficiency);

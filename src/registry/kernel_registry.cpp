@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "core/printable.h"
 #include "registry/plugin.h"
 #include "xpuruntime/registry/catalogue.h"
 
@@ -18,7 +19,7 @@ void check_kernel(const Kernel& kernel) {
   });
   if (name.empty() || name.size() > 64 || !printable) {
     fail(ErrorCode::invalid_argument, "register_kernel",
-         "'" + std::string(name.substr(0, 64)) + "' is no kernel name; use up to 64 letters, digits, '_', '-' and '.'");
+         "'" + shown(name) + "' is not a valid kernel name; use up to 64 letters, digits, '_', '-' and '.'");
   }
   op_info(kernel.op());  // an op that does not exist is an error here
   to_string(kernel.device_type());
@@ -68,13 +69,15 @@ void KernelRegistry::add(std::shared_ptr<Backend> backend, KernelOrigin origin,
   // Everything that can fail comes before the first change, so that a bad backend leaves nothing behind.
   std::vector<std::shared_ptr<const Kernel>> kernels;
   for (const KernelSpec& spec : backend->kernels()) {
-    if (spec.supports == nullptr || spec.prepare == nullptr) {
+    if (spec.ops.size() == 0 || spec.prepare == nullptr) {
       fail(ErrorCode::invalid_argument, "add_backend",
            "backend '" + std::string(backend->name()) + "' has a row '" + std::string(spec.name) +
-               "' without supports or prepare; fill both in its table");
+               "' without ops or prepare; fill both in its table");
     }
-    kernels.push_back(make_kernel(spec, backend->device_type(), version));
-    check_kernel(*kernels.back());
+    for (const OpId op : spec.ops) {
+      kernels.push_back(make_kernel(spec, op, backend->device_type(), version));
+      check_kernel(*kernels.back());
+    }
   }
   const std::lock_guard lock(mutex_);
   auto table = std::make_shared<Table>(*table_);
@@ -87,7 +90,9 @@ void KernelRegistry::add(std::shared_ptr<Backend> backend, KernelOrigin origin,
     list.insert(list.begin() + added[kernel->op()]++, std::move(kernel));
   }
   if (auto driver = backend->driver()) devices_.add_driver(std::move(driver));
-  for (const KernelSpec& spec : backend->kernels()) remember_kernel(spec.op, spec.name, backend->device_type());
+  for (const KernelSpec& spec : backend->kernels()) {
+    for (const OpId op : spec.ops) remember_kernel(entry_of(spec, op, backend->device_type()));
+  }
   backends_.push_back(std::move(backend));
   table_ = std::move(table);
   built_in_ = std::move(built_in);
@@ -105,11 +110,8 @@ std::string KernelRegistry::load_plugin(const std::string& path, KernelOrigin or
     return name;
   } catch (const Error&) {
     throw;
-  } catch (const std::exception& error) {
-    fail(ErrorCode::device_error, "load_plugin", "'" + path + "' threw: " + error.what() + "; ask its author");
   } catch (...) {
-    fail(ErrorCode::device_error, "load_plugin",
-         "'" + path + "' threw something that is no std::exception; ask its author");
+    fail(ErrorCode::device_error, "load_plugin", "'" + path + "' threw: " + exception_text() + "; ask its author");
   }
 }
 
@@ -117,7 +119,10 @@ void KernelRegistry::register_kernel(std::shared_ptr<const Kernel> kernel) {
   if (kernel == nullptr) fail(ErrorCode::invalid_argument, "register_kernel", "null kernel; pass one from make_kernel");
   check_kernel(*kernel);
   check_version(kernel->version());
-  remember_kernel(kernel->op(), kernel->name(), kernel->device_type());
+  remember_kernel({.op = kernel->op(),
+                   .name = kernel->name(),
+                   .device_type = kernel->device_type(),
+                   .directions = kernel->directions()});
   const std::lock_guard lock(mutex_);
   auto table = std::make_shared<Table>(*table_);
   KernelList& list = (*table)[{kernel->op(), kernel->device_type()}];

@@ -35,8 +35,9 @@ void check_path(const std::string& path) {
 const PluginInfo& checked_info(void* library, const std::string& path) {
   const auto* info = static_cast<const PluginInfo*>(dlsym(library, "xpuruntime_plugin"));
   if (info == nullptr) {
-    refuse(ErrorCode::corrupt_data, path,
-           "is a shared library but no plugin: it does not export xpuruntime_plugin; end it with XRT_EXPORT_BACKEND");
+    refuse(
+        ErrorCode::corrupt_data, path,
+        "is a shared library but not a plugin: it does not export xpuruntime_plugin; end it with XRT_EXPORT_BACKEND");
   }
   if (info->contract_version == backend_contract_version && info->struct_bytes != sizeof(PluginInfo)) {
     refuse(ErrorCode::not_supported, path,
@@ -93,10 +94,8 @@ std::shared_ptr<Backend> open_plugin(const std::string& path) {
   std::shared_ptr<Backend> backend;
   try {
     backend.reset(info->create());
-  } catch (const std::exception& error) {
-    refuse(ErrorCode::device_error, path, std::string("failed to start: ") + error.what() + "; ask its author");
   } catch (...) {
-    refuse(ErrorCode::device_error, path, "failed to start with an exception of an unknown type; ask its author");
+    refuse(ErrorCode::device_error, path, "failed to start: " + exception_text() + "; ask its author");
   }
   if (backend == nullptr) refuse(ErrorCode::device_error, path, "made no backend; ask its author");
   return backend;

@@ -56,12 +56,11 @@ std::string flaw_of_shared_object(const std::string& path) {
   return flaw_of_segments(file, header, size);
 }
 
-std::string library_folder() {
+std::string parts_folder() {
   Dl_info info = {};
-  if (dladdr(reinterpret_cast<const void*>(&library_folder), &info) == 0 || info.dli_fname == nullptr) return ".";
-  const std::string path = info.dli_fname;
-  const auto slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
+  const bool known = dladdr(reinterpret_cast<const void*>(&parts_folder), &info) != 0 && info.dli_fname != nullptr;
+  const std::string path = known ? info.dli_fname : "";
+  return path.substr(0, path.rfind('/') + 1) + "xpuruntime";
 }
 
 }  // namespace xpuruntime

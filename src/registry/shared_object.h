@@ -8,7 +8,7 @@ namespace xpuruntime {
 /// what the headers promise without comparing it with the file's length: a file that was cut off would end the process.
 std::string flaw_of_shared_object(const std::string& path);
 
-/// The folder this library was loaded from: what is opened at run time lies beside it.
-std::string library_folder();
+/// The folder `xpuruntime` beside this library, which holds what the library opens at run time.
+std::string parts_folder();
 
 }  // namespace xpuruntime

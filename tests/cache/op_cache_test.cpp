@@ -90,7 +90,7 @@ TEST_F(OpCacheTest, RefusesDevicesThatCannotBe) {
   };
   EXPECT_EQ(code_of(DeviceType::cpu, 256), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of(DeviceType::cpu, static_cast<std::size_t>(-1)), ErrorCode::invalid_argument);
-  EXPECT_EQ(code_of(static_cast<DeviceType>(device_type_count), 0), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of(static_cast<DeviceType>(max_device_types), 0), ErrorCode::invalid_argument);
   EXPECT_THROW(cache.get_cache(Device{static_cast<DeviceType>(200), 0}), Error);
 }
 

@@ -16,13 +16,7 @@ using Fn = int (*)();
 int one() { return 1; }
 int two() { return 2; }
 
-constexpr auto no_such_type = static_cast<DeviceType>(device_type_count);
-
-std::vector<DeviceType> all_types() {
-  std::vector<DeviceType> types;
-  for (std::size_t i = 0; i < device_type_count; ++i) types.push_back(static_cast<DeviceType>(i));
-  return types;
-}
+constexpr auto no_such_type = static_cast<DeviceType>(max_device_types);
 
 template <typename Call>
 ErrorCode code_of(Call&& call) {
@@ -37,7 +31,7 @@ ErrorCode code_of(Call&& call) {
 
 TEST(OpDispatcher, StartsWithAllSlotsEmpty) {
   const OpDispatcher<Fn> dispatcher;
-  for (const DeviceType type : all_types()) {
+  for (const DeviceType type : device_types()) {
     EXPECT_EQ(dispatcher.find(type), nullptr);
     EXPECT_EQ(code_of([&] { dispatcher.lookup(type); }), ErrorCode::not_supported);
   }
@@ -96,7 +90,7 @@ TEST(OpDispatcher, AFallbackForAllFillsOnlyEmptySlots) {
   OpDispatcher<Fn> dispatcher;
   dispatcher.register_device(DeviceType::nvidia, one);
   dispatcher.register_all(two, false);
-  for (const DeviceType type : all_types()) {
+  for (const DeviceType type : device_types()) {
     EXPECT_EQ(dispatcher.lookup(type)(), type == DeviceType::nvidia ? 1 : 2);
   }
 }
@@ -105,7 +99,7 @@ TEST(OpDispatcher, RegistersOneFunctionForAllTypes) {
   OpDispatcher<Fn> dispatcher;
   dispatcher.register_device(DeviceType::nvidia, one);
   dispatcher.register_all(two);
-  for (const DeviceType type : all_types()) EXPECT_EQ(dispatcher.lookup(type)(), 2);
+  for (const DeviceType type : device_types()) EXPECT_EQ(dispatcher.lookup(type)(), 2);
 }
 
 TEST(OpDispatcher, RefusesATypeOutsideTheEnum) {

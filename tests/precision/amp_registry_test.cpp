@@ -35,7 +35,7 @@ TEST(AmpConfig, IsBf16OverF32UnlessSaidOtherwise) {
 }
 
 TEST(AmpConfig, RefusesPrecisionsThatAreNotLowOrHigh) {
-  expect_error(ErrorCode::invalid_argument, "no low precision; give f16 or bf16",
+  expect_error(ErrorCode::invalid_argument, "not a low precision; give f16 or bf16",
                [] { AmpRegistry({.target_precision = f32}); });
   expect_error(ErrorCode::invalid_argument, "give f16 or bf16",
                [] { AmpRegistry({.target_precision = DataType::int8}); });
@@ -211,7 +211,7 @@ TEST(AmpRegistry, RefusesRulesThatCannotBeRight) {
   };
   refuse("no dtype is given", {.op = OpId::relu, .forward_precision = OpPrecision::custom});
   refuse("backward: the precision is custom", {.op = OpId::relu, .backward_precision = OpPrecision::custom});
-  refuse("no precision", {.op = OpId::relu, .forward_precision = static_cast<OpPrecision>(9)});
+  refuse("not a precision", {.op = OpId::relu, .forward_precision = static_cast<OpPrecision>(9)});
   refuse("make the precision custom", {.op = OpId::relu, .custom_forward_dtype = f16});
   refuse("give f32, f16, bf16 or f64", OpPrecisionRule::make(OpId::relu, {OpPrecision::custom, DataType::int8}, {}));
   refuse("give f32, f16, bf16 or f64",
@@ -298,7 +298,7 @@ TEST(PrecisionWish, IsReadInEverySpelling) {
   EXPECT_EQ(parse_precision_wish("half"), (PrecisionWish{OpPrecision::custom, f16}));
   EXPECT_EQ(to_string(parse_precision_wish("bfloat16")), "bf16");
   expect_error(ErrorCode::unknown_name, "did you mean lower", [] { parse_precision_wish("lowr"); });
-  expect_error(ErrorCode::invalid_argument, "no float type", [] { parse_precision_wish("i8"); });
+  expect_error(ErrorCode::invalid_argument, "not a float type", [] { parse_precision_wish("i8"); });
 }
 
 }  // namespace

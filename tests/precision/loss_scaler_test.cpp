@@ -192,7 +192,7 @@ TEST(LossScalerState, RefusesTextsThatAreNoState) {
   expect_bad(wrong, edited("\"version\": 1", "\"version\": 2"), "version");
   expect_bad(wrong, edited("\"steps\": 0", "\"step\": 0"), "step");
   expect_bad(wrong, edited("\"steps\": 0,", ""), "missing");
-  expect_bad(wrong, edited("\"steps\": 0", "\"steps\": 0, \"steps\": 0"), "twice");
+  expect_bad(wrong, edited("\"steps\": 0", "\"steps\": 0, \"steps\": 0"), "a duplicate");
   expect_bad(wrong, edited("\"steps\": 0", "\"steps\": -1"), "steps");
   expect_bad(wrong, edited("\"steps\": 0", "\"steps\": 1.5"), "steps");
   expect_bad(wrong, edited("\"steps\": 0", "\"steps\": 99999999999999999999"), "steps");

@@ -20,8 +20,10 @@ bool in_catalogue(OpId op, std::string_view name, DeviceType type) {
 
 void expect_rows_in_catalogue(const Backend& backend) {
   for (const KernelSpec& row : backend.kernels()) {
-    EXPECT_TRUE(in_catalogue(row.op, row.name, backend.device_type()))
-        << to_string(row.op) << " " << row.name << " on " << to_string(backend.device_type());
+    for (const OpId op : row.ops) {
+      EXPECT_TRUE(in_catalogue(op, row.name, backend.device_type()))
+          << to_string(op) << " " << row.name << " on " << to_string(backend.device_type());
+    }
   }
 }
 
@@ -72,6 +74,35 @@ TEST(Catalogue, KnowsEveryKernelNameThatPoliciesAreWrittenWith) {
   }
 }
 
+TEST(Catalogue, GoesByOpAndWithinOneByDeviceTypeAndTable) {
+  std::vector<std::string> matmuls;
+  OpId last = OpId::matmul;
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (entry.needs == "the code that registers it") break;  // by other tests
+    EXPECT_LE(last, entry.op);
+    last = entry.op;
+    if (entry.op == OpId::matmul)
+      matmuls.push_back(std::string(to_string(entry.device_type)) + "/" + std::string(entry.name));
+  }
+  const std::vector<std::string> first(matmuls.begin(), matmuls.begin() + 2), rest(matmuls.begin() + 7, matmuls.end());
+  EXPECT_EQ(first, (std::vector<std::string>{"cpu/small", "cpu/skinny"}));
+  EXPECT_EQ(rest,
+            (std::vector<std::string>{"cpu/reference", "cuda/skinny", "cuda/cublasLt", "cuda/cublas", "cuda/cutlass",
+                                      "cuda/reference", "opencl/MATMUL_TILED_LOCAL", "opencl/MATMUL_DIRECT"}));
+}
+
+TEST(Catalogue, SaysWhatAKernelNeedsThatIsNotBuiltHere) {
+  const auto needs = [](OpId op, std::string_view name, DeviceType type) {
+    return find_in_catalogue(op, name, type)->needs;
+  };
+  EXPECT_EQ(needs(OpId::add, "simd", DeviceType::cpu), "nothing more");
+  EXPECT_EQ(needs(OpId::linear, "amx", DeviceType::cpu), "a CPU with AMX");
+  EXPECT_EQ(needs(OpId::add, "elementwise", DeviceType::nvidia), "an NVIDIA GPU");
+  EXPECT_EQ(needs(OpId::matmul, "cublasLt", DeviceType::nvidia), "an NVIDIA GPU and libcublasLt");
+  EXPECT_EQ(needs(OpId::attention, "flash_v2", DeviceType::nvidia), "a later version of xpuruntime");
+  EXPECT_EQ(needs(OpId::cast, "CAST_DIRECT", DeviceType::opencl), "an OpenCL device");
+}
+
 TEST(Catalogue, SaysWhatEachKernelIsGoodForAndNeeds) {
   for (const CatalogueEntry& entry : catalogue()) {
     EXPECT_FALSE(entry.summary.empty()) << entry.name;
@@ -109,12 +140,18 @@ TEST(Catalogue, FindsAllDeviceTypesOfAName) {
 
 TEST(Catalogue, RemembersNamesButLeavesKnownOnesAlone) {
   const auto before = catalogue().size();
-  remember_kernel(OpId::matmul, "cublasLt", DeviceType::nvidia);
+  remember_kernel({OpId::matmul, "cublasLt", DeviceType::nvidia});
   EXPECT_EQ(catalogue().size(), before);
-  remember_kernel(OpId::gelu, std::string("temporary_") + "text", DeviceType::npu);
-  remember_kernel(OpId::gelu, "temporary_text", DeviceType::npu);
+  remember_kernel({OpId::gelu, std::string("temporary_") + "text", DeviceType::npu});
+  remember_kernel({OpId::gelu, "temporary_text", DeviceType::npu});
   EXPECT_EQ(catalogue().size(), before + 1);
-  EXPECT_TRUE(in_catalogue(OpId::gelu, "temporary_text", DeviceType::npu));
+  EXPECT_EQ(find_in_catalogue(OpId::gelu, "temporary_text", DeviceType::npu)->summary, "registered at run time");
+  remember_kernel({OpId::gelu, "described", DeviceType::npu, std::string("for ") + "tests", "luck", "lib"});
+  const auto described = find_in_catalogue(OpId::gelu, "described", DeviceType::npu);
+  ASSERT_TRUE(described);
+  EXPECT_EQ(described->summary, "for tests");
+  EXPECT_EQ(described->needs, "luck");
+  EXPECT_EQ(described->libraries, "lib");
 }
 
 TEST(Catalogue, RemembersANameOnceWhenManyThreadsBringIt) {
@@ -122,7 +159,7 @@ TEST(Catalogue, RemembersANameOnceWhenManyThreadsBringIt) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([] {
       for (int name = 0; name < 200; ++name) {
-        remember_kernel(OpId::tanh, "shared_" + std::to_string(name), DeviceType::npu);
+        remember_kernel({OpId::tanh, "shared_" + std::to_string(name), DeviceType::npu});
       }
     });
   }

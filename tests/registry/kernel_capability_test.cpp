@@ -30,7 +30,7 @@ TEST(KernelCapability, IsMadeForEachPrecision) {
 
 TEST(KernelCapability, MayBeMixedButNotAuto) {
   EXPECT_NO_THROW(KernelCapability{.dtype = KernelDtype::mixed}.check());
-  expect_invalid("of dtype auto", [] { KernelCapability{.dtype = KernelDtype::auto_select}.check(); });
+  expect_invalid("the dtype auto", [] { KernelCapability{.dtype = KernelDtype::auto_select}.check(); });
   expect_invalid("outside its range", [] { KernelCapability{.dtype = static_cast<KernelDtype>(99)}.check(); });
 }
 

@@ -13,7 +13,6 @@
 namespace xpuruntime {
 namespace {
 
-Verdict supports_all(const Problem&, const DeviceProfile&) { return Verdict::yes(); }
 std::unique_ptr<const Plan> prepare_none(const Problem&, const PrepareContext&) { return nullptr; }
 
 /// A backend around any rows and driver.
@@ -37,7 +36,7 @@ std::shared_ptr<Backend> backend_of(std::vector<KernelSpec> rows, std::shared_pt
   return std::make_shared<RowsBackend>(std::move(rows), std::move(driver));
 }
 
-KernelSpec row(OpId op, std::string_view name) { return {op, name, supports_all, prepare_none}; }
+KernelSpec row(OpId op, std::string_view name) { return {op, name, "a row", any_dtype, prepare_none}; }
 
 std::shared_ptr<const Kernel> kernel_of(OpId op, std::string name, DeviceType type = DeviceType::npu) {
   FunctionKernel function;
@@ -144,7 +143,7 @@ std::vector<KernelSpec> bad_rows(int kind) {
   std::vector<KernelSpec> rows = {row(OpId::relu, "left_behind"), row(OpId::relu, "bad")};
   switch (kind) {
     case 0:
-      rows[1].supports = nullptr;
+      rows[1].ops = {};
       break;
     case 1:
       rows[1].prepare = nullptr;
@@ -159,7 +158,7 @@ std::vector<KernelSpec> bad_rows(int kind) {
       rows[1].name = long_name;
       break;
     case 5:
-      rows[1].op = static_cast<OpId>(60000);
+      rows[1].ops = {OpId::relu, static_cast<OpId>(60000)};
       break;
     default:
       rows[1].name = "left_behind";
@@ -222,7 +221,7 @@ TEST_F(KernelRegistryTest, RefusesARegisteredKernelWithATakenName) {
 
 TEST_F(KernelRegistryTest, RefusesNamesThatCouldNotBeWrittenInAPolicy) {
   for (const char* name : {"", "a b", "a/b", "ä", "a\n"}) {
-    expect_invalid("is no kernel name", [&] { registry.register_kernel(kernel_of(OpId::relu, name)); });
+    expect_invalid("is not a valid kernel name", [&] { registry.register_kernel(kernel_of(OpId::relu, name)); });
   }
 }
 

@@ -26,35 +26,68 @@ std::unique_ptr<const Plan> prepare_token(const Problem&, const PrepareContext&)
   return std::make_unique<TokenPlan>();
 }
 std::uint64_t hundred_bytes(const Problem&, const DeviceProfile&) { return 100; }
-bool likes_all(const Problem&, const DeviceProfile&) { return true; }
 
-constexpr KernelSpec full_row = {OpId::relu, "full", small_only, prepare_token, hundred_bytes, likes_all, false};
-constexpr KernelSpec plain_row = {OpId::relu, "plain", small_only, prepare_token};
+constexpr KernelSpec full_row = {.ops = {OpId::relu, OpId::gelu},
+                                 .name = "full",
+                                 .summary = "says all",
+                                 .dtypes = fast_floats,
+                                 .prepare = prepare_token,
+                                 .supports = small_only,
+                                 .workspace_bytes = hundred_bytes,
+                                 .deterministic = false};
+constexpr KernelSpec plain_row = {OpId::relu, "plain", "says little", any_dtype, prepare_token, small_only};
 
 TEST(TableKernel, AnswersAsItsRowDoes) {
-  const auto kernel = make_kernel(full_row, DeviceType::opencl);
+  const auto kernel = make_kernel(full_row, OpId::relu, DeviceType::opencl);
   EXPECT_EQ(kernel->op(), OpId::relu);
+  EXPECT_EQ(make_kernel(full_row, OpId::gelu, DeviceType::opencl)->op(), OpId::gelu);
   EXPECT_EQ(kernel->name(), "full");
   EXPECT_EQ(kernel->device_type(), DeviceType::opencl);
   EXPECT_TRUE(kernel->supports(problem, profile).supported);
   EXPECT_EQ(kernel->supports(parse_problem("relu(f32[5])"), profile).reason, "more than 4 elements");
   EXPECT_EQ(kernel->workspace_bytes(problem, profile), 100u);
-  EXPECT_TRUE(kernel->prefers(problem, profile));
   EXPECT_FALSE(kernel->deterministic());
 }
 
-TEST(TableKernel, NeedsNothingAndPrefersNothingWhereTheRowIsSilent) {
-  const auto kernel = make_kernel(plain_row, DeviceType::cpu);
+TEST(TableKernel, NeedsNothingWhereTheRowIsSilent) {
+  const auto kernel = make_kernel(plain_row, OpId::relu, DeviceType::cpu);
   EXPECT_EQ(kernel->workspace_bytes(problem, profile), 0u);
-  EXPECT_FALSE(kernel->prefers(problem, profile));
   EXPECT_TRUE(kernel->deterministic());
+}
+
+TEST(TableKernel, IsAskedOnlyAboutDtypesAndAlignmentsOfItsRow) {
+  const auto reason = [](const KernelSpec& row, const char* text) {
+    return make_kernel(row, OpId::relu, DeviceType::cpu)->supports(parse_problem(text), profile).reason;
+  };
+  // Both are refused before the row's function, which would refuse the five elements too.
+  EXPECT_EQ(reason(full_row, "relu(f64[5])"), "input 0 is f64, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(reason(full_row, "relu(f32[5]) -> f64[5]"), "output 0 is f64, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(reason(full_row, "relu(f32[5]/2)"), "input 0 is not aligned to its elements");
+  EXPECT_EQ(reason(plain_row, "relu(f64[4])"), "");
+  KernelSpec row = full_row;
+  row.any_alignment = true;
+  row.outputs = DataType::float64;
+  row.supports = nullptr;
+  EXPECT_EQ(reason(row, "relu(f32[5]/2) -> f64[5]"), "");
+  EXPECT_EQ(reason(row, "relu(f32[5])"), "output 0 is f32, and this kernel takes f64");
+}
+
+TEST(OpList, HoldsOneOpOrAFamilyOfUpToSixteen) {
+  EXPECT_EQ(OpList(OpId::relu).size(), 1u);
+  constexpr OpList family = {OpId::relu, OpId::gelu};
+  EXPECT_TRUE(family.contains(OpId::gelu));
+  EXPECT_FALSE(family.contains(OpId::silu));
+  expect_invalid("a row has at most 16 ops", [] {
+    const OpId op = OpId::relu;
+    OpList{op, op, op, op, op, op, op, op, op, op, op, op, op, op, op, op, op};
+  });
 }
 
 const Problem backward = parse_problem("relu:backward(f32[4], f32[4])");
 
 TEST(TableKernel, IsForwardOnlyUnlessItsRowDeclaresMore) {
   const auto reason = [](const KernelSpec& row, const Problem& asked) {
-    return make_kernel(row, DeviceType::cpu)->supports(asked, profile).reason;
+    return make_kernel(row, OpId::relu, DeviceType::cpu)->supports(asked, profile).reason;
   };
   EXPECT_EQ(reason(plain_row, problem), "");
   EXPECT_EQ(reason(plain_row, backward), "forward only");
@@ -68,15 +101,35 @@ TEST(TableKernel, IsForwardOnlyUnlessItsRowDeclaresMore) {
   EXPECT_EQ(reason(gradient, backward), "");
 }
 
+TEST(TableKernel, NeverSeesAProblemWithWhatItsRowDoesNotTake) {
+  KernelSpec row = {OpId::matmul, "plain", "says little", any_dtype, prepare_token};
+  const auto reason = [&](const char* text) {
+    return make_kernel(row, OpId::matmul, DeviceType::cpu)->supports(parse_problem(text), profile).reason;
+  };
+  row.directions = Directions::both;
+  EXPECT_EQ(reason("matmul(f32[2,3], f32[3,4])"), "");
+  EXPECT_EQ(reason("matmul(f32[2,3], f32[3,4]; alpha=2)"), "does not compute alpha");
+  EXPECT_EQ(reason("matmul(f32[2,3], f32[3,4], f32[4])"), "does not compute c");
+  EXPECT_EQ(reason("matmul(f32[2,3], f32[3,4], none, f32[1])"), "does not compute scale_a");
+  EXPECT_EQ(reason("matmul:backward(f32[2,3], f32[3,4], f32[2,4])"), "");  // the gradient is no c
+  row = taking("alpha|c", row);
+  EXPECT_EQ(reason("matmul(f32[2,3], f32[3,4], f32[4]; alpha=2)"), "");
+  EXPECT_EQ(reason("matmul(f32[2,3], f32[3,4], f32[4]; alpha=2 beta=0)"), "does not compute beta");
+  EXPECT_EQ(reason("matmul:backward(f32[2,3], f32[3,4], f32[2,4]; alpha=2)"), "no gradients with alpha");
+  row = taking("alpha|transpose_a", row);
+  expect_invalid("takes 'transpose_a', which is not an opt-in input or attribute of matmul",
+                 [&] { make_kernel(row, OpId::matmul, DeviceType::cpu); });
+}
+
 TEST(TableKernel, HasTheVersionItIsGiven) {
-  EXPECT_EQ(make_kernel(plain_row, DeviceType::cpu, "")->version(), "");  // the library's own
-  EXPECT_EQ(make_kernel(plain_row, DeviceType::cpu, "1.2 sha256:00")->version(), "1.2 sha256:00");
-  EXPECT_FALSE(is_versioned(make_kernel(plain_row, DeviceType::cpu)->version()));
+  EXPECT_EQ(make_kernel(plain_row, OpId::relu, DeviceType::cpu, "")->version(), "");  // the library's own
+  EXPECT_EQ(make_kernel(plain_row, OpId::relu, DeviceType::cpu, "1.2 sha256:00")->version(), "1.2 sha256:00");
+  EXPECT_FALSE(is_versioned(make_kernel(plain_row, OpId::relu, DeviceType::cpu)->version()));
 }
 
 TEST(TableKernel, PreparesThroughItsRow) {
   testing::FakeDriver driver;
-  const auto plan = make_kernel(plain_row, DeviceType::cpu)->prepare(problem, {{}, profile, driver});
+  const auto plan = make_kernel(plain_row, OpId::relu, DeviceType::cpu)->prepare(problem, {{}, profile, driver});
   EXPECT_EQ(plan->token(), "tile=8");
 }
 
@@ -107,6 +160,15 @@ TEST(FunctionKernel, IsForwardOnlyUnlessItDeclaresMore) {
   EXPECT_EQ(make_kernel(function)->supports(backward, profile).reason, "forward only");
   function.directions = Directions::both;
   EXPECT_TRUE(make_kernel(function)->supports(backward, profile).supported);
+}
+
+TEST(FunctionKernel, NeverSeesAProblemWithWhatItDoesNotTake) {
+  FunctionKernel function = function_kernel([](const Problem&, const RunArguments&) { return Status(); });
+  function.op = OpId::attention;
+  const Problem asked = parse_problem("attention(f32[1,1,1,4], f32[1,1,3,4], f32[1,1,3,4]; lse=true)");
+  EXPECT_EQ(make_kernel(function)->supports(asked, profile).reason, "does not compute lse");
+  function.takes = "lse";
+  EXPECT_TRUE(make_kernel(function)->supports(asked, profile).supported);
 }
 
 class SaysYes final : public Kernel {

@@ -9,6 +9,7 @@
 #include "core/claimed_files.h"
 #include "core/expect_error.h"
 #include "registry/shared_object.h"
+#include "xpuruntime/dispatch/dispatcher.h"
 #include "xpuruntime/registry/catalogue.h"
 #include "xpuruntime/registry/kernel_registry.h"
 
@@ -63,6 +64,29 @@ TEST_F(PluginTest, AddsTheKernelsOfAGoodPlugin) {
   ASSERT_EQ(kernels.size(), before + 1);
   EXPECT_EQ(kernels.front()->name(), "plugin_relu");  // who loads a plugin wants it used
   EXPECT_FALSE(find_in_catalogue(OpId::relu, "plugin_relu").empty());
+}
+
+TEST_F(PluginTest, BringsADeviceTypeOfItsOwn) {
+  registry.load_plugin(plugin("own_device"));
+  const Device toy = parse_device("toy:1");
+  ASSERT_TRUE(devices.has(toy));
+  EXPECT_EQ(to_string(toy), "toy:1");
+  EXPECT_EQ(DeviceProfile::from_json(devices.profile(toy).to_json()), devices.profile(toy));
+
+  float values[] = {-1, 2, -3, 4};
+  const Tensor x = devices.copy_to(Tensor::view(values, {4}), toy);
+  const Tensor y = devices.allocate(DataType::float32, {4}, toy);
+  const Tensor* inputs[] = {&x};
+  const Tensor* outputs[] = {&y};
+  Dispatcher dispatcher(registry);
+  const Call call{OpId::relu, inputs, outputs};
+  dispatcher.dispatch(call);
+  const Decision decision = dispatcher.decide(call);
+  EXPECT_EQ(decision.kernel, "toy_relu");
+  EXPECT_EQ(to_string(decision.problem), "relu(f32[4]) @toy:1");
+  EXPECT_EQ(parse_problem(to_string(decision.problem)), decision.problem);
+  const Tensor back = devices.copy_to(y, {});
+  EXPECT_EQ(std::vector<float>(back.as<float>(), back.as<float>() + 4), (std::vector<float>{0, 2, 0, 4}));
 }
 
 TEST_F(PluginTest, IsForwardOnlyWhereItDeclaresNothing) {
@@ -127,7 +151,7 @@ TEST_F(PluginTest, RefusesTheSamePluginTwiceAndKeepsTheFirst) {
 }
 
 TEST_F(PluginTest, RefusesAnotherContractVersion) {
-  expect_refused(plugin("other_version"), ErrorCode::not_supported, "version 44 of the backend contract, this is 3");
+  expect_refused(plugin("other_version"), ErrorCode::not_supported, "version 46 of the backend contract, this is 5");
 }
 
 TEST_F(PluginTest, RefusesAnotherSizeOfTheDescription) {
@@ -146,7 +170,7 @@ TEST_F(PluginTest, RefusesALibraryThatIsNoPlugin) {
 
 TEST_F(PluginTest, SaysWhatAPluginThrewOnItsStart) {
   expect_refused(plugin("throws"), ErrorCode::device_error, "failed to start: no licence was found");
-  expect_refused(plugin("throws_int"), ErrorCode::device_error, "failed to start with an exception");
+  expect_refused(plugin("throws_int"), ErrorCode::device_error, "failed to start: an exception");
 }
 
 TEST_F(PluginTest, RefusesAPluginThatMakesNoBackend) {

@@ -83,9 +83,10 @@ class OpCache {
   using Removed = typename BaseCache::Removed;
 
   static void check(DeviceType type, std::size_t index) {
-    if (static_cast<std::size_t>(type) >= device_type_count) {
+    if (!is_device_type(type)) {
       fail(ErrorCode::invalid_argument, "OpCache::get_cache",
-           std::to_string(static_cast<unsigned>(type)) + " is no device type; pass one of the enum DeviceType");
+           std::to_string(static_cast<unsigned>(type)) +
+               " is not a device type; pass one of the enum's or a registered one");
     }
     if (index > std::numeric_limits<std::uint8_t>::max()) {
       fail(ErrorCode::invalid_argument, "OpCache::get_cache",

@@ -68,7 +68,8 @@ class OpDispatcher {
 
  private:
   static void check(DeviceType type, Fn fn) {
-    if (static_cast<std::size_t>(type) >= device_type_count || fn == nullptr) detail::fail_registration(type);
+    const bool known = static_cast<std::size_t>(type) < max_device_types && is_device_type(type);
+    if (!known || fn == nullptr) detail::fail_registration(type);
   }
 
   static void set(std::atomic<Fn>& slot, Fn fn, bool override_existing) noexcept {
@@ -81,7 +82,7 @@ class OpDispatcher {
     }
   }
 
-  std::array<std::atomic<Fn>, device_type_count> table_{};
+  std::array<std::atomic<Fn>, max_device_types> table_{};
 };
 
 }  // namespace xpuruntime

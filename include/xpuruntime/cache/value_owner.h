@@ -64,16 +64,16 @@ class ValueOwner {
       const Value handle = *value;
       owner->counts_.add(handle);
       return {value.release(),
-              [owner, handle](Value* last) noexcept { owner->bury(last, owner->counts_.drop(handle)); }};
+              [owner, handle](Value* last) noexcept { owner->release_evicted(last, owner->counts_.drop(handle)); }};
     } else {
-      return {value.release(), [owner](Value* last) noexcept { owner->bury(last, true); }};
+      return {value.release(), [owner](Value* last) noexcept { owner->release_evicted(last, true); }};
     }
   }
 
  private:
   // Each step stands alone: a callback that throws must not keep the value's own destructor from running. Without the
   // owner's device the callback is left out, as freeing on another device may corrupt that one.
-  void bury(Value* value, bool frees_resource) const noexcept {
+  void release_evicted(Value* value, bool frees_resource) const noexcept {
     const bool calls_back = frees_resource && destructor_ != nullptr;
     std::optional<DeviceGuard> guard;
     bool on_device = true;

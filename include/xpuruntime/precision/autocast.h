@@ -17,7 +17,7 @@ struct Autocast {
   bool operator==(const Autocast& other) const { return rules == other.rules && config == other.config; }
 };
 
-/// The registry's rules, with its own target precision or another. A dtype that is no low precision is an error.
+/// The registry's rules, with its own target precision or another. A dtype that is not a low precision is an error.
 Autocast make_autocast(const AmpRegistry& registry, bool enabled = true, std::optional<DataType> dtype = {});
 
 }  // namespace xpuruntime

@@ -2,7 +2,7 @@
 
 // The backend contract. Everything needed to bring a device or a set of kernels to xpuruntime is in this header and the
 // two it stands on: device/driver.h (how the library reaches your devices) and registry/kernel.h (what a kernel
-// answers).
+// answers). registry/refusals.h has the usual reasons to refuse a problem.
 //
 // A backend is
 //   1. a DeviceDriver: which devices are there, memory, streams and events;
@@ -14,14 +14,11 @@
 //   #include <algorithm>
 //
 //   #include "xpuruntime/registry/backend.h"
+//   #include "xpuruntime/registry/refusals.h"
 //
 //   using namespace xpuruntime;
 //
-//   Verdict supports_relu(const Problem& problem, const DeviceProfile&) {
-//     const TensorSpec& in = problem.inputs[0];
-//     const bool fits = in == problem.outputs[0] && in.dtype == DataType::float32 && in.contiguous;
-//     return fits ? Verdict::yes() : Verdict::no("only contiguous f32, the output like the input");
-//   }
+//   Verdict supports_relu(const Problem& problem, const DeviceProfile&) { return is_contiguous(problem); }
 //
 //   struct ReluPlan : Plan {
 //     Status run(const RunArguments& arguments) const override {
@@ -36,7 +33,8 @@
 //     return std::make_unique<ReluPlan>();
 //   }
 //
-//   constexpr KernelSpec table[] = {{OpId::relu, "my_relu", supports_relu, prepare_relu}};
+//   constexpr KernelSpec table[] = {
+//       {OpId::relu, "my_relu", "a plain loop", DataType::float32, prepare_relu, supports_relu}};
 //
 //   class MyBackend : public Backend {
 //    public:
@@ -55,16 +53,20 @@
 // Rules of the house
 //   * A row is forward only: no kernel is asked about a backward that it does not declare (with_backward, or
 //     KernelSpec::directions). Backward is another computation, on the forward inputs and the output's gradient.
-//   * supports() is data, not an exception, and reads nothing but the problem and the profile.
+//   * supports() is data, not an exception, and reads nothing but the problem and the profile. It is asked only about
+//     the dtypes of its row, and about tensors aligned to their elements unless the row takes others.
 //   * prepare() may be slow and may throw Error: with not_supported it refuses the problem as supports() would have,
 //     with out_of_memory it is passed over this time, with any other code the kernel is set aside for the problem.
 //     run() must be quick to queue, and reports a failed launch as a Status.
 //   * A kernel that can make several plans lists their tokens (KernelSpec::variants) and makes the one it is asked for
 //     (prepare_variant): tuning races them, and a store or a lock brings the very plan back in another process. A token
 //     describes the plan by what stays the same in another version of a library.
+//   * What an op's row marks as opt_in goes to kernels that name it (KernelSpec::takes): no kernel passes over an
+//     attribute or an input that came after it was written.
 //   * One plan may serve a class of problems, such as all lengths of a sequence (plan_problem): its runs read the
 //   extents.
-//   * While a stream is captured (DeviceDriver::capturing) nothing is prepared, tuned, evicted or allocated.
+//   * While a stream is captured (DeviceDriver::capturing) nothing is prepared, tuned, evicted or waited for. A plan
+//     that ran there, its workspace and its tensors' memory are kept for as long as the graph (keep_with_graph).
 //   * A device that takes no more work in this process is an error or Status with device_lost: nothing is set aside or
 //     stored because of what fails after that.
 //   * On an asynchronous device a wrong value is found too late for a Status: the plan holds a word for it
@@ -87,8 +89,9 @@
 namespace xpuruntime {
 
 /// Moves whenever this header or one that it stands on changes in a way that old plugins would not survive: driver.h
-/// and kernel.h, and what they show: core/problem.h, core/tensor.h, core/op.h, device/profile.h and device/stream.h.
-inline constexpr std::uint32_t backend_contract_version = 3;
+/// and kernel.h, and what they show: core/problem.h, core/tensor.h, core/op.h, device/profile.h, device/stream.h
+/// and registry/data_type_set.h.
+inline constexpr std::uint32_t backend_contract_version = 5;
 
 class Backend {
  public:

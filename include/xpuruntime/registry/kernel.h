@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +16,7 @@
 #include "xpuruntime/device/driver.h"
 #include "xpuruntime/device/profile.h"
 #include "xpuruntime/device/stream.h"
+#include "xpuruntime/registry/data_type_set.h"
 
 namespace xpuruntime {
 
@@ -28,7 +31,8 @@ struct Verdict {
 
 /// What a plan gets to run with. The tensors match the problem that the plan was prepared for, or another of its class
 /// (Kernel::plan_problem); `workspace` has at least the bytes that were declared and is valid until the work queued on
-/// `stream` is done.
+/// `stream` is done. Where the op allows it (InputSpec::in_place), an output may be the very memory of an input, with
+/// the same shape and strides: a kernel reads each element before it writes it, or takes a copy of the input first.
 struct RunArguments {
   std::span<const Tensor* const> inputs = {};
   std::span<const Tensor* const> outputs = {};
@@ -87,16 +91,16 @@ class Kernel {
   virtual std::string_view name() const = 0;
   virtual DeviceType device_type() const = 0;
   virtual Directions directions() const;  // forward, unless it says more
+  /// The op's opt-in inputs and attributes that it computes, forward: "alpha|beta|c". It never sees a problem that uses
+  /// another one, so that a kernel cannot pass over what it has not heard of.
+  virtual std::string_view takes() const;
 
-  /// Can it run this at all? What all ask who choose a kernel: its directions first, then `accepts`.
+  /// Can it run this at all? What all ask who choose a kernel: its directions and what it takes first, then `accepts`.
   Verdict supports(const Problem& problem, const DeviceProfile& profile) const;
 
   /// Its own answer, to problems of the directions that it declares. Reads nothing but its arguments, so that it can be
   /// asked about devices that are not here.
   virtual Verdict accepts(const Problem& problem, const DeviceProfile& profile) const = 0;
-
-  /// Is this the kind of problem it is good at? A hint for the choice, never a refusal.
-  virtual bool prefers(const Problem& problem, const DeviceProfile& profile) const;
 
   /// Temporary memory a run needs; a bound where only the plan knows. Asked only where supports said yes.
   virtual std::uint64_t workspace_bytes(const Problem& problem, const DeviceProfile& profile) const;
@@ -132,20 +136,61 @@ class Kernel {
   std::string unversioned_;
 };
 
-/// A row of a backend's table. The order of the rows is the order of preference, fastest first, reference last.
+/// The ops of a row: one, or a family that one kernel computes.
+class OpList {
+ public:
+  static constexpr std::size_t most = 16;
+
+  constexpr OpList() = default;
+  constexpr OpList(OpId op) : ops_{op}, size_(1) {}  // NOLINT(google-explicit-constructor)
+  constexpr OpList(std::initializer_list<OpId> ops) {
+    if (ops.size() > most) fail(ErrorCode::invalid_argument, "OpList", "a row has at most 16 ops; write two rows");
+    for (const OpId op : ops) ops_[size_++] = op;
+  }
+
+  constexpr const OpId* begin() const { return ops_.data(); }
+  constexpr const OpId* end() const { return ops_.data() + size_; }
+  constexpr std::size_t size() const { return size_; }
+  constexpr bool contains(OpId op) const {
+    for (const OpId one : *this) {
+      if (one == op) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::array<OpId, most> ops_ = {};
+  std::size_t size_ = 0;
+};
+
+/// A row of a backend's table: all there is to know of one kernel. The order of the rows is the order of preference,
+/// fastest first, reference last.
 struct KernelSpec {
-  OpId op = OpId::matmul;
+  OpList ops = {};
   std::string_view name = {};
-  Verdict (*supports)(const Problem&, const DeviceProfile&) = nullptr;
+  std::string_view summary = {};  // what it is good for, one line
+  /// Of the inputs that must be given. Optional inputs and gradients may be of `outputs` too; indices are not asked.
+  DataTypeSet dtypes = any_dtype;
   std::unique_ptr<const Plan> (*prepare)(const Problem&, const PrepareContext&) = nullptr;
+  /// Null: it takes every problem of its dtypes. Asked only about these, and about aligned tensors.
+  Verdict (*supports)(const Problem&, const DeviceProfile&) = nullptr;
   std::uint64_t (*workspace_bytes)(const Problem&, const DeviceProfile&) = nullptr;  // null: none
-  bool (*prefers)(const Problem&, const DeviceProfile&) = nullptr;                   // null: no opinion
-  bool deterministic = true;
   Directions directions = Directions::forward;
+  DataTypeSet outputs = {};    // empty: as `dtypes`
+  bool any_alignment = false;  // takes tensors that are not aligned to their elements
+  bool deterministic = true;
+  std::string_view needs = {};  // "a CPU with AMX"; empty: what its backend needs
+  /// Libraries that it calls, as DeviceProfile::library_versions names them, with blanks between: another version of
+  /// one of these is another kernel to a lock.
+  std::string_view libraries = {};
   std::vector<std::string> (*variants)(const Problem&, const PrepareContext&) = nullptr;  // null: has none
   /// Makes one of them. Null: has none.
   std::unique_ptr<const Plan> (*prepare_variant)(const Problem&, const PrepareContext&, std::string_view) = nullptr;
   std::optional<Problem> (*plan_problem)(const Problem&) = nullptr;  // null: a plan for each problem
+  std::string_view takes = {};                                       // see Kernel::takes
+
+  /// What its kernel answers about problems of its directions: dtypes, then alignment, then `supports`.
+  Verdict accepts(const Problem& problem, const DeviceProfile& profile) const;
 };
 
 /// The row of a kernel that computes backward too.
@@ -154,12 +199,19 @@ constexpr KernelSpec with_backward(KernelSpec row) {
   return row;
 }
 
-/// The kernel a row describes. The row must outlive it (rows live in constexpr tables). Without a version it is
-/// unversioned.
-std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec, DeviceType device_type,
+/// The row of a kernel that computes opt-in inputs and attributes of its op: "alpha|beta|c".
+constexpr KernelSpec taking(std::string_view names, KernelSpec row) {
+  row.takes = names;
+  return row;
+}
+
+/// The kernel that a row describes, for one of its ops. The row must outlive it (rows live in constexpr tables).
+/// Without a version it is unversioned.
+std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec, OpId op, DeviceType device_type,
                                           std::optional<std::string> version = {});
 
-/// A kernel from functions, for users who plug one in at run time. `run` is called for each call of the op.
+/// A kernel from functions, for users who plug one in at run time. `run` is called for each call of the op; an output
+/// may be the memory of an input (RunArguments).
 struct FunctionKernel {
   OpId op = OpId::matmul;
   std::string name = {};
@@ -170,6 +222,7 @@ struct FunctionKernel {
   bool deterministic = true;
   Directions directions = Directions::forward;
   std::string version = {};  // another one for other code; empty: unversioned
+  std::string takes = {};    // see Kernel::takes
 };
 std::shared_ptr<const Kernel> make_kernel(FunctionKernel function);
 

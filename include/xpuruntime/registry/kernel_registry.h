@@ -62,7 +62,7 @@ class KernelRegistry {
   /// somebody registered for the same op and dtype are replaced. Defined in the select layer.
   void register_default_capabilities(Device device, KernelSelector& selector) const;
   std::map<Device, std::shared_ptr<KernelSelector>> get_all_selectors() const;
-  /// Drops all selectors; who holds one keeps it.
+  /// Drops all selectors; those still referenced stay valid.
   void clear();
 
   /// Moves on every change; decisions made under another generation are stale.

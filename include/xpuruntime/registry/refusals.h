@@ -1,0 +1,39 @@
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include "xpuruntime/registry/kernel.h"
+
+// What kernels refuse problems for, worded alike in all backends. Each answers yes, or no with the reason. What a row
+// says (KernelSpec::dtypes, alignment) is asked before its `supports` and need not be asked there.
+
+namespace xpuruntime {
+
+using Check = Verdict (*)(const Problem&, const DeviceProfile&);
+
+/// Asks in order; the first refusal stands.
+Verdict first_refusal(std::initializer_list<Check> checks, const Problem& problem, const DeviceProfile& profile);
+
+/// Inputs that must be given are of `inputs` and outputs of `outputs`; optional inputs, and gradients in and out, of
+/// either. Indices, and integers and booleans beside an op's precision, such as masks, are not asked.
+Verdict takes_dtypes(const Problem& problem, DataTypeSet inputs, DataTypeSet outputs);
+/// "input 1 is i32, and this kernel takes f32, f16 and bf16"
+Verdict refuse_dtype(std::string_view which, DataType dtype, std::string_view takes);
+/// "output 0 is f16, and this kernel takes the input's f32"
+Verdict is_same_dtype(std::string_view which, DataType dtype, std::string_view whose, DataType other);
+
+/// Every tensor is contiguous: "input 0 is not contiguous".
+Verdict is_contiguous(const Problem& problem);
+/// Every tensor starts where one of its elements may: "input 0 is not aligned to its elements".
+Verdict is_aligned(const Problem& problem);
+
+/// "m = 17 is over 16"
+Verdict is_at_most(std::string_view what, std::int64_t value, std::int64_t limit);
+
+/// "compute capability 7.5 is below 8.0"
+Verdict has_compute_capability(const DeviceProfile& profile, int major, int minor = 0);
+/// "the CPU has no amx_bf16"
+Verdict has_cpu_features(const DeviceProfile& profile, std::initializer_list<const char*> features);
+
+}  // namespace xpuruntime

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <span>
+
+#include "xpuruntime/registry/catalogue.h"
+
+namespace xpuruntime {
+
+/// Every row of every backend of this library, built or not, by op. Defined in the runtime layer, which names the
+/// backends.
+std::span<const CatalogueEntry> builtin_catalogue();
+
+}  // namespace xpuruntime
