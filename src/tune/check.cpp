@@ -17,26 +17,6 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 // amplify errors 190 times. Signs are mixed, so that they mostly cancel; a wrong tile is off by far more than this.
 constexpr double winograd_amplification = 32;
 
-/// Half the even spacing of the dtype's smallest values. f32 and bf16 results below 2^-126 may come as zero.
-double smallest(DataType dtype) {
-  switch (dtype) {
-    case DataType::float64:
-      return 0x1p-1022;
-    case DataType::float32:
-    case DataType::tfloat32:
-    case DataType::bfloat16:
-      return 0x1p-126;
-    case DataType::float16:
-      return 0x1p-25;
-    case DataType::float8_e4m3:
-      return 0x1p-10;
-    case DataType::float8_e5m2:
-      return 0x1p-17;
-    default:
-      return 0;
-  }
-}
-
 /// Infinities and NaN have no distance: they must be met.
 double distance(double result, double expected) {
   if (result == expected || (std::isnan(result) && std::isnan(expected))) return 0;
@@ -80,7 +60,7 @@ void compare(Check& check, const Computation& computation, const Tensor& result,
   const double least =
       computation.kernel.find("winograd") == computation.kernel.npos ? 0 : winograd_amplification * most;
   // A cast to fewer digits rounds an input, or the result once more.
-  const double everywhere = smallest(dtype) + computation.casting * scale;
+  const double everywhere = smallest_of(dtype) + computation.casting * scale;
   for (std::size_t i = 0; i < bound.slack.size(); ++i) {
     const double value = within_range(dtype, value_at(expected, i));
     const double error = distance(value_at(result, i), value);

@@ -7,8 +7,8 @@
 
 namespace xpuruntime {
 
-/// Sees damage, not malice. Every step maps different words to different states, so that a change within one word of
-/// eight bytes always shows.
+/// Detects corruption; not cryptographic. Every step maps different words to different states, so that a change within
+/// one word of eight bytes always shows.
 class Checksum {
  public:
   explicit Checksum(std::uint64_t seed = 0) : state_(seed ^ 0x9e3779b97f4a7c15ULL) {}

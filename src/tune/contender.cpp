@@ -1,5 +1,6 @@
 #include "tune/contender.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -81,8 +82,7 @@ void Contender::fail_with(const Status& status) {
   if (status.code() == ErrorCode::device_lost) fail(status.code(), "tune", row.kernel + ": " + status.message());
   if (status.code() == ErrorCode::not_supported) return refuse(status.message());
   if (status.code() == ErrorCode::out_of_memory) return refuse("there was not enough memory: " + status.message());
-  if (status.code() == ErrorCode::invalid_argument)
-    return refuse("it turned the random inputs down: " + status.message());
+  if (status.code() == ErrorCode::invalid_argument) return refuse("it rejected the random inputs: " + status.message());
   const bool threw = status.message().starts_with("it threw");
   quarantine(threw ? status.message() : "it failed: " + status.message());
 }
@@ -114,12 +114,29 @@ Track::Track(const KernelRegistry& registry, const Problem& problem, const Opera
       driver_(registry.devices().driver(problem.device)),
       pool_(registry.devices().workspace(problem.device)),
       stream_(current_stream(problem.device)),
-      asynchronous_(driver_.asynchronous()) {}
+      asynchronous_(driver_.asynchronous()) {
+  if (asynchronous_) prepare_cold(registry.devices());
+}
 
 Track::~Track() {
   if (!asynchronous_) return;
   // What went wrong on the device has shown in a run before.
   (void)contained("synchronize", [&] { return driver_.synchronize(problem_.device.index, {}); });
+  for (const Event event : events_) driver_.destroy_event(problem_.device.index, event);
+}
+
+/// Without the memory for it, or a device that can, times are the host's.
+void Track::prepare_cold(const DeviceManager& devices) {
+  constexpr std::uint64_t least_half = std::uint64_t{64} << 20;
+  const std::uint64_t half = std::max(2 * profile_.l2_bytes, least_half);
+  const int index = problem_.device.index;
+  (void)contained("flush_caches", [&] {
+    Status status = driver_.flush_caches(index, nullptr, 0, stream_);
+    if (!status.ok()) return status;
+    flushed_ = devices.allocate(DataType::uint8, {static_cast<std::int64_t>(2 * half)}, problem_.device);
+    for (std::int64_t i = 0; i < 2 * most_cold_calls; ++i) events_.push_back(driver_.create_event(index));
+    return status;
+  });
 }
 
 std::vector<std::string> Track::variants(const Contender& contender) const {
@@ -148,8 +165,38 @@ Status Track::run(const Contender& contender, std::int64_t calls) const {
     Status status;
     for (std::int64_t i = 0; i < calls && status.ok(); ++i) status = contender.plan->run(arguments);
     if (!asynchronous_) return status;
-    const Status synchronized = driver_.synchronize(problem_.device.index, stream_);
-    return status.ok() ? synchronized : status;
+    return waited_for(status);
+  });
+}
+
+/// Where the device is lost, that is why a launch failed.
+Status Track::waited_for(const Status& queued) const {
+  const Status synchronized = driver_.synchronize(problem_.device.index, stream_);
+  return queued.ok() || synchronized.code() == ErrorCode::device_lost ? synchronized : queued;
+}
+
+Status Track::queue_cold(const Contender& contender, const RunArguments& arguments, std::size_t call) const {
+  const int index = problem_.device.index;
+  Status status = driver_.flush_caches(index, flushed_.data(), flushed_.span(), stream_);
+  if (status.ok()) status = driver_.record_event(index, events_[2 * call], stream_);
+  if (status.ok()) status = contender.plan->run(arguments);
+  if (status.ok()) status = driver_.record_event(index, events_[2 * call + 1], stream_);
+  return status;
+}
+
+Status Track::run_cold(const Contender& contender, std::int64_t calls, double& device_us) const {
+  return contained("run", [&] {
+    const auto lease = pool_.acquire(contender.row.workspace_bytes.value_or(0), stream_);
+    const RunArguments arguments{operands_.input_pointers(), operands_.output_pointers(), lease.data(), stream_};
+    const auto count = static_cast<std::size_t>(std::min(calls, most_cold_calls));
+    Status status;
+    for (std::size_t i = 0; i < count && status.ok(); ++i) status = queue_cold(contender, arguments, i);
+    status = waited_for(status);
+    device_us = 0;
+    for (std::size_t i = 0; i < count && status.ok(); ++i) {
+      device_us += std::max(driver_.elapsed_us(problem_.device.index, events_[2 * i], events_[2 * i + 1]), 0.0);
+    }
+    return status;
   });
 }
 

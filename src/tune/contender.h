@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tune/operands.h"
 #include "xpuruntime/registry/kernel_registry.h"
@@ -20,7 +21,8 @@ struct Contender {
   bool third_party = false;
   std::unique_ptr<const Plan> plan = {};
   bool same_as_another = false;  // another row has its plan already
-  double first_us = 0;           // its first run
+  double first_us = 0;           // its first run, or the second where that was needed
+  bool ran_again = false;        // it is the second's
   bool wrong_numbers = false;    // now or when it was put in quarantine
   TunedCandidate row = {};
 
@@ -56,8 +58,18 @@ class Track {
   Status prepare(Contender& contender) const;
   /// Queues that many calls and waits for them.
   Status run(const Contender& contender, std::int64_t calls) const;
+  /// Whether the device times its own work, on operands that none of its caches holds.
+  bool times_cold() const { return !events_.empty(); }
+  /// Calls that run_cold makes at most: each takes much longer than its own work.
+  static constexpr std::int64_t most_cold_calls = 10;
+  /// The same with cold caches before each call; `device_us` is what the calls took, by the device's events.
+  Status run_cold(const Contender& contender, std::int64_t calls, double& device_us) const;
 
  private:
+  void prepare_cold(const DeviceManager& devices);
+  Status waited_for(const Status& queued) const;
+  Status queue_cold(const Contender& contender, const RunArguments& arguments, std::size_t call) const;
+
   const Problem& problem_;
   const Operands& operands_;
   const DeviceProfile& profile_;
@@ -65,6 +77,8 @@ class Track {
   WorkspacePool& pool_;
   Stream stream_;
   bool asynchronous_;
+  Tensor flushed_;                     // what caches hold instead of operands
+  mutable std::vector<Event> events_;  // before and after each call
 };
 
 }  // namespace xpuruntime

@@ -81,7 +81,7 @@ void check_name(const char* what, const std::string& name, bool may_be_empty, st
       std::none_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; });
   if (one_line && (may_be_empty || !name.empty()) && name.size() <= longest_name && as_utf8(name) == name) return;
   fail(ErrorCode::invalid_argument, function,
-       std::string(what) + " '" + shown(name) + "' is no name; it must be one line of text, at most 64 KiB");
+       std::string(what) + " '" + shown(name) + "' is not a valid name; it must be one line of text, at most 64 KiB");
 }
 
 void check_figure(const char* what, double value, std::string_view function) {

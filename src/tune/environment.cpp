@@ -133,7 +133,7 @@ Environment Environment::from_json(std::string_view json) {
   // Each entry of a lock is compared with its environment: one without end would cost as much for each.
   constexpr std::size_t most_bytes = std::size_t{64} << 10;
   if (json.size() > most_bytes) {
-    source.refuse(ErrorCode::corrupt_data, "larger than any environment may be, which is 64 KiB; record it anew");
+    source.refuse(ErrorCode::corrupt_data, "larger than any environment may be, which is 64 KiB; record it again");
   }
   return read_document<Environment>(json, source);
 }

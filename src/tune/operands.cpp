@@ -37,6 +37,8 @@ class RandomNumbers {
 struct Range {
   std::int64_t from = -4;
   std::int64_t to = 4;
+  bool in_turn = false;  // from 0 on, so that no two are alike
+  std::int64_t next = 0;
 };
 
 /// The gradient of the output is drawn as the first input is.
@@ -55,23 +57,29 @@ Range range_of(const Problem& problem, std::size_t input) {
   const DataType dtype = problem.inputs[input].dtype;
   if (dtype == DataType::boolean) return {0, 1};
   const OpCategory category = op_info(problem.op).category;
-  if (spec_of(problem, input).values == InputValues::count) return {0, 4};
+  const InputSpec spec = spec_of(problem, input);
+  if (spec.values == InputValues::count) return {0, 4};
+  if (spec.bound != nullptr) {
+    return {0, std::max<std::int64_t>(spec.bound(problem), 1) - 1, spec.values == InputValues::place};
+  }
   if (category == OpCategory::lookup || category == OpCategory::loss) {
     // Integers are indices there: every extent of every table or float input bounds them, so one of them is the right
     // bound.
     std::int64_t bound = 1 << 16;
     for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
-      const TensorSpec& spec = problem.inputs[i];
+      const TensorSpec& other = problem.inputs[i];
       const bool table = category == OpCategory::lookup && i == 1;  // of any dtype
-      if (!is_floating(spec.dtype) && !table) continue;
-      for (const std::int64_t extent : spec.shape) bound = std::min(bound, extent);
+      if (!is_floating(other.dtype) && !table) continue;
+      for (const std::int64_t extent : other.shape) bound = std::min(bound, extent);
     }
     return {0, std::max<std::int64_t>(bound, 1) - 1};
   }
   return dtype == DataType::uint8 ? Range{0, 4} : Range{};
 }
 
-double drawn(bool real, Range range, bool positive, RandomNumbers& random) {
+/// The next number of an input.
+double drawn(bool real, Range& range, bool positive, RandomNumbers& random) {
+  if (range.in_turn) return static_cast<double>(range.next++ % (range.to + 1));
   const double value = real ? random.real() : random.integer(range.from, range.to);
   return real && positive ? 0.625 + value / 2 : value;  // in [0.125, 1.125)
 }
@@ -111,9 +119,9 @@ void copy_bytes(const DeviceManager& devices, Device device, void* memory, std::
   Status status = driver.copy_from_host(device.index, memory, offset, bytes.data(), bytes.size(), stream);
   if (status.ok()) status = driver.synchronize(device.index, stream);
   if (!status.ok()) {
-    fail(
-        status.code(), "random_operands",
-        "copying a tensor to " + to_string(device) + " failed: " + status.message() + "; see whether it still answers");
+    fail(status.code(), "random_operands",
+         "copying a tensor to " + to_string(device) + " failed: " + status.message() +
+             "; check whether it still responds");
   }
 }
 
@@ -150,12 +158,11 @@ std::string gib_text(double bytes) {
   return text;
 }
 
-void check_fits(double bytes, Device device, const DeviceManager& devices) {
+std::string flaw_of_fit(double bytes, Device device, const DeviceManager& devices) {
   const auto there = static_cast<double>(devices.profile(device).global_memory_bytes);
-  if (there == 0 || bytes <= there) return;
-  fail(ErrorCode::out_of_memory, "check_memory",
-       "the tensors and what checks them need " + gib_text(bytes) + " on " + to_string(device) + ", which has " +
-           gib_text(there) + "; use smaller shapes");
+  if (there == 0 || bytes <= there) return {};
+  return "the tensors and what checks them need " + gib_text(bytes) + " on " + to_string(device) + ", which has " +
+         gib_text(there) + "; use smaller shapes";
 }
 
 }  // namespace
@@ -199,7 +206,7 @@ std::uint64_t hash_of_inputs(const Operands& operands) {
   return sum.value();
 }
 
-void check_memory(const DeviceManager& devices, const Problem& problem, bool checked) {
+std::string flaw_of_memory(const DeviceManager& devices, const Problem& problem, bool checked) {
   double spans = 0;
   double largest = 0;
   double elements = 0;
@@ -214,8 +221,22 @@ void check_memory(const DeviceManager& devices, const Problem& problem, bool che
   // On the host: one tensor at a time on its way to the device, and copies in float64.
   const double on_host = largest + (checked ? elements * sizeof(double) : 0);
   const bool host_runs = problem.device.type == DeviceType::cpu;
-  check_fits(spans + (host_runs ? on_host : 0), problem.device, devices);
-  check_fits(on_host, Device{}, devices);
+  const std::string flaw = flaw_of_fit(spans + (host_runs ? on_host : 0), problem.device, devices);
+  return flaw.empty() ? flaw_of_fit(on_host, Device{}, devices) : flaw;
+}
+
+void check_memory(const DeviceManager& devices, const Problem& problem, bool checked) {
+  const std::string flaw = flaw_of_memory(devices, problem, checked);
+  if (!flaw.empty()) fail(ErrorCode::out_of_memory, "check_memory", flaw);
+}
+
+double seconds_to_make(const Problem& problem) {
+  constexpr double bytes_a_second = 5e8;  // fresh memory, filled and copied
+  double bytes = 0;
+  for (const auto* specs : {&problem.inputs, &problem.outputs}) {
+    for (const TensorSpec& spec : *specs) bytes += static_cast<double>(span_bytes(spec));
+  }
+  return bytes / bytes_a_second;
 }
 
 }  // namespace xpuruntime

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "xpuruntime/core/problem.h"
@@ -50,5 +51,10 @@ std::uint64_t hash_of_inputs(const Operands& operands);
 
 /// Fails with out_of_memory where the problem cannot fit the device, or with its check (in float64) the host.
 void check_memory(const DeviceManager& devices, const Problem& problem, bool checked);
+/// What it fails with; empty: it does not.
+std::string flaw_of_memory(const DeviceManager& devices, const Problem& problem, bool checked);
+
+/// About how long it takes to make the problem's tensors.
+double seconds_to_make(const Problem& problem);
 
 }  // namespace xpuruntime

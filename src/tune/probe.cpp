@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -28,6 +29,8 @@ struct Report {
   int code = 0;  // of a failed status, or of exit()
   char stage[16] = "prepare";
   char message[1000] = "";
+  volatile std::size_t note_bytes = 0;
+  char note[longest_note] = "";
 
   void say(State new_state, const char* text) {
     std::strncpy(message, text, sizeof message - 1);
@@ -81,10 +84,10 @@ std::vector<Tensor> shared_outputs(const std::vector<Tensor>& outputs, const std
 
 // The handler that is added last is called first: the parent's own must not run
 // in the child.
-Report* report_of_exit = nullptr;
+Report* report_of_this_child = nullptr;
 void report_exit(int code, void*) {
-  report_of_exit->code = code;
-  report_of_exit->state = Report::exited;
+  report_of_this_child->code = code;
+  report_of_this_child->state = Report::exited;
   _exit(1);
 }
 
@@ -134,6 +137,7 @@ void run_in_child(Report& report, const Kernel& kernel, const Problem& problem, 
 }
 
 thread_local bool forking = false;
+std::atomic<void (*)(std::string_view)> note_reader{nullptr};
 
 enum class Ending { ended, hung, cancelled };
 
@@ -224,6 +228,18 @@ std::string failure_of(const Report& report, Ending ending, int status, const Pr
 
 bool forking_to_probe() { return forking; }
 
+bool leave_note(std::string_view note) {
+  Report* const report = report_of_this_child;
+  if (report == nullptr) return false;
+  report->note_bytes = 0;
+  const std::size_t bytes = std::min(note.size(), longest_note);
+  std::memcpy(report->note, note.data(), bytes);
+  report->note_bytes = bytes;
+  return true;
+}
+
+void set_note_reader(void (*reader)(std::string_view)) { note_reader.store(reader); }
+
 ProbeResult probe_in_child(const Kernel& kernel, const Problem& problem, const PrepareContext& context,
                            const Operands& operands, void* workspace, const ProbeSettings& settings) {
   const auto memory = std::make_shared<SharedMemory>(bytes_for(operands.outputs()));
@@ -242,7 +258,7 @@ ProbeResult probe_in_child(const Kernel& kernel, const Problem& problem, const P
   }
   if (child == 0) {
     become_quiet(parent);
-    report_of_exit = report;
+    report_of_this_child = report;
     on_exit(report_exit, nullptr);
     run_in_child(*report, kernel, problem, context, settings.token, arguments,
                  [&] { return settings.inputs_hash && hash_of_inputs(shared) != *settings.inputs_hash; });
@@ -256,6 +272,8 @@ ProbeResult probe_in_child(const Kernel& kernel, const Problem& problem, const P
   ProbeResult result;
   result.cancelled = ending == Ending::cancelled;
   if (result.cancelled) return result;
+  const std::string_view note(report->note, std::min(std::size_t{report->note_bytes}, longest_note));
+  if (const auto read = note_reader.load(); read != nullptr && !note.empty()) read(note);
   // Not by us: the system does that when memory runs short, a user to whatever he likes.
   result.killed = ending == Ending::ended && status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   result.failure = failure_of(*report, ending, status, settings);

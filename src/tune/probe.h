@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tune/operands.h"
 #include "xpuruntime/registry/kernel.h"
@@ -32,6 +33,14 @@ struct ProbeSettings {
 /// thread of this process hangs there: a forked process has one thread.
 ProbeResult probe_in_child(const Kernel& kernel, const Problem& problem, const PrepareContext& context,
                            const Operands& operands, void* workspace, const ProbeSettings& settings);
+
+/// In such a child: leaves a text for the parent, at most `longest_note` bytes of it; a later one replaces it. False in
+/// any other process.
+bool leave_note(std::string_view note);
+constexpr std::size_t longest_note = 8000;
+
+/// Gets the note of a child that is gone, on the thread that tried the kernel. There is one reader in a process.
+void set_note_reader(void (*reader)(std::string_view note));
 
 /// True while this thread forks such a child: handlers of pthread_atfork may want to know.
 bool forking_to_probe();

@@ -34,10 +34,13 @@ double least_batch_us(std::size_t rounds) {
   return rounds < std::size(least) ? least[rounds] : 0;
 }
 
+// One call this long each is as good as three short batches.
+constexpr double long_call_us = 50'000;
+
 /// What the gain of a winner must be when the budget ended the race this early.
 double factor_to_win(std::size_t rounds) {
-  constexpr double factors[] = {INFINITY, 2, 1.3, 1.1, 1.05};
-  return factors[std::min<std::size_t>(rounds, 4)];
+  constexpr double factors[] = {2, 1.3, 1.1, 1.05};
+  return factors[std::min<std::size_t>(rounds, 4) - 1];
 }
 
 std::string percent_text(double share) {
@@ -72,9 +75,7 @@ void Race::drop_hopeless_at_first() {
     if (runner.first_us > 0) best = std::min(best, runner.first_us);
   }
   for (std::size_t i = 0; i < runners_.size(); ++i) {
-    const double us = runners_[i].first_us;
-    if (us > least_batch_us(0) && us > hopeless_first * best)
-      drop(i, "its first call took far longer than the fastest's");
+    if (gives_up_on(runners_[i].first_us, best)) drop(i, "its first call took far longer than the fastest's");
   }
 }
 
@@ -112,7 +113,8 @@ std::optional<Race::Heat> Race::next() {
     candidate = next_runner();
   }
   const Runner& runner = runners_[*candidate];
-  const bool too_long = spent_us_ + runner.least_us * static_cast<double>(runner.calls) > options_.budget_us;
+  const bool too_long = round_ >= options_.sure_rounds &&
+                        spent_us_ + runner.least_us * static_cast<double>(runner.calls) > options_.budget_us;
   if (stopped_ || too_long) {
     finish(left() > 1);
     return std::nullopt;
@@ -249,8 +251,12 @@ bool Race::beats_incumbent(std::size_t candidate) const {
   const double middle = middle_ratio(candidate, *incumbent_);
   if (!(middle < std::log(1 - options_.min_gain))) return false;
   if (const auto bounds = median_bounds(logs, alpha_to_win)) return bounds->high < 0;
-  const double worst = logs.empty() ? middle : *std::max_element(logs.begin(), logs.end());
-  return worst < -std::log(factor_to_win(std::max<std::size_t>(logs.size(), 1)));
+  if (logs.empty()) return factor_to_win(1) * time_of(candidate) < time_of(*incumbent_) - one_time_us;
+  // The shorter of this call and the first one: an interruption hits one of them.
+  const double least_us = runners_[candidate].least_us;
+  if (logs.size() == 1 && least_us > long_call_us) return factor_to_win(3) * least_us < runners_[*incumbent_].least_us;
+  const double worst = *std::max_element(logs.begin(), logs.end());
+  return worst < -std::log(factor_to_win(logs.size()));
 }
 
 Race::Result Race::result() const {
@@ -276,6 +282,7 @@ Race::Standing Race::standing(std::size_t candidate) const {
   standing.dropped = runner.dropped;
   if (runner.times.empty()) {
     if (runner.first_us > 0) standing.time_us = runner.first_us;
+    standing.rough = true;
     standing.runs = runner.first_us > 0 ? 1 : 0;
     return standing;
   }

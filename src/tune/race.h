@@ -15,6 +15,7 @@ struct RaceOptions {
   double budget_us = 5e5;  // at most, for all batches together
   int most_rounds = 60;    // then it is too close to matter
   int least_rounds = 5;    // the winner's time rests on these, budget permitting
+  int sure_rounds = 0;     // are held whatever the budget
 };
 
 /// Finds the fastest of some candidates from as few timed batches of calls as
@@ -32,7 +33,8 @@ class Race {
 
   /// How one candidate did.
   struct Standing {
-    std::optional<double> time_us = {};   // per call, the median of its batches
+    std::optional<double> time_us = {};   // per call, the median of its batches; without any, its rough time
+    bool rough = false;                   // no batch of it was timed
     std::optional<double> noise_us = {};  // it lies this far off at most, 19
                                           // times of 20; unset with one batch
     std::int64_t runs = 0;                // calls that were timed
@@ -50,6 +52,9 @@ class Race {
   /// `first_us` holds a rough time for each candidate, such as its first call;
   /// at least one candidate. The incumbent is one of them or none.
   Race(std::vector<double> first_us, std::optional<std::size_t> incumbent, const RaceOptions& options);
+
+  /// What a first call may take beyond its work, to load a library or to compile.
+  static constexpr double one_time_us = 1e6;
 
   /// Whether a candidate does not start because its rough time is so far above the best one's.
   static bool gives_up_on(double first_us, double best_us);

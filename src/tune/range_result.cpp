@@ -17,9 +17,15 @@ std::string RangeResult::summary(std::string_view total_budget, std::string_view
     });
     if (ended > 0) text += "; " + count(static_cast<std::size_t>(ended), "race") + " ended by " + std::string(shown);
   }
-  if (guessed > 0) text += "; " + std::to_string(guessed) + " have the kernel of the nearest one measured";
-  if (named_by_policy > 0) text += "; " + std::to_string(named_by_policy) + " are left alone: " + named_because;
-  const std::size_t missing = problems - covered - named_by_policy;
+  const auto add = [&](std::size_t number, const char* one, const char* more) {
+    if (number > 0) text += "; " + std::to_string(number) + " " + (number == 1 ? one : more);
+  };
+  add(guessed, "has the kernel of the measured sizes around it", "have the kernel of the measured sizes around them");
+  add(undecided, "stays with the default", "stay with the default");
+  add(too_large, "is left out: its tensors do not fit in memory", "are left out: their tensors do not fit in memory");
+  add(named_by_policy, "is left alone: ", "are left alone: ");
+  text += named_because;
+  const std::size_t missing = problems - covered - undecided - too_large - named_by_policy;
   if (missing > 0) text += (complete ? "; no kernel was found for " : "; no choice yet for ") + std::to_string(missing);
   if (!complete && !cut_short) text += "; it was stopped before it was done";
   return text;

@@ -17,6 +17,8 @@ struct Task {
   Box box = {};
   std::uint32_t group = 0;
   double weight = 0;
+  std::vector<std::size_t> ends = {};  // the corners of the box that it was cut from; none: it is the whole range
+  bool narrow = false;                 // that was cut for a change alone, not for its width
 
   bool operator<(const Task& other) const { return weight < other.weight; }
 };
@@ -47,7 +49,7 @@ class Search {
     std::map<std::uint32_t, std::size_t> groups;
     for (const std::uint32_t group : classes_) ++groups[group];
     groups.erase(nothing_runs);
-    // Each class has its corners measured before any is looked at closer: then every problem has a kernel.
+    // Each class has its corners measured before any is looked at closer.
     for (const auto& [group, problems] : groups) push(grid_.whole(), group, std::numeric_limits<double>::infinity());
     while (!tasks_.empty()) {
       const Task task = tasks_.top();
@@ -68,9 +70,9 @@ class Search {
     return count;
   }
 
-  void push(Box box, std::uint32_t group, double loss) {
+  void push(Box box, std::uint32_t group, double loss, const std::vector<std::size_t>& ends = {}, bool narrow = false) {
     const std::size_t problems = problems_in(box, group);
-    if (problems > 0) tasks_.push({std::move(box), group, loss * static_cast<double>(problems)});
+    if (problems > 0) tasks_.push({std::move(box), group, loss * static_cast<double>(problems), ends, narrow});
   }
 
   double distance(std::span<const std::size_t> a, std::span<const std::size_t> b) const {
@@ -171,7 +173,8 @@ class Search {
 
   int own_choice(std::size_t index) {
     const TuneResult& result = results_.at(index);
-    return result.chosen.empty() ? -1 : number_of(result.chosen);
+    if (!result.chosen.empty()) return number_of(result.chosen);
+    return result.cut_short ? undecided : -1;
   }
 
   /// How a kernel stands at a corner: never better than that corner's own choice, which a race has left it for.
@@ -239,7 +242,7 @@ class Search {
   }
 
   /// At the geometric middle, which is odd and even in turn: kernels like round sizes better than others.
-  void split(const Task& task, std::size_t axis, double loss) {
+  void split(const Task& task, const std::vector<std::size_t>& corners, std::size_t axis, double loss, bool narrow) {
     const auto low = static_cast<double>(std::max<std::int64_t>(1, grid_.size(axis, task.box.low[axis])));
     const auto high = static_cast<double>(grid_.size(axis, task.box.high[axis]));
     const auto wanted = static_cast<std::int64_t>(std::sqrt(low * high)) - grid_.size(axis, 0);
@@ -247,16 +250,20 @@ class Search {
                                           task.box.low[axis] + 1, task.box.high[axis] - 1);
     Box lower = task.box, upper = task.box;
     lower.high[axis] = upper.low[axis] = middle;
-    push(std::move(lower), task.group, loss);
-    push(std::move(upper), task.group, loss);
+    push(std::move(lower), task.group, loss, corners, narrow);
+    push(std::move(upper), task.group, loss, corners, narrow);
   }
 
   void examine(const Task& task) {
     const std::vector<std::size_t> at = corners(task.box, task.group);
-    if (!measured(at)) return unresolved_.push_back({task.box, task.group, 0, {}});
-    if (const auto axis = axis_to_split(task.box, at, true)) return split(task, *axis, 1);
-    const auto failed = [&](std::size_t corner) { return results_.at(corner).chosen.empty(); };
-    if (std::all_of(at.begin(), at.end(), failed)) return;  // and so do those between, for all that is known
+    if (!measured(at)) return unresolved_.push_back(task);
+    if (const auto axis = axis_to_split(task.box, at, true)) return split(task, at, *axis, 1, false);
+    if (all_failed(at)) {  // and so do those between, for all that is known
+      const bool cut = std::any_of(at.begin(), at.end(), [&](auto corner) { return results_.at(corner).cut_short; });
+      return fill(task, [&](std::size_t index) {
+        return results_.contains(index) ? own_choice(index) : cut ? undecided : -1;
+      });
+    }
     Leaf leaf{task.box, task.group, problems_in(task.box, task.group), {}};
     double least = std::numeric_limits<double>::infinity();
     for (const auto& [kernel, standing] : standings(at)) {
@@ -267,7 +274,11 @@ class Search {
     if (raced_again(at)) return tasks_.push(task);
     const auto axis = axis_to_split(task.box, at, false);
     if (!axis) return assign_own(task);
-    split(task, *axis, std::clamp(least - 1, 0.01, 0.99));
+    split(task, at, *axis, std::clamp(least - 1, 0.01, 0.99), true);
+  }
+
+  bool all_failed(const std::vector<std::size_t>& corners) const {
+    return std::all_of(corners.begin(), corners.end(), [&](auto corner) { return results_.at(corner).chosen.empty(); });
   }
 
   /// A box so small that each of its problems is a corner.
@@ -289,35 +300,48 @@ class Search {
                                            [&](int a, int b) { return does_for[a] < does_for[b]; });
       fill(leaf, [&](std::size_t) { return chosen; });
     }
-    for (const Leaf& leaf : unresolved_) {
-      fill(leaf, [&](std::size_t index) {
-        const auto nearest = nearest_measured(index);
-        if (nearest && *nearest != index) ++out_.guessed;
-        return nearest ? own_choice(*nearest) : -1;
+    for (const Task& task : unresolved_) {
+      const int between = out_.stopped ? -1 : good_at_all(task.ends);
+      fill(task, [&](std::size_t index) {
+        if (results_.contains(index)) return own_choice(index);
+        const bool ask_nearest = between < 0 && task.narrow && !out_.stopped;
+        const int guess = ask_nearest ? own_choice(nearest_of(task.ends, index)) : between;
+        out_.guessed += guess >= 0;
+        return guess >= 0 ? guess : undecided;
       });
+    }
+    for (int& choice : out_.choice) {
+      out_.undecided += choice == undecided;
+      choice = std::max(choice, -1);
     }
   }
 
-  template <class Choose>
-  void fill(const Leaf& leaf, Choose choose) {
-    grid_.each(leaf.box, [&](std::size_t index) {
-      if (classes_[index] == leaf.group && out_.choice[index] < 0) out_.choice[index] = choose(index);
+  void fill(const auto& part, const auto& choose) {
+    grid_.each(part.box, [&](std::size_t index) {
+      if (classes_[index] == part.group && out_.choice[index] < 0) out_.choice[index] = choose(index);
       return true;
     });
   }
 
-  /// Of the same class: only there the same kernels can run.
-  std::optional<std::size_t> nearest_measured(std::size_t index) const {
-    std::optional<std::size_t> nearest;
-    double least = std::numeric_limits<double>::infinity();
-    for (const auto& [other, result] : results_) {
-      if (classes_[other] != classes_[index] || result.chosen.empty()) continue;
-      const double away = distance(grid_.offsets(index), grid_.offsets(other));
-      if (away < least) least = away, nearest = other;
-    }
-    return nearest;
+  std::size_t nearest_of(const std::vector<std::size_t>& ends, std::size_t index) const {
+    return *std::min_element(ends.begin(), ends.end(), [&](std::size_t a, std::size_t b) {
+      const auto at = grid_.offsets(index);
+      return distance(at, grid_.offsets(a)) < distance(at, grid_.offsets(b));
+    });
   }
 
+  /// The kernel that loses least of those that are as good as the own choice of each of these; -1: there is none.
+  int good_at_all(const std::vector<std::size_t>& ends) {
+    int best = -1;
+    if (all_failed(ends)) return best;
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [kernel, standing] : standings(ends)) {
+      if (standing.close && standing.loss < least) least = standing.loss, best = kernel;
+    }
+    return best;
+  }
+
+  static constexpr int undecided = -2;  // until all boxes have been asked
   const RangeGrid grid_;
   const std::span<const std::uint32_t> classes_;
   const RangeSearchOptions options_;
@@ -326,7 +350,7 @@ class Search {
   std::set<std::size_t> raced_twice_ = {};
   std::priority_queue<Task> tasks_ = {};
   std::vector<Leaf> leaves_ = {};
-  std::vector<Leaf> unresolved_ = {};
+  std::vector<Task> unresolved_ = {};
   RangeChoices out_ = {};
 };
 

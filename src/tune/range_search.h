@@ -22,7 +22,8 @@ struct RangeChoices {
   std::vector<std::string> kernels = {};
   std::vector<int> choice = {};  // of each problem, by its index in the range: one of the kernels, -1: none
   std::size_t measured = 0;      // races
-  std::size_t guessed = 0;       // problems that have the kernel of the nearest other one, as points or time ran out
+  std::size_t guessed = 0;       // problems with the kernel of the corners around them, as points ran out
+  std::size_t undecided = 0;     // problems without one, as points or time ran out
   bool stopped = false;          // by `measure`
 };
 
@@ -39,7 +40,9 @@ std::vector<std::uint32_t> classes_of(const KernelRegistry& registry, const Prob
 ///
 /// The range is cut into boxes, their corners are measured, and a box at whose corners no kernel is as good as each
 /// corner's own is cut again, those with the most to lose first. A kernel is as good where a race would not leave it.
-/// Before that, races at its corners that were cut short are held again.
+/// Before that, races at its corners that were cut short are held again. Where time runs out, what is known stays, and
+/// the rest has no kernel. Where points do, a box that would have been cut further has one that is as good at all
+/// corners of the larger box, or, if that was narrow, the nearest corner's.
 RangeChoices search_range(std::span<const SizeRange> names, std::span<const std::uint32_t> classes,
                           const RangeSearchOptions& options,
                           const std::function<std::optional<TuneResult>(std::size_t index)>& measure);

@@ -101,7 +101,9 @@ std::string Reference::run(const Operands& operands, Part& part) {
   std::string why = run_reference(registry_, on, wide);
   if (!why.empty()) return why;
   part.expected = wide.outputs();
-  part.slack = slack_of({on, wide, problem_.inputs[0].dtype, unit_roundoff(problem_),
+  const DataType in = problem_.inputs[0].dtype, out = problem_.outputs.back().dtype;
+  // By digits, not by bytes: bf16 has fewer than f16.
+  part.slack = slack_of({on, wide, epsilon_of(out) > epsilon_of(in) ? out : in, out, unit_roundoff(problem_),
                          [this](const Problem& other, const Operands& tensors) {
                            return run_reference(registry_, problem_on(other, tensors), tensors).empty();
                          }});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/attention_inputs.h"
 #include "core/elements.h"
 
 namespace xpuruntime {
@@ -47,13 +48,22 @@ std::vector<Slack> scaled(std::vector<Slack> slacks, double units) {
 /// A product, what is added to it, and the activation behind it, whose slope is at most 1.13. 1 + erf is rounded as a
 /// number of size 1: a gelu has the error of its argument's size, which is some Q.
 std::vector<Slack> of_products(const Solved& solved) {
-  const bool linear = solved.problem.op == OpId::linear;
+  const bool linear = solved.problem.op == OpId::linear, product = solved.problem.op == OpId::matmul;
   const std::string activation(linear ? solved.problem.attributes.choice("activation") : "none");
   Problem plain = solved.problem;
   if (linear) plain.attributes.set_choice("activation", "none");
+  if (product) {
+    for (const char* factor : {"alpha", "beta"}) {
+      const double given = plain.attributes.real(factor);
+      plain.attributes.set_real(factor, given * given);
+    }
+  }
   std::vector<Slack> slacks = root_of_squares(solved, plain);
   if (slacks.empty()) return slacks;
-  const double terms = summed_terms(solved.problem) + (solved.problem.inputs.size() > 2 ? 1 : 0);
+  // What comes after the sum: a bias, or some products and a sum.
+  std::size_t more = product ? opt_ins_of(solved.problem).size() : 0;
+  if (!product && solved.problem.inputs.size() > 2) more = 1;
+  const double terms = summed_terms(solved.problem) + static_cast<double>(more);
   const double steep = activation == "none" ? 1 : 1.13;
   const double gelu = activation == "gelu" ? (function_units + 4) * std::min(std::sqrt(terms), 5.0) : 0;
   const double silu = activation == "silu" ? function_units + 4 : 0;
@@ -69,11 +79,13 @@ std::vector<Slack> of_products(const Solved& solved) {
 // 16-bit problems may keep the weights in 16 bits. The weights' errors show in the sum of weight * |value|.
 std::vector<Slack> of_attention(const Solved& solved) {
   const std::vector<Tensor>& inputs = solved.operands.inputs();
-  const auto size = static_cast<double>(inputs[0].shape()[3]), keys = static_cast<double>(inputs[1].shape()[2]);
+  const auto size = static_cast<double>(inputs[0].shape()[3]);
+  const auto keys = static_cast<double>(attention_keys(solved.problem.inputs));
   const double given = solved.problem.attributes.real("scale");
   const double scale = given == 0 ? 1 / std::sqrt(std::max(size, 1.0)) : std::abs(given);
   const double root = scale * std::sqrt(size) * largest_of(inputs[0]) * largest_of(inputs[1]);  // Q of any score
-  const double mask = inputs.size() > 3 && is_floating(inputs[3].dtype()) ? largest_of(inputs[3]) : 0;
+  const bool masked = inputs.size() > attention_mask && is_floating(inputs[attention_mask].dtype());
+  const double mask = masked ? largest_of(inputs[attention_mask]) : 0;
   const double largest_score = 5 * root + mask;
   const double of_score = walk_units(size) * root + 3 * largest_score;
   const double of_weight =
@@ -82,7 +94,10 @@ std::vector<Slack> of_attention(const Solved& solved) {
   const double kept = narrow ? epsilon_of(solved.stored) / 2 / solved.unit : 0;
   const Operands sizes = changed_inputs(
       solved, solved.problem, [](std::size_t input, double value) { return input == 2 ? std::abs(value) : value; });
-  return scaled(results_of(solved, solved.problem, sizes), of_weight + sum_units(keys) + 4 + kept);
+  std::vector<Slack> slacks = scaled(results_of(solved, solved.problem, sizes), of_weight + sum_units(keys) + 4 + kept);
+  // The logarithm of a sum has its relative error.
+  if (slacks.size() > 1) slacks[1].assign(slacks[1].size(), of_weight + largest_score);
+  return slacks;
 }
 
 /// Of an op that has no analysis of its own.
@@ -125,6 +140,10 @@ std::vector<Slack> forward(const Solved& solved) {
     case Rounding::class_loss:
     case Rounding::pointwise_loss:
       return slack_of_loss(solved);
+    case Rounding::rotation:  // two products and their sum
+      return {Slack(count_of(solved.operands.outputs()[0]),
+                    6 * largest_of(solved.operands.inputs()[0]) *
+                        std::max(largest_of(solved.operands.inputs()[2]), largest_of(solved.operands.inputs()[3])))};
     case Rounding::category:
       break;
   }
@@ -147,6 +166,25 @@ double unit_roundoff(const Problem& problem) {
   return wide && !narrow ? 0x1p-52 : 0x1p-24;
 }
 
+double smallest_of(DataType dtype) {
+  switch (dtype) {
+    case DataType::float64:
+      return 0x1p-1022;
+    case DataType::float32:
+    case DataType::tfloat32:
+    case DataType::bfloat16:
+      return 0x1p-126;
+    case DataType::float16:
+      return 0x1p-25;
+    case DataType::float8_e4m3:
+      return 0x1p-10;
+    case DataType::float8_e5m2:
+      return 0x1p-17;
+    default:
+      return 0;
+  }
+}
+
 double summed_terms(const Problem& problem) {
   const Dims& first = problem.inputs.front().shape;
   if (first.empty()) return 1;
@@ -160,7 +198,7 @@ double summed_terms(const Problem& problem) {
     return static_cast<double>(
         first[static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(first.size()) : dim)]);
   }
-  if (problem.op == OpId::attention) return static_cast<double>(first[3] + problem.inputs[1].shape[2]);
+  if (problem.op == OpId::attention) return static_cast<double>(first[3] + attention_keys(problem.inputs));
   if (is_matrix_op(problem)) {  // weights are [out, ...]: the rest is what one output reads
     const TensorSpec& weight = problem.inputs[1];
     return count(weight) / static_cast<double>(std::max<std::int64_t>(weight.shape.empty() ? 1 : weight.shape[0], 1));

@@ -24,7 +24,8 @@ using Slack = std::vector<double>;  // of each element of one output, in u
 struct Solved {
   const Problem& problem;
   const Operands& operands;
-  DataType stored = DataType::float32;  // of the first input, as kernels get it
+  DataType stored = DataType::float32;  // the coarser of the first input and the last output, as kernels get them
+  DataType last = DataType::float32;    // of the last output, as kernels get it
   double unit = 0x1p-24;
   /// Runs the reference once more, on other tensors; false where it cannot.
   std::function<bool(const Problem&, const Operands&)> run = {};
@@ -33,6 +34,9 @@ struct Solved {
 /// u: 2^-24 where f32 or less is stored, as all of those compute in f32; 2^-52 for f64, as the reference rounds as
 /// well.
 double unit_roundoff(const Problem& problem);
+
+/// Half the even spacing of the dtype's smallest values. f32 and bf16 results below 2^-126 may come as zero.
+double smallest_of(DataType dtype);
 
 /// Of each output.
 std::vector<Slack> slack_of(const Solved& solved);

@@ -71,7 +71,7 @@ std::vector<Slack> of_open_ones(const Solved& solved, const Problem& plain, cons
 }
 
 /// matmul, linear and the convolutions: sums of products of a gradient and the other factor.
-std::vector<Slack> of_products(const Solved& solved) {
+std::vector<Slack> of_products_backward(const Solved& solved) {
   const Problem& problem = solved.problem;
   Problem plain = problem;
   if (problem.op == OpId::linear) plain.attributes.set_choice("activation", "none");
@@ -101,7 +101,7 @@ std::vector<Slack> of_activation(const Solved& solved) {
 }
 
 // softmax: y (g - sum of y g); log_softmax: g - y * sum of g.
-std::vector<Slack> of_softmax(const Solved& solved) {
+std::vector<Slack> of_softmax_backward(const Solved& solved) {
   const double n = summed_terms(forward_of(solved.problem));
   const double range = 2 * largest_of(solved.operands.inputs()[0]), gradient = largest_of(solved.operands.inputs()[1]);
   const double chance = std::min(1.0, std::exp(range) / std::max(n, 1.0));
@@ -115,7 +115,7 @@ std::vector<Slack> of_softmax(const Solved& solved) {
 
 // The gradient of x is scale * (g - mean(g) - y mean(g y)) with y the normalized x and g = gradient * weight; that of
 // the weight is the sum of gradient * y over all groups.
-std::vector<Slack> of_row_norm(const Solved& solved) {
+std::vector<Slack> of_row_norm_backward(const Solved& solved) {
   const Problem& problem = solved.problem;
   const Norm norm = norm_of(solved);
   const double* x = solved.operands.inputs()[0].as<const double>();
@@ -154,11 +154,11 @@ std::vector<Slack> slack_of_backward(const Solved& solved) {
   const OpInfo& info = op_info(solved.problem.op);
   switch (info.rounding) {
     case Rounding::products:
-      return of_products(solved);
+      return of_products_backward(solved);
     case Rounding::softmax:
-      return of_softmax(solved);
+      return of_softmax_backward(solved);
     case Rounding::row_norm:
-      return of_row_norm(solved);
+      return of_row_norm_backward(solved);
     case Rounding::class_loss:
     case Rounding::pointwise_loss:
       return slack_of_loss(solved);

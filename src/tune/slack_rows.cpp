@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/elements.h"
 #include "tune/slack.h"
 #include "tune/slack_groups.h"
 
@@ -52,20 +53,30 @@ const double* values(const Solved& solved, std::size_t input) {
 
 double at(const double* values, std::int64_t i, double otherwise) { return values == nullptr ? otherwise : values[i]; }
 
-/// Norms of rows, with and without their mean.
+/// Norms of rows, with and without their mean. Where a residual is added first, the sum is the second output, and it is
+/// rounded to its own dtype, which may have fewer digits than the first output's, before it is normalized: that moves
+/// an element by half a unit of it, and the scale of the row by another half at most.
 std::vector<Slack> of_row_norm(const Solved& solved) {
   const Norm norm = norm_of(solved);
-  const double* x = values(solved, 0);
-  Slack slack;
+  const bool adds = solved.problem.outputs.size() == 2;
+  const double* x = adds ? solved.operands.outputs()[1].as<const double>() : values(solved, 0);
+  const double* weight = values(solved, adds ? 2 : 1);
+  const double* bias = adds ? nullptr : values(solved, 2);
+  const double rounded = adds ? 1 + epsilon_of(solved.last) / solved.unit : 0;
+  const double least = adds ? smallest_of(solved.last) / solved.unit : 0;
+  Slack slack, sum;
   for (std::int64_t row = 0; row < norm.groups; ++row) {
     const double* line = x + row * norm.count;
     const Group group = Group::of(
         line, norm.count, [](std::int64_t i) { return i; }, norm);
     for (std::int64_t i = 0; i < norm.count; ++i) {
-      slack.push_back(group.slack(line[i], at(values(solved, 1), i, 1), at(values(solved, 2), i, 0)));
+      const double moved = rounded * std::abs(line[i]) + least;
+      slack.push_back(group.slack(line[i], at(weight, i, 1), at(bias, i, 0)) +
+                      moved * group.scale * std::abs(at(weight, i, 1)));
+      sum.push_back(std::abs(line[i]));
     }
   }
-  return {slack};
+  return adds ? std::vector<Slack>{slack, sum} : std::vector<Slack>{slack};
 }
 
 /// x, mean, variance, weight, bias; training also gives new running statistics.

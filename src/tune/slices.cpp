@@ -86,7 +86,7 @@ std::vector<Tensor> cut_all(std::vector<Tensor> tensors, const std::vector<Slice
 }  // namespace
 
 std::vector<FreeDimension> free_dimensions(const Problem& problem) {
-  if (problem.direction != Direction::forward) return {};
+  if (problem.direction != Direction::forward || !opt_ins_of(problem).empty()) return {};
   switch (problem.op) {
     case OpId::matmul:
       return of_matmul(problem);

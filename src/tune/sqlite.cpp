@@ -38,7 +38,7 @@ Meaning meaning_of(int code) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
     case SQLITE_PROTOCOL:
-      return {ErrorCode::timeout, "another process has been writing for half a minute; see what it does and try again"};
+      return {ErrorCode::timeout, "another process has been writing for 30 s; see what it does and try again"};
     case SQLITE_FULL:
       return {ErrorCode::io_error, "free some space on that disk and try again. Nothing of it was stored"};
     case SQLITE_READONLY:

@@ -94,6 +94,14 @@ Measurements::Measurements(const Times& times) {
   parts_.push_back(std::make_shared<const Part>(std::move(part)));
 }
 
+Measurements::Measurements(Snapshots snapshots) {
+  if (snapshots.empty()) return;
+  snapshot_of_ = [snapshots = std::move(snapshots)](Device device) {
+    const auto found = snapshots.find(device);
+    return found == snapshots.end() ? nullptr : found->second;
+  };
+}
+
 std::size_t Measurements::problem_count() const {
   std::size_t count = 0;
   for (const auto& part : parts_) count += part == nullptr ? 0 : part->size();
@@ -105,9 +113,9 @@ KnownTimes Measurements::known(const Problem& problem) const {
   if (const ProblemTimes* recorded = parts_.empty() ? nullptr : find_times(parts_, without_limits(problem))) {
     for (const auto& [kernel, stats] : recorded->by_kernel) known.times_us[kernel] = stats.mean_us();
   }
-  const auto snapshot = snapshots_.find(problem.device);
-  if (snapshot == snapshots_.end()) return known;
-  auto entry = snapshot->second->find(to_string(problem));
+  const auto snapshot = snapshot_of_ ? snapshot_of_(problem.device) : nullptr;
+  if (snapshot == nullptr) return known;
+  auto entry = snapshot->find(to_string(problem));
   if (!entry) return known;
   if (!entry->stale.empty()) {  // times of other software decide nothing here
     known.stale = std::move(entry->stale);

@@ -97,7 +97,7 @@ std::shared_ptr<StoreConnection> StoreConnection::shared(const Place& place) {
   if (std::find(lost.begin(), lost.end(), place.id) != lost.end()) {
     refuse(ErrorCode::not_supported, "'" + place.path +
                                          "': a thread was reading or writing it when this process was forked, and "
-                                         "SQLite cannot open it here; start the process anew, or fork earlier");
+                                         "SQLite cannot open it here; start the process again, or fork earlier");
   }
   for (StoreConnection* const there : connections().all) {
     if (!(there->place_.id == place.id)) continue;

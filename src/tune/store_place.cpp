@@ -1,10 +1,13 @@
 #include "tune/store_place.h"
 
 #include <grp.h>
+#include <linux/magic.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -85,15 +88,15 @@ void check_owner_and_mode(const struct stat& of, const std::string& what, const 
   if (of.st_uid != geteuid() && of.st_uid != 0) {
     const std::string name = names_of(of.st_uid, of.st_gid).user;
     refuse(subject + "belongs to user " + std::to_string(of.st_uid) + (name.empty() ? "" : " (" + name + ")") +
-           ", who could put another store in place of yours; name a file in a folder of your own, or take it over "
+           ", who could replace your store; name a file in a folder of your own, or take it over "
            "with chown. To share measurements, use xrt store export and import");
   }
   // In a sticky folder such as /tmp others may add files, but not replace or remove ours.
   if (S_ISDIR(of.st_mode) && (of.st_mode & S_ISVTX) != 0) return;
   const bool by_group = (of.st_mode & S_IWGRP) != 0 && !is_private_group(of);
   if (by_group || (of.st_mode & S_IWOTH) != 0) {
-    refuse(subject + "may be written by others (mode " + mode_text(of) + "), who could put another store in place of " +
-           "yours; run chmod go-w on it, or name a file in a folder of your own");
+    refuse(subject + "may be written by others (mode " + mode_text(of) + "), who could replace " +
+           "your store; run chmod go-w on it, or name a file in a folder of your own");
   }
 }
 
@@ -103,12 +106,21 @@ void check_link(const std::string& path) {
   if (lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return;
   if (link.st_uid == geteuid() || link.st_uid == 0) return;
   refuse("'" + path + "' is a link that user " + std::to_string(link.st_uid) +
-         " made, who could lead it to another file; name the file itself, in a folder of your own");
+         " made, who could point it to another file; name the file itself, in a folder of your own");
+}
+
+/// Files of /proc and the like pose as regular ones, and reading some waits for ever.
+bool is_of_kernel(const std::string& path) {
+  struct statfs found = {};
+  if (statfs(path.c_str(), &found) != 0) return false;
+  constexpr unsigned long kinds[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC};
+  return std::find(std::begin(kinds), std::end(kinds), static_cast<unsigned long>(found.f_type)) != std::end(kinds);
 }
 
 void check_kind(const struct stat& file, const std::string& path, StoreMode mode) {
   if (S_ISDIR(file.st_mode)) refuse("'" + path + "' is a folder; name a file in it");
   if (!S_ISREG(file.st_mode)) refuse("'" + path + "' is a device, a pipe or a socket; name a regular file");
+  if (is_of_kernel(path)) refuse("'" + path + "' is made up by the kernel and on no disk; name a regular file");
   // SQLite names the log after the file: two names would have two logs for one file.
   if (mode == StoreMode::read_write && file.st_nlink > 1) {
     refuse("'" + path + "' has " + std::to_string(file.st_nlink) +

@@ -24,6 +24,17 @@ void check_options(const TuneOptions& options) {
   }
 }
 
+/// Making tensors cannot be interrupted, so it must not begin where no time is left for it.
+TuneResult too_large_for_the_rest(const TuneTask& task) {
+  TuneResult result;
+  result.problem = task.problem;
+  result.incumbent = task.incumbent;
+  result.cut_short = true;
+  result.cut_by = "total_budget_s";
+  result.because = "not measured: making its tensors would take longer than is left of the budget; give more";
+  return result;
+}
+
 }  // namespace
 
 std::string_view to_string(TuneOutcome outcome) {
@@ -52,6 +63,11 @@ const TunedCandidate* TuneResult::chosen_row() const {
     return candidate.outcome == TuneOutcome::won;
   });
   return found == candidates.end() ? nullptr : &*found;
+}
+
+bool TuneResult::measured() const {
+  const TunedCandidate* const row = chosen_row();
+  return row != nullptr && row->time_us.has_value();
 }
 
 TuneRecord TuneResult::record(std::int64_t now) const {
@@ -90,6 +106,9 @@ bool Tuner::tune_all(const std::vector<TuneTask>& tasks, const TuneOptions& opti
                      const std::function<void(const TuneResult&)>& finished) {
   check_options(options);
   Stopwatch watch(clock_);
+  const double total = options.total_budget_s.value_or(INFINITY);
+  double ends = total;
+  bool over = false;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const double spent = watch.elapsed_us() / 1e6;
     const auto left = static_cast<double>(tasks.size() - i);
@@ -107,11 +126,11 @@ bool Tuner::tune_all(const std::vector<TuneTask>& tasks, const TuneOptions& opti
         }
       };
     }
-    if (options.total_budget_s) {
-      const double rest = *options.total_budget_s - spent;
-      if (rest <= 0) return false;
-      share.problem_budget_s = std::min(options.problem_budget_s, rest / left);
-    }
+    // One that took longer than its share must not leave the others without any: they get their shortest race, for as
+    // long again.
+    if (!over && spent >= total) over = true, ends = spent + total;
+    if (spent >= ends) return false;
+    share.problem_budget_s = std::min(options.problem_budget_s, over ? 0 : (total - spent) / left);
     TuneProgress before;
     before.problem_index = i;
     before.problem_count = tasks.size();
@@ -120,7 +139,12 @@ bool Tuner::tune_all(const std::vector<TuneTask>& tasks, const TuneOptions& opti
     TuneResult result;
     try {
       const TuneTask& task = tasks[i];
-      result = Tuning(registry_, checked(task.problem), task.incumbent, share, clock_, before).run(task.quarantined);
+      const Problem problem = checked(task.problem);
+      if (seconds_to_make(problem) > ends - spent && flaw_of_memory(registry_.devices(), problem, false).empty()) {
+        result = too_large_for_the_rest(task);
+      } else {
+        result = Tuning(registry_, problem, task.incumbent, share, clock_, before).run(task.quarantined);
+      }
     } catch (const Error& error) {
       if (error.code() == ErrorCode::device_lost) throw;
       result.problem = tasks[i].problem;

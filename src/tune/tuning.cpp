@@ -43,7 +43,13 @@ std::string wrong_numbers(const Check& check) {
 
 Tuning::Tuning(KernelRegistry& registry, const Problem& problem, std::string_view incumbent, const TuneOptions& options,
                const Stopwatch::Clock& clock, const TuneProgress& before)
-    : registry_(registry), problem_(problem), options_(options), before_(before), watch_(clock), timer_(clock) {
+    : registry_(registry),
+      problem_(problem),
+      options_(options),
+      before_(before),
+      watch_(clock),
+      timer_(clock),
+      seed_(options.seed) {
   result_.problem = problem;
   result_.incumbent = incumbent;
 }
@@ -56,6 +62,11 @@ TuneResult Tuning::run(const std::vector<QuarantineEntry>& quarantined) {
   if (usable() > 0) run_all();
   if (result_.cancelled) {
     result_.because = "it was cancelled";
+  } else if (result_.chosen.empty() && cut_short_) {
+    result_.cut_short = true;
+    result_.cut_by = "problem_budget_s";
+    result_.because = "what was tried failed, and the time budget of " + duration_text(options_.problem_budget_s) +
+                      " was spent before the others; give more";
   } else if (result_.chosen.empty()) {
     result_.because =
         "no kernel for " + std::string(to_string(problem_.op)) + " on " + to_string(problem_.device) + " can run this";
@@ -142,7 +153,7 @@ void Tuning::run_all() {
   const bool whole = reference_work(problem_) <= most_reference_work;
   check_memory(registry_.devices(), problem_, whole);
   const DeviceGuard guard(problem_.device);
-  const Operands operands = random_operands(registry_.devices(), problem_, options_.seed);
+  const Operands operands = random_operands(registry_.devices(), problem_, seed_);
   if (!keep_going(usable())) return;
   reference_.emplace(registry_, problem_, operands, most_reference_work);
   if (!whole) pass_over_the_reference();
@@ -190,21 +201,23 @@ void Tuning::admit_all(const Operands& operands, const Track& track) {
   }
   const auto rank = [&](const Contender* contender) { return 2 * contender->third_party + (contender != incumbent()); };
   std::stable_sort(order.begin(), order.end(), [&](auto* a, auto* b) { return rank(a) < rank(b); });
-  bool some = false;
+  // Two are compared whatever the budget, unless one call took so long that it says enough.
+  std::size_t admitted = 0;
+  const auto enough = [&] { return admitted > 1 || (admitted == 1 && spent_us_ > Race::one_time_us); };
   for (Contender* contender : order) {
     if (!keep_going(usable())) return;
-    if (some && spent_us_ > options_.problem_budget_s * 1e6) {
+    if (enough() && spent_us_ > options_.problem_budget_s * 1e6) {
       contender->refuse("not tried: the time budget was spent");
       cut_short_ = true;
       continue;
     }
     admit(*contender, operands, track);
-    some = some || contender->usable();
+    admitted += contender->usable();
   }
 }
 
-/// A first call may compile and start threads: one that took far longer than another's gets a second before the race
-/// gives up on it.
+/// A first call may load a library, compile and start threads: one that took far longer than another's gets a second
+/// before the race gives up on it, whatever the budget, unless the call itself must have taken most of that time.
 void Tuning::run_slow_ones_again(const Operands& operands, const Track& track) {
   double best = INFINITY;
   for (const Contender& contender : contenders_) {
@@ -212,15 +225,26 @@ void Tuning::run_slow_ones_again(const Operands& operands, const Track& track) {
   }
   for (Contender& contender : contenders_) {
     if (!contender.usable() || !Race::gives_up_on(contender.first_us, best)) continue;
-    if (spent_us_ + contender.first_us > options_.problem_budget_s * 1e6 || !keep_going(usable())) return;
-    Status status;
-    const auto took = timer_.time([&] { return track.run(contender, 1); }, status);
-    judge_run(contender, status, operands);
-    if (contender.usable() && took) {
-      spent_us_ += *took;
-      contender.first_us = std::min(contender.first_us, *took);
+    const bool over = spent_us_ + contender.first_us > options_.problem_budget_s * 1e6;
+    if (over && contender.first_us > Race::one_time_us) {
+      cut_short_ = true;
+      continue;
     }
+    if (!keep_going(usable())) return;
+    judge_run(contender, run_again(contender, track), operands);
   }
+}
+
+/// A second call says what the first took beyond its work.
+Status Tuning::run_again(Contender& contender, const Track& track) {
+  Status status;
+  const auto took = timer_.time([&] { return track.run(contender, 1); }, status);
+  if (status.ok() && took) {
+    spent_us_ += *took;
+    contender.first_us = std::min(contender.first_us, *took);
+    contender.ran_again = true;
+  }
+  return status;
 }
 
 // ---- kernels that write to their inputs: everybody who runs after them would seem wrong ----
@@ -235,7 +259,7 @@ void Tuning::watch_inputs(const Operands& operands) {
 /// True where somebody wrote to the inputs; they are then as before again.
 bool Tuning::restored_inputs(const Operands& operands) {
   if (!inputs_hash_ || hash_of_inputs(operands) == *inputs_hash_) return false;
-  refill_inputs(registry_.devices(), problem_, options_.seed, operands);
+  refill_inputs(registry_.devices(), problem_, seed_, operands);
   return true;
 }
 
@@ -245,8 +269,8 @@ void Tuning::judge_run(Contender& contender, const Status& status, const Operand
   if (!status.ok()) contender.fail_with(status);
 }
 
-/// After runs of many: nobody knows which of the others' it was, so none is branded for it. False where it was none.
-bool Tuning::refuse_scribblers(const std::vector<std::size_t>& entered, const Operands& operands) {
+/// After runs of many: nobody knows which of the others' it was, so none is quarantined. False where it was none.
+bool Tuning::refuse_input_writers(const std::vector<std::size_t>& entered, const Operands& operands) {
   if (!restored_inputs(operands)) return false;
   for (const std::size_t i : entered) {
     if (contenders_[i].third_party) contenders_[i].refuse("an input was overwritten while it raced");
@@ -300,8 +324,11 @@ void Tuning::probe(Contender& contender, const Operands& operands, const Track& 
 void Tuning::check(Contender& contender, const std::vector<Tensor>& outputs) {
   const Check checked = reference_->compare_with(outputs, {contender.row.kernel});
   if (checked.skipped.empty()) {
-    contender.row.error = checked.max_rel_error;
-    contender.row.tolerance = checked.tolerance;
+    // The error that is shown is that on the first inputs, which all kernels had.
+    if (!contender.row.error || !checked.within) {
+      contender.row.error = checked.max_rel_error;
+      contender.row.tolerance = checked.tolerance;
+    }
     contender.wrong_numbers = !checked.within;
     if (!checked.within) return contender.quarantine(wrong_numbers(checked));
   }
@@ -309,7 +336,7 @@ void Tuning::check(Contender& contender, const std::vector<Tensor>& outputs) {
 }
 
 /// Nobody knows which of two is right where they differ beyond the reference's
-/// slices: the first of the table is believed, and the other is not branded for
+/// slices: the first of the table is believed, and the other is not quarantined for
 /// it.
 void Tuning::check_with_yardstick(Contender& contender, const std::vector<Tensor>& outputs) {
   std::vector<Tensor> results;
@@ -329,23 +356,49 @@ void Tuning::check_with_yardstick(Contender& contender, const std::vector<Tensor
                    ", and the reference cannot tell who is right");
 }
 
-/// False where somebody had to leave and the others must start again.
-bool Tuning::race(const Operands& operands, const Track& track) {
-  std::vector<std::size_t> entered;
-  std::vector<double> first_us;
-  std::optional<std::size_t> champion;
+/// Those that race. Where a round of all does not fit in the budget, the incumbent and the fastest other have one all
+/// the same: a first call may load a library, so it is no time.
+std::vector<std::size_t> Tuning::entrants(RaceOptions& rules) {
+  std::vector<std::size_t> all;
+  double round_us = 0;
   for (std::size_t i = 0; i < contenders_.size(); ++i) {
     if (!contenders_[i].usable()) continue;
-    if (&contenders_[i] == incumbent()) champion = entered.size();
-    entered.push_back(i);
-    first_us.push_back(contenders_[i].first_us);
+    all.push_back(i);
+    round_us += contenders_[i].first_us;
   }
+  if (round_us <= rules.budget_us) return all;
+  std::vector<std::size_t> two = all;
+  const auto before = [&](std::size_t a, std::size_t b) {
+    const bool leads = &contenders_[a] == incumbent(), follows = &contenders_[b] == incumbent();
+    return leads != follows ? leads : contenders_[a].first_us < contenders_[b].first_us;
+  };
+  std::stable_sort(two.begin(), two.end(), before);
+  two.resize(std::min<std::size_t>(two.size(), 2));
+  const auto says_enough = [&](std::size_t i) { return contenders_[i].first_us > Race::one_time_us; };
+  if (std::any_of(two.begin(), two.end(), says_enough)) return all;
+  for (const std::size_t i : all) contenders_[i].row.reason = "not timed: the time budget was spent";
+  cut_short_ = cut_short_ || two.size() < all.size();
+  rules.sure_rounds = 1;
+  std::sort(two.begin(), two.end());
+  return two;
+}
+
+/// False where somebody had to leave and the others must start again.
+bool Tuning::race(const Operands& operands, const Track& track) {
   RaceOptions rules;
   rules.min_gain = options_.min_gain;
   rules.budget_us = std::max(0.0, options_.problem_budget_s * 1e6 - spent_us_);
+  const std::vector<std::size_t> entered = entrants(rules);
+  std::vector<double> first_us;
+  std::optional<std::size_t> champion;
+  for (const std::size_t i : entered) {
+    if (&contenders_[i] == incumbent()) champion = first_us.size();
+    first_us.push_back(contenders_[i].first_us);
+  }
   Race race(std::move(first_us), champion, rules);
   const bool ran = run_heats(race, entered, operands, track);
   spent_us_ += race.spent_us();
+  raced_ = raced_ || race.spent_us() > 0;  // a race that is run again may have no time left
   result_.measuring_s = spent_us_ / 1e6;
   if (result_.cancelled) return true;
   return ran && finish(race, entered, operands, track);
@@ -360,15 +413,15 @@ bool Tuning::run_heats(Race& race, const std::vector<std::size_t>& entered, cons
     if (problem_.device.type == DeviceType::cpu && entered.size() > 1) let_threads_sleep();
     const double estimate = race.standing(heat->candidate).time_us.value_or(0);
     if (estimate < needs_no_warming_us) {
-      const auto warming = timer_.time([&] { return track.run(contender, 1 + heat->calls / 8); }, status);
+      const std::int64_t calls = track.times_cold() ? 1 : 1 + heat->calls / 8;
+      const auto warming = timer_.time([&] { return track.run(contender, calls); }, status);
       race.spend(warming.value_or(0));
     }
     std::optional<double> took;
-    if (status.ok() && !timer_.stands_still())
-      took = timer_.time([&] { return track.run(contender, heat->calls); }, status);
+    if (status.ok() && !timer_.stands_still()) took = time_batch(contender, heat->calls, track, race, status);
     if (!status.ok()) {
       // It may have failed for what another had written.
-      if (!refuse_scribblers(entered, operands)) contender.fail_with(status);
+      if (!refuse_input_writers(entered, operands)) contender.fail_with(status);
       return false;
     }
     if (took) {
@@ -382,28 +435,77 @@ bool Tuning::run_heats(Race& race, const std::vector<std::size_t>& entered, cons
   return true;
 }
 
-/// The winner's numbers must still be right after all those calls.
+/// By the device, on cold operands, where it can tell: a few calls stand for all. Else by the host.
+std::optional<double> Tuning::time_batch(const Contender& contender, std::int64_t calls, const Track& track, Race& race,
+                                         Status& status) {
+  if (!track.times_cold()) return timer_.time([&] { return track.run(contender, calls); }, status);
+  double device_us = 0;
+  const auto host_us = timer_.time([&] { return track.run_cold(contender, calls, device_us); }, status);
+  const double ran = static_cast<double>(std::min(calls, Track::most_cold_calls));
+  const double took = device_us / ran * static_cast<double>(calls);
+  race.spend(std::max(0.0, host_us.value_or(0) - took));
+  return took;
+}
+
+/// A first call alone is no time, unless it took so long that what it did once cannot matter. A short one, and that of
+/// the winner, gets a second where the budget left it without a batch.
+bool Tuning::has_rough_time(Contender& contender, bool won, const Track& track) {
+  constexpr double short_us = 50'000;
+  if (contender.first_us <= 0 || clock_stood_still_) return false;
+  if (contender.ran_again || contender.first_us > Race::one_time_us) return true;
+  return (won || contender.first_us <= short_us) && run_again(contender, track).ok() && contender.ran_again;
+}
+
+/// The next seed's numbers in the place of those that are there: all checks from now on are on them.
+void Tuning::draw_other_inputs(const Operands& operands) {
+  refill_inputs(registry_.devices(), problem_, ++seed_, operands);
+  if (inputs_hash_) inputs_hash_ = hash_of_inputs(operands);
+  reference_.emplace(registry_, problem_, operands, most_reference_work);
+}
+
+/// What the fastest other kernel of ours makes of the inputs, where the reference says too little. Without one, the
+/// winner's two results are compared with each other.
+void Tuning::renew_yardstick(const Contender& winner, const Operands& operands, const Track& track) {
+  yardstick_.reset();
+  if (reference_->skipped().empty() && reference_->share() >= 1) return;
+  Contender* judge = nullptr;
+  for (Contender& contender : contenders_) {
+    if (!contender.usable() || contender.third_party || &contender == &winner) continue;
+    if (judge == nullptr || contender.first_us < judge->first_us) judge = &contender;
+  }
+  if (judge == nullptr) return;
+  blank_outputs(registry_.devices(), operands);
+  if (track.run(*judge, 1).ok()) check(*judge, operands.outputs());
+}
+
+/// The winner's numbers must be right after all those calls, on inputs that it has not seen: one that keeps a result or
+/// packed weights gives those of the inputs it raced on. Twice, for one that is wrong every other time.
+bool Tuning::still_right(Contender& winner, const Operands& operands, const Track& track) {
+  draw_other_inputs(operands);
+  renew_yardstick(winner, operands, track);
+  for (int call = 0; call < 2 && winner.usable(); ++call) {
+    blank_outputs(registry_.devices(), operands);
+    judge_run(winner, track.run(winner, 1), operands);
+    if (winner.usable()) check(winner, operands.outputs());
+  }
+  return winner.usable();
+}
+
 bool Tuning::finish(const Race& race, const std::vector<std::size_t>& entered, const Operands& operands,
                     const Track& track) {
-  if (refuse_scribblers(entered, operands)) return false;
+  if (refuse_input_writers(entered, operands)) return false;
   const Race::Result result = race.result();
   Contender& winner = contenders_[entered[result.winner]];
-  if (race.spent_us() > 0) {
-    blank_outputs(registry_.devices(), operands);
-    if (const Status status = track.run(winner, 1); !status.ok()) {
-      winner.fail_with(status);
-      return false;
-    }
-    check(winner, operands.outputs());
-    if (!winner.usable()) return false;
-  }
+  if (raced_ && !still_right(winner, operands, track)) return false;
   for (std::size_t i = 0; i < entered.size(); ++i) {
-    TunedCandidate& row = contenders_[entered[i]].row;
+    Contender& contender = contenders_[entered[i]];
+    if (!contender.usable()) continue;  // found wrong when it was the winner's yardstick
     const Race::Standing standing = race.standing(i);
-    row.time_us = standing.time_us;
-    row.noise_us = standing.noise_us;
-    row.runs = standing.runs;
-    row.reason = standing.dropped;
+    contender.row.reason = standing.dropped;
+    if (standing.rough && !has_rough_time(contender, &contender == &winner, track)) continue;
+    contender.row.time_us = standing.rough ? contender.first_us : standing.time_us;
+    contender.row.noise_us = standing.noise_us;
+    contender.row.runs = standing.runs;
   }
   winner.row.outcome = TuneOutcome::won;
   winner.row.reason.clear();
@@ -425,10 +527,17 @@ std::string Tuning::why(const Race::Result& result, const std::vector<std::size_
                           : result_.cut_short ? "; the time budget of " + duration_text(options_.problem_budget_s) +
                                                     " ended the race before it was sure"
                                               : "";
+  const double own_us = winner.row.time_us.value_or(0);
+  const auto beats = [&](std::size_t i) { return contenders_[i].row.time_us.value_or(INFINITY) < own_us; };
+  // The race goes by rounds: where noise has turned the times beside this, only that can be said.
+  const bool disturbed = std::any_of(entered.begin(), entered.end(), beats);
   const std::string of =
-      entered.size() == 1 ? "the only one measured" : "the fastest of " + std::to_string(entered.size()) + " measured";
+      entered.size() == 1 ? "the only one measured"
+      : disturbed ? "round by round, none of " + std::to_string(entered.size()) + " measured is faster beyond the noise"
+                  : "the fastest of " + std::to_string(entered.size()) + " measured";
   const Contender* before = incumbent();
   const bool ran = before != nullptr && before->row.time_us.has_value();
+  if (&winner == before && !ran) return "it stays: nothing was timed" + cut;
   if (!ran) {
     const bool told = before != nullptr && !before->row.reason.empty();
     return of + (told ? "; " + before->row.kernel + " cannot: " + before->row.reason : "") + cut;
@@ -436,16 +545,15 @@ std::string Tuning::why(const Race::Result& result, const std::vector<std::size_
   if (&winner != before) {
     const std::string than = before->row.kernel + (winner.kernel == before->kernel ? "'s own choice of a plan" : "") +
                              ", which would be chosen without measuring" + cut;
-    // The race goes by rounds: where noise has turned the two times beside this, only that can be said.
     if (result_.gain > 1) return "it takes " + percent_text(1 - 1 / result_.gain) + " less time than " + than;
     return "round by round it takes " + percent_text(result.gain) + " less time than " + than +
            "; something disturbed the times themselves";
   }
   if (&fastest == &winner) return of + cut;
   const bool small = result.gain <= options_.min_gain;
-  return "it stays: " + fastest.row.kernel + (fastest.row.variant.empty() ? "" : " " + fastest.row.variant) +
-         " takes " + percent_text(result.gain) + " less time, " +
-         (small ? "too little to change" : "which is not beyond the noise") + cut;
+  return "it stays: round by round " + fastest.row.kernel +
+         (fastest.row.variant.empty() ? "" : " " + fastest.row.variant) + " takes " + percent_text(result.gain) +
+         " less time, " + (small ? "too little to change" : "which is not beyond the noise") + cut;
 }
 
 }  // namespace xpuruntime

@@ -38,16 +38,24 @@ class Tuning {
   void admit(Contender& contender, const Operands& operands, const Track& track);
   void pass_over_the_reference();
   void doubt_a_lone_reference();
+  Status run_again(Contender& contender, const Track& track);
+  bool has_rough_time(Contender& contender, bool won, const Track& track);
   void run_slow_ones_again(const Operands& operands, const Track& track);
   void watch_inputs(const Operands& operands);
   bool restored_inputs(const Operands& operands);
   void judge_run(Contender& contender, const Status& status, const Operands& operands);
-  bool refuse_scribblers(const std::vector<std::size_t>& entered, const Operands& operands);
+  bool refuse_input_writers(const std::vector<std::size_t>& entered, const Operands& operands);
   void probe(Contender& contender, const Operands& operands, const Track& track);
   void check(Contender& contender, const std::vector<Tensor>& outputs);
   void check_with_yardstick(Contender& contender, const std::vector<Tensor>& outputs);
+  std::vector<std::size_t> entrants(RaceOptions& rules);
   bool race(const Operands& operands, const Track& track);
   bool run_heats(Race& race, const std::vector<std::size_t>& entered, const Operands& operands, const Track& track);
+  std::optional<double> time_batch(const Contender& contender, std::int64_t calls, const Track& track, Race& race,
+                                   Status& status);
+  bool still_right(Contender& winner, const Operands& operands, const Track& track);
+  void draw_other_inputs(const Operands& operands);
+  void renew_yardstick(const Contender& winner, const Operands& operands, const Track& track);
   bool finish(const Race& race, const std::vector<std::size_t>& entered, const Operands& operands, const Track& track);
   std::string why(const Race::Result& result, const std::vector<std::size_t>& entered) const;
   const Contender* incumbent() const;
@@ -59,7 +67,9 @@ class Tuning {
   const TuneProgress& before_;
   Stopwatch watch_;
   BatchTimer timer_;
-  double spent_us_ = 0;  // in first runs and timed batches
+  std::uint64_t seed_ = 0;  // of the numbers that are in the inputs
+  bool raced_ = false;      // a batch was run
+  double spent_us_ = 0;     // in first runs and timed batches
   bool cut_short_ = false;
   bool clock_stood_still_ = false;
   std::vector<Contender> contenders_;

@@ -230,15 +230,53 @@ TEST(Race, IsNotCutShortWhenItIsSure) {
 TEST(Race, JudgesByTheFirstCallsWhereTheBudgetIsNothing) {
   RaceOptions options;
   options.budget_us = 0;
-  Race race({10000, 9000, 3000}, 0, options);
+  Race race({8e6, 7e6, 3e6}, 0, options);
   EXPECT_FALSE(race.next());
   EXPECT_TRUE(race.result().cut_short);
-  EXPECT_EQ(race.result().winner, 2u);  // less than half the time
-  Race close({10000, 9000, 6000}, 0, options);
+  EXPECT_EQ(race.result().winner, 2u);  // less than half the time, whatever the incumbent did once
+  Race close({8e6, 7e6, 5e6}, 0, options);
+  EXPECT_FALSE(close.next());
+  EXPECT_EQ(close.result().winner, 0u);
+}
+
+// The incumbent's may have loaded a library.
+TEST(Race, NobodyWinsByAShortFirstCall) {
+  RaceOptions options;
+  options.budget_us = 0;
+  Race close({10000, 9000, 30}, 0, options);
   EXPECT_FALSE(close.next());
   EXPECT_EQ(close.result().winner, 0u);
   EXPECT_EQ(close.standing(1).time_us, 9000);
   EXPECT_FALSE(close.standing(1).noise_us);
+}
+
+TEST(Race, HoldsItsSureRoundsWhateverTheBudget) {
+  RaceOptions options;
+  options.budget_us = 0;
+  options.sure_rounds = 1;
+  Race race({150'000, 120'000}, 0, options);
+  for (const double us : {140'000, 110'000}) {
+    ASSERT_TRUE(race.next());
+    race.add(us);
+  }
+  EXPECT_FALSE(race.next());
+  EXPECT_TRUE(race.result().cut_short);
+  EXPECT_EQ(race.result().winner, 1u);  // of calls this long, one says much
+  EXPECT_EQ(race.standing(0).time_us, 140'000);
+  EXPECT_EQ(race.standing(1).time_us, 110'000);
+}
+
+TEST(Race, NobodyWinsByOneLongCallOfTheIncumbentThatWasInterrupted) {
+  RaceOptions options;
+  options.budget_us = 0;
+  options.sure_rounds = 1;
+  Race race({112'000, 115'000}, 0, options);
+  for (const double us : {200'000, 110'000}) {
+    ASSERT_TRUE(race.next());
+    race.add(us);
+  }
+  EXPECT_FALSE(race.next());
+  EXPECT_EQ(race.result().winner, 0u);  // its first call was as short as the other's
 }
 
 TEST(Race, CountsTimeThatWentByBetweenBatches) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "backends/cpu/backend.h"
@@ -118,6 +119,42 @@ TEST_F(ReferenceTest, ATunerSeesWhatIsWrongInTheMiddle) {
   EXPECT_NE(result.candidates.front().reason.find("its numbers differ from those of"), std::string::npos)
       << result.candidates.front().reason;
   EXPECT_TRUE(result.record(1).quarantine.empty());
+}
+
+// Without a reference, the winner is held against another of ours on inputs that it has not seen.
+TEST_F(ReferenceTest, ATunerSeesWhoKeepsItsFirstResultWhereThereIsNoReference) {
+  const Problem problem = parse_problem("matmul:backward(f32[300,300], f32[300,300], f32[300,300])");
+  const auto real = kernel(OpId::matmul, "packed");
+  std::vector<std::vector<float>> kept;
+  FunctionKernel stale;
+  stale.op = OpId::matmul;
+  stale.name = "stale";
+  stale.directions = Directions::both;
+  stale.run = [&](const Problem& what, const RunArguments& arguments) {
+    Status status;
+    if (kept.empty()) {
+      const std::vector<std::byte> workspace(real->workspace_bytes(what, devices.profile({})) + 64);
+      RunArguments mine = arguments;
+      mine.workspace = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(workspace.data()) + 63) & ~63ULL);
+      status = real->prepare(what, {Device{}, devices.profile({}), devices.driver({})})->run(mine);
+      for (const Tensor* out : arguments.outputs) kept.emplace_back(out->as<float>(), out->as<float>() + 300 * 300);
+    }
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      std::copy(kept[i].begin(), kept[i].end(), arguments.outputs[i]->as<float>());
+    }
+    return status;
+  };
+  registry.register_kernel(make_kernel(stale));
+  TuneOptions options;
+  options.isolate = false;
+  options.problem_budget_s = 2;
+  const TuneResult result = Tuner(registry).tune(problem, "packed", options);
+  EXPECT_NE(result.chosen, "stale");
+  EXPECT_FALSE(result.chosen.empty());
+  ASSERT_EQ(result.candidates.front().kernel, "stale");
+  EXPECT_EQ(result.candidates.front().outcome, TuneOutcome::refused);
+  EXPECT_NE(result.candidates.front().reason.find("its numbers differ from those of"), std::string::npos)
+      << result.candidates.front().reason;
 }
 
 }  // namespace

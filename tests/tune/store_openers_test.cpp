@@ -230,7 +230,7 @@ TEST_F(StoreOpeners, NothingElseInTheLibraryReadsOrReplacesTheFileOfAnOpenStore)
   const JsonSource source = {"test", "the file: ", "policy"};
   for (const std::string& name : {path_, (folder_ / "link").string(), path_ + "-wal", path_ + "-shm"}) {
     expect_error(ErrorCode::io_error, "has open", [&] { read_text_file(name, source); });
-    expect_error(ErrorCode::io_error, "has open", [&] { write_file_atomically(name, "{}", source); });
+    expect_error(ErrorCode::io_error, "it is a store", [&] { write_file_atomically(name, "{}", source); });
   }
   EXPECT_EQ(entry_count(store->read()), 4);
 }

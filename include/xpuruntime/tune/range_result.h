@@ -19,16 +19,21 @@ struct TunedPart {
 struct RangeResult {
   ProblemRange range = {};                // as kernels get it: after casts, under the limits in force
   std::vector<TunedPart> parts = {};      // do not overlap; every problem in them can be run by its kernel
-  std::vector<TuneResult> measured = {};  // in the order they were measured
+  std::vector<TuneResult> measured = {};  // each size once, by its last race; in the order of these
   std::size_t problems = 0;               // in the range
   std::size_t covered = 0;                // by the parts
-  std::size_t guessed = 0;          // of those, with the kernel of the nearest one measured, as points or time ran out
+  std::size_t guessed = 0;          // of those, with the kernel of the measured ones around them, as points ran out
+  std::size_t undecided = 0;        // stay with the default, as points or time ran out
+  std::size_t too_large = 0;        // left out, as their tensors do not fit in memory
   std::size_t named_by_policy = 0;  // problems that the policy names a kernel for: left alone
   std::string named_because = {};   // how it does that: "the policy prefers openblas"
-  bool complete = true;             // false: cancelled, or time ran out before all had one
+  bool complete = true;             // false: cancelled, nothing timed, or nothing of sizes that other kernels can run
   bool cut_short = false;           // the total budget ended it before it was sure of all
   std::string cut_by = {};          // "total_budget_s" then
   double spent_s = 0;
+
+  /// Complete, and no size is left to the default for want of time.
+  bool finished() const { return complete && !(cut_short && undecided > 0); }
 
   /// One sentence: how many parts, from how many measurements, what cut it short, and what is missing. Budgets are
   /// called by these names.
@@ -36,7 +41,8 @@ struct RangeResult {
                       std::string_view problem_budget = "problem_budget_s") const;
 };
 
-/// What tuning problems and ranges together ended with: those that had their turn, in the order they were given.
+/// What tuning problems and ranges together ended with, in the order they were given. Problems that were not begun, as
+/// the budget was spent, have a result that says so; where it was cancelled, those after the last are missing.
 struct TunedTogether {
   std::vector<TuneResult> results = {};
   std::vector<RangeResult> ranges = {};

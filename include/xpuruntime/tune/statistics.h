@@ -67,6 +67,8 @@ class Measurements {
  public:
   using Times = std::unordered_map<Problem, std::unordered_map<std::string, RunningStats>>;
   using Snapshots = std::map<Device, std::shared_ptr<const StoreSnapshot>>;
+  /// Null: nothing is known on that device. Called from many threads.
+  using SnapshotOf = std::function<std::shared_ptr<const StoreSnapshot>(Device)>;
   /// Recorded times, split by the problem's hash: snapshots share the parts that are the same in both.
   using Part = std::unordered_map<Problem, ProblemTimes>;
   using Parts = std::vector<std::shared_ptr<const Part>>;
@@ -74,19 +76,20 @@ class Measurements {
   Measurements() = default;
   explicit Measurements(const Times& times);
   explicit Measurements(Parts parts) : parts_(std::move(parts)) {}
-  explicit Measurements(Snapshots snapshots) : snapshots_(std::move(snapshots)) {}
+  explicit Measurements(Snapshots snapshots);
+  explicit Measurements(SnapshotOf snapshot_of) : snapshot_of_(std::move(snapshot_of)) {}
 
   /// Recorded times whatever the limits were; what a store says only where it was found under the same.
   KnownTimes known(const Problem& problem) const;
   /// Time of a kernel on a problem, if it was measured.
   std::optional<double> time_us(const Problem& problem, std::string_view kernel, std::string_view version = {}) const;
-  bool empty() const { return problem_count() == 0 && snapshots_.empty(); }
+  bool empty() const { return problem_count() == 0 && !snapshot_of_; }
   /// Problems with recorded times.
   std::size_t problem_count() const;
 
  private:
   Parts parts_;
-  Snapshots snapshots_;
+  SnapshotOf snapshot_of_;
 };
 
 /// Collects times from many threads and freezes them on demand. Bounded: where more than `limit` pairs of problem and

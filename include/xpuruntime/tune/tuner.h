@@ -25,7 +25,7 @@ struct TuneProgress {
 
 struct TuneOptions {
   double problem_budget_s = 0.5;              // at most, for measuring one problem
-  std::optional<double> total_budget_s = {};  // for all problems of a run; what is left is shared out evenly
+  std::optional<double> total_budget_s = {};  // for all that a run does; what is left is shared out evenly
   double min_gain = 0.02;                     // less is no reason to leave the incumbent
   double probe_timeout_s = 10;                // a third-party kernel that takes longer in its first run hangs
   bool isolate = true;                        // third-party kernels run in a child process first
@@ -59,7 +59,7 @@ struct TunedCandidate {
 struct TuneResult {
   Problem problem = {};
   std::string incumbent = {};
-  std::string chosen = {};  // empty: cancelled or nothing could run
+  std::string chosen = {};  // empty: cancelled, not begun, or nothing could run
   std::string plan = {};    // the token of the plan that it was chosen with
   std::string because = {};
   double gain = 1;          // the incumbent's time by that of the choice
@@ -76,6 +76,8 @@ struct TuneResult {
   /// was not here.
   const TunedCandidate* default_row() const;
   const TunedCandidate* chosen_row() const;
+  /// Whether the choice has a time. Without one nothing could be timed: what would be chosen without measuring stays.
+  bool measured() const;
 
   /// What a store keeps of it. Of a cancelled one only what must not run. `now` in seconds since 1970.
   TuneRecord record(std::int64_t now) const;
@@ -105,8 +107,8 @@ class Tuner {
                   const std::vector<QuarantineEntry>& quarantined = {});
 
   /// One after the other, under the total budget. `finished` gets each result, also that of a problem that failed
-  /// (nothing chosen, the error in `because`). Returns false where it was cancelled or the total budget ran out before
-  /// every problem had its turn.
+  /// (nothing chosen, the error in `because`). Where the budget is spent, the others have the shortest race, and for as
+  /// long again. Returns false where it was cancelled, or that was spent too before every problem had its turn.
   bool tune_all(const std::vector<TuneTask>& tasks, const TuneOptions& options,
                 const std::function<void(const TuneResult&)>& finished);
 
