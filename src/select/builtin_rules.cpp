@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 
 #include "select/cpu_conditions.h"
@@ -15,6 +16,7 @@ bool always(const Problem&, const DeviceProfile&) { return true; }
 /// Rows of the product; of a batch, rows of one matrix.
 std::int64_t rows(const Problem& problem) {
   const Dims& out = problem.outputs.front().shape;
+  if (problem.op == OpId::linear) return element_count(problem.outputs.front()) / std::max<std::int64_t>(out.back(), 1);
   return out.size() < 2 ? 1 : out[out.size() - 2];
 }
 
@@ -29,17 +31,38 @@ std::uint64_t weight_bytes(const Problem& problem) {
 bool weight_runs_along_k(const Problem& problem) {
   const Dims& strides = problem.inputs[1].strides;
   if (strides.size() < 2) return true;
+  if (problem.op == OpId::linear) return strides.back() == 1;
   return strides[strides.size() - (problem.attributes.boolean("transpose_b") ? 1 : 2)] == 1;
 }
 
-// Measured on an H200 in bf16 with a cold L2 (bench/cuda_bench): up to 1.9 times as fast as cuBLASLt there, behind past
-// it.
+// Measured on an H200 in bf16 with a cold L2 (bench/cuda_bench.py): one row is read faster than by cuBLASLt up to any
+// size, a few rows while the weight is small.
 bool few_rows_small_weight(const Problem& problem, const DeviceProfile&) {
-  return rows(problem) <= 16 && weight_runs_along_k(problem) && weight_bytes(problem) <= 16u << 20;
+  const std::int64_t m = rows(problem);
+  return weight_runs_along_k(problem) && (m == 1 || (m <= 8 && weight_bytes(problem) <= 5u << 20));
 }
 
 bool one_row(const Problem& problem, const DeviceProfile&) {
   return rows(problem) == 1 && !weight_runs_along_k(problem) && weight_bytes(problem) <= 48u << 20;
+}
+
+/// Whether one row of a matrix begins at another place within 16 bytes than the next one; vectors have one row.
+bool has_uneven_rows(const TensorSpec& matrix) {
+  const std::size_t rank = matrix.shape.size();
+  if (rank < 2 || matrix.shape[rank - 1] == 1 || matrix.shape[rank - 2] == 1) return false;
+  const std::int64_t row = std::max(matrix.strides[rank - 1], matrix.strides[rank - 2]);
+  return row * static_cast<std::int64_t>(size_of(matrix.dtype)) % 16 != 0;
+}
+
+// Measured on an H200 in bf16 and f16 with a cold L2 (bench/cuda_bench.py): NVIDIA's fast algorithms need rows of whole
+// 16 bytes. For others cuBLAS and cuBLASLt may name one that takes up to 60 times as long as skinny, which never takes
+// half as long again as theirs, but for up to four rows and a row-major weight. Weights were of up to 8 MiB.
+bool few_uneven_rows_of_16_bits(const Problem& problem, const DeviceProfile&) {
+  const std::int64_t m = rows(problem);
+  if (weight_bytes(problem) > 16u << 20 || m > 64 || (m <= 4 && !weight_runs_along_k(problem))) return false;
+  return size_of(problem.inputs[0].dtype) == 2 &&
+         (has_uneven_rows(problem.inputs[0]) || has_uneven_rows(problem.inputs[1]) ||
+          has_uneven_rows(problem.outputs[0]));
 }
 
 // A convolution's weight is [out, in / groups, height, width].
@@ -109,9 +132,15 @@ constexpr BuiltinRule rules[] = {
     {OpId::attention, cpu, few_queries, "single_query", "up to 4 queries: bound by reading keys and values"},
     {OpId::attention, cpu, bf16_with_matrix_instructions, "tiled_amx", "bf16 on a CPU with AMX"},
     {OpId::attention, cpu, always, "tiled", "scores stay in the cache, whatever the length"},
-    {OpId::matmul, cuda, few_rows_small_weight, "skinny", "few rows and a weight of at most 16 MiB"},
+    {OpId::matmul, cuda, few_rows_small_weight, "skinny", "one row, or up to 8 and a weight of at most 5 MiB"},
     {OpId::matmul, cuda, one_row, "skinny", "one row and a row-major weight of at most 48 MiB"},
+    {OpId::matmul, cuda, few_uneven_rows_of_16_bits, "skinny",
+     "few rows that are not multiples of 16 bytes, and a small weight"},
     {OpId::matmul, cuda, always, "cublasLt", "tensor cores for everything else"},
+    {OpId::linear, cuda, few_rows_small_weight, "skinny", "one row, or up to 8 and a weight of at most 5 MiB"},
+    {OpId::linear, cuda, few_uneven_rows_of_16_bits, "skinny",
+     "few rows that are not multiples of 16 bytes, and a small weight"},
+    {OpId::linear, cuda, always, "cublasLt", "tensor cores for everything else"},
     {OpId::matmul, opencl, too_few_rows_for_tiles, "MATMUL_DIRECT", "fewer than 16 rows leave most of a tile empty"},
     {OpId::matmul, opencl, always, "MATMUL_TILED_LOCAL", "tiles in local memory read each input once per tile"},
     {OpId::conv2d, opencl, apple_3x3_stride_1, "CONV2D_WINOGRAD", "Apple GPU, 3x3 filter, stride 1"},

@@ -4,6 +4,7 @@
 
 #include "core/names.h"
 #include "core/op_table.h"
+#include "core/printable.h"
 #include "select/op_name.h"
 
 namespace xpuruntime {
@@ -62,7 +63,7 @@ NamedOp CapabilityTable::resolve_or_add(const char* function, const OpRef& op) {
   if (const auto suffix = wrong_dtype_suffix(op.name()); !suffix.empty()) parse_kernel_dtype(suffix);
   if (!is_op_name(split.op) || split_name(split.op).dtype || !wrong_dtype_suffix(split.op).empty()) {
     fail(ErrorCode::invalid_argument, function,
-         "'" + std::string(op.name().substr(0, 64)) +
+         "'" + shown(op.name()) +
              "' is not a name; use a letter, then letters, digits and underscores, at most 64, and one dtype at most");
   }
   const auto refuse_like = [&](std::string_view known) {

@@ -1,6 +1,7 @@
 #include "select/first_choice.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "tune/check.h"
 
@@ -20,70 +21,50 @@ bool is_worth_its_copies(const Option& option) {
   return reference_work(*option.problem) >= products_per_copied_byte * static_cast<double>(option.copied_bytes);
 }
 
-bool prefers(const Option& option, const DeviceProfile& profile) {
-  try {
-    return option.kernel->prefers(*option.problem, profile);
-  } catch (...) {
-    return false;  // a hint that throws is no hint
+/// A line of the order: take this option where the rule holds.
+struct Line {
+  std::size_t option = 0;
+  const BuiltinRule* rule = nullptr;  // null: a row of the table, which holds always
+};
+
+/// The rules whose kernels can run, and after them all rows of the table.
+std::vector<Line> lines_of(std::span<const Option> options, std::span<const BuiltinRule> rules) {
+  std::vector<Line> lines;
+  for (const BuiltinRule& rule : rules) {
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      const Problem& problem = *options[i].problem;
+      const bool named = rule.op == problem.op && rule.device_type == problem.device.type;
+      if (named && options[i].kernel->name() == rule.kernel && !is_reference(options[i])) lines.push_back({i, &rule});
+    }
   }
+  for (std::size_t i = 0; i < options.size(); ++i) lines.push_back({i, nullptr});
+  return lines;
 }
 
-class Chooser {
- public:
-  Chooser(std::span<const Option> options, std::span<const BuiltinRule> rules, const DeviceProfile& profile)
-      : options_(options), rules_(rules), profile_(profile) {}
-
-  FirstChoice run() const {
-    const auto worthy = [](const Option& option) { return !is_reference(option) && is_worth_its_copies(option); };
-    const auto any_but_reference = [](const Option& option) { return !is_reference(option); };
-    if (const FirstChoice known = by_knowledge(worthy); known.option) return known;
-    if (const FirstChoice known = by_knowledge(any_but_reference); known.option) return known;
-    // A reference that the table has first is there for a reason.
-    const auto fast_and_direct = [](const Option& option) { return is_direct(option) && !is_reference(option); };
-    if (std::any_of(options_.begin(), options_.end(), fast_and_direct)) return first_where(is_direct);
-    if (const FirstChoice first = first_where(any_but_reference); first.option) return first;
-    if (const FirstChoice first = first_where(is_direct); first.option) return first;
-    return first_where([](const Option&) { return true; });
-  }
-
- private:
-  /// By rules, then by hints.
-  template <class Allowed>
-  FirstChoice by_knowledge(const Allowed& allowed) const {
-    for (const BuiltinRule& rule : rules_) {
-      for (std::size_t i = 0; i < options_.size(); ++i) {
-        const Problem& problem = *options_[i].problem;
-        if (rule.op != problem.op || rule.device_type != problem.device.type) break;
-        if (options_[i].kernel->name() != rule.kernel) continue;
-        if (allowed(options_[i]) && rule.condition(problem, profile_)) {
-          return {i, "built-in rule: " + std::string(rule.because)};
-        }
-      }
-    }
-    for (std::size_t i = 0; i < options_.size(); ++i) {
-      if (allowed(options_[i]) && prefers(options_[i], profile_))
-        return {i, "the first that is made for such problems"};
-    }
-    return {};
-  }
-
-  template <class Allowed>
-  FirstChoice first_where(const Allowed& allowed) const {
-    const auto found = std::find_if(options_.begin(), options_.end(), allowed);
-    if (found == options_.end()) return {};
-    return {static_cast<std::size_t>(found - options_.begin()), "the first that can run it"};
-  }
-
-  std::span<const Option> options_;
-  std::span<const BuiltinRule> rules_;
-  const DeviceProfile& profile_;
-};
+/// What copies do to the order: lines of a lower rank come first. Where a fast kernel takes the tensors as they are, so
+/// may a reference that the table has before it: it is there for a reason.
+int rank(const Option& option, bool by_rule, bool any_fast_direct) {
+  if (by_rule) return is_worth_its_copies(option) ? 0 : 1;
+  if (is_direct(option) && (any_fast_direct || !is_reference(option))) return 2;
+  if (!is_reference(option)) return 3;
+  return is_direct(option) ? 4 : 5;
+}
 
 }  // namespace
 
 FirstChoice first_choice(std::span<const Option> options, std::span<const BuiltinRule> rules,
                          const DeviceProfile& profile) {
-  return Chooser(options, rules, profile).run();
+  const bool any_fast_direct = std::any_of(
+      options.begin(), options.end(), [](const Option& option) { return is_direct(option) && !is_reference(option); });
+  FirstChoice best;
+  int best_rank = 6;
+  for (const auto& [i, rule] : lines_of(options, rules)) {
+    const int own = rank(options[i], rule != nullptr, any_fast_direct);
+    if (own >= best_rank || (rule != nullptr && !rule->condition(*options[i].problem, profile))) continue;
+    best = {i, rule == nullptr ? "the first that can run it" : "built-in rule: " + std::string(rule->because)};
+    best_rank = own;
+  }
+  return best;
 }
 
 }  // namespace xpuruntime

@@ -85,7 +85,7 @@ void KernelSelector::update_performance_stats(OpRef op, KernelDtype dtype, doubl
   const KernelDtype ran_in = agreed_dtype("update_performance_stats", named, dtype);
   if (ran_in == KernelDtype::auto_select) {
     fail(ErrorCode::invalid_argument, "update_performance_stats",
-         "a time of dtype auto belongs nowhere; give the dtype that the kernel ran in");
+         "a time cannot have the dtype auto; give the dtype that the kernel ran in");
   }
   performance_->add({named.name, ran_in}, execution_time_ms);
 }

@@ -59,7 +59,9 @@ std::vector<Rule> KernelSelector::rules(OpId op) const {
 
 Selection KernelSelector::select(const Problem& problem, const KernelPolicy& policy, const Measurements* measurements,
                                  std::span<const Exclusion> exclusions) const {
-  return select_checked(checked(problem), policy, measurements, exclusions);
+  Selection selection = select_checked(checked(problem), policy, measurements, exclusions);
+  selection.decision.precision = resolve_precision(selection.decision.problem, {});
+  return selection;
 }
 
 Selection KernelSelector::select_checked(const Problem& problem, const KernelPolicy& policy,

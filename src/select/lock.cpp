@@ -14,7 +14,7 @@ std::string difference_of_versions(const LockEntry& entry, std::string_view here
   if (!is_versioned(here)) {
     return entry.kernel +
            " has no version here, so it may be other code than the lock's; give it a version where it is "
-           "registered and record the lock anew";
+           "registered and record the lock again";
   }
   if (here == entry.kernel_version) return {};
   const auto said = [](std::string_view version) {

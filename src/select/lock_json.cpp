@@ -22,7 +22,7 @@ int version_of(const std::map<std::string, LockEntry, std::less<>>& entries) {
 }
 
 constexpr int lock_depth = 4;  // the lock, its environments, one environment, its traits
-constexpr std::size_t most_bytes = std::size_t{256} << 20;
+constexpr std::size_t most_lock_bytes = std::size_t{256} << 20;
 
 /// What is being read: entries name environments.
 struct Document {
@@ -41,13 +41,13 @@ void check_problem(const LockEntry& entry, const JsonValue& from) {
   } catch (const Error& error) {
     from.refuse(std::string("names a problem that cannot be read: ") + error.what());
   }
-  from.refuse("has a problem that is not in its canonical form; record the lock anew");
+  from.refuse("has a problem that is not in its canonical form; record the lock again");
 }
 
 [[noreturn]] void refuse_damaged(const std::string& what, const char* sum, const JsonSource& source) {
   source.refuse(ErrorCode::corrupt_data, what + " does not fit its " + sum +
                                              ": it was damaged or edited by hand; take the file from version control, "
-                                             "or record the lock anew");
+                                             "or record the lock again");
 }
 
 void read_environments(Document& document, const JsonValue& from) {
@@ -80,7 +80,7 @@ void read_decisions(Document& document, const JsonValue& from) {
     if (environment == document.environments.end()) {
       element.refuse("names the environment " + shown(entry.environment) + ", which the lock does not hold");
     }
-    if (document.lock.find(entry.problem) != nullptr) element.refuse("has a problem that stands twice; remove one");
+    if (document.lock.find(entry.problem) != nullptr) element.refuse("has a duplicate problem; remove one");
     document.lock.add(entry, environment->second);
   }
 }
@@ -121,7 +121,7 @@ std::string checksum_of(const LockEntry& entry) {
 }
 
 JsonSource source_of(std::string_view function, const std::string& prefix) {
-  return {function, prefix, "lock", lock_depth, {}, "record the lock anew"};
+  return {function, prefix, "lock", lock_depth, {}, "record the lock again"};
 }
 
 }  // namespace
@@ -150,7 +150,7 @@ KernelLock KernelLock::from_json(std::string_view json) {
 
 KernelLock KernelLock::load(const std::string& path) {
   const JsonSource source = source_of("KernelLock::load", "lock file '" + path + "': ");
-  return read_document<Document>(read_text_file(path, source, most_bytes), source).lock;
+  return read_document<Document>(read_text_file(path, source, most_lock_bytes), source).lock;
 }
 
 std::shared_ptr<const KernelLock> lock_from_environment() {

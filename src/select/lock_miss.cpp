@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "select/lock_needs.h"
 
@@ -28,39 +30,52 @@ double distance_of(const Dims& there, const Dims& here) {
   return far;
 }
 
-void compare(const std::vector<TensorSpec>& there, const std::vector<TensorSpec>& here, const char* what,
+void compare(const TensorSpec& there, const TensorSpec& here, const std::string& name, Distance& out) {
+  const std::string a = to_string(there), b = to_string(here);
+  if (there.dtype != here.dtype) {
+    out.add(2 + distance_of(there.shape, here.shape), "the dtype of " + name, a, b);
+  } else if (there.shape != here.shape) {
+    out.add(distance_of(there.shape, here.shape), "the shape of " + name, a, b);
+  } else if (a != b) {
+    out.add(1, "the layout of " + name, a, b);
+  }
+}
+
+/// Where one has more, those that both have; `last_alike`: the last of both are the same thing.
+void compare(std::span<const TensorSpec> there, std::span<const TensorSpec> here, const char* what, bool last_alike,
              Distance& out) {
   if (there.size() != here.size()) {
     out.add(16, "the number of " + std::string(what) + "s", std::to_string(there.size()), std::to_string(here.size()));
-    return;
   }
-  for (std::size_t i = 0; i < there.size(); ++i) {
-    const std::string name = std::string(what) + " " + std::to_string(i);
-    const std::string a = to_string(there[i]), b = to_string(here[i]);
-    if (there[i].dtype != here[i].dtype) {
-      out.add(2 + distance_of(there[i].shape, here[i].shape), "the dtype of " + name, a, b);
-    } else if (there[i].shape != here[i].shape) {
-      out.add(distance_of(there[i].shape, here[i].shape), "the shape of " + name, a, b);
-    } else if (a != b) {
-      out.add(1, "the layout of " + name, a, b);
-    }
+  const std::size_t common = std::min(there.size(), here.size());
+  for (std::size_t i = 0; i < common; ++i) {
+    const bool from_the_end = last_alike && i + 1 == common;
+    const std::size_t a = from_the_end ? there.size() - 1 : i, b = from_the_end ? here.size() - 1 : i;
+    compare(there[a], here[b], std::string(what) + " " + std::to_string(b), out);
   }
+}
+
+/// Without the gradient of the output, which is the last of a backward problem.
+std::span<const TensorSpec> forward_inputs(const Problem& problem) {
+  const bool backward = problem.direction == Direction::backward && !problem.inputs.empty();
+  return std::span(problem.inputs).first(problem.inputs.size() - (backward ? 1 : 0));
 }
 
 Distance distance(const Problem& there, const Problem& here, const std::string& limits_there,
                   const std::string& limits_here) {
   Distance out;
-  if (there.direction != here.direction) {
+  if (there.direction == here.direction) {
+    compare(there.inputs, here.inputs, "input", here.direction == Direction::backward, out);
+  } else {
     const auto said = [](Direction way) { return way == Direction::forward ? "forward" : "backward"; };
     out.add(32, "the direction", said(there.direction), said(here.direction));
-    return out;
+    compare(forward_inputs(there), forward_inputs(here), "input", false, out);
   }
-  compare(there.inputs, here.inputs, "input", out);
   if (there.attributes != here.attributes) {
     out.add(1, "the attributes", there.attributes.to_string(), here.attributes.to_string());
   }
   // Otherwise they differ because the inputs or the attributes do.
-  if (out.fields.empty()) compare(there.outputs, here.outputs, "output", out);
+  if (out.fields.empty()) compare(there.outputs, here.outputs, "output", false, out);
   if (there.device != here.device) out.add(4, "the device", to_string(there.device), to_string(here.device));
   if (limits_there != limits_here) out.add(0.5, "the limits", limits_there, limits_here);
   return out;
@@ -82,10 +97,12 @@ std::string KernelLock::why_missing(const Problem& problem) const {
     nearest = &at->second;
     least = std::move(found);
   }
-  const std::string remedy = "; record it too (xrt lock record, record_lock)";
-  if (nearest == nullptr) return "the lock has no entry for it, nor any other of " + op + remedy;
+  const std::string remedy = "record it too (xrt lock record, record_lock)";
+  if (nearest == nullptr) return "the lock has no entry for it, nor any other of " + op + "; " + remedy;
+  // Compared last: nothing else differs.
+  const bool only_limits = least.fields.starts_with("the limits");
   return "the lock has no entry for it; the nearest is " + nearest->problem + ", which differs in " + least.fields +
-         remedy;
+         (only_limits ? "; set the same limits in the policy (XPURUNTIME_POLICY, with_policy), or " : "; ") + remedy;
 }
 
 }  // namespace xpuruntime

@@ -17,7 +17,7 @@ DataType checked_default(DataType dtype) {
   if (is_float_storage(dtype) || dtype == DataType::int8) return dtype;
   fail(ErrorCode::invalid_argument, "KernelPolicy",
        "the default precision " + std::string(to_string(dtype)) +
-           " is no float type that tensors are stored in; give fp32, fp16, bf16, fp64 or int8");
+           " is not a float type that tensors can have; give fp32, fp16, bf16, fp64 or int8");
 }
 
 std::string_view to_string(Strategy strategy) { return strategy_names[static_cast<std::size_t>(strategy)]; }
@@ -79,7 +79,7 @@ void KernelPolicy::check() const {
   for (const auto& [op, wishes] : precision) {
     if (!wishes.forward && !wishes.backward) {
       fail(ErrorCode::invalid_argument, "KernelPolicy::check",
-           "the precision of " + std::string(to_string(op)) + " says nothing; name a direction, or remove it");
+           "the precision of " + std::string(to_string(op)) + " is empty; name a direction, or remove it");
     }
     OpPrecisionRule::make(op, wishes.forward.value_or(PrecisionWish()), wishes.backward.value_or(PrecisionWish()))
         .check();

@@ -9,10 +9,10 @@ namespace xpuruntime {
 namespace {
 
 constexpr std::size_t most_rules = 100'000;
-constexpr std::size_t most_bytes = std::size_t{64} << 20;
+constexpr std::size_t most_policy_bytes = std::size_t{64} << 20;
 
 void read_strategy(KernelPolicy& policy, const JsonValue& from) {
-  if (policy.auto_strategy) from.refuse("and its other name both stand there; remove one");
+  if (policy.auto_strategy) from.refuse("and its alias are both given; remove one");
   if (!from.json.is_number_integer() && !from.json.is_string()) {
     from.refuse("must be a strategy's name in double quotes, or 0, 1 or 2");
   }
@@ -27,7 +27,7 @@ KernelPreference read_preference(const JsonValue& from, OpId op) {
   check_names(from, known);
   if (!from.json.contains("kernel")) from.refuse("names no kernel; add \"kernel\"");
   const JsonValue kernel = from.field("kernel", from.json["kernel"]);
-  if (!kernel.json.is_string()) kernel.refuse("must be a text; put one kernel's name in double quotes");
+  if (!kernel.json.is_string()) kernel.refuse("must be a string; put one kernel's name in double quotes");
   KernelPreference preference = {read_kernels(kernel, op), false};
   if (from.json.contains("mode")) {
     const JsonValue mode = from.field("mode", from.json["mode"]);
@@ -45,7 +45,7 @@ void read_ops(std::map<OpId, Value>& to, const JsonValue& from, const char* kind
     const JsonValue value = from.field(name, json);
     const OpId op = value.blamed([&text = name] { return parse_op(text); });
     if (!to.emplace(op, read(value, op, name)).second) {
-      value.refuse("names an op that stands there under another name; remove one");
+      value.refuse("names an op that is already given under another name; remove one");
     }
   }
 }
@@ -81,7 +81,7 @@ void read_precision(KernelPolicy& policy, const JsonValue& from) {
     if (!value.json.is_object()) {
       value.refuse("must be a precision, or an object with \"forward\" and \"backward\"");
     }
-    if (value.json.empty()) value.refuse("says nothing; add \"forward\" or \"backward\"");
+    if (value.json.empty()) value.refuse("is empty; add \"forward\" or \"backward\"");
     return value.as<DirectionWishes>();
   });
 }
@@ -201,7 +201,9 @@ KernelPolicy policy_from_values(std::string_view json) {
   return read_document<KernelPolicy>(json, {"KernelPolicy", "", "policy", policy_depth});
 }
 
-std::string read_policy_text(const std::string& path) { return read_text_file(path, file_source(path), most_bytes); }
+std::string read_policy_text(const std::string& path) {
+  return read_text_file(path, file_source(path), most_policy_bytes);
+}
 
 KernelPolicy policy_in_file(std::string_view text, const std::string& path) {
   JsonSource source = file_source(path);

@@ -53,9 +53,9 @@ bool goes_with(TermKind kind, Comparison comparison) {
 }
 
 std::string_view what_it_is(TermKind kind) {
-  constexpr std::string_view names[] = {"true or false",  "a whole number", "a number", "a text",
-                                        "a dtype",        "a device type",  "a word",   "a list of whole numbers",
-                                        "a list of texts"};
+  constexpr std::string_view names[] = {"true or false",    "a whole number", "a number", "a string",
+                                        "a dtype",          "a device type",  "a word",   "a list of whole numbers",
+                                        "a list of strings"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -92,7 +92,7 @@ RuleValue canonical_list(std::string_view key, const Term& term, Comparison comp
   if (list == nullptr || !is_sameness(comparison)) return canonical_number(key, term, comparison, value);
   if (list->size() > max_rank || (term.length != 0 && list->size() != term.length)) {
     refuse(key, "has " + (term.length != 0 ? std::to_string(term.length) : "at most 8") + " values, and " +
-                    std::to_string(list->size()) + " stand there; give as many, or one number for all");
+                    std::to_string(list->size()) + " are there; give as many, or one number for all");
   }
   return *list;
 }
@@ -205,7 +205,7 @@ RuleValue canonical_value(std::string_view key, const Term& term, Comparison com
   }
   const auto* text = std::get_if<std::string>(&value);
   if (text == nullptr) {
-    refuse(key, "is " + std::string(what_it_is(term.kind)) + "; compare it with a text in double quotes");
+    refuse(key, "is " + std::string(what_it_is(term.kind)) + "; compare it with a string in double quotes");
   }
   return parse_word(key, term, *text);
 }
@@ -245,7 +245,7 @@ void check_conditions(const PolicyRule& rule) {
   if (!rule.range.empty()) check_range(rule);
   for (const auto& [key, tests] : rule.when) {
     const Term term = parse_term(rule.op, key);
-    if (tests.empty()) refuse(key, "asks nothing; add a comparison or remove the key");
+    if (tests.empty()) refuse(key, "is empty; add a comparison or remove the key");
     for (const auto& [comparison, values] : tests) {
       if (canonical_values(key, term, comparison, values) == values) continue;
       refuse(key,

@@ -34,7 +34,7 @@ struct KeyReader {
     if (from.json.is_number_float()) return from.json.get<double>();
     if (from.json.is_number()) return whole(from);
     if (from.json.is_string()) return from.json.get<std::string>();
-    if (!from.json.is_array()) from.refuse("must be a value; give a number, a text, true, false or a list");
+    if (!from.json.is_array()) from.refuse("must be a value; give a number, a string, true, false or a list");
     std::vector<std::int64_t> list;
     while (list.size() < from.json.size()) list.push_back(whole(from.element(list.size())));
     return list;
@@ -85,7 +85,7 @@ struct KeyReader {
       const Comparison comparison = comparisons[found - known.begin()];
       out[comparison] = operands(operand, comparison);
     }
-    if (out.empty()) from.refuse("asks nothing; add a comparison or remove the key");
+    if (out.empty()) from.refuse("is empty; add a comparison or remove the key");
     return out;
   }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "select/rule_ranges.h"
+#include "tune/range_search.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -13,19 +14,88 @@ std::size_t limits_in(const PolicyRule& rule) {
   return static_cast<std::size_t>(limits.threads.has_value()) + limits.workspace_bytes.has_value();
 }
 
+bool holds_sizes(const ProblemRange& part, std::span<const std::int64_t> sizes) {
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < part.names()[i].low || sizes[i] > part.names()[i].high) return false;
+  }
+  return true;
+}
+
 /// Whether the new ones, which are asked first, hold every size of a range: it would never be asked again.
 bool is_hidden_by(const std::vector<ProblemRange>& parts, const ProblemRange& old) {
   for (std::size_t index = 0; index < old.count(); ++index) {
     const std::vector<std::int64_t> sizes = old.sizes_at(index);
-    const auto holds = [&](const ProblemRange& part) {
-      for (std::size_t i = 0; i < sizes.size(); ++i) {
-        if (sizes[i] < part.names()[i].low || sizes[i] > part.names()[i].high) return false;
-      }
-      return true;
-    };
-    if (std::none_of(parts.begin(), parts.end(), holds)) return false;
+    if (std::none_of(parts.begin(), parts.end(), [&](const ProblemRange& part) { return holds_sizes(part, sizes); }))
+      return false;
   }
   return true;
+}
+
+/// Whether a rule says nothing but which kernel runs a part of a range.
+bool is_part(const PolicyRule& rule, const ProblemRange& range) {
+  if (rule.range.empty() || rule.use.size() != 1) return false;
+  const ProblemRange part = parse_problem_range(rule.range);
+  return range.contains(part) && rule == range_rule(part, rule.use.front());
+}
+
+/// Whether no problem is in both, by the extents of their inputs. False where that is not certain.
+bool are_apart(const ProblemRange& a, const ProblemRange& b) {
+  const Problem &low_a = a.least(), &low_b = b.least();
+  if (low_a.op != low_b.op || low_a.inputs.size() != low_b.inputs.size()) return true;
+  const Problem high_a = a.at(a.count() - 1), high_b = b.at(b.count() - 1);
+  for (std::size_t i = 0; i < low_a.inputs.size(); ++i) {
+    if (low_a.inputs[i].shape.size() != low_b.inputs[i].shape.size()) return true;
+    for (std::size_t d = 0; d < low_a.inputs[i].shape.size(); ++d) {
+      if (high_a.inputs[i].shape[d] < low_b.inputs[i].shape[d]) return true;
+      if (high_b.inputs[i].shape[d] < low_a.inputs[i].shape[d]) return true;
+    }
+  }
+  return false;
+}
+
+/// Rules for the parts of a range, of which the first that holds a size decides it, as few as say the same.
+std::vector<PolicyRule> joined(const ProblemRange& range, const std::vector<PolicyRule>& rules) {
+  std::vector<ProblemRange> parts;
+  std::vector<std::string> kernels;
+  for (const PolicyRule& rule : rules) {
+    parts.push_back(parse_problem_range(rule.range));
+    kernels.push_back(rule.use.front());
+  }
+  std::vector<int> choice(range.count(), -1);
+  for (std::size_t index = 0; index < choice.size(); ++index) {
+    const std::vector<std::int64_t> sizes = range.sizes_at(index);
+    const auto first =
+        std::find_if(parts.begin(), parts.end(), [&](const ProblemRange& part) { return holds_sizes(part, sizes); });
+    if (first == parts.end()) continue;
+    const auto& kernel = kernels[static_cast<std::size_t>(first - parts.begin())];
+    choice[index] = static_cast<int>(std::find(kernels.begin(), kernels.end(), kernel) - kernels.begin());
+  }
+  std::vector<PolicyRule> out;
+  for (const RangePart& part : parts_of(range.names(), choice)) {
+    out.push_back(range_rule(range.with_names(part.names), kernels[static_cast<std::size_t>(part.kernel)]));
+  }
+  return out;
+}
+
+/// Joins the new rules with those for other parts of the range among `old`, which are asked behind them. One stays
+/// where a rule that is asked before it may hold some of its sizes too.
+std::vector<PolicyRule> join(const ProblemRange& range, std::vector<PolicyRule> rules, std::vector<PolicyRule>& old) {
+  const auto is_ours = [&](const PolicyRule& rule) { return is_part(rule, range); };
+  if (rules.empty() || !std::all_of(rules.begin(), rules.end(), is_ours)) return rules;
+  std::vector<PolicyRule> all = rules, others;
+  auto rule = old.begin();
+  for (; rule != old.end(); ++rule) {
+    const bool ours = is_ours(*rule);
+    if (!ours && rule->op == range.least().op &&
+        (rule->range.empty() || !are_apart(range, parse_problem_range(rule->range))))
+      break;
+    (ours ? all : others).push_back(*rule);
+  }
+  std::vector<PolicyRule> fewer = joined(range, all);
+  if (fewer.size() >= all.size()) return rules;
+  others.insert(others.end(), rule, old.end());
+  old = std::move(others);
+  return fewer;
 }
 
 }  // namespace
@@ -104,7 +174,11 @@ KernelPolicy with_range_rules(KernelPolicy policy, const ProblemRange& range, st
     const bool exact = old.range.empty() && old.when.contains("inputs.0.shape");
     return !exact && (old.range.empty() || limits_in(old) <= limits);
   });
-  all.insert(behind, rules.begin(), rules.end());
+  std::vector<PolicyRule> rest(behind, all.end());
+  all.erase(behind, all.end());
+  rules = join(range, std::move(rules), rest);
+  all.insert(all.end(), rules.begin(), rules.end());
+  all.insert(all.end(), rest.begin(), rest.end());
   policy.rules = std::move(all);
   return policy;
 }

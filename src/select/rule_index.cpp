@@ -106,10 +106,10 @@ std::size_t RuleIndex::groups(OpId op) const {
   return found == ops_.end() ? 0 : found->second.groups.size();
 }
 
-std::vector<std::size_t> RuleIndex::candidates(OpId op, const FactOf& fact_of) const {
-  std::vector<std::size_t> out;
+bool RuleIndex::any_candidate(OpId op, const FactOf& fact_of, const std::function<bool(std::size_t)>& use) const {
   const auto found = ops_.find(op);
-  if (found == ops_.end()) return out;
+  if (found == ops_.end()) return false;
+  std::vector<std::span<const std::size_t>> lists;  // none is empty, each is in order
   for (const Group& group : found->second.groups) {
     std::string values;
     const bool whole = std::all_of(group.keys.begin(), group.keys.end(), [&](std::size_t key) {
@@ -119,10 +119,18 @@ std::vector<std::size_t> RuleIndex::candidates(OpId op, const FactOf& fact_of) c
       return true;
     });
     const auto rules = whole ? group.rules.find(values) : group.rules.end();
-    if (rules != group.rules.end()) out.insert(out.end(), rules->second.begin(), rules->second.end());
+    if (rules != group.rules.end()) lists.emplace_back(rules->second);
   }
-  std::sort(out.begin(), out.end());
-  return out;
+  // Merged as far as they are asked for: most who ask stop at one of the first.
+  const auto later = [](const auto& a, const auto& b) { return a.front() > b.front(); };
+  std::make_heap(lists.begin(), lists.end(), later);
+  while (!lists.empty()) {
+    std::pop_heap(lists.begin(), lists.end(), later);
+    if (use(lists.back().front())) return true;
+    lists.back() = lists.back().subspan(1);
+    lists.back().empty() ? lists.pop_back() : std::push_heap(lists.begin(), lists.end(), later);
+  }
+  return false;
 }
 
 bool RuleIndex::any_match(const Problem& problem, const DeviceProfile& profile,
@@ -136,7 +144,7 @@ bool RuleIndex::any_match(const Problem& problem, const DeviceProfile& profile,
     return *facts[key];
   };
   const auto by_name = [&](const std::string& name, const Term&) { return fact_at(of_op.places.at(name)); };
-  for (const std::size_t index : candidates(problem.op, by_name)) {
+  return any_candidate(problem.op, by_name, [&](std::size_t index) {
     std::string thrown;
     bool matches = false;
     try {
@@ -148,9 +156,8 @@ bool RuleIndex::any_match(const Problem& problem, const DeviceProfile& profile,
     } catch (...) {
       thrown = exception_text();
     }
-    if ((matches || !thrown.empty()) && use(index, thrown)) return true;
-  }
-  return false;
+    return (matches || !thrown.empty()) && use(index, thrown);
+  });
 }
 
 }  // namespace xpuruntime

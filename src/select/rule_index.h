@@ -22,10 +22,11 @@ class RuleIndex {
 
   explicit RuleIndex(std::span<const PolicyRule> rules);
 
-  /// The rules whose tests for equality all hold, in order; `fact_of` gives nothing where a key has no single fact.
-  std::vector<std::size_t> candidates(OpId op, const FactOf& fact_of) const;
+  /// Calls `use` with each rule whose tests for equality all hold, in order, until it returns true; `fact_of` gives
+  /// nothing where a key has no single fact. Returns whether one did.
+  bool any_candidate(OpId op, const FactOf& fact_of, const std::function<bool(std::size_t rule)>& use) const;
 
-  /// How many looks `candidates` takes.
+  /// How many looks `any_candidate` takes before the first.
   std::size_t groups(OpId op) const;
 
   /// Calls `use` with each rule that matches, in order, until it returns true; and so of a rule that throws while it is

@@ -318,7 +318,7 @@ std::vector<std::string> words_of(const Term& term) {
   if (term.kind == TermKind::dtype) {
     for (int i = 0; i < data_type_count; ++i) words.emplace_back(to_string(static_cast<DataType>(i)));
   } else if (term.kind == TermKind::device_type) {
-    for (std::size_t i = 0; i < device_type_count; ++i) words.emplace_back(to_string(static_cast<DeviceType>(i)));
+    for (const DeviceType type : device_types()) words.emplace_back(to_string(type));
   } else if (term.kind == TermKind::choice) {
     for_each_part(term.choices, [&](std::string_view word) {
       words.emplace_back(word);

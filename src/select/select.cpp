@@ -177,6 +177,7 @@ class Selector {
     decision().kernel_version = entry.kernel->version();
     decision().level = level;
     decision().because = std::move(because);
+    decision().plan = out_.token;
     decision().workspace_bytes = chosen.workspace_bytes.value_or(0);
     out_.kernel = entry.kernel;
     return true;
@@ -226,7 +227,8 @@ class Selector {
     }
     if (unproven) {
       decision().because = "its entry in the lock was recorded in another environment: " + match.reason +
-                           "; check it with xrt lock verify --revalidate --out, or use the lock in the mode revalidate";
+                           "; check it with xrt lock verify --revalidate --out (in Python verify_lock(lock, "
+                           "'revalidate') and refreshed), or use the lock in the mode revalidate";
       return;
     }
     if (!entry->usable) return cannot_run(*locked);
@@ -240,8 +242,8 @@ class Selector {
     const std::string refusal = refusal_of_named(locked.kernel);
     const bool failed = refusal.starts_with("quarantined");
     decision().because = "the lock says " + locked.kernel + ", which cannot run: " + refusal +
-                         (failed ? "; once that is mended, clear_quarantine lets it run again"
-                                 : "; record the lock anew, or replay it where it was made");
+                         (failed ? "; once that is fixed, clear_quarantine lets it run again"
+                                 : "; record the lock again, or replay it where it was made");
   }
 
   const KernelPreference* preference() const {

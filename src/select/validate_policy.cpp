@@ -16,9 +16,11 @@
 namespace xpuruntime {
 namespace {
 
-constexpr std::size_t most_comparisons = 500'000;  // of a rule with another; some seconds
-constexpr std::size_t most_sizes = 4096;           // of a range that are looked at
-constexpr std::size_t values_a_comparison = 256;   // pairs of values that cost as much
+constexpr std::size_t most_comparisons = 500'000;   // of a rule with another; some seconds
+constexpr std::size_t most_sizes = 4096;            // of a range that are looked at,
+constexpr std::size_t most_sizes_in_all = 200'000;  // and of all ranges; about a second
+constexpr std::size_t fewest_sizes = 8;             // of each range behind that
+constexpr std::size_t values_a_comparison = 256;    // pairs of values that cost as much
 
 /// How many values a rule compares keys with.
 std::size_t value_count(const PolicyRule& rule) {
@@ -40,6 +42,9 @@ class Validation {
     for (std::size_t i = 0; i < policy_.rules.size(); ++i) examine_rule(i);
     if (comparisons_ > most_comparisons) {
       add(Severity::note, "rules", "too many to compare each with all before it: some that others hide may be unnamed");
+    }
+    if (sizes_ == most_sizes_in_all) {
+      add(Severity::note, "rules", "so many ranges that only some sizes of the last ones were looked at");
     }
     for (const auto& [op, wishes] : policy_.precision) examine(op, wishes);
     if (policy_.default_precision == DataType::int8) {
@@ -109,14 +114,16 @@ class Validation {
     if (range.least().device.type != device_.type) return add(Severity::note, field, "never matches on " + here());
     for (const auto& kernel : registry_.kernels(rule.op, device_.type)) {
       if (kernel->name() != rule.use.front()) continue;
-      const std::size_t step = std::max<std::size_t>(1, range.count() / most_sizes);
+      const std::size_t most = std::max(fewest_sizes, std::min(most_sizes, most_sizes_in_all - sizes_));
+      const std::size_t step = (range.count() + most - 1) / most;
       for (std::size_t index = 0; index < range.count(); index += step) {
-        std::optional<std::uint64_t> workspace;
-        const std::string refusal = refusal_of(*kernel, range.at(index), profile_, workspace);
-        if (refusal.empty()) continue;
+        sizes_ = std::min(sizes_ + 1, most_sizes_in_all);
+        Contender asked{.kernel = kernel};
+        asked.refuse_unless_runs(range.at(index), profile_, registry_.kernels(OpId::copy, device_.type));
+        if (asked.usable()) continue;
         return add(Severity::warning, field,
                    rule.use.front() + " cannot run all of it: at " + sizes_text(range, range.sizes_at(index)) + ", " +
-                       refusal + "; split the range there, or tune it again");
+                       asked.row.reason + "; split the range there, or tune it again");
       }
     }
   }
@@ -124,6 +131,7 @@ class Validation {
   /// Counts what a comparison of two rules costs; false: it would be too much by now.
   bool affords(const PolicyRule& a, const PolicyRule& b) {
     comparisons_ += 1 + value_count(a) * value_count(b) / values_a_comparison;
+    if (!a.range.empty() && !b.range.empty()) comparisons_ += 3;  // both are parsed
     return comparisons_ <= most_comparisons;
   }
 
@@ -132,15 +140,17 @@ class Validation {
     const RuleIndex& rules = policy_.rules.index();
     comparisons_ += rules.groups(rule.op);
     if (comparisons_ > most_comparisons) return {};
-    const auto candidates = rules.candidates(rule.op, [&](const std::string& key, const Term& term) {
+    const auto fact_of = [&](const std::string& key, const Term& term) {
       const auto own = rule.when.find(key);
       return own == rule.when.end() ? std::nullopt : only_fact(term, own->second);
+    };
+    std::optional<std::size_t> wider;
+    rules.any_candidate(rule.op, fact_of, [&](std::size_t i) {
+      if (i >= index || !affords(rule, policy_.rules[i])) return true;
+      if (implies(rule, policy_.rules[i])) wider = i;
+      return wider.has_value();
     });
-    for (const std::size_t i : candidates) {
-      if (i >= index || !affords(rule, policy_.rules[i])) return {};
-      if (implies(rule, policy_.rules[i])) return i;
-    }
-    return {};
+    return wider;
   }
 
   /// A forced kernel runs or the call fails: no rule is asked. A preferred one only comes first.
@@ -202,6 +212,7 @@ class Validation {
   std::vector<PolicyFinding> findings_ = {};
   std::map<std::pair<OpId, std::string>, std::optional<NeverRuns>> never_ = {};
   std::size_t comparisons_ = 0;
+  std::size_t sizes_ = 0;  // of ranges that were looked at
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ Decision decide(const std::string& text, const DeviceProfile& device, const Kern
 Kernels rows_of(const Backend& backend, OpId op) {
   Kernels kernels;
   for (const KernelSpec& row : backend.kernels()) {
-    if (row.op == op) kernels.push_back(make_kernel(row, backend.device_type()));
+    if (row.ops.contains(op)) kernels.push_back(make_kernel(row, op, backend.device_type()));
   }
   return kernels;
 }
@@ -97,12 +97,33 @@ TEST(H200, UsesSkinnyForFewRowsUntilTheWeightIsLarge) {
         .kernel;
   };
   EXPECT_EQ(linear("1", "[1000,2048]"), "skinny");
-  EXPECT_EQ(linear("16", "[2048,2048]"), "skinny");
-  EXPECT_EQ(linear("17", "[2048,2048]"), "cublasLt");
-  EXPECT_EQ(linear("16", "[4096,2048]"), "skinny");  // 16 MiB
-  EXPECT_EQ(linear("16", "[4097,2048]"), "cublasLt");
+  EXPECT_EQ(linear("1", "[65536,2048]"), "skinny");
+  EXPECT_EQ(linear("8", "[1280,2048]"), "skinny");  // 5 MiB
+  EXPECT_EQ(linear("8", "[1288,2048]"), "cublasLt");
+  EXPECT_EQ(linear("9", "[1000,2048]"), "cublasLt");
   // The same bytes, written as a column-major [k,n].
-  EXPECT_EQ(decide("matmul(bf16[16,2048], bf16[2048,1000]{1,2048}) @cuda:0", h200, kernels).kernel, "skinny");
+  EXPECT_EQ(decide("matmul(bf16[8,2048], bf16[2048,1000]{1,2048}) @cuda:0", h200, kernels).kernel, "skinny");
+}
+
+TEST(H200, UsesSkinnyForFewRowsThatAreNotWhole16Bytes) {
+  const Kernels kernels = kernels_named({"reference", "skinny", "cublasLt", "cublas"});
+  const DeviceProfile h200 = profile("h200");
+  const auto chosen = [&](const std::string& text) { return decide(text + " @cuda:0", h200, kernels).kernel; };
+  // Each matrix alone: a's rows, b's rows, and those of the output.
+  EXPECT_EQ(chosen("linear(bf16[64,4097], bf16[1024,4097])"), "skinny");
+  EXPECT_EQ(chosen("matmul(f16[32,4096]{4097,1}, f16[4096,1024])"), "skinny");
+  EXPECT_EQ(chosen("matmul(f16[32,4096], f16[4096,1024]{1028,1})"), "skinny");
+  EXPECT_EQ(chosen("linear(bf16[64,4096], bf16[250,4096])"), "skinny");
+  EXPECT_EQ(chosen("matmul(bf16[64,4096], bf16[4096,252]{256,1}) -> f32[64,252]"), "cublasLt");
+  EXPECT_EQ(chosen("matmul(bf16[3,26,1253], bf16[3,1253,817])"), "skinny");
+  // Even rows, whatever the extents; wider types; more rows; and few rows with a row-major weight.
+  EXPECT_EQ(chosen("matmul(f16[33,555]{560,1}, f16[555,776]) -> f16[33,776]"), "cublasLt");
+  EXPECT_EQ(chosen("matmul(f32[32,4097], f32[4097,1023])"), "cublasLt");
+  EXPECT_EQ(chosen("linear(bf16[65,4097], bf16[1024,4097])"), "cublasLt");
+  EXPECT_EQ(chosen("matmul(f16[4,555], f16[555,777])"), "cublasLt");
+  EXPECT_EQ(chosen("linear(bf16[64,4096], bf16[50257,4096])"), "cublasLt");
+  EXPECT_EQ(decide("matmul(f16[32,555], f16[555,777]) @cuda:0", h200, kernels).because,
+            "built-in rule: few rows that are not multiples of 16 bytes, and a small weight");
 }
 
 TEST(H200, ChoosesTheSameFromTheRealTable) {
@@ -116,6 +137,8 @@ TEST(H200, ChoosesTheSameFromTheRealTable) {
   EXPECT_EQ(row.kernel, "skinny") << row.to_text();
   const Decision large = decide("matmul(bf16[4096,4096], bf16[4096,4096]) @cuda:0", h200, kernels);
   EXPECT_EQ(large.kernel, "cublasLt") << large.to_text();
+  const Decision uneven = decide("matmul(bf16[32,555], bf16[555,777]) @cuda:0", h200, kernels);
+  EXPECT_EQ(uneven.kernel, "skinny") << uneven.to_text();
 }
 
 // OpenCL convolutions.

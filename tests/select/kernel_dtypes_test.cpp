@@ -266,7 +266,7 @@ TEST_F(KernelDtypes, AreAnErrorForANameThatDiffersInUnderscoresAlone) {
 }
 
 TEST_F(KernelDtypes, RefuseACapabilityThatSaysNothingAndChangeNothing) {
-  expect_invalid("of dtype auto", [&] { offer("fresh_op", K::auto_select); });
+  expect_invalid("dtype auto", [&] { offer("fresh_op", K::auto_select); });
   expect_invalid("performance_factor is", [&] {
     selector->register_kernel_capability("fresh_op", {.dtype = K::float16, .performance_factor = -1});
   });

@@ -42,6 +42,14 @@ class KernelSelectorTest : public ::testing::Test {
   Problem problem = parse_problem("matmul(f32[8,8], f32[8,8]) @npu:0");
 };
 
+TEST_F(KernelSelectorTest, SaysThePrecisionOfTheProblemAsItIs) {
+  for (const DataType dtype : {DataType::bfloat16, DataType::float64, DataType::int32}) {
+    const std::string name(to_string(dtype)), tensor = name + "[8,8]";
+    const Problem typed = parse_problem("matmul(" + tensor + ", " + tensor + ") @npu:0");
+    EXPECT_EQ(selector->select(typed, {}).decision.precision, (Precision{dtype, dtype, "the inputs are " + name}));
+  }
+}
+
 TEST_F(KernelSelectorTest, ChoosesAmongTheRegisteredKernels) {
   EXPECT_EQ(choose(), "a");
   registry.unregister_kernel(OpId::matmul, DeviceType::npu, "a");

@@ -47,6 +47,12 @@ TEST(LockRanges, AMissNamesTheNearestRange) {
                      "(f32[20] there, f32[23] here)"),
             std::string::npos)
       << why;
+  const KernelLock linear = lock_of({{"linear(f32[m,64], f32[32,64]) where m=1..8", "packed"},
+                                     {"linear(f32[m,64], f32[64,64]) where m=1..8", "packed"}});
+  const std::string with_bias = linear.why_missing(parse_problem("linear(f32[3,64], f32[64,64], f32[64])"));
+  EXPECT_NE(with_bias.find("f32[64,64]) @cpu:0 where m=1..8, which differs in the number of inputs (2 there, 3 here);"),
+            std::string::npos)
+      << with_bias;
 }
 
 TEST(LockRanges, AreWrittenAndReadBackAsVersion3) {
@@ -68,6 +74,141 @@ TEST(LockRanges, DifferByEntryAndByLimits) {
   const auto limits = diff(before, lock_of({{"relu(f32[n]) @cpu:0 threads=2 where n=1..8", "simd"}}));
   ASSERT_EQ(limits.size(), 1u);
   EXPECT_EQ(limits[0], (LockDifference{"relu(f32[n]) @cpu:0 where n=1..8", "limits", "", "threads=2"}));
+}
+
+TEST(LockRanges, AreComparedSizeBySizeHoweverTheyAreCut) {
+  const auto whole = lock_of({{"relu(f32[n]) where n=1..64", "simd"}});
+  const auto halves = lock_of({{"relu(f32[m]) where m=1..32", "simd"}, {"relu(f32[m]) where m=33..64", "simd"}});
+  EXPECT_TRUE(diff(whole, halves).empty());
+  EXPECT_TRUE(diff(halves, whole).empty());
+
+  const auto other = lock_of({{"relu(f32[n]) where n=1..40", "simd"}, {"relu(f32[n]) where n=41..80", "reference"}});
+  const std::vector<LockDifference> expected = {
+      {"relu(f32[n]) @cpu:0 where n=41..64", "kernel", "simd", "reference"},
+      {"relu(f32[n]) @cpu:0 where n=65..80", "entry", "", "reference"},
+  };
+  EXPECT_EQ(diff(whole, other), expected);
+}
+
+TEST(LockRanges, WithTwoNamesAreComparedSizeBySize) {
+  const auto text = [](int m, int n_low, int n_high) {
+    return "matmul(f32[m,8], f32[8,n]) where m=1.." + std::to_string(m) + ", n=" + std::to_string(n_low) + ".." +
+           std::to_string(n_high);
+  };
+  const auto whole = lock_of({{text(4, 1, 9), "simd"}});
+  EXPECT_TRUE(diff(whole, lock_of({{text(4, 1, 2), "simd"}, {text(4, 3, 9), "simd"}})).empty());
+  const std::vector<LockDifference> expected = {
+      {"matmul(f32[m,8], f32[8,n]) @cpu:0 where m=1..2, n=1..2", "entry", "simd", ""},
+      {"matmul(f32[m,8], f32[8,n]) @cpu:0 where m=3..4, n=1..9", "entry", "simd", ""},
+  };
+  EXPECT_EQ(diff(whole, lock_of({{text(2, 3, 9), "simd"}})), expected);
+}
+
+TEST(LockRanges, AreComparedWithTheEntriesOfSingleSizesOfTheOtherLock) {
+  const auto single = lock_of({{"relu(f32[15])", "reference"}}), same = lock_of({{"relu(f32[15])", "simd"}});
+  const auto range = lock_of({{"relu(f32[n]) where n=1..50", "simd"}});
+  const std::vector<LockDifference> added = {
+      {"relu(f32[15]) @cpu:0", "kernel", "reference", "simd"},
+      {"relu(f32[n]) @cpu:0 where n=1..14", "entry", "", "simd"},
+      {"relu(f32[n]) @cpu:0 where n=16..50", "entry", "", "simd"},
+  };
+  EXPECT_EQ(diff(single, range), added);
+  EXPECT_EQ(diff(same, range), (std::vector<LockDifference>{added[1], added[2]}));
+  EXPECT_EQ(diff(range, single), (std::vector<LockDifference>{{added[0].problem, "kernel", "simd", "reference"},
+                                                              {added[1].problem, "entry", "simd", ""},
+                                                              {added[2].problem, "entry", "simd", ""}}));
+  // All sizes, and one that is outside.
+  const auto two = lock_of({{"relu(f32[4])", "simd"}, {"relu(f32[5])", "simd"}, {"relu(f32[6])", "simd"}});
+  EXPECT_EQ(diff(two, lock_of({{"relu(f32[n]) where n=4..5", "simd"}})),
+            (std::vector<LockDifference>{{"relu(f32[6]) @cpu:0", "entry", "simd", ""}}));
+  EXPECT_TRUE(diff(lock_of({{"relu(f32[15])", "simd"}}, "tile=2x2"),
+                   lock_of({{"relu(f32[n]) where n=15..15", "simd"}}, "varies"))
+                  .empty());
+  EXPECT_EQ(diff(lock_of({{"relu(f32[15])", "simd"}}, "tile=2x2"),
+                 lock_of({{"relu(f32[n]) where n=15..15", "simd"}}, "tile=4x4"))
+                .front()
+                .field,
+            "plan");
+  EXPECT_EQ(diff(lock_of({{"relu(f32[15]) threads=2", "simd"}}), range).size(), 2u);  // another problem
+}
+
+TEST(LockRanges, WithStridesOrTwoNamesAreComparedWithSingleEntries) {
+  const auto strided = lock_of({{"relu(f32[n,4]{8,1}) where n=2..3", "simd"}});
+  EXPECT_EQ(diff(lock_of({{"relu(f32[2,4]{8,1})", "reference"}, {"relu(f32[3,4]{8,1})", "simd"}}), strided),
+            (std::vector<LockDifference>{{"relu(f32[2,4]{8,1}) @cpu:0", "kernel", "reference", "simd"}}));
+  EXPECT_EQ(diff(lock_of({{"relu(f32[2,4])", "simd"}}), strided).size(), 2u);
+  // At its largest it is contiguous.
+  const auto columns = lock_of({{"relu(f32[4,n]{8,1}) where n=7..8", "simd"}});
+  EXPECT_TRUE(diff(columns, lock_of({{"relu(f32[4,7]{8,1})", "simd"}, {"relu(f32[4,8])", "simd"}})).empty());
+
+  const auto grid = lock_of({{"matmul(f32[m,8], f32[8,n]) where m=1..3, n=1..4", "simd"}});
+  const std::vector<LockDifference> expected = {
+      {"matmul(f32[2,8], f32[8,3]) @cpu:0", "kernel", "simd", "reference"},
+      {"matmul(f32[m,8], f32[8,n]) @cpu:0 where m=1..1, n=1..4", "entry", "simd", ""},
+      {"matmul(f32[m,8], f32[8,n]) @cpu:0 where m=2..2, n=1..2", "entry", "simd", ""},
+      {"matmul(f32[m,8], f32[8,n]) @cpu:0 where m=2..2, n=4..4", "entry", "simd", ""},
+      {"matmul(f32[m,8], f32[8,n]) @cpu:0 where m=3..3, n=1..4", "entry", "simd", ""},
+  };
+  EXPECT_EQ(diff(grid, lock_of({{"matmul(f32[2,8], f32[8,3])", "reference"}})), expected);
+}
+
+TEST(LockRanges, ASizesOwnEntryIsComparedAndNotTheRangeThatHoldsItToo) {
+  const std::pair<std::string, std::string> whole = {"relu(f32[n]) where n=1..8", "simd"};
+  const std::pair<std::string, std::string> slow = {"relu(f32[n]) where n=1..8", "reference"};
+  // The size 3 runs the same kernel in both.
+  const std::vector<LockDifference> around = {
+      {"relu(f32[n]) @cpu:0 where n=1..2", "kernel", "simd", "reference"},
+      {"relu(f32[n]) @cpu:0 where n=4..8", "kernel", "simd", "reference"},
+  };
+  EXPECT_EQ(diff(lock_of({whole}), lock_of({slow, {"relu(f32[3])", "simd"}})), around);
+  EXPECT_EQ(diff(lock_of({whole}), lock_of({{"relu(f32[n]) where n=1..6", "reference"},
+                                            {"relu(f32[n]) where n=7..8", "reference"},
+                                            {"relu(f32[3])", "simd"}}))
+                .size(),
+            3u);
+  EXPECT_TRUE(diff(lock_of({whole}), lock_of({whole, {"relu(f32[3])", "simd"}})).empty());
+  // Of two ranges the first decides.
+  const std::pair<std::string, std::string> later = {"relu(f32[n]) where n=2..9", "reference"};
+  EXPECT_TRUE(diff(lock_of({whole, later}), lock_of({whole, later, {"relu(f32[3])", "simd"}})).empty());
+  // What the other lock lacks wholly stays in one part.
+  const auto limited =
+      diff(lock_of({whole, {"relu(f32[3])", "simd"}}),
+           lock_of({{"relu(f32[n]) threads=2 where n=1..8", "simd"}, {"relu(f32[3]) threads=2", "simd"}}));
+  ASSERT_EQ(limited.size(), 2u);
+  for (const LockDifference& difference : limited) EXPECT_EQ(difference.field, "limits");
+}
+
+TEST(LockRanges, ManyAreComparedWithManySinglesAgainstTryingEach) {
+  // Parts of three, one in four missing, beside ranges of other extents.
+  std::vector<std::pair<std::string, std::string>> ranges, singles;
+  std::vector<LockDifference> kernels;
+  for (int low = 1; low < 400; low += 4) {
+    const std::string part = " where n=" + std::to_string(low) + ".." + std::to_string(low + 2);
+    for (const char* spec : {"f32[n]", "f32[n,3]", "f32[3,n]"}) {
+      ranges.push_back({"relu(" + std::string(spec) + ")" + part, low % 8 == 1 ? "simd" : "reference"});
+    }
+  }
+  for (int n = 1; n <= 400; ++n) singles.push_back({"relu(f32[" + std::to_string(n) + ",3])", "simd"});
+  const KernelLock before = lock_of(singles), after = lock_of(ranges);
+  for (const auto& [problem, entry] : before.entries()) {
+    const LockEntry* other = after.find_for(parse_problem(problem));
+    if (other == nullptr) kernels.push_back({problem, "entry", "simd", ""});
+    if (other != nullptr && other->kernel != "simd") kernels.push_back({problem, "kernel", "simd", other->kernel});
+  }
+  auto found = diff(before, after);
+  std::erase_if(found, [](const LockDifference& difference) { return difference.before.empty(); });
+  EXPECT_EQ(kernels.size(), 100u + 150u);
+  EXPECT_EQ(found, kernels);
+}
+
+TEST(LockRanges, PlansAreComparedWhereBothHoldOne) {
+  const std::pair<std::string, std::string> whole = {"relu(f32[n]) where n=1..64", "simd"};
+  const std::pair<std::string, std::string> half = {"relu(f32[n]) where n=1..32", "simd"};
+  const auto field_of_first = [&](const char* before, const char* after) {
+    return diff(lock_of({whole}, before), lock_of({half}, after)).front().field;
+  };
+  EXPECT_EQ(field_of_first("tile=2x2", "tile=4x4"), "plan");
+  EXPECT_EQ(field_of_first("varies", "tile=4x4"), "entry");  // of 33..64 alone
 }
 
 TEST(LockRanges, DependOnTheMachinesTraitsOnlyWherePlansVary) {

@@ -324,12 +324,56 @@ TEST(KernelLock, AMissNamesTheNearestEntryAndWhatDiffers) {
              "differs in the layout of input 0 (f32[8,64] there, f32[8,64]{1,8} here);");
   expect_has(
       reason("matmul(f32[8,64], f32[64,8]) deterministic threads=2"),
-      "matmul(f32[8,64], f32[64,8]) @cpu:0, which differs in the limits (none there, deterministic threads=2 here)");
+      "matmul(f32[8,64], f32[64,8]) @cpu:0, which differs in the limits (none there, deterministic threads=2 here); "
+      "set the same limits in the policy (XPURUNTIME_POLICY, with_policy), or record it too");
   expect_has(reason("matmul(f32[8,64], f32[64,8]) @cuda:1"), "differs in the device (cpu:0 there, cuda:1 here)");
   expect_has(reason("conv2d(f32[1,8,14,14], f32[8,8,3,3]; stride=2,2 padding=1,1)"), "differs in the attributes (");
   expect_has(reason("matmul:backward(f32[8,64], f32[64,8], f32[8,8])"),
              "differs in the direction (forward there, backward here)");
   expect_has(reason("log(f32[4,8])"), "nor any other of log;");
+}
+
+TEST(KernelLock, AMissInTheOtherDirectionNamesTheEntryThatDiffersLeastInAllElse) {
+  KernelLock lock;
+  for (const char* problem :
+       {"relu(f32[3])", "relu(f32[64,64])", "relu(bf16[9,9])", "linear:backward(f32[3,64], f32[64,64], f32[3,64])"}) {
+    lock.add(decision_of(problem, "reference"), machine());
+  }
+  const auto expect_has = [&](const char* problem, const std::string& part) {
+    const std::string text = lock.why_missing(parse_problem(problem));
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  const std::string direction = "which differs in the direction (forward there, backward here)";
+  expect_has("relu:backward(f32[64,64], f32[64,64])", "the nearest is relu(f32[64,64]) @cpu:0, " + direction + ";");
+  expect_has(
+      "relu:backward(f32[64,63], f32[64,63]) threads=2",
+      "the nearest is relu(f32[64,64]) @cpu:0, " + direction +
+          ", the shape of input 0 (f32[64,64] there, f32[64,63] here), the limits (none there, threads=2 here);");
+  expect_has("linear(f32[4,64], f32[64,64])",
+             "which differs in the direction (backward there, forward here), the shape of input 0 (f32[3,64] there, "
+             "f32[4,64] here);");
+}
+
+TEST(KernelLock, AMissWithAnotherNumberOfInputsComparesThoseThatBothHave) {
+  KernelLock lock;
+  for (const char* problem :
+       {"linear(f32[1,64], f32[32,64])", "linear(f32[3,64], f32[64,64])",
+        "linear:backward(f32[1,64], f32[64,64], f32[1,64])", "linear:backward(f32[3,64], f32[64,64], f32[3,64])"}) {
+    lock.add(decision_of(problem, "reference"), machine());
+  }
+  const auto expect_has = [&](const char* problem, const std::string& part) {
+    const std::string text = lock.why_missing(parse_problem(problem));
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect_has("linear(f32[3,64], f32[64,64], f32[64])",
+             "the nearest is linear(f32[3,64], f32[64,64]) @cpu:0, which differs in the number of inputs (2 there, 3 "
+             "here); record it too");
+  expect_has("linear(f32[4,64], f32[64,64], f32[64])",
+             "the nearest is linear(f32[3,64], f32[64,64]) @cpu:0, which differs in the number of inputs (2 there, 3 "
+             "here), the shape of input 0 (f32[3,64] there, f32[4,64] here); record it too");
+  expect_has("linear:backward(f32[3,64], f32[64,64], f32[64], f32[3,64])",
+             "the nearest is linear:backward(f32[3,64], f32[64,64], f32[3,64]) @cpu:0, which differs in the number of "
+             "inputs (3 there, 4 here); record it too");
 }
 
 TEST_F(LockedChoice, DependsOnWhatTheKernelDependsOnAndOnNothingElse) {
@@ -391,7 +435,7 @@ TEST_F(LockedChoice, FailsClosedWhereTheLockedKernelCannotRun) {
   const Decision decision = decide_locked();
   expect_chosen(decision, "", Level::lock);
   EXPECT_EQ(decision.because,
-            "the lock says b, which cannot run: k is odd; record the lock anew, or replay it where it was made");
+            "the lock says b, which cannot run: k is odd; record the lock again, or replay it where it was made");
 }
 
 TEST_F(LockedChoice, FailsClosedWhereTheLockedKernelDoesNotExist) {
@@ -405,8 +449,10 @@ TEST_F(LockedChoice, OtherSoftwareIsRefusedStrictlyAndTakenWithRevalidation) {
   lock_to("b", older);
   const Decision strict = decide_locked();
   expect_chosen(strict, "", Level::lock);
-  EXPECT_NE(strict.because.find("environment: driver 0.9 there, 1.0 here; check it with xrt lock verify --revalidate"),
-            std::string::npos)
+  EXPECT_NE(
+      strict.because.find("environment: driver 0.9 there, 1.0 here; check it with xrt lock verify --revalidate --out "
+                          "(in Python verify_lock(lock, 'revalidate') and refreshed)"),
+      std::string::npos)
       << strict.because;
   expect_chosen(decide_locked(LockMode::revalidate), "b", Level::lock);
 }

@@ -16,7 +16,6 @@ class MadeUpKernel : public Kernel {
   explicit MadeUpKernel(std::string name) : name_(std::move(name)) {}
 
   std::function<Verdict()> verdict = [] { return Verdict::yes(); };
-  std::function<bool()> liking = [] { return false; };
   std::uint64_t workspace = 0;
   bool same_bits = true;
   Directions ways = Directions::both;
@@ -29,7 +28,6 @@ class MadeUpKernel : public Kernel {
   DeviceType device_type() const override { return type; }
   Directions directions() const override { return ways; }
   Verdict accepts(const Problem&, const DeviceProfile&) const override { return verdict(); }
-  bool prefers(const Problem&, const DeviceProfile&) const override { return liking(); }
   std::uint64_t workspace_bytes(const Problem&, const DeviceProfile&) const override { return workspace; }
   bool deterministic() const override { return same_bits; }
   std::string_view version() const override { return code; }

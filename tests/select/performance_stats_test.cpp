@@ -72,7 +72,8 @@ TEST_F(PerformanceStats, RefuseTimesThatCannotBeAndChangeNothing) {
 }
 
 TEST_F(PerformanceStats, RefuseATimeOfNoCertainDtype) {
-  expect_invalid("a time of dtype auto", [&] { selector->update_performance_stats("relu", K::auto_select, 1); });
+  expect_invalid("a time cannot have the dtype auto",
+                 [&] { selector->update_performance_stats("relu", K::auto_select, 1); });
   expect_invalid("outside its range", [&] { selector->update_performance_stats("relu", static_cast<K>(9), 1); });
   expect_invalid("outside its range", [&] { selector->get_performance_stats("relu", static_cast<K>(9)); });
   EXPECT_EQ(selector->get_performance_stats("relu", K::auto_select), std::nullopt);

@@ -121,22 +121,22 @@ TEST(KernelPolicy, RefusesPrecisionsThatCannotBe) {
   expect_refused(R"({"precision": {"matmull": "bf16"}})", "did you mean");
   expect_refused(R"({"precision": {"matmul": 16}})", "must be a precision");
   expect_refused(R"({"precision": {"matmul": "lowest"}})", "lower");
-  expect_refused(R"({"precision": {"matmul": "i8"}})", "no float type");
+  expect_refused(R"({"precision": {"matmul": "i8"}})", "not a float type");
   expect_refused(R"({"precision": {"matmul": {"forward": "tf32"}}})", "precision.matmul.forward");
   expect_refused(R"({"precision": {"matmul": {"sideways": "bf16"}}})", "precision.matmul.sideways");
   expect_refused(R"({"precision": {"matmul": "bf16", "gemm": "f16"}})", "another name");
-  expect_refused(R"({"precision": {"matmul": {}}})", "says nothing");
-  expect_refused(R"({"default_precision": "i16"})", "no float type");
+  expect_refused(R"({"precision": {"matmul": {}}})", "is empty");
+  expect_refused(R"({"default_precision": "i16"})", "not a float type");
   KernelPolicy policy;
   expect_invalid("no direction is named", [&] { policy.set_precision("relu", ""); });
   policy.precision[OpId::relu] = {};
-  expect_invalid("says nothing", [&] { policy.check(); });
+  expect_invalid("is empty", [&] { policy.check(); });
   policy.precision[OpId::relu] = {PrecisionWish{OpPrecision::custom, DataType::int8}, {}};
-  expect_invalid("no float type", [&] { policy.check(); });
+  expect_invalid("not a float type", [&] { policy.check(); });
   EXPECT_TRUE(policy.remove_precision("relu"));
   EXPECT_FALSE(policy.remove_precision("relu"));
   policy.default_precision = DataType::uint8;
-  expect_invalid("no float type", [&] { policy.check(); });
+  expect_invalid("not a float type", [&] { policy.check(); });
 }
 
 TEST(KernelPolicy, MergesPrecisionsOpByOp) {
@@ -228,8 +228,8 @@ TEST(KernelPolicy, RefusesUnknownOpsAndKernelsOfAFile) {
 TEST(KernelPolicy, RefusesAnOpThatStandsTwice) {
   expect_refused(R"({"preferences": {"matmul": "skinny", "gemm": "skinny"}})", "under another name");
   expect_refused(R"({"preferences": {"matmul": "skinny", "matmul": "skinny"}})",
-                 "line 1, column 38: field 'preferences.matmul' stands twice");
-  expect_refused(R"({"strategy": 0, "auto_strategy": 0})", "both stand there");
+                 "line 1, column 38: field 'preferences.matmul' is a duplicate");
+  expect_refused(R"({"strategy": 0, "auto_strategy": 0})", "are both given");
 }
 
 TEST(KernelPolicy, RefusesWrongTypes) {
@@ -239,7 +239,7 @@ TEST(KernelPolicy, RefusesWrongTypes) {
   expect_refused(R"({"preferences": {"matmul": 3}})", "must be a kernel's name");
   expect_refused(R"({"preferences": {"matmul": null}})", "must be a kernel's name");
   expect_refused(R"({"preferences": {"matmul": []}})", "is an empty list");
-  expect_refused(R"({"preferences": {"matmul": ["skinny", 1]}})", "must be a text");
+  expect_refused(R"({"preferences": {"matmul": ["skinny", 1]}})", "must be a string");
   expect_refused(R"({"preferences": {"matmul": {}}})", "names no kernel");
   expect_refused(R"({"preferences": {"matmul": {"mode": "force"}}})", "names no kernel");
   expect_refused(R"({"preferences": {"matmul": {"kernel": "skinny", "mode": "must"}}})", "\"force\" or \"prefer\"");
@@ -248,7 +248,7 @@ TEST(KernelPolicy, RefusesWrongTypes) {
   expect_refused(R"({"auto_strategy": 1.0})", "or 0, 1 or 2");
   expect_refused(R"({"auto_strategy": null})", "or 0, 1 or 2");
   expect_refused(R"({"default_precision": "fp17"})", "did you mean");
-  expect_refused(R"({"default_precision": 16})", "must be a text");
+  expect_refused(R"({"default_precision": 16})", "must be a string");
   expect_refused(R"({"workspace_limit_bytes": -1})", "0 or more");
   expect_refused(R"({"workspace_limit_bytes": 1.5})", "whole number");
   expect_refused(R"({"workspace_limit_bytes": "1"})", "whole number");
@@ -279,11 +279,11 @@ TEST(KernelPolicy, SaysWhereATextMeansNothing) {
 
 TEST(KernelPolicy, MayNameItsSchemaForEditors) {
   EXPECT_EQ(KernelPolicy::from_json(R"({"$schema": "kernel_policy.schema.json", "threads": 2})").threads, 2u);
-  expect_refused(R"({"$schema": 3})", "must be a text");
+  expect_refused(R"({"$schema": 3})", "must be a string");
 }
 
 TEST(KernelPolicy, RefusesNestingDeeperThanAPolicyHas) {
-  expect_refused(R"({"preferences": {"matmul": {"kernel": ["skinny"]}}})", "must be a text");
+  expect_refused(R"({"preferences": {"matmul": {"kernel": ["skinny"]}}})", "must be a string");
   expect_corrupt(R"({"rules": [{"when": {"m": {"in": [[[1]]]}}}]})", "line 1, column 37: nested deeper");
   expect_corrupt(std::string(500000, '['), "nested deeper");
 }

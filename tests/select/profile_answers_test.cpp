@@ -54,8 +54,8 @@ std::string answer(const Backend& backend, const DeviceProfile& profile, const s
   const Problem problem = parse_problem(text, {profile.type, 0});
   std::vector<std::shared_ptr<const Kernel>> kernels, copy_kernels;
   for (const KernelSpec& row : backend.kernels()) {
-    if (row.op == problem.op) kernels.push_back(make_kernel(row, profile.type, ""));
-    if (row.op == OpId::copy) copy_kernels.push_back(make_kernel(row, profile.type, ""));
+    if (row.ops.contains(problem.op)) kernels.push_back(make_kernel(row, problem.op, profile.type, ""));
+    if (row.ops.contains(OpId::copy)) copy_kernels.push_back(make_kernel(row, OpId::copy, profile.type, ""));
   }
   if (kernels.empty()) return {};
   for (const auto& kernel : kernels)

@@ -82,9 +82,9 @@ TEST(RangeRule, WrongOnesAreRefusedWithTheirPlace) {
     });
   };
   refused("\"relu(f32[n]) where n=9..1\"", "column 27: field 'rules[0].range' is wrong: column 22: the range runs");
-  refused("\"relu(f32[8])\"", "column 13: no ranges stand there");
+  refused("\"relu(f32[8])\"", "column 13: there are no ranges");
   refused("\"exp(f32[n]) where n=1..9\"", "the range is of exp, the rule of relu");
-  refused("7", "field 'rules[0].range' must be a text");
+  refused("7", "field 'rules[0].range' must be a string");
   PolicyRule by_hand = rule_of("relu(f32[n]) where n=1..9", "simd");
   by_hand.range = "relu(f32[n]) where n=1..9";  // without its device
   expect_invalid("write relu(f32[n]) @cpu:0 where n=1..9", [&] { by_hand.check(); });
@@ -128,15 +128,56 @@ TEST(RangeRule, NewOnesLeaveThoseAloneThatDecideOtherSizesOfTheRange) {
   policy.rules = {rule_of("relu(f32[n]) where n=1..64"), rule_of("relu(f32[n]) where n=60..90", "simd")};
   EXPECT_EQ(with_range_rules(policy, range, {}), policy);
   const PolicyRule rest = rule_of("relu(f32[n]) where n=65..96", "simd");
+  // The first that holds a size decided it, and still does.
   const KernelPolicy wider = with_range_rules(policy, range, {rest});
-  ASSERT_EQ(wider.rules.size(), 3u);
-  EXPECT_EQ(wider.rules[0], rest);
-  EXPECT_EQ(wider.rules[1], policy.rules[0]);
+  ASSERT_EQ(wider.rules.size(), 2u);
+  EXPECT_EQ(wider.rules[0], policy.rules[0]);
+  EXPECT_EQ(wider.rules[1], rest);
   // Two of them together leave nothing of the second.
-  const KernelPolicy hidden =
-      with_range_rules(policy, range, {rule_of("relu(f32[n]) where n=2..70"), rule_of("relu(f32[n]) where n=71..90")});
+  const KernelPolicy hidden = with_range_rules(
+      policy, range, {rule_of("relu(f32[n]) where n=2..70", "simd"), rule_of("relu(f32[n]) where n=71..90", "other")});
   ASSERT_EQ(hidden.rules.size(), 3u);
   EXPECT_EQ(hidden.rules[2], policy.rules[0]);
+}
+
+TEST(RangeRule, NeighboursOfOneKernelBecomeOneRule) {
+  const ProblemRange range = parse_problem_range("relu(f32[n]) where n=1..20");
+  PolicyRule any;
+  any.op = OpId::relu;
+  any.use = {"reference"};
+  PolicyRule named = rule_of("relu(f32[n]) where n=19..20", "simd");
+  named.name = "mine";
+  const PolicyRule other = rule_of("relu(f32[n,4]) where n=1..20", "simd");
+  KernelPolicy policy;
+  policy.rules = {other,
+                  rule_of("relu(f32[n]) where n=7..7", "simd"),
+                  rule_of("relu(f32[n]) where n=10..10", "simd"),
+                  rule_of("relu(f32[n]) where n=12..15"),
+                  any,
+                  named,
+                  rule_of("relu(f32[n]) where n=16..16")};
+  const KernelPolicy joined =
+      with_range_rules(policy, range,
+                       {rule_of("relu(f32[n]) where n=1..6"), rule_of("relu(f32[n]) where n=8..9", "simd"),
+                        rule_of("relu(f32[n]) where n=11..12")});
+  const std::vector<PolicyRule> expected = {rule_of("relu(f32[n]) where n=1..6"),
+                                            rule_of("relu(f32[n]) where n=7..10", "simd"),
+                                            rule_of("relu(f32[n]) where n=11..15"),
+                                            other,
+                                            any,
+                                            named,
+                                            policy.rules[6]};  // behind one that may hold its sizes
+  EXPECT_EQ(std::vector<PolicyRule>(joined.rules.begin(), joined.rules.end()), expected);
+}
+
+// A rule that is asked before an old part, and holds some of its sizes, is still asked before it.
+TEST(RangeRule, PartsBehindARuleOfSomeOfTheirSizesAreNotJoined) {
+  const ProblemRange range = parse_problem_range("relu(f32[n,8]) where n=1..20");
+  KernelPolicy policy;
+  policy.rules = {rule_of("relu(f32[4,k]) where k=1..20"), rule_of("relu(f32[n,8]) where n=1..9", "simd")};
+  const KernelPolicy both = with_range_rules(policy, range, {rule_of("relu(f32[n,8]) where n=10..20", "simd")});
+  ASSERT_EQ(both.rules.size(), 3u);
+  EXPECT_EQ(both.rules[2], policy.rules[1]);
 }
 
 TEST(RangeRule, OneThatAsksForMoreReplacesNothing) {

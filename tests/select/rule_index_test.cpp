@@ -20,10 +20,11 @@ std::vector<std::size_t> matching(const RuleIndex& index, const Problem& problem
 
 /// How many rules are looked at for a problem.
 std::size_t looked_at(const RuleIndex& index, const Problem& problem) {
-  return index
-      .candidates(problem.op,
-                  [&](const std::string&, const Term& term) { return std::optional(term.read(problem, {})); })
-      .size();
+  std::size_t count = 0;
+  index.any_candidate(
+      problem.op, [&](const std::string&, const Term& term) { return std::optional(term.read(problem, {})); },
+      [&](std::size_t) { return ++count, false; });
+  return count;
 }
 
 TEST(RuleIndex, FindsTheRulesThatMatchInTheirOrder) {
@@ -54,6 +55,21 @@ TEST(RuleIndex, StopsWhereTheFirstIsTaken) {
                                            return rule == 1;
                                          }));
   EXPECT_EQ(asked, (std::vector<std::size_t>{0, 1}));
+}
+
+TEST(RuleIndex, WhoStopsAtTheFirstPaysForNoOther) {
+  // None asks for equality: all are candidates. To list them each time would take minutes.
+  const std::vector<PolicyRule> rules(50000, testing::rule_of(R"({"m": {">": 3}})", "matmul"));
+  const RuleIndex index(rules);
+  const Problem problem = parse_problem("matmul(f32[4,4], f32[4,4])");
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    std::size_t first = 1;
+    ASSERT_TRUE(index.any_match(problem, {}, [&](std::size_t rule, const std::string&) {
+      first = rule;
+      return true;
+    }));
+    ASSERT_EQ(first, 0u);
+  }
 }
 
 TEST(RuleIndex, LooksAtFewRulesHoweverManyThereAre) {

@@ -244,7 +244,6 @@ TEST_F(Select, RefusesAForcedKernelThatIsExcluded) {
 // Strategies.
 
 TEST_F(Select, FirstSupportedAsksTheBuiltInRulesFirst) {
-  c->liking = [] { return true; };
   builtin = {{OpId::matmul, DeviceType::cpu, fails, "a", "never"},
              {OpId::matmul, DeviceType::cpu, holds, "b", "small"}};
   const Decision decision = decide();
@@ -266,12 +265,12 @@ TEST_F(Select, FirstSupportedPassesOverABuiltInRuleWhoseKernelRefusesOrIsNotHere
   expect_chosen(decide(), "c", Level::strategy);
 }
 
-TEST_F(Select, FirstSupportedThenTakesTheFirstThatIsMadeForTheProblem) {
-  b->liking = c->liking = [] { return true; };
-  a->liking = []() -> bool { throw std::runtime_error("a hint that throws is none"); };
+TEST_F(Select, FirstSupportedThenTakesTheRowsOfTheTableInOrder) {
+  builtin = {{OpId::matmul, DeviceType::cpu, fails, "c", "never"}};
+  refuse(*a, "k is odd");
   const Decision decision = decide();
   expect_chosen(decision, "b", Level::strategy);
-  EXPECT_EQ(decision.because, "the first that is made for such problems");
+  EXPECT_EQ(decision.because, "the first that can run it");
 }
 
 TEST_F(Select, BestPerformanceTakesTheFastest) {
@@ -317,10 +316,10 @@ TEST_F(Select, BestPerformanceNeverTakesAFastKernelThatRefuses) {
 
 TEST_F(Select, BestPerformanceDecidesAnUnmeasuredProblemAsFirstSupportedAndMarksIt) {
   policy.auto_strategy = Strategy::best_performance;
-  c->liking = [] { return true; };
+  builtin = {{OpId::matmul, DeviceType::cpu, holds, "c", "small"}};
   const Decision decision = decide();
   expect_chosen(decision, "c", Level::strategy);
-  EXPECT_EQ(decision.because, "no kernel was measured on this problem: the first that is made for such problems");
+  EXPECT_EQ(decision.because, "no kernel was measured on this problem: built-in rule: small");
   times[parse_problem("matmul(f32[9,9], f32[9,9])")]["a"].add(1);
   EXPECT_EQ(decide(), decision);
 }
@@ -373,6 +372,19 @@ TEST_F(Select, SaysSoWhenThereIsNoKernelAtAll) {
   EXPECT_EQ(decide().because, "no backend has a kernel for matmul on cpu:0");
   prefer({"cublasLt"});
   EXPECT_TRUE(contains(decide().because, "cublasLt was preferred, but it needs an NVIDIA GPU")) << decide().because;
+}
+
+TEST_F(Select, ShowsThePlanThatALockNames) {
+  LockEntry entry{.problem = to_string(problem), .kernel = "b", .plan = "tile=2x2"};
+  KernelLock lock;
+  lock.add(entry, environment_of(profile));
+  const LockUse use{std::make_shared<const KernelLock>(lock)};
+  SelectionInputs inputs{problem, profile, kernels, policy, rules, builtin};
+  EXPECT_EQ(xpuruntime::select(inputs).decision.plan, "");
+  inputs.lock = &use;
+  const Decision decision = xpuruntime::select(inputs).decision;
+  expect_chosen(decision, "b", Level::lock);
+  EXPECT_EQ(decision.plan, "tile=2x2");
 }
 
 TEST_F(Select, GivesTheSameAnswerEveryTime) {

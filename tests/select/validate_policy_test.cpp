@@ -193,6 +193,23 @@ TEST_F(Validate, FindsTheHiddenOneAmongManyRulesWithoutComparingAllWithAll) {
   EXPECT_NE(found[0].text.find("matches rules[15] before"), std::string::npos) << found[0].text;
 }
 
+TEST_F(Validate, AsksAKernelOfManyRangesASmallNumberOfSizes) {
+  std::size_t asked = 0;
+  add("counted")->verdict = [&] { return ++asked, Verdict::yes(); };
+  std::string rules;
+  for (int i = 0; i < 100; ++i) {
+    rules += (i == 0 ? "" : ",") + std::string(R"({"op": "matmul", "use": "counted", "range": )") +
+             R"("matmul(f32[m,8], f32[8,8]) @cpu:0 where m=)" + std::to_string(4096 * i + 1) + ".." +
+             std::to_string(4096 * (i + 1)) + "\"}";
+  }
+  const auto found = findings(rules_json(rules));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].severity, Severity::note);
+  EXPECT_NE(found[0].text.find("so many ranges"), std::string::npos) << found[0].text;
+  EXPECT_GE(asked, 200'000u);
+  EXPECT_LT(asked, 205'000u);
+}
+
 TEST_F(Validate, SaysSoWhereThereAreTooManyToCompare) {
   // No two hide each other, and nothing but a comparison can tell.
   const auto found = findings(rules_json(many(1500, [](int i) {

@@ -97,7 +97,8 @@ class KernelSelector {
   std::optional<KernelPerformanceStats> get_performance_stats(OpRef op, KernelDtype dtype,
                                                               const Statistics* measured = nullptr) const;
 
-  /// Chooses among the registered kernels by the device's own profile.
+  /// Chooses among the registered kernels by the device's own profile, for the problem in its own dtypes: only the
+  /// dispatcher casts.
   Selection select(const Problem& problem, const KernelPolicy& policy, const Measurements* measurements = nullptr,
                    std::span<const Exclusion> exclusions = {}) const;
   /// The same for a problem that make_problem, parse_problem or checked gave: it is not looked at again.

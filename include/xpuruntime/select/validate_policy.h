@@ -27,8 +27,8 @@ struct PolicyFinding {
 };
 
 /// What will not work as written on a device that is here, in the order of the policy's fields: kernels that never run
-/// there, rules that never match, rules that others hide, precisions that no kernel offers. An empty list is praise.
-/// A policy that check refuses is an error.
+/// there, rules that never match, rules that others hide, precisions that no kernel offers. Empty if no problems were
+/// found. A policy that check refuses is an error.
 std::vector<PolicyFinding> validate_policy(const KernelPolicy& policy, const KernelRegistry& registry, Device device);
 
 /// Loads a file and validates it; findings then have a line and a column.
