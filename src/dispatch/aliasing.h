@@ -22,10 +22,24 @@ inline bool outputs_may_overlap(const Call& call) {
   return meet;
 }
 
-/// Whether they have memory in common; columns or channels of one buffer side by side have not.
+/// Where elements are: `element` bytes each from `begin` on, in steps of bytes. Steps are not negative.
+struct Region {
+  std::uintptr_t begin = 0;
+  std::int64_t element = 0;
+  Dims extents = {};
+  Dims steps = {};
+};
+
+Region region_of(const Tensor& tensor);
+/// Whether they have a byte in common: exact, unless the strides make finding out very long, where it says yes.
+bool share_bytes(const Region& a, const Region& b);
+/// Whether two of its elements have a byte in common, as exact as share_bytes.
+bool overlaps_itself(const Region& region);
+
+/// Whether they have memory in common.
 bool share_memory(const Tensor& a, const Tensor& b);
 
-/// Fails where an output lies over an input or another output. Allowed is an output that is exactly an input of an
+/// Fails where an output overlaps an input or another output. Allowed is an output that is exactly an input of an
 /// elementwise op, or a running statistic that is updated in place.
 void check_overlaps(const Call& call);
 

@@ -68,16 +68,19 @@ std::uint64_t AsyncLog::dropped() const {
 
 void AsyncLog::clear() {
   const std::lock_guard one_reader(reader_mutex_);
-  const std::lock_guard lock(mutex_);
-  for (const Item& item : items_) {
-    if (item.driver != nullptr) put_back(item);
+  decltype(free_) unused;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Item& item : items_) {
+      if (item.driver != nullptr) put_back(item);
+    }
+    items_.clear();
+    unused.swap(free_);
+    dropped_ = 0;
   }
-  items_.clear();
-  for (const auto& [device, events] : free_) {
+  for (const auto& [device, events] : unused) {
     for (const Event event : events) device.first->destroy_event(device.second, event);
   }
-  free_.clear();
-  dropped_ = 0;
 }
 
 }  // namespace xpuruntime

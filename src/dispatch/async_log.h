@@ -43,7 +43,7 @@ class AsyncLog {
   void read_time(Item& item, const std::function<void(const DecisionRecord&, double)>& visit_time);
   void put_back(const Item& item);  // with the lock held
 
-  Mutex reader_mutex_;  // before the other
+  LongMutex reader_mutex_;  // before the other, and while the device is waited for: no call needs it, nor does a fork
   mutable Mutex mutex_;
   std::deque<Item> items_;
   std::map<std::pair<DeviceDriver*, int>, std::vector<Event>> free_;

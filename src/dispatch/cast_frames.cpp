@@ -20,8 +20,10 @@ void CastFrame::start_call(const Call& call, std::size_t temporaries) {
 const Tensor& CastFrame::temporary(std::size_t index, WorkspacePool& pool, const TensorSpec& spec, Device device,
                                    Stream stream) {
   Temporary& own = temporaries_[index];
-  // A block that a stream used is free for that stream alone: there the next kernel runs after the last one.
-  if (own.pool == &pool && own.stream == stream && own.leased.lease.size() >= bytes_for(spec)) {
+  // A block that a stream used is free for that stream alone: there the next kernel runs after the last one. A graph's
+  // stays the graph's.
+  if (own.pool == &pool && own.stream == stream && own.leased.lease.size() >= bytes_for(spec) &&
+      own.leased.lease.capture() == pool.capture_id(stream)) {
     own.leased.tensor = Tensor::on(own.leased.lease.data(), spec, device);
   } else {
     own = {};  // first, so that the pool can lend its block again

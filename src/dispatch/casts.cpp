@@ -32,9 +32,7 @@ void Dispatcher::run_cast(const TableEntry& cast, const Tensor& from, const Tens
   const Status status = run_plan(cast, call, state);
   if (status.ok()) [[likely]]
     return;
-  TableEntry failed;
-  failed.fill(cast.prepared);
-  recover(call, state, failed, status);
+  recover(call, state, cast.prepared, status);
 }
 
 const Tensor* Dispatcher::cast_input(const Prepared& prepared, std::size_t step, const Tensor& from, Stream stream,
@@ -42,7 +40,8 @@ const Tensor* Dispatcher::cast_input(const Prepared& prepared, std::size_t step,
   const CachedPlan& plan = *prepared.plan;
   const Decision& decision = prepared.record->decision;
   const TensorSpec& spec = decision.problem.inputs[decision.casts[step].index];
-  if (from.version() == 0 || !state.keeps_casts()) {
+  // A graph casts anew each time it runs, in memory of its own.
+  if (from.version() == 0 || !state.keeps_casts() || plan.pool->capture_id(stream) != 0) {
     const Tensor& to = frame.temporary(step, *plan.pool, spec, plan.device, stream);
     run_cast(prepared.casts[step], from, to, state);
     return &to;

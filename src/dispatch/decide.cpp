@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <iterator>
+#include <list>
 #include <utility>
 
+#include "dispatch/by_precision.h"
 #include "dispatch/cast_problems.h"
 #include "dispatch/dispatcher_impl.h"
 #include "dispatch/problem_of.h"
@@ -34,19 +36,6 @@ PlanKey plan_key(const SharedProblem& problem, const std::shared_ptr<const Kerne
   return key;
 }
 
-Decision refused(Decision decision, std::string because) {
-  for (Candidate& candidate : decision.candidates) {
-    if (candidate.outcome != Outcome::chosen) continue;
-    candidate.outcome = Outcome::refused;
-    candidate.reason = because;
-  }
-  decision.kernel.clear();
-  decision.kernel_version.clear();
-  decision.copies.clear();
-  decision.because = std::move(because);
-  return decision;
-}
-
 /// What only the plan could tell, and the limits forbid; empty: nothing.
 std::string refusal_of_plan(const Plan& plan, const Limits& limits) {
   const std::uint64_t bytes = plan.workspace_bytes().value_or(0);
@@ -72,12 +61,32 @@ Decision refused_as_unlocked(const Problem& problem) {
 
 }  // namespace
 
+/// The decisions that graphs run. Graphs hold a place in it, not the decisions: these must end before the dispatcher.
+struct Dispatcher::Impl::InGraphs {
+  struct Place {
+    ~Place() {
+      std::list<std::shared_ptr<Prepared>> ending;  // after the lock
+      if (const auto held = all.lock()) {
+        const std::lock_guard lock(held->mutex);
+        ending.splice(ending.end(), held->decisions, at);
+      }
+    }
+    std::weak_ptr<InGraphs> all;
+    std::list<std::shared_ptr<Prepared>>::iterator at;
+    std::vector<Tensor> tensors;
+  };
+
+  Mutex mutex;
+  std::list<std::shared_ptr<Prepared>> decisions;
+};
+
 Dispatcher::Impl::Impl(KernelRegistry& kernel_registry, std::uint64_t id)
     : registry(kernel_registry),
       threads(std::make_shared<ThreadRegistry>()),
       archive(std::make_shared<RecordArchive>()),
       scopes(id),
       plans(plans_per_device, [this](CachedPlan& cached) { let_go(cached); }),
+      in_graphs(std::make_shared<InGraphs>()),
       decisions(decisions_kept),
       log(archive) {}
 
@@ -95,7 +104,13 @@ std::shared_ptr<Prepared> Dispatcher::Impl::prepare(const Asked& asked, const Sc
   // Decisions of an older generation can never be found again; they only keep plans alive.
   const auto generation = static_cast<std::uint32_t>(stamp);
   if (decisions_generation.exchange(generation) != generation) decisions.clear();
-  return decisions.get_or_make({asked.problem, stamp, asked.precision}, [&] { return make(asked, scope, stamp); });
+  const DecisionKey key{asked.problem, stamp, asked.precision};
+  for (;;) {
+    auto prepared = decisions.get_or_make(key, [&] { return make(asked, scope, stamp); });
+    // Its kernel may have failed since, under another key or while this was made; what is made then is another.
+    if (!quarantine.holds(prepared->record->decision.problem, prepared->plan->kernel)) return prepared;
+    decisions.erase(key);
+  }
 }
 
 Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::uint64_t stamp,
@@ -111,7 +126,9 @@ Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::uin
   }
   auto [decision, plan] = decide(asked, scope, passed_over);
   if (plan == nullptr) {
-    fail(ErrorCode::not_supported, "dispatch", to_string(*asked.problem) + ": " + decision.because + advice(decision));
+    // What a lock lacks is the problem after the casts.
+    const Problem& named = decision.level == Level::lock ? decision.problem : *asked.problem;
+    fail(ErrorCode::not_supported, "dispatch", to_string(named) + ": " + decision.because + advice(decision));
   }
   std::vector<TableEntry> casts(decision.casts.size());
   if (!casts.empty()) {
@@ -135,43 +152,21 @@ PrecisionWishes Dispatcher::Impl::wishes_for(const Asked& asked, const Scope& sc
           .policy_default = scope.policy.default_precision};
 }
 
-// Where no kernel computes in the dtype that is wished for, the next one without loss is tried. Where none is left, the
-// record is about the first.
 Dispatcher::Impl::Chosen Dispatcher::Impl::decide(const Asked& asked, const Scope& scope,
                                                   std::span<const PassedOver> passed_over, bool every_workspace) {
   const auto held_hook = precision_hook.get();
-  Precision precision = resolve_precision(*asked.problem, wishes_for(asked, scope, held_hook.get()));
-  DataType& dtype = asked.problem->direction == Direction::forward ? precision.forward : precision.backward;
-  std::optional<Decision> first;
-  const auto decided_for = [&](const Problem& problem) {
+  std::shared_ptr<CachedPlan> plan;
+  const auto decide_one = [&](const Problem& problem, bool is_cast) {
+    if (is_cast) return decide_at(SharedProblem(problem), scope, {}, false).first;
     const bool as_asked = problem == *asked.problem;
     Chosen chosen = decide_at(as_asked ? asked.problem : SharedProblem(problem), scope, passed_over, every_workspace);
-    if (!as_asked && chosen.second != nullptr) {
-      const std::string missing = add_casts(*asked.problem, scope, chosen.first);
-      if (!missing.empty()) chosen = {refused(std::move(chosen.first), missing), nullptr};
-    }
-    if (chosen.second == nullptr && !first) first = chosen.first;
-    return chosen;
+    plan = std::move(chosen.second);
+    return std::move(chosen.first);
   };
-  for (;;) {
-    const Problem problem = precision.wished ? at_precision(*asked.problem, dtype) : *asked.problem;
-    Chosen chosen = decided_for(problem);
-    if (chosen.second == nullptr && precision.wished && chosen.first.level != Level::lock) {
-      const Problem cast_behind = at_precision(*asked.problem, dtype, true);
-      if (cast_behind != problem) chosen = decided_for(cast_behind);
-    }
-    // A lock has no next best: what it does not hold at this precision is missing.
-    const bool open = precision.wished && chosen.first.level != Level::lock;
-    const DataType next = open ? next_lossless(dtype).value_or(dtype) : dtype;
-    if (chosen.second != nullptr || next == dtype) {
-      if (chosen.second == nullptr) chosen.first = std::move(*first);
-      chosen.first.precision = std::move(precision);
-      return chosen;
-    }
-    precision.because += "; " + std::string(to_string(dtype)) + " has no kernel here (" + chosen.first.because +
-                         "), so " + std::string(to_string(next)) + ", the next without loss";
-    dtype = next;
-  }
+  Precision precision = resolve_precision(*asked.problem, wishes_for(asked, scope, held_hook.get()));
+  Decision decision = decide_by_precision(*asked.problem, std::move(precision), decide_one);
+  if (decision.kernel.empty()) plan = nullptr;
+  return {std::move(decision), std::move(plan)};
 }
 
 Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& problem, const Scope& scope,
@@ -184,15 +179,20 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
     if (passed.problem == problem) for_now.push_back(passed.exclusion);
   }
   for (;;) {
-    std::vector<Exclusion> exclusions =
-        quarantine.exclusions(problem, registry.kernels(problem->op, problem->device.type));
-    exclusions.insert(exclusions.end(), for_now.begin(), for_now.end());
     const auto select_by = [&](const Measurements* measurements) {
+      std::vector<Exclusion> exclusions =
+          quarantine.exclusions(problem, registry.kernels(problem->op, problem->device.type));
+      exclusions.insert(exclusions.end(), for_now.begin(), for_now.end());
       return selector->select_checked(*problem, scope.policy, measurements, exclusions, every_workspace, &*lock);
     };
     Selection selection = select_by(scope.measurements.get());
-    if (const auto found = tuned_now(problem, scope, selection)) selection = select_by(found.get());
+    std::string why_untuned;
+    const auto found = tuned_now(problem, scope, selection, why_untuned);
+    // Tuning that found no choice may still have quarantined what would run.
+    if (found != nullptr || !why_untuned.empty())
+      selection = select_by(found != nullptr ? found.get() : scope.measurements.get());
     Decision& decision = selection.decision;
+    if (!why_untuned.empty()) decision.because += "; not tuned: " + why_untuned;
     if (selection.kernel == nullptr) return {std::move(decision), nullptr};
     std::string_view token;
     try {
@@ -228,24 +228,24 @@ void Dispatcher::Impl::set_aside(const SharedProblem& problem, const std::shared
       case ErrorCode::out_of_memory:  // may be there again the next time
         return for_now.push_back({std::string(kernel->name()), failed(error.what())});
       default:
-        return quarantine.add_failed(problem, kernel, failed(error.what()));
+        check_not_lost(problem->device);
+        quarantine.add_failed(problem, kernel, failed(error.what()));
     }
   } catch (...) {
+    check_not_lost(problem->device);
     quarantine.add_failed(problem, kernel, failed(exception_text()));
   }
 }
 
-std::string Dispatcher::Impl::add_casts(const Problem& asked, const Scope& scope, Decision& decision) {
-  std::string missing;
-  for (CastProblem& cast : cast_problems(asked, decision.problem)) {
-    const DataType from = cast.problem.inputs[0].dtype, to = cast.problem.outputs[0].dtype;
-    const Decision chosen = decide_at(SharedProblem(cast.problem), scope, {}, false).first;
-    decision.casts.push_back({cast.is_output, cast.index, from, to, chosen.kernel});
-    if (chosen.kernel.empty() && missing.empty()) {
-      missing = "its cast " + to_string(cast.problem) + " cannot run: " + chosen.because;
-    }
-  }
-  return missing;
+void Dispatcher::Impl::check_not_lost(Device device) const {
+  if (device.type == DeviceType::cpu) return;
+  DeviceDriver& driver = registry.devices().driver(device);
+  if (!driver.asynchronous()) return;
+  const Status earlier = driver.synchronize(device.index, current_stream(device));
+  if (earlier.code() == ErrorCode::device_lost)
+    fail(earlier.code(), "dispatch", to_string(device) + ": " + earlier.message() + device_is_lost);
+  // A wrong value of an earlier call is told once.
+  if (earlier.code() == ErrorCode::invalid_argument) fail(earlier.code(), "dispatch", earlier.message());
 }
 
 std::string_view Dispatcher::Impl::token_of(const SharedProblem& problem, const Selection& selection) const {
@@ -299,8 +299,26 @@ void Dispatcher::Impl::let_go(CachedPlan& cached) {
     ending.assign(std::make_move_iterator(others), std::make_move_iterator(deferred.end()));
     deferred.erase(others, deferred.end());
   }
-  const Status waited = driver.synchronize(device.index, {});
-  static_cast<void>(waited);  // the error belongs to the work and shows to whoever waits for that
+  // An error belongs to the work and shows to whoever waits for that. Refused, it is for another thread's capture.
+  if (driver.synchronize(device.index, {}).code() != ErrorCode::not_supported) return;
+  const std::lock_guard lock(deferred_mutex);
+  std::move(ending.begin(), ending.end(), std::back_inserter(deferred));
+  ending.clear();
+}
+
+void Dispatcher::Impl::keep_with_graph(std::shared_ptr<Prepared> prepared, const Call& call, Stream stream) {
+  auto place = std::make_shared<InGraphs::Place>();
+  for (const auto& tensors : {call.inputs, call.outputs}) {
+    for (const Tensor* tensor : tensors) place->tensors.push_back(*tensor);
+  }
+  DeviceDriver& driver = *prepared->plan->driver;
+  const int index = prepared->plan->device.index;
+  {
+    const std::lock_guard lock(in_graphs->mutex);
+    place->at = in_graphs->decisions.insert(in_graphs->decisions.end(), std::move(prepared));
+  }
+  place->all = in_graphs;
+  driver.keep_with_graph(index, stream, std::move(place));
 }
 
 bool Dispatcher::Impl::capturing(Device device) const {
@@ -317,11 +335,21 @@ Decision Dispatcher::explain(const Problem& problem, std::optional<DataType> pre
   return impl_->decide({SharedProblem(std::move(asked)), precision}, *scope, {}, /*every_workspace=*/true).first;
 }
 
-std::vector<TensorSpec> Dispatcher::infer_output_specs(const Call& call, const Scope& scope) const {
+std::vector<TensorSpec> Dispatcher::infer_output_specs(const Call& call, const Scope& scope,
+                                                       std::uint64_t stamp) const {
   const Problem problem = problem_of_inputs(call, scope.policy.limits());
   const Asked asked{SharedProblem(problem), call.precision};
   if (op_info(call.op).category != OpCategory::lookup) {
-    const Decision decision = impl_->decide(asked, scope).first;
+    if (impl_->capturing(problem.device))  // nothing is prepared in a capture
+      return impl_->prepare(asked, scope, stamp)->record->decision.problem.outputs;
+    // First as the call will be, with results in that precision: a lock has no entry for a cast that nobody makes.
+    const auto held_hook = impl_->precision_hook.get();
+    const Precision precision = resolve_precision(problem, impl_->wishes_for(asked, scope, held_hook.get()));
+    Problem direct = problem;
+    if (precision.wished) direct.outputs = at_precision(problem, governing_dtype(precision, problem)).outputs;
+    Decision decision = impl_->decide({SharedProblem(direct), call.precision}, scope).first;
+    if (!decision.kernel.empty() && decision.problem.outputs == direct.outputs) return direct.outputs;
+    decision = impl_->decide(asked, scope).first;
     return decision.kernel.empty() ? problem.outputs : decision.problem.outputs;
   }
   // What is looked up can be given in the dtype that is wished for at once. A table of integers is never cast.
@@ -334,7 +362,14 @@ std::vector<TensorSpec> Dispatcher::infer_output_specs(const Call& call, const S
   return outputs;
 }
 
-std::vector<QuarantinedPlan> Dispatcher::quarantined() const { return impl_->quarantine.failed(); }
+std::vector<QuarantinedPlan> Dispatcher::quarantined() const { return impl_->quarantine.failed(registry_); }
+
+void Dispatcher::quarantine(const Problem& problem, const std::shared_ptr<const Kernel>& kernel,
+                            const std::string& reason) {
+  const bool news = impl_->quarantine.add_failed(SharedProblem(problem), kernel, reason);
+  impl_->threads->retire(registered_kernel(kernel).get());       // in this thread and scope too
+  if (news && problem.op == OpId::cast) registry_.invalidate();  // decisions that list it must name another
+}
 
 void Dispatcher::clear_quarantine() {
   impl_->quarantine.clear();

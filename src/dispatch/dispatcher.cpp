@@ -84,7 +84,7 @@ const std::vector<TensorSpec>& Dispatcher::output_specs(const Call& call) {
   if (const std::vector<TensorSpec>* known = known_output_specs(call)) return *known;
   const Call asked = without_outputs(call);
   // Before its place is looked for: what decides may ask for outputs itself.
-  std::vector<TensorSpec> specs = infer_output_specs(asked, *current_scope());
+  std::vector<TensorSpec> specs = infer_output_specs(asked, *current_scope(), stamp(thread_state()));
   ThreadState& state = thread_state();
   state.known_outputs.release_evicted();
   KnownOutputs& known = state.known_outputs.insert(asked, stamp(state));
@@ -97,10 +97,8 @@ namespace {
 Status run_contained(const Plan& plan, const RunArguments& arguments) {
   try {
     return plan.run(arguments);
-  } catch (const std::exception& error) {
-    return Status(ErrorCode::device_error, std::string("the kernel threw: ") + error.what());
   } catch (...) {
-    return Status(ErrorCode::device_error, "the kernel threw something that is no std::exception");
+    return Status(ErrorCode::device_error, "the kernel threw: " + exception_text());
   }
 }
 
@@ -119,6 +117,8 @@ Status Dispatcher::launch(const TableEntry& entry, const Call& call) {
   }
   WorkspacePool::Lease lease;
   try {
+    if (entry.asynchronous && plan.driver->capturing(plan.device.index, arguments.stream)) [[unlikely]]
+      impl_->keep_with_graph(entry.prepared, call, arguments.stream);
     lease = plan.pool->acquire(entry.workspace_bytes, arguments.stream);
   } catch (const Error& error) {
     return Status(error.code(), error.what());
@@ -164,7 +164,7 @@ void Dispatcher::dispatch(const Call& call) {
     check_overlaps(call);
   const Status status = run(entry, call, state);
   if (!status.ok()) [[unlikely]]
-    recover(call, state, entry, status);
+    recover(call, state, entry.prepared, status);
 }
 
 namespace {
@@ -172,7 +172,7 @@ namespace {
 /// Why no other kernel may be tried after this failure; empty where one may.
 std::string why_no_fallback(const Decision& decision, const Call& call) {
   if (decision.level == Level::force) return "the policy allows no other kernel: change it or repair the kernel";
-  if (decision.level == Level::lock) return "the lock allows no other kernel: record it anew or repair the kernel";
+  if (decision.level == Level::lock) return "the lock allows no other kernel: record it again or repair the kernel";
   if (writes_over_inputs(call, decision.casts)) {
     return "no other kernel is tried because the output overwrites an input: call again with fresh inputs";
   }
@@ -183,9 +183,11 @@ std::string why_no_fallback(const Decision& decision, const Call& call) {
 
 // The plan that failed is set aside, and the next choice is tried until one runs or nothing is left. Memory may be
 // there again the next time, so a plan that lacked it is passed over for this call only.
-void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& failed, Status status) {
-  const std::shared_ptr<Prepared> first = failed.prepared;
+void Dispatcher::recover(const Call& call, ThreadState& state, const std::shared_ptr<Prepared>& failed, Status status) {
+  const std::shared_ptr<Prepared> first = failed;
   const ScopePtr scope = current_scope();
+  const std::uint64_t now = stamp(state);
+  bool lasts = static_cast<std::uint32_t>(now >> 32) == scope->id;
   std::vector<PassedOver> passed_over;
   TableEntry fallback;
   fallback.fill(first);
@@ -197,23 +199,19 @@ void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& faile
     }
     if (status.code() == ErrorCode::device_lost) {
       fail(status.code(), "dispatch",
-           to_string(decision.problem) + " on " + decision.kernel + ": " + status.message() +
-               "; nothing runs on this device in this process any more: start a new one. Other devices go on");
+           to_string(decision.problem) + " on " + decision.kernel + ": " + status.message() + device_is_lost);
     }
     const std::string what = decision.kernel + " failed on " + to_string(decision.problem) + ": " + status.message();
+    // Nothing is chosen in a capture, and what fails there may run well outside of it.
+    if (impl_->capturing(decision.problem.device)) fail(status.code(), "dispatch", what);
     // What a kernel's own calls may not do now, as under a lock, it may do later.
     const bool for_now = status.code() == ErrorCode::out_of_memory || status.code() == ErrorCode::not_supported;
-    if (!for_now) {
-      impl_->quarantine.add_failed(SharedProblem(decision.problem), fallback.prepared->plan->kernel,
-                                   "its launch failed: " + status.message());
-      if (fallback.prepared == first) {  // the next call decides anew
-        if (state.depth == 1) failed.empty();
-        failed.signature = {};  // a kernel that called its own problem still runs this entry
-        impl_->decisions.erase({first->asked.problem, stamp(state), first->asked.precision});
-      }
-      if (call.op == OpId::cast) registry_.invalidate();  // decisions that list it must name another
+    if (for_now) {
+      lasts = false;
+    } else {
+      impl_->check_not_lost(decision.problem.device);
+      quarantine(decision.problem, fallback.prepared->plan->kernel, "its launch failed: " + status.message());
     }
-    if (impl_->capturing(decision.problem.device)) fail(status.code(), "dispatch", what);  // nothing is chosen in one
     const std::string refusal = why_no_fallback(decision, call);
     if (!refusal.empty()) fail(status.code(), "dispatch", what + "; " + refusal);
     passed_over.push_back(
@@ -221,6 +219,9 @@ void Dispatcher::recover(const Call& call, ThreadState& state, TableEntry& faile
     fallback.fill(std::make_shared<Prepared>(impl_->make(first->asked, *scope, stamp(state), passed_over)));
     status = run(fallback, call, state);
   }
+  // Else the next call would decide the same once more.
+  if (lasts && stamp(state) == now)
+    impl_->decisions.put({first->asked.problem, now, first->asked.precision}, std::move(*fallback.prepared));
 }
 
 void Dispatcher::set_precision_hook(PrecisionHook hook) {

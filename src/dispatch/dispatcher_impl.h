@@ -20,6 +20,9 @@
 
 namespace xpuruntime {
 
+inline constexpr const char* device_is_lost =
+    "; nothing runs on this device in this process any more: start a new one. Other devices go on";
+
 /// A kernel that failed on a problem in the call that is running, where that is no reason to quarantine it.
 struct PassedOver {
   SharedProblem problem;
@@ -49,23 +52,25 @@ struct Dispatcher::Impl {
   /// the plan that somebody named says nothing of its own choice.
   void set_aside(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel, bool by_token,
                  std::vector<Exclusion>& for_now);
-  /// The casts that lead from one problem to the other and back, with their kernels. Returns which one has none and
-  /// why; empty: all have.
-  std::string add_casts(const Problem& asked, const Scope& scope, Decision& decision);
   /// The plan with this token, or the kernel's own choice where it is empty.
   std::shared_ptr<CachedPlan> plan_for(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel,
                                        std::string_view token);
   CachedPlan make_plan(const Problem& problem, std::shared_ptr<const Kernel> kernel, std::string_view token) const;
   /// Which of a kernel's plans a selection names, where it has several.
   std::string_view token_of(const SharedProblem& problem, const Selection& selection) const;
+  /// Throws where earlier work lost the device: then a kernel that fails on it is not at fault. Waits.
+  void check_not_lost(Device device) const;
   /// Ends a plan, once the work that reads it is done.
   void let_go(CachedPlan& cached);
+  /// What a recorded call uses stays for as long as its graph, whatever is evicted meanwhile.
+  void keep_with_graph(std::shared_ptr<Prepared> prepared, const Call& call, Stream stream);
 
   // --- measured.cpp: what was measured, and what a lock holds ---
   std::shared_ptr<const Measurements> frozen_measurements();
-  /// Measures a problem now, where a scope wants times, has none for it, and tuning is on; null where not.
+  /// Measures a problem now, where a scope wants times, has none for it, and tuning is on; null where not. `why_not`
+  /// is what the tuner says where it could not.
   std::shared_ptr<const Measurements> tuned_now(const SharedProblem& problem, const Scope& scope,
-                                                const Selection& untuned);
+                                                const Selection& untuned, std::string& why_not);
   /// The lock that a scope is under; nothing where calls in it are refused (LockHold).
   std::optional<LockUse> lock_over(const Scope& scope) const;
   bool refuses_unlocked() const { return lock_holds > 0 && process_lock.lock == nullptr; }  // under the mutex
@@ -88,6 +93,8 @@ struct Dispatcher::Impl {
   Mutex deferred_mutex;
   std::vector<CachedPlan> deferred;  // evicted during a capture, when nothing may be waited for
   OpCache<PlanKey, CachedPlan> plans;
+  struct InGraphs;
+  const std::shared_ptr<InGraphs> in_graphs;
   LRUCache<DecisionKey, Prepared> decisions;
   std::atomic<std::uint32_t> decisions_generation{0};
   std::atomic<std::uint64_t> decisions_made{0};

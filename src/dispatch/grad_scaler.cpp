@@ -99,7 +99,7 @@ void GradScaler::need(bool in_order, const char* function, const char* what_to_d
   if (in_order) return;
   const char* const reason =
       phase_ == Phase::broken
-          ? "unscale failed half way, and the gradients are useless; call abandon_step and compute them anew"
+          ? "unscale failed half way, and the gradients are useless; call abandon_step and compute them again"
           : what_to_do;
   fail(ErrorCode::invalid_argument, function, reason);
 }

@@ -8,15 +8,17 @@ namespace {
 
 constexpr std::size_t tuned_at_most = 4096;
 
-/// Whether a race has chosen already; a choice of other code under the name of one of these says nothing.
-bool raced(const std::optional<TunedChoice>& choice, const KernelList& kernels) {
+}  // namespace
+
+bool raced(const Measurements* measurements, const Problem& problem, const KernelRegistry& registry) {
+  if (measurements == nullptr) return false;
+  const std::optional<TunedChoice> choice = measurements->known(problem).choice;
   if (!choice) return false;
+  const KernelList kernels = registry.kernels(problem.op, problem.device.type);
   return std::none_of(kernels.begin(), kernels.end(), [&](const auto& kernel) {
     return kernel->name() == choice->kernel && kernel->version() != choice->kernel_version;
   });
 }
-
-}  // namespace
 
 std::shared_ptr<const Measurements> Dispatcher::Impl::frozen_measurements() {
   if (const auto held = source.get()) {
@@ -27,18 +29,21 @@ std::shared_ptr<const Measurements> Dispatcher::Impl::frozen_measurements() {
 }
 
 std::shared_ptr<const Measurements> Dispatcher::Impl::tuned_now(const SharedProblem& problem, const Scope& scope,
-                                                                const Selection& untuned) {
+                                                                const Selection& untuned, std::string& why_not) {
   const bool wanted = scope.policy.auto_strategy == Strategy::best_performance && untuned.kernel != nullptr &&
                       untuned.decision.level == Level::strategy;
   if (!wanted) return nullptr;
-  if (auto found = tuned.find(problem, registry.generation())) return found;
+  const std::uint32_t generation = registry.generation();
+  if (auto found = tuned.find(problem, generation)) return found;
   const auto held = tuner.get();
   if (held == nullptr || capturing(problem->device)) return nullptr;
-  if (scope.measurements != nullptr &&
-      raced(scope.measurements->known(*problem).choice, registry.kernels(problem->op, problem->device.type)))
-    return nullptr;
-  auto found = (*held)(*problem, untuned.decision.kernel);
-  return found == nullptr ? nullptr : tuned.add(problem, std::move(found));
+  if (raced(scope.measurements.get(), *problem, registry)) return nullptr;
+  auto answer = (*held)(*problem, untuned.decision.kernel);
+  if (auto* found = std::get_if<std::shared_ptr<const Measurements>>(&answer)) {
+    return *found == nullptr ? nullptr : tuned.add(problem, generation, std::move(*found));
+  }
+  why_not = std::get<std::string>(std::move(answer));
+  return nullptr;
 }
 
 std::optional<LockUse> Dispatcher::Impl::lock_over(const Scope& scope) const {
@@ -56,7 +61,7 @@ std::string Dispatcher::Impl::breach_of_lock(const Problem& problem, const Kerne
                                                 : entry->problem == to_string(problem);
     if (!own) return lock.why_missing(problem);
     return "the lock holds the plan '" + entry->plan + "' of " + entry->kernel + ", which plans '" + decision.plan +
-           "' here; plans may follow the number of threads: replay it with as many, or record the lock anew";
+           "' here; plans may follow the number of threads: replay it with as many, or record the lock again";
   }
   const Environment here = environment_of(registry.devices().profile(problem.device));
   if (lock.match(*entry, here, decision.kernel_version).verdict == EntryVerdict::same) return {};
@@ -65,7 +70,7 @@ std::string Dispatcher::Impl::breach_of_lock(const Problem& problem, const Kerne
   const std::string flaw = (*held)(problem, entry->kernel, decision.plan);
   return flaw.empty() ? ""
                       : "the lock says " + entry->kernel + ", which did not stand up to revalidation: " + flaw +
-                            "; record the lock anew";
+                            "; record the lock again";
 }
 
 void Dispatcher::set_measured_source(MeasuredSource source) { impl_->source.set(std::move(source)); }
@@ -85,17 +90,22 @@ void Dispatcher::set_revalidator(RevalidateHook revalidator) {
 
 std::shared_ptr<const Measurements> TunedHere::find(const SharedProblem& problem, std::uint32_t generation) {
   const std::lock_guard lock(mutex_);
-  if (generation_ != generation) found_.clear();
-  generation_ = generation;
+  settle(generation);
   const auto found = found_.find(problem);
   return found == found_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<const Measurements> TunedHere::add(const SharedProblem& problem,
+std::shared_ptr<const Measurements> TunedHere::add(const SharedProblem& problem, std::uint32_t generation,
                                                    std::shared_ptr<const Measurements> found) {
   const std::lock_guard lock(mutex_);
+  settle(generation);
   if (found_.size() >= tuned_at_most) found_.erase(found_.begin());  // what is forgotten stands in the store
-  return found_.emplace(problem, std::move(found)).first->second;
+  return found_[problem] = std::move(found);
+}
+
+void TunedHere::settle(std::uint32_t generation) {
+  if (generation_ != generation) found_.clear();
+  generation_ = generation;
 }
 
 void TunedHere::clear() {

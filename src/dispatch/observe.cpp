@@ -28,7 +28,9 @@ Status Dispatcher::launch_logged_on_device(const TableEntry& entry, const Call& 
   const DeviceGuard guard(plan.device);
   AsyncLog& log = impl_->log.on_devices;
   AsyncLog::Item item{entry.prepared->record, read_ticks(), state.thread};
-  const auto begin = start_event(log, *plan.driver, plan.device, stream);
+  // What is recorded does not run now: it has no time.
+  const bool recorded = plan.driver->capturing(plan.device.index, stream);
+  const auto begin = recorded ? std::nullopt : start_event(log, *plan.driver, plan.device, stream);
   Status status = launch(entry, call);
   const auto end = begin ? start_event(log, *plan.driver, plan.device, stream) : std::nullopt;
   item.failed = !status.ok();

@@ -27,23 +27,14 @@ void check_device(const Call& call, const Tensor* tensor, Device device) {
                    "; copy them to one device first");
 }
 
-// Two elements at one address would be written in an order nobody chose. Each stride must step over all that the
-// smaller ones reach.
+// Read-only memory is not written. Two elements at one address would be written in an order nobody chose.
 void check_writable(const Call& call, const Tensor& tensor) {
-  if (tensor.contiguous()) return;
-  std::vector<std::pair<std::int64_t, std::int64_t>> dims;  // stride, extent
-  for (std::size_t i = 0; i < tensor.shape().size(); ++i) {
-    if (tensor.shape()[i] > 1) dims.emplace_back(tensor.strides()[i], tensor.shape()[i]);
+  if (tensor.read_only()) {
+    refuse(call, "the output " + to_string(tensor.spec()) + " is read-only; write to memory that is not const");
   }
-  std::sort(dims.begin(), dims.end());
-  std::int64_t reach = 0;
-  for (const auto& [stride, extent] : dims) {
-    if (stride <= reach) {
-      refuse(call, "elements of the output " + to_string(tensor.spec()) +
-                       " overlap (a stride of 0, or one too small); write to a tensor of its own");
-    }
-    reach += stride * (extent - 1);
-  }
+  if (tensor.contiguous() || !overlaps_itself(region_of(tensor))) return;
+  refuse(call, "elements of the output " + to_string(tensor.spec()) +
+                   " overlap (a stride of 0, or one too small); write to a tensor of its own");
 }
 
 }  // namespace
@@ -52,7 +43,7 @@ void check_precision(OpId op, std::optional<DataType> precision) {
   if (!precision || is_float_storage(*precision)) return;
   fail(ErrorCode::invalid_argument, "dispatch",
        std::string(to_string(op)) + ": the precision " + std::string(to_string(*precision)) +
-           " is no float type that tensors are stored in; give f32, f16, bf16 or f64");
+           " is not a float type that tensors can have; give f32, f16, bf16 or f64");
 }
 
 Problem problem_of_inputs(const Call& call, const Limits& limits) {

@@ -10,11 +10,17 @@ namespace {
 
 constexpr std::size_t most_problems = 4096;
 
+/// A kernel that is wrong is wrong under all limits.
+SharedProblem without_limits(Problem problem) {
+  problem.limits = {};
+  return SharedProblem(problem);
+}
+
 }  // namespace
 
-void Quarantine::add_failed(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel,
+bool Quarantine::add_failed(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel,
                             const std::string& reason) {
-  add(problem, {registered_kernel(kernel), "quarantined: " + reason, true});
+  return add(without_limits(*problem), {registered_kernel(kernel), "quarantined: " + reason, true});
 }
 
 void Quarantine::add_refused(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel,
@@ -22,33 +28,50 @@ void Quarantine::add_refused(const SharedProblem& problem, const std::shared_ptr
   add(problem, {registered_kernel(kernel), std::move(reason)});
 }
 
-void Quarantine::add(const SharedProblem& problem, Item item) {
+bool Quarantine::add(const SharedProblem& problem, Item item) {
   const std::lock_guard lock(mutex_);
   // A kernel that fails on every shape must not fill the memory; one that is forgotten fails once more.
   if (items_.size() >= most_problems && !items_.contains(problem)) items_.erase(items_.begin());
   auto& list = items_[problem];
   const bool known = std::any_of(list.begin(), list.end(), [&](const Item& i) { return i.kernel == item.kernel; });
   if (!known) list.push_back(std::move(item));
+  return !known;
 }
 
 std::vector<Exclusion> Quarantine::exclusions(const SharedProblem& problem, const KernelList& kernels) const {
   std::vector<Exclusion> out;
   const std::lock_guard lock(mutex_);
-  const auto found = items_.empty() ? items_.end() : items_.find(problem);
-  if (found == items_.end()) return out;
-  for (const Item& item : found->second) {
-    if (std::find(kernels.begin(), kernels.end(), item.kernel) != kernels.end())
-      out.push_back({std::string(item.kernel->name()), item.reason});
-  }
+  const auto add_those_of = [&](const SharedProblem& key) {
+    const auto found = items_.find(key);
+    if (found == items_.end()) return;
+    for (const Item& item : found->second) {
+      if (std::find(kernels.begin(), kernels.end(), item.kernel) != kernels.end())
+        out.push_back({std::string(item.kernel->name()), item.reason});
+    }
+  };
+  if (items_.empty()) return out;
+  add_those_of(problem);
+  if (problem->limits != Limits{}) add_those_of(without_limits(*problem));
   return out;
 }
 
-std::vector<QuarantinedPlan> Quarantine::failed() const {
+bool Quarantine::holds(const Problem& problem, const std::shared_ptr<const Kernel>& kernel) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = items_.empty() ? items_.end() : items_.find(without_limits(problem));
+  if (found == items_.end()) return false;
+  const auto& registered = registered_kernel(kernel);
+  return std::any_of(found->second.begin(), found->second.end(),
+                     [&](const Item& item) { return item.failed && item.kernel == registered; });
+}
+
+std::vector<QuarantinedPlan> Quarantine::failed(const KernelRegistry& registry) const {
   const std::lock_guard lock(mutex_);
   std::vector<QuarantinedPlan> out;
   for (const auto& [problem, list] : items_) {
+    const KernelList kernels = registry.kernels(problem->op, problem->device.type);
     for (const Item& item : list) {
-      if (item.failed) out.push_back({*problem, std::string(item.kernel->name()), item.reason});
+      const bool is_here = std::find(kernels.begin(), kernels.end(), item.kernel) != kernels.end();
+      if (item.failed && is_here) out.push_back({*problem, std::string(item.kernel->name()), item.reason});
     }
   }
   return out;

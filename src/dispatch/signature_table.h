@@ -55,6 +55,12 @@ class SignatureTable {
     if (many) std::sort(free_.begin(), free_.end(), std::greater<>());  // what is filled next lies side by side again
   }
 
+  /// Also those that were evicted and not yet released.
+  template <class Function>
+  void for_each(Function&& function) const {
+    for (const auto& chunk : chunks_) std::for_each_n(chunk.get(), chunk_entries, function);
+  }
+
   void clear() { *this = SignatureTable(at_most_); }
 
   std::size_t size() const { return size_; }

@@ -95,10 +95,16 @@ void ThreadRegistry::release_idle() {
   }
   // Of the barrier of the last time: who was asked then and has not answered since.
   for (const auto& state : states) state->release_if_idle();
-  std::erase_if(states, [](const auto& state) { return state->asked.load(std::memory_order_relaxed); });
-  for (const auto& state : states) state->asked.store(true, std::memory_order_relaxed);
+  constexpr std::uint8_t question = ThreadState::asks_if_idle;
+  const auto ask = [](const auto& state) { return (state->asked.fetch_or(question) & question) == 0; };
+  std::erase_if(states, [&](const auto& state) { return !ask(state); });
   if (barrier_on_all_threads()) return;
-  for (const auto& state : states) state->answer();
+  for (const auto& state : states) state->asked.fetch_and(static_cast<std::uint8_t>(~question));
+}
+
+void ThreadRegistry::retire(const Kernel* kernel) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& state : states_) state->retire(kernel);
 }
 
 ThreadState& state_of_this_thread(std::uint64_t id, const std::shared_ptr<ThreadRegistry>& registry) {

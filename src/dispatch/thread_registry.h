@@ -19,6 +19,8 @@ class ThreadRegistry {
   void clear();
   /// Empties the tables of threads that have made no call since this was called last.
   void release_idle();
+  /// Every thread decides anew, at its next call, what this kernel of the registry runs.
+  void retire(const Kernel* kernel);
 
  private:
   Mutex mutex_;

@@ -1,6 +1,9 @@
 #include "dispatch/thread_state.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "registry/copying_kernel.h"
 
 namespace xpuruntime {
 
@@ -46,20 +49,44 @@ void ThreadState::drop_table() {
 
 void ThreadState::release_if_idle() {
   const std::lock_guard lock(release_mutex);
-  if (!asked.load(std::memory_order_relaxed) || depth.load(std::memory_order_acquire) != 0) return;
+  const bool was_asked = (asked.load(std::memory_order_relaxed) & asks_if_idle) != 0;
+  if (!was_asked || depth.load(std::memory_order_acquire) != 0) return;
   if (last->prepared != nullptr) last_record_ = last->prepared->record;
   drop_entries();
   if (ring != nullptr) ring->unpin_overwritten();
 }
 
-void ThreadState::answer() {
+void ThreadState::retire(const Kernel* kernel) {
   const std::lock_guard lock(release_mutex);
-  asked.store(false, std::memory_order_relaxed);
+  if (std::find(retired_.begin(), retired_.end(), kernel) == retired_.end()) retired_.push_back(kernel);
+  asked.fetch_or(has_retired, std::memory_order_relaxed);
+}
+
+void ThreadState::answer() {
+  std::vector<const Kernel*> kernels;
+  {
+    const std::lock_guard lock(release_mutex);
+    asked.store(0, std::memory_order_relaxed);
+    kernels.swap(retired_);
+  }
+  if (!kernels.empty()) drop_entries_of(kernels);  // plans may end: with no lock held
 }
 
 void ThreadState::take_scope() {
   scope_id = scopes.empty() ? 0 : scopes.back().second->id;
   unlocked = scopes.empty() || !scopes.back().second->lock ? ~0u : 0u;
+}
+
+// On all problems: those that it did not fail on are found among the decisions that all threads share.
+void ThreadState::drop_entries_of(const std::vector<const Kernel*>& kernels) {
+  const bool outermost = depth == 1;  // else a call that is running may still need what it found
+  table.for_each([&](TableEntry& entry) {
+    if (entry.prepared == nullptr) return;
+    const Kernel* kernel = registered_kernel(entry.prepared->plan->kernel).get();
+    if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) return;
+    entry.signature = {};
+    if (outermost) entry.empty();
+  });
 }
 
 void ThreadState::drop_entries() {

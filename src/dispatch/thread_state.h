@@ -29,6 +29,9 @@ struct KnownOutputs {
 struct alignas(128) ThreadState {  // on cache lines of its own: its thread writes to it with every call
   // Twice the 4,096 problems that a program may have in rotation without a miss.
   static constexpr std::size_t entries_at_most = 8192;
+  // What others want of this thread.
+  static constexpr std::uint8_t asks_if_idle = 1;  // only this thread says no
+  static constexpr std::uint8_t has_retired = 2;
 
   explicit ThreadState(std::uint64_t thread_number) : thread(thread_number) { start.next = &start; }
 
@@ -52,18 +55,20 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
   /// Another thread's question, see ThreadRegistry::release_idle: empties the table of a thread that was asked before
   /// and has not called since. What `decide` returned last stays.
   void release_if_idle();
-  /// This thread's answer: it calls.
+  /// Any thread's word: from its next call on, this thread decides anew what this kernel runs.
+  void retire(const Kernel* kernel);
+  /// This thread's answer to both: it calls.
   void answer();
 
   TableEntry* last = &start;  // the entry of the last call
   TableEntry start = {};      // stands before the first call
   // Entries are reused, never freed: a `next` that points at an evicted one finds an entry that says what it is.
   SignatureTable<TableEntry> table{entries_at_most};
-  std::uint64_t misses = 0;         // calls that were not in the table
-  std::atomic<int> depth = 0;       // calls of this thread that are running: a kernel may dispatch
-  std::atomic<bool> asked = false;  // whether it is idle; only this thread says no
-  std::uint32_t scope_id = 0;       // of the innermost scope; 0: the dispatcher's base scope
-  std::uint32_t unlocked = ~0u;     // all ones: no scope here says anything of locks
+  std::uint64_t misses = 0;             // calls that were not in the table
+  std::atomic<int> depth = 0;           // calls of this thread that are running: a kernel may dispatch
+  std::atomic<std::uint8_t> asked = 0;  // in one word, as warm calls look at it
+  std::uint32_t scope_id = 0;           // of the innermost scope; 0: the dispatcher's base scope
+  std::uint32_t unlocked = ~0u;         // all ones: no scope here says anything of locks
   std::vector<std::pair<std::uint64_t, ScopePtr>> scopes;  // with their tokens, innermost last
   CastCache kept_casts;
   CastFrames cast_frames;
@@ -74,7 +79,9 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
 
  private:
   void drop_entries();
+  void drop_entries_of(const std::vector<const Kernel*>& kernels);
 
+  std::vector<const Kernel*> retired_;                 // of the registry; guarded by release_mutex
   std::shared_ptr<const DecisionRecord> last_record_;  // of a table that another thread emptied
 };
 

@@ -6,6 +6,7 @@
 
 #include "dispatch/prepared.h"
 #include "xpuruntime/core/mutex.h"
+#include "xpuruntime/registry/kernel_registry.h"
 #include "xpuruntime/tune/statistics.h"
 
 namespace xpuruntime {
@@ -15,13 +16,21 @@ namespace xpuruntime {
 class TunedHere {
  public:
   std::shared_ptr<const Measurements> find(const SharedProblem& problem, std::uint32_t generation);
-  std::shared_ptr<const Measurements> add(const SharedProblem& problem, std::shared_ptr<const Measurements> found);
+  /// `generation` is that of the kernels that raced.
+  std::shared_ptr<const Measurements> add(const SharedProblem& problem, std::uint32_t generation,
+                                          std::shared_ptr<const Measurements> found);
   void clear();
 
  private:
+  void settle(std::uint32_t generation);
+
   Mutex mutex_;
   std::uint32_t generation_ = 0;
   std::unordered_map<SharedProblem, std::shared_ptr<const Measurements>> found_;
 };
+
+/// Whether a race has chosen for a problem already; a choice of other code under the name of a kernel here says
+/// nothing.
+bool raced(const Measurements* measurements, const Problem& problem, const KernelRegistry& registry);
 
 }  // namespace xpuruntime

@@ -203,7 +203,12 @@ TEST_F(AutocastTest, WhatToAllocateFollowsADowngrade) {
   EXPECT_EQ(dispatcher().output_specs({.op = OpId::matmul, .inputs = inputs}).front().dtype, f32);
   const Tensor indices = Tensor::empty(DataType::int64, {3}), table = cast(a, bf16);
   const Tensor* lookup[] = {&indices, &table};
-  EXPECT_EQ(dispatcher().output_specs({.op = OpId::embedding, .inputs = lookup}).front().dtype, f32) << "higher";
+  const Call call{.op = OpId::embedding, .inputs = lookup};
+  EXPECT_EQ(dispatcher().output_specs(call).front().dtype, bf16) << "the default rule widens no lookup";
+  AmpRegistry higher;
+  higher.register_blacklist("embedding");
+  const ScopedAutocast wider(dispatcher(), higher);
+  EXPECT_EQ(dispatcher().output_specs(call).front().dtype, f32) << "a user's rule does";
 }
 
 TEST_F(AutocastTest, TheScopeOfAnotherDispatcherIsRefused) {
@@ -300,7 +305,7 @@ TEST_F(AutocastTest, TheCallsOwnPrecisionIsStrongest) {
   call.precision.reset();
   EXPECT_EQ(dispatcher().decide(call).precision.forward, bf16);
   call.precision = DataType::int8;
-  EXPECT_HAS(error_text(ErrorCode::invalid_argument, [&] { dispatcher().dispatch(call); }), "no float type");
+  EXPECT_HAS(error_text(ErrorCode::invalid_argument, [&] { dispatcher().dispatch(call); }), "not a float type");
 }
 
 TEST_F(AutocastTest, SaysWhatToAllocate) {

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "device/fake_driver.h"
 #include "dispatch/fixture.h"
 
 namespace xpuruntime {
@@ -138,6 +139,27 @@ TEST_F(CastFramesTest, ABlockIsUsedAgainOnItsOwnStreamAlone) {
   EXPECT_EQ(block(one), first_block);
   EXPECT_NE(block(other), first_block) << "work of the first stream may still read it";
   EXPECT_EQ(block(one), first_block) << "the pool kept it for its stream";
+}
+
+TEST_F(CastFramesTest, ABlockIsKeptForTheGraphThatItWasRecordedIn) {
+  testing::FakeDriver driver;
+  WorkspacePool blocks(driver, 0);
+  const TensorSpec spec = make_spec(bf16, {100});
+  CastFrame frame;
+  const auto block = [&] {
+    frame.start_call({}, 1);
+    void* data = frame.temporary(0, blocks, spec, {}, {}).data();
+    frame.end_call(true);
+    return data;
+  };
+  void* const before = block();
+  driver.is_capturing = true;
+  void* const recorded = block();
+  EXPECT_NE(recorded, before);
+  EXPECT_EQ(block(), recorded);
+  const DeviceGraph graph = driver.end_capture(0, {});
+  EXPECT_EQ(block(), before);
+  driver.destroy_graph(0, graph);
 }
 
 TEST_F(CastFramesTest, CallsWithManyTemporariesKeepFewOfThem) {

@@ -201,7 +201,7 @@ TEST_F(GradScalerTest, WrongGradientsAreRefusedBeforeAnyIsWritten) {
   EXPECT_HAS(refusal(Tensor(), Tensor()), "empty Tensor");
   const Tensor row = floats({1, 2, 3, 4});
   const Tensor shifted = Tensor::view(row.as<float>() + 1, DataType::float32, {3});
-  EXPECT_HAS(refusal(Tensor::view(row.data(), DataType::float32, {3}), shifted), "lies over");
+  EXPECT_HAS(refusal(Tensor::view(row.data(), DataType::float32, {3}), shifted), "overlaps");
   EXPECT_HAS(error_text(ErrorCode::invalid_argument, [&] { scaler.unscale({&good, 1}, {}); }), "one output for each");
   EXPECT_FALSE(unscale_in_place({good})) << "the step could not begin after the refusals";
   EXPECT_EQ(good.as<float>()[0], 1);

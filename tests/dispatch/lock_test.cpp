@@ -122,7 +122,7 @@ TEST_F(Locked, APrecisionThatTheLockDoesNotHoldIsMissingAndNoOtherIsTaken) {
   dispatcher().set_policy(policy);
   dispatcher().set_lock(lock_to("only"));  // in f32
   EXPECT_HAS(error_text(ErrorCode::not_supported, [&] { dispatcher().dispatch(relu.call()); }),
-             "the lock has no entry for it");
+             "relu(bf16[8]) @cpu:0: the lock has no entry for it; the nearest is relu(f32[8]) @cpu:0");
 }
 
 TEST_F(Locked, ACastThatTheLockDoesNotHoldIsNamed) {
@@ -254,7 +254,7 @@ TEST_F(Measured, ARaceThatAnotherVersionWonIsRunAgain) {
   int races = 0;
   dispatcher().set_tuner([&](const Problem&, const std::string&) {
     ++races;
-    return nullptr;
+    return TuneAnswer();
   });
   dispatcher().set_policy(policy);
   add_kernel("first");

@@ -5,6 +5,7 @@
 #include "device/fake_driver.h"
 #include "dispatch/fixture.h"
 #include "xpuruntime/device/current.h"
+#include "xpuruntime/device/graph_capture.h"
 #include "xpuruntime/device/workspace_pool.h"
 
 namespace xpuruntime {
@@ -23,16 +24,21 @@ struct Tiles {
 
   int made = 0;
   int alive = 0;
+  std::vector<std::int64_t> ended = {};  // the sizes that plans were made for
   std::string last_run = {};
 };
 
 class TiledPlan final : public Plan {
  public:
-  TiledPlan(std::shared_ptr<Tiles> tiles, std::string token) : tiles_(std::move(tiles)), token_(std::move(token)) {
+  TiledPlan(std::shared_ptr<Tiles> tiles, std::string token, std::int64_t size)
+      : tiles_(std::move(tiles)), token_(std::move(token)), size_(size) {
     ++tiles_->made;
     ++tiles_->alive;
   }
-  ~TiledPlan() override { --tiles_->alive; }
+  ~TiledPlan() override {
+    --tiles_->alive;
+    tiles_->ended.push_back(size_);
+  }
   TiledPlan(const TiledPlan&) = delete;
   TiledPlan& operator=(const TiledPlan&) = delete;
 
@@ -48,6 +54,7 @@ class TiledPlan final : public Plan {
  private:
   std::shared_ptr<Tiles> tiles_;
   std::string token_;
+  std::int64_t size_;
 };
 
 class TiledKernel final : public Kernel {
@@ -65,12 +72,14 @@ class TiledKernel final : public Kernel {
     any.inputs[0] = any.outputs[0] = make_spec(problem.inputs[0].dtype, {1});
     return any;
   }
-  std::unique_ptr<const Plan> make_plan(const Problem&, const PrepareContext&, std::string_view token) const override {
+  std::unique_ptr<const Plan> make_plan(const Problem& problem, const PrepareContext&,
+                                        std::string_view token) const override {
+    const std::int64_t size = problem.inputs[0].shape[0];
     if (tiles_->refuses) fail(*tiles_->refuses, "tiled", "only the library itself could tell");
-    if (token.empty()) return std::make_unique<TiledPlan>(tiles_, tiles_->own);
+    if (token.empty()) return std::make_unique<TiledPlan>(tiles_, tiles_->own, size);
     if (std::find(tiles_->tokens.begin(), tiles_->tokens.end(), token) == tiles_->tokens.end())
       fail(ErrorCode::not_supported, "tiled", "there is no " + std::string(token));
-    return std::make_unique<TiledPlan>(tiles_, std::string(token));
+    return std::make_unique<TiledPlan>(tiles_, std::string(token), size);
   }
 
  private:
@@ -219,6 +228,7 @@ class PlansOnADevice : public DispatchTest {
     runtime.devices().add_driver(driver);
     runtime.registry().register_kernel(std::make_shared<TiledKernel>(held, DeviceType::npu));
   }
+  ~PlansOnADevice() override { driver->destroy_graph(0, driver->end_capture(0, {})); }  // what tests recorded
 
   void run(std::int64_t n) {
     const Tensor in = runtime.devices().allocate(DataType::float32, {n}, npu);
@@ -263,15 +273,93 @@ TEST_F(PlansOnADevice, WhatWasNotDecidedBeforeACaptureIsAnErrorThatNamesTheWarmU
   EXPECT_EQ(tiles.made, 2);
 }
 
-TEST_F(PlansOnADevice, WorkspaceThatIsNotAtHandInACaptureIsAnErrorThatSaysSo) {
+TEST_F(PlansOnADevice, WhatAGraphRunsIsKeptUntilItIsDestroyed) {
   tiles.workspace_bytes = 4096;
   run(8);
-  runtime.devices().workspace(npu).trim();
+  const auto ended = [&] { return std::count(tiles.ended.begin(), tiles.ended.end(), 8); };
+  const auto in_use = [&] { return runtime.devices().workspace(npu).stats().bytes_in_use; };
+  {
+    GraphCapture graph(runtime.devices(), npu);
+    run(8);
+    graph.end();
+    EXPECT_EQ(in_use(), 4096U);
+    EXPECT_EQ(driver->bytes_used(0), 2 * 4096U + 2 * 8 * sizeof(float)) << "its tensors live as long as the graph";
+    run_many();
+    runtime.registry().invalidate();
+    run(9000);
+    run(8999);  // and here what the thread's table had is let go
+    EXPECT_EQ(ended(), 0) << "the caches have dropped the plan, and the graph has not";
+    graph.replay();
+    EXPECT_EQ(tiles.made, 9000);
+  }
+  EXPECT_EQ(ended(), 1);
+  EXPECT_EQ(in_use(), 0U);
+}
+
+TEST_F(PlansOnADevice, AGraphMayOutliveTheDispatcher) {
+  DeviceGraph graph;
+  {
+    Runtime other{{false, false, {}}};
+    other.devices().add_driver(driver);
+    other.registry().register_kernel(std::make_shared<TiledKernel>(held, DeviceType::npu));
+    const Tensor x = other.devices().allocate(DataType::float32, {8}, npu);
+    const std::array<const Tensor*, 1> inputs = {&x};
+    other.dispatcher().dispatch({OpId::relu, inputs, inputs});
+    driver->begin_capture(0, {});
+    other.dispatcher().dispatch({OpId::relu, inputs, inputs});
+    graph = driver->end_capture(0, {});
+  }
+  EXPECT_EQ(tiles.alive, 0);
+  driver->destroy_graph(0, graph);
+}
+
+TEST_F(PlansOnADevice, ALaunchThatFailsInACaptureIsNotHeldAgainstItsKernel) {
+  run(8);
   driver->is_capturing = true;
-  EXPECT_HAS(error_text(ErrorCode::not_supported, [&] { run(8); }), "4096 bytes of workspace are not at hand");
+  tiles.status = Status(ErrorCode::device_error, "the recording was broken");
+  EXPECT_HAS(error_text(ErrorCode::device_error, [&] { run(8); }), "the recording was broken");
+  tiles.status = {};
+  run(8);
+  EXPECT_TRUE(dispatcher().quarantined().empty());
+}
+
+TEST_F(PlansOnADevice, NoKernelIsBlamedForADeviceThatEarlierWorkLost) {
+  run(8);
+  driver->synchronize_status = Status(ErrorCode::device_lost, "an illegal address was read");
+  tiles.status = Status(ErrorCode::device_error, "the library says: internal error");
+  EXPECT_HAS(error_text(ErrorCode::device_lost, [&] { run(8); }), "an illegal address was read");
+  tiles.refuses = ErrorCode::device_error;
+  error_text(ErrorCode::device_lost, [&] { run(9); });
+  EXPECT_TRUE(dispatcher().quarantined().empty());
+  driver->synchronize_status = {};
+}
+
+TEST_F(PlansOnADevice, ARecordedCallIsLoggedWithoutATime) {
+  dispatcher().enable_logging(16);
+  run(8);
+  driver->is_capturing = true;
+  run(8);
+  const std::vector<LogEntry> logs = dispatcher().logs();
+  ASSERT_EQ(logs.size(), 2U);
+  EXPECT_TRUE(logs[0].device_time);
+  EXPECT_FALSE(logs[1].device_time);
+  EXPECT_EQ(logs[1].elapsed_us, 0);
+}
+
+TEST_F(PlansOnADevice, OutputsOfWhatWasNotDecidedAreNotAskedForInACapture) {
+  const Tensor in = runtime.devices().allocate(DataType::float32, {8}, npu);
+  const std::array<const Tensor*, 1> inputs = {&in};
+  driver->is_capturing = true;
+  EXPECT_HAS(error_text(ErrorCode::not_supported,
+                        [&] {
+                          dispatcher().output_specs({OpId::relu, inputs, {}});
+                        }),
+             "run the same calls once before the capture");
+  EXPECT_EQ(tiles.made, 0);
   driver->is_capturing = false;
   run(8);
-  EXPECT_EQ(tiles.made, 1);
+  driver->is_capturing = true;
+  EXPECT_EQ(dispatcher().output_specs({OpId::relu, inputs, {}})[0].shape, Dims{8});
 }
 
 TEST_F(PlansOnADevice, NothingIsWaitedForInACapture) {

@@ -1,3 +1,6 @@
+#include <latch>
+#include <thread>
+
 #include "dispatch/fixture.h"
 
 namespace xpuruntime {
@@ -6,6 +9,17 @@ namespace {
 class Recovery : public DispatchTest {
  protected:
   static Status broken() { return Status(ErrorCode::device_error, "the device fell off the bus"); }
+
+  /// A kernel of relu that runs well until `breaks` is set.
+  std::shared_ptr<std::atomic<int>> add_breaking() {
+    return add_kernel("breaking", [this] { return breaks ? broken() : Status(); });
+  }
+  void fail_in_another_thread() {
+    breaks = true;
+    std::thread([&] { dispatcher().dispatch(relu.call()); }).join();
+  }
+
+  std::atomic<bool> breaks{false};
   Relu relu;
 };
 
@@ -107,6 +121,33 @@ TEST_F(Recovery, FailuresAreWorkedThroughInOrderUntilOneRuns) {
   EXPECT_EQ(dispatcher().quarantined().size(), 2u);
 }
 
+TEST_F(Recovery, WhatTakesOverIsDecidedOnce) {
+  add_kernel("bad", broken);
+  std::vector<std::string> told;
+  dispatcher().set_decision_hook([&](const auto& decision) { told.push_back(decision->kernel); });
+  for (int i = 0; i < 3; ++i) dispatcher().dispatch(relu.call());
+  dispatcher().set_decision_hook({});
+  EXPECT_EQ(told, (std::vector<std::string>{"bad", "simd"}));
+}
+
+TEST_F(Recovery, WhatATunerQuarantinesIsNotChosenThoughItFoundNoOther) {
+  add_kernel("good");
+  add_kernel("bad");
+  dispatcher().set_tuner([&](const Problem& problem, const std::string& incumbent) {
+    for (const auto& kernel : runtime.registry().kernels(OpId::relu, DeviceType::cpu)) {
+      if (kernel->name() == "bad") dispatcher().quarantine(problem, kernel, "it crashed");
+    }
+    return TuneAnswer("no time was left after " + incumbent);
+  });
+  KernelPolicy policy;
+  policy.auto_strategy = Strategy::best_performance;
+  dispatcher().set_policy(policy);
+  const Decision decision = dispatcher().explain(parse_problem("relu(f32[8])"));
+  EXPECT_EQ(decision.kernel, "good");
+  EXPECT_HAS(decision.because, "not tuned: no time was left after bad");
+  EXPECT_EQ(decision.candidates.front().reason, "quarantined: it crashed");
+}
+
 TEST_F(Recovery, LackOfWorkspaceIsPassedOverForOneCallOnly) {
   auto hungry = add_kernel("hungry", {}, std::uint64_t{1} << 60);
   dispatcher().enable_logging();
@@ -128,6 +169,19 @@ TEST_F(Recovery, AKernelRegisteredAnewUnderAnOldNameStartsAfresh) {
   auto repaired = add_kernel("flaky");
   dispatcher().dispatch(relu.call());
   EXPECT_EQ(repaired->load(), 1);
+  EXPECT_TRUE(dispatcher().quarantined().empty());
+}
+
+TEST_F(Recovery, AFailureCountsUnderEveryLimit) {
+  auto good = add_kernel("good");
+  auto bad = add_kernel("bad", broken);
+  dispatcher().dispatch(relu.call());
+  KernelPolicy policy;
+  policy.threads = 1;
+  const ScopedPolicy scope(dispatcher(), policy);
+  dispatcher().dispatch(relu.call());
+  EXPECT_EQ(bad->load(), 1);
+  EXPECT_EQ(good->load(), 2);
 }
 
 TEST_F(Recovery, OneFailureLeavesOtherDecisionsWarm) {
@@ -141,6 +195,90 @@ TEST_F(Recovery, OneFailureLeavesOtherDecisionsWarm) {
   dispatcher().dispatch(relu.call());
   dispatcher().dispatch(softmax);
   EXPECT_EQ(asked, 1);
+}
+
+TEST_F(Recovery, AThreadThatDecidedBeforeDecidesAgain) {
+  auto calls = add_breaking();
+  std::latch decided(1), failed(1);
+  std::string kernel;
+  std::thread other([&] {
+    for (int i = 0; i < 3; ++i) dispatcher().dispatch(relu.call());
+    decided.count_down();
+    failed.wait();
+    const Relu own;
+    dispatcher().dispatch(own.call());
+    kernel = dispatcher().decide(own.call()).kernel;
+  });
+  decided.wait();
+  fail_in_another_thread();
+  failed.count_down();
+  other.join();
+  EXPECT_EQ(calls->load(), 4);
+  EXPECT_EQ(kernel, "simd");
+}
+
+TEST_F(Recovery, OtherProblemsOfTheKernelAreNotDecidedAgain) {
+  add_breaking();
+  const Relu other(9);
+  dispatcher().dispatch(relu.call());
+  dispatcher().dispatch(other.call());
+  std::vector<std::string> told;
+  dispatcher().set_decision_hook([&](const auto& decision) { told.push_back(decision->kernel); });
+  breaks = true;
+  dispatcher().dispatch(relu.call());
+  breaks = false;
+  dispatcher().dispatch(other.call());
+  dispatcher().set_decision_hook({});
+  EXPECT_EQ(told, std::vector<std::string>{"simd"});
+  EXPECT_EQ(dispatcher().decide(other.call()).kernel, "breaking");
+}
+
+TEST_F(Recovery, AnotherScopeThatDecidedBeforeDecidesAgain) {
+  auto calls = add_breaking();
+  dispatcher().dispatch(relu.call());
+  {
+    KernelPolicy policy;
+    policy.set_order("relu", {"breaking"});
+    const ScopedPolicy scope(dispatcher(), policy);
+    breaks = true;
+    dispatcher().dispatch(relu.call());
+  }
+  dispatcher().dispatch(relu.call());
+  EXPECT_EQ(calls->load(), 2);
+  EXPECT_EQ(dispatcher().decide(relu.call()).kernel, "simd");
+}
+
+TEST_F(Recovery, CallsInsideAKernelThatIsRunningDecideAgain) {
+  auto calls = add_breaking();
+  const Relu outer(16);
+  dispatcher().dispatch(relu.call());
+  FunctionKernel calling;
+  calling.op = OpId::softmax;
+  calling.name = "calling";
+  calling.run = [&](const Problem&, const RunArguments&) {
+    dispatcher().dispatch(relu.call());
+    fail_in_another_thread();
+    dispatcher().dispatch(relu.call());
+    return Status();
+  };
+  runtime.registry().register_kernel(make_kernel(std::move(calling)));
+  dispatcher().dispatch({OpId::softmax, outer.inputs, outer.outputs});
+  EXPECT_EQ(calls->load(), 3);
+  EXPECT_EQ(dispatcher().decide(relu.call()).kernel, "simd");
+  EXPECT_EQ(dispatcher().decide({OpId::softmax, outer.inputs, outer.outputs}).kernel, "calling");
+}
+
+TEST_F(Recovery, AKernelThatFailsInItsOwnInnerCallGoesOnAndIsNotTriedAgain) {
+  int depth = 0;
+  auto calls = add_kernel("calls_itself", [&] {
+    if (++depth == 3) return broken();
+    dispatcher().dispatch(relu.call());
+    return Status();
+  });
+  dispatcher().dispatch(relu.call());
+  dispatcher().dispatch(relu.call());
+  EXPECT_EQ(calls->load(), 3);
+  EXPECT_EQ(dispatcher().decide(relu.call()).kernel, "simd");
 }
 
 TEST_F(Recovery, TheQuarantineIsBounded) {

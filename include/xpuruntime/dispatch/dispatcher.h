@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "xpuruntime/dispatch/call.h"
@@ -25,7 +26,7 @@ struct Prepared;
 struct TableEntry;
 struct ThreadState;
 
-/// A plan that failed and is not tried again on its problem.
+/// A kernel that failed on a problem and is not run on it again.
 struct QuarantinedPlan {
   Problem problem = {};
   std::string kernel = {};
@@ -36,9 +37,10 @@ struct QuarantinedPlan {
 /// time such a scope is made; the same object again gives the same scope. Null: the dispatcher's own statistics count.
 using MeasuredSource = std::function<std::shared_ptr<const Measurements>()>;
 
-/// Measures a problem now and gives what was found about it; null where that could not be done. The text names the
-/// kernel that would run without it.
-using TuneHook = std::function<std::shared_ptr<const Measurements>(const Problem&, const std::string& incumbent)>;
+/// Measures a problem now and gives what was found about it, or why that could not be done, for the decision; null:
+/// nothing is to be said. The text names the kernel that would run without it.
+using TuneAnswer = std::variant<std::shared_ptr<const Measurements>, std::string>;
+using TuneHook = std::function<TuneAnswer(const Problem&, const std::string& incumbent)>;
 
 /// Says why a kernel that a lock names, with that plan, does not do its work here any more; empty: it does. Asked for
 /// entries that were made on this device with other software.
@@ -143,7 +145,12 @@ class Dispatcher {
   /// Adds the times of calls logged so far to the statistics.
   void collect_statistics() const;
 
+  /// Kernels that must not run a problem: those that failed on it in a call, and those that tuning in this process
+  /// found wrong.
   std::vector<QuarantinedPlan> quarantined() const;
+  /// Adds to these. From its next call on every thread refuses the kernel for the problem, whatever the strategy.
+  void quarantine(const Problem& problem, const std::shared_ptr<const Kernel>& kernel, const std::string& reason);
+  /// Allows all of them again. What a store holds against a kernel stays there.
   void clear_quarantine();
 
   KernelRegistry& registry() const { return registry_; }
@@ -157,11 +164,11 @@ class Dispatcher {
   std::uint64_t stamp(const ThreadState& state) const;
   TableEntry& entry_for(const Call& call);
   const Decision& decide_anew(const Call& call);
-  std::vector<TensorSpec> infer_output_specs(const Call& call, const Scope& scope) const;
+  std::vector<TensorSpec> infer_output_specs(const Call& call, const Scope& scope, std::uint64_t stamp) const;
   Status launch(const TableEntry& entry, const Call& call);
   Status launch_logged(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
   Status launch_logged_on_device(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
-  void recover(const Call& call, ThreadState& state, TableEntry& failed, Status status);
+  void recover(const Call& call, ThreadState& state, const std::shared_ptr<Prepared>& failed, Status status);
   Status run(const TableEntry& entry, const Call& call, ThreadState& state);
   Status launch_told(const TableEntry& entry, const Call& call, ThreadState& state, std::size_t capacity);
   Status run_plan(const TableEntry& entry, const Call& call, ThreadState& state);
