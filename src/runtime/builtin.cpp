@@ -13,7 +13,7 @@ void add_module(KernelRegistry& registry, DeviceType type, const char* file, boo
   std::string why = "it was turned off in RuntimeOptions";
   if (wanted) {
     try {
-      registry.load_plugin(library_folder() + "/" + file, KernelOrigin::built_in);
+      registry.load_plugin(parts_folder() + "/" + file, KernelOrigin::built_in);
       return;
     } catch (const Error& error) {
       why = std::string("its backend could not be opened: ") + error.what();
@@ -24,7 +24,7 @@ void add_module(KernelRegistry& registry, DeviceType type, const char* file, boo
 
 }  // namespace
 
-// The only place that names backends.
+// This and builtin_catalogue.cpp alone name backends.
 void add_builtin_backends(KernelRegistry& registry, const RuntimeOptions& options) {
   registry.add_backend(make_cpu_backend(), KernelOrigin::built_in);
   add_module(registry, DeviceType::nvidia, "libxpuruntime_cuda.so", options.cuda);

@@ -1,5 +1,6 @@
 #include "runtime/decided_parts.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -24,7 +25,28 @@ std::string plan_of(const ProblemRange& range, const std::vector<std::string>& p
   return plan.value_or("");
 }
 
+/// What the lock holds for the sizes of a part, to be compared with what is decided for them now.
+LockEntry before_of(const LockEntry& entry, const LockEntry& now, const std::string& problem) {
+  LockEntry before = entry;
+  before.problem = problem;
+  before.outputs.clear();
+  if (entry.plans_vary()) before.plan = now.plan;
+  // Of a range it is the most that any of its sizes needs.
+  if (has_ranges(entry.problem) && entry.problem != problem) before.workspace_bytes = now.workspace_bytes;
+  return before;
+}
+
 }  // namespace
+
+LockEntry DecidedPart::entry() const {
+  LockEntry entry;
+  entry.problem = to_string(range.with_dtypes_of(least.problem).with_limits(least.problem.limits));
+  entry.kernel = least.kernel;
+  entry.kernel_version = written_version(least.kernel_version);
+  entry.plan = plan;
+  entry.workspace_bytes = std::max(least.workspace_bytes, largest.workspace_bytes);
+  return entry;
+}
 
 void check_count(const ProblemRange& range, const std::string& function) {
   constexpr std::size_t most_problems = 4096;
@@ -35,15 +57,17 @@ void check_count(const ProblemRange& range, const std::string& function) {
   }
 }
 
-std::vector<DecidedPart> decided_parts(Runtime& runtime, const ProblemRange& range, const std::string& function) {
+std::vector<DecidedPart> decided_parts(Runtime& runtime, const ProblemRange& range, const std::string& function,
+                                       const std::function<std::string(const Decision&)>& apart) {
   check_count(range, function);
   const ScopedPolicy limits(runtime.dispatcher(), KernelPolicy::from_limits(range.least().limits));
-  std::map<std::string, int> numbers;
+  std::map<std::pair<std::string, std::string>, int> numbers;
   std::vector<int> choice;
   std::vector<std::string> plans;
   for (std::size_t index = 0; index < range.count(); ++index) {
     const Decision decision = runtime.dispatcher().explain(range.at(index));
-    choice.push_back(numbers.emplace(decision.kernel, static_cast<int>(numbers.size())).first->second);
+    std::pair kind(decision.kernel, apart ? apart(decision) : "");
+    choice.push_back(numbers.emplace(std::move(kind), static_cast<int>(numbers.size())).first->second);
     plans.push_back(decision.plan);
   }
   std::vector<DecidedPart> parts;
@@ -55,6 +79,32 @@ std::vector<DecidedPart> decided_parts(Runtime& runtime, const ProblemRange& ran
     parts.push_back(std::move(decided));
   }
   return parts;
+}
+
+std::vector<LockDifference> range_differences(Runtime& runtime, const KernelLock& lock, const ProblemRange& range,
+                                              const LockEntry* own) {
+  const auto locked = [&](const Decision& decision) { return own != nullptr ? own : lock.find_for(decision.problem); };
+  const auto apart = [&](const Decision& decision) -> std::string {
+    const LockEntry* entry = locked(decision);
+    if (entry == nullptr) return {};
+    return entry->problem + (entry->kernel == decision.kernel && entry->plan == decision.plan ? " as before" : "");
+  };
+  KernelLock before, now;
+  std::vector<LockDifference> found;
+  for (const DecidedPart& part : decided_parts(runtime, range, "lock diff", apart)) {
+    const LockEntry* entry = locked(part.least);
+    const LockEntry decided = part.entry();
+    const std::string text = own == nullptr ? decided.problem : to_string(part.range);
+    if (entry != nullptr && decided.kernel.empty()) {
+      found.push_back({text, "kernel", entry->kernel, "none: " + part.least.because});
+      continue;
+    }
+    if (entry != nullptr) before.add(before_of(*entry, decided, text), lock.environment_of(*entry));
+    if (!decided.kernel.empty()) now.add(decided, environment_at(runtime, range.least().device));
+  }
+  const std::vector<LockDifference> others = diff(before, now);
+  found.insert(found.end(), others.begin(), others.end());
+  return found;
 }
 
 }  // namespace xpuruntime

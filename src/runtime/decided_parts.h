@@ -1,9 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "xpuruntime/runtime/runtime.h"
+#include "xpuruntime/runtime/replay.h"
 
 namespace xpuruntime {
 
@@ -13,13 +14,26 @@ struct DecidedPart {
   Decision least = {};    // of its least sizes
   Decision largest = {};  // of its largest
   std::string plan = {};  // the plan's token of every size; varying_plans where they differ
+
+  /// As a lock holds it: after the casts, under the limits in force.
+  LockEntry entry() const;
 };
 
 /// An error of `function` where a range holds more problems than are decided one by one: 4096.
 void check_count(const ProblemRange& range, const std::string& function);
 
 /// Decides every problem of a range, of which there may be 4096; a larger range is an error of `function`. Problems
-/// that nothing can run are parts without a kernel.
-std::vector<DecidedPart> decided_parts(Runtime& runtime, const ProblemRange& range, const std::string& function);
+/// that nothing can run are parts without a kernel. Sizes of which `apart` says different things are in different
+/// parts.
+std::vector<DecidedPart> decided_parts(Runtime& runtime, const ProblemRange& range, const std::string& function,
+                                       const std::function<std::string(const Decision&)>& apart = {});
+
+/// One entry of a lock, decided as verify_lock does; nothing runs.
+ReplayResult decide_entry(Runtime& runtime, const LockUse& lock, const LockEntry& entry);
+
+/// What differs for the sizes of a range between a lock and what would be decided here and now, by the largest parts
+/// of which the same is true. Each size is compared with the entry that decides it in the lock, or all with `own`.
+std::vector<LockDifference> range_differences(Runtime& runtime, const KernelLock& lock, const ProblemRange& range,
+                                              const LockEntry* own = nullptr);
 
 }  // namespace xpuruntime

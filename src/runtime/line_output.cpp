@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/claimed_files.h"
 #include "core/json_text.h"
 #include "core/printable.h"
 
@@ -16,7 +15,6 @@ namespace {
 int open_to_append(const std::string& path, const char* variable) {
   const JsonSource source = {variable, "file '" + path + "': ", "file"};
   if (const std::string flaw = flaw_of_output_file(path); !flaw.empty()) source.refuse(ErrorCode::io_error, flaw);
-  if (is_claimed(path)) source.refuse(ErrorCode::io_error, "is a store that is in use; name another file");
   const int handle = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
   if (handle < 0) {
     source.refuse(ErrorCode::io_error,
@@ -25,10 +23,22 @@ int open_to_append(const std::string& path, const char* variable) {
   return handle;
 }
 
+/// The errno of the write that failed, 0 if all was written.
+int write_line(int handle, std::string_view text) {
+  const std::string line = printable(text) + "\n";
+  for (std::size_t done = 0; done < line.size();) {
+    const ssize_t wrote = ::write(handle, line.data() + done, line.size() - done);
+    if (wrote < 0 && errno != EINTR) return errno;
+    if (wrote > 0) done += static_cast<std::size_t>(wrote);
+  }
+  return 0;
+}
+
 }  // namespace
 
 LineOutput::LineOutput(const std::string& path, const char* variable)
-    : handle_(path.empty() ? STDERR_FILENO : open_to_append(with_process_number(path), variable)) {}
+    : variable_(variable),
+      handle_(path.empty() ? STDERR_FILENO : open_to_append(with_process_number(path), variable)) {}
 
 LineOutput::~LineOutput() {
   if (handle_ != STDERR_FILENO) close(handle_);
@@ -36,12 +46,10 @@ LineOutput::~LineOutput() {
 
 void LineOutput::write(std::string_view text) const noexcept {
   try {
-    const std::string line = printable(text) + "\n";
-    for (std::size_t done = 0; done < line.size();) {
-      const ssize_t wrote = ::write(handle_, line.data() + done, line.size() - done);
-      if (wrote < 0 && errno != EINTR) return;
-      if (wrote > 0) done += static_cast<std::size_t>(wrote);
-    }
+    const int error = write_line(handle_, text);
+    if (error == 0 || handle_ == STDERR_FILENO || told_.test_and_set()) return;
+    write_line(STDERR_FILENO, std::string("xpuruntime: ") + variable_ +
+                                  ": lines are lost, its file cannot be written: " + std::strerror(error));
   } catch (const std::bad_alloc&) {
     return;
   }

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <string_view>
 
 namespace xpuruntime {
 
 /// Whole lines to stderr or to the end of a file that several processes may share: each is one write. What cannot be
-/// written is lost; a program must not fail because somebody watches it.
+/// written is lost, which is said once on stderr; a program must not fail because somebody watches it.
 class LineOutput {
  public:
   /// Empty: stderr. A file that cannot be opened is an error, which names `variable`.
@@ -18,7 +19,9 @@ class LineOutput {
   void write(std::string_view text) const noexcept;
 
  private:
+  const char* variable_;
   int handle_;
+  mutable std::atomic_flag told_ = {};  // that lines are lost
 };
 
 /// The path with every %p as the number of this process.

@@ -1,16 +1,16 @@
 #include "runtime/measured_choices.h"
 
-#include <chrono>
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <utility>
+
+#include "core/clock.h"
+#include "core/duration.h"
 
 namespace xpuruntime {
 namespace {
-
-std::int64_t seconds_since_1970() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 /// What one race found, as a snapshot of its own.
 class OneProblem final : public StoreSnapshot {
@@ -31,7 +31,38 @@ class OneProblem final : public StoreSnapshot {
   TuneRecord record_;
 };
 
+/// What a race found, for the next choice; null: without a time there is nothing to go by, unless some kernel must not
+/// run.
+std::shared_ptr<const Measurements> as_measurements(TuneResult found) {
+  if (found.chosen.empty() || found.record(0) == TuneRecord{}) return nullptr;
+  if (!found.not_stored.empty()) found.because += "; it was not stored: " + found.not_stored;
+  return std::make_shared<const Measurements>(
+      Measurements::Snapshots{{found.problem.device, std::make_shared<const OneProblem>(found)}});
+}
+
 thread_local const void* tuning_here = nullptr;  // whose tuning this thread is in
+
+/// What a store holds for each device, read when a problem there is first looked up: asking for all devices would start
+/// drivers that nobody uses.
+class SnapshotsByDevice {
+ public:
+  SnapshotsByDevice(std::shared_ptr<const MeasurementStore> store, const DeviceManager& devices)
+      : store_(std::move(store)), devices_(devices) {}
+
+  std::shared_ptr<const StoreSnapshot> get(Device device) {
+    const std::lock_guard lock(mutex_);
+    auto& snapshot = made_[device];
+    if (snapshot == nullptr && devices_.has(device))
+      snapshot = store_->freeze(environment_of(devices_.profile(device)));
+    return snapshot;
+  }
+
+ private:
+  std::shared_ptr<const MeasurementStore> store_;
+  const DeviceManager& devices_;
+  LongMutex mutex_;
+  std::map<Device, std::shared_ptr<const StoreSnapshot>> made_;
+};
 
 class Here {
  public:
@@ -54,6 +85,7 @@ void MeasuredChoices::set_default_path(std::string path, StoreMode mode) {
 }
 
 void MeasuredChoices::use(std::shared_ptr<MeasurementStore> store) {
+  tuned_.clear();  // so that the new one gets what is found
   const std::lock_guard lock(mutex_);
   default_path_.clear();
   store_ = std::move(store);
@@ -75,13 +107,10 @@ void MeasuredChoices::forget_frozen() {
   ++version_;
 }
 
-std::shared_ptr<const Measurements> MeasuredChoices::freeze(const MeasurementStore& store) const {
-  const DeviceManager& devices = dispatcher_.registry().devices();
-  Measurements::Snapshots snapshots;
-  for (const Device device : devices.devices()) {
-    snapshots[device] = store.freeze(environment_of(devices.profile(device)));
-  }
-  return std::make_shared<const Measurements>(std::move(snapshots));
+std::shared_ptr<const Measurements> MeasuredChoices::freeze(std::shared_ptr<const MeasurementStore> store) const {
+  const auto read = std::make_shared<SnapshotsByDevice>(std::move(store), dispatcher_.registry().devices());
+  read->get({});  // errors of the file show now
+  return std::make_shared<const Measurements>([read](Device device) { return read->get(device); });
 }
 
 std::shared_ptr<const Measurements> MeasuredChoices::measurements() {
@@ -103,7 +132,7 @@ std::shared_ptr<const Measurements> MeasuredChoices::measurements() {
     if (!path.empty()) {
       store = std::filesystem::exists(path, ignored) ? open_store(path, StoreMode::read_only) : nullptr;
     }
-    const auto made = store == nullptr ? nullptr : freeze(*store);
+    const auto made = store == nullptr ? nullptr : freeze(store);
     lock.lock();
     if (version_ != version) continue;  // another store is in use now, or what it holds is wanted anew
     store_ = store;
@@ -155,33 +184,66 @@ bool MeasuredChoices::tune_now(std::vector<TuneTask> tasks, const TuneOptions& o
                                const std::function<void(const TuneResult&)>& finished) {
   const Here here(this);
   for (TuneTask& task : tasks) task.quarantined = quarantined(task.problem);
-  return Tuner(dispatcher_.registry()).tune_all(tasks, options, [&](const TuneResult& result) {
+  KernelRegistry& registry = dispatcher_.registry();
+  std::size_t done = 0;
+  std::uint32_t generation = 0;
+  KernelList kernels;  // of the race that is next: one that is registered meanwhile under an old name is another
+  const auto look_at_next = [&] {
+    generation = registry.generation();
+    if (done < tasks.size()) kernels = registry.kernels(tasks[done].problem.op, tasks[done].problem.device.type);
+    ++done;
+  };
+  look_at_next();
+  return Tuner(registry).tune_all(tasks, options, [&](const TuneResult& result) {
     TuneResult kept = result;
     if (kept.not_stored.empty()) kept.not_stored = keep(result);
+    if (kept.not_stored.empty() && !kept.chosen.empty() && !kept.measured()) kept.not_stored = "nothing was timed";
+    quarantine_bad(kept, kernels);
+    if (auto found = as_measurements(kept)) tuned_.add(SharedProblem(kept.problem), generation, std::move(found));
     if (finished) finished(kept);
+    look_at_next();
   });
 }
 
+void MeasuredChoices::quarantine_bad(const TuneResult& result, const KernelList& kernels) {
+  for (const TunedCandidate& candidate : result.candidates) {
+    // Of a kernel that is well, one of the plans beside its own may be bad: that runs only where somebody names it.
+    if (candidate.outcome != TuneOutcome::quarantined || !candidate.variant.empty()) continue;
+    const auto found = std::find_if(kernels.begin(), kernels.end(),
+                                    [&](const auto& kernel) { return kernel->name() == candidate.kernel; });
+    if (found != kernels.end()) dispatcher_.quarantine(result.problem, *found, candidate.reason + " (found by tuning)");
+  }
+}
+
+std::shared_ptr<const Measurements> MeasuredChoices::measured_by_now(const Problem& problem) {
+  const KernelRegistry& registry = dispatcher_.registry();
+  if (auto found = tuned_.find(SharedProblem(problem), registry.generation())) return found;
+  auto stored = measurements();
+  return raced(stored.get(), problem, registry) ? stored : nullptr;
+}
+
 void MeasuredChoices::enable_tuning(const TuneOptions& options) {
+  try {
+    Tuner(dispatcher_.registry()).tune_all({}, options, {});  // says what is wrong with the options
+  } catch (const Error& error) {
+    fail(error.code(), "enable_tuning", std::string(error.message()));
+  }
   // What is left of the budget, which is for all problems together.
   const auto left_s = std::make_shared<double>(options.total_budget_s.value_or(INFINITY));
-  dispatcher_.set_tuner([this, options, left_s](const Problem& problem,
-                                                const std::string& incumbent) -> std::shared_ptr<const Measurements> {
+  tuned_.clear();
+  dispatcher_.set_tuner([this, options, left_s](const Problem& problem, const std::string& incumbent) -> TuneAnswer {
     // A callback of tuning that calls an op gets it untuned: a race within a race would wait for itself.
-    if (tuning_here != nullptr) return nullptr;
+    if (tuning_here != nullptr) return std::string();
+    const std::lock_guard one_at_a_time(tuning_);
+    if (auto known = measured_by_now(problem)) return known;  // by another thread, while this one waited
+    if (*left_s <= 0) return "the budget of " + duration_text(*options.total_budget_s) + " for all problems is spent";
+    TuneOptions now = options;
+    if (now.total_budget_s) now.total_budget_s = *left_s;
     TuneResult found;
-    {
-      const std::lock_guard one_at_a_time(tuning_);
-      if (*left_s <= 0) return nullptr;
-      TuneOptions now = options;
-      if (now.total_budget_s) now.total_budget_s = *left_s;
-      tune_now({{problem, incumbent, {}}}, now, [&](const TuneResult& result) { found = result; });
-      *left_s -= found.spent_s;
-    }
-    if (found.chosen.empty()) return nullptr;
-    if (!found.not_stored.empty()) found.because += "; it was not stored: " + found.not_stored;
-    return std::make_shared<const Measurements>(
-        Measurements::Snapshots{{problem.device, std::make_shared<const OneProblem>(found)}});
+    tune_now({{problem, incumbent, {}}}, now, [&](const TuneResult& result) { found = result; });
+    *left_s -= found.spent_s;
+    if (auto made = as_measurements(found)) return made;
+    return found.because;
   });
 }
 

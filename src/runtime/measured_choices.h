@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dispatch/tuned_here.h"
 #include "xpuruntime/core/mutex.h"
 #include "xpuruntime/dispatch/dispatcher.h"
 #include "xpuruntime/tune/store.h"
@@ -38,7 +39,11 @@ class MeasuredChoices {
   /// With `tuning_` held.
   bool tune_now(std::vector<TuneTask> tasks, const TuneOptions& options,
                 const std::function<void(const TuneResult&)>& finished);
-  std::shared_ptr<const Measurements> freeze(const MeasurementStore& store) const;
+  /// What is known of a problem by now; null: it has to be measured. With `tuning_` held.
+  std::shared_ptr<const Measurements> measured_by_now(const Problem& problem);
+  /// Keeps kernels that a race found bad from running here. `kernels` are those that took part.
+  void quarantine_bad(const TuneResult& result, const KernelList& kernels);
+  std::shared_ptr<const Measurements> freeze(std::shared_ptr<const MeasurementStore> store) const;
   std::vector<QuarantineEntry> quarantined(const Problem& problem);
   /// The one to put into; null: none may be written.
   std::shared_ptr<MeasurementStore> store_to_fill() const;
@@ -48,6 +53,7 @@ class MeasuredChoices {
   Dispatcher& dispatcher_;
   mutable Mutex mutex_;
   LongMutex tuning_;  // two races at once would disturb each other
+  TunedHere tuned_;   // what races have found, for threads that waited for one
   LongMutex freezing_;
   std::string default_path_;
   StoreMode default_mode_ = StoreMode::read_only;

@@ -37,13 +37,7 @@ void record_ranges(KernelLock& lock, Runtime& runtime, std::span<const ProblemRa
       }
       check_casts(part.range, part.least);
       check_casts(part.range, part.largest);
-      LockEntry entry;
-      entry.problem = to_string(part.range.with_limits(part.least.problem.limits));
-      entry.kernel = part.least.kernel;
-      entry.kernel_version = written_version(part.least.kernel_version);
-      entry.plan = part.plan;
-      entry.workspace_bytes = std::max(part.least.workspace_bytes, part.largest.workspace_bytes);
-      lock.add(entry, environment_at(runtime, range.least().device));
+      lock.add(part.entry(), environment_at(runtime, range.least().device));
     }
   }
 }

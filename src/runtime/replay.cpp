@@ -4,6 +4,7 @@
 
 #include "core/sha256.h"
 #include "dispatch/cast_problems.h"
+#include "runtime/decided_parts.h"
 #include "tune/operands.h"
 #include "xpuruntime/device/current.h"
 
@@ -56,6 +57,26 @@ Decision decide_locked(Runtime& runtime, const LockUse& lock, const Problem& pro
   return runtime.dispatcher().explain(problem);
 }
 
+void compare_outputs(Runtime& runtime, const LockUse& lock, const LockEntry& entry, ReplayResult& result) {
+  if (entry.outputs.empty()) return;
+  try {
+    const std::string hash = output_hash(runtime, lock, parse_problem(entry.problem), entry.seed);
+    result.outputs_compared = hash == entry.outputs;
+    if (result.outputs_compared) return;
+    // Other software may round otherwise; the revalidator has found the numbers right.
+    if (result.outcome == ReplayOutcome::revalidated) {
+      result.reason += "; the outputs are right, but other bits";
+      return;
+    }
+    result.reason = "its outputs are not those of the lock: " + hash + ", not " + entry.outputs;
+  } catch (const Error& error) {
+    result.reason = error.what();
+  }
+  result.outcome = ReplayOutcome::failed;
+}
+
+}  // namespace
+
 ReplayResult decide_entry(Runtime& runtime, const LockUse& lock, const LockEntry& entry) {
   ReplayResult result{entry.problem, entry.kernel};
   const auto failed = [&](std::string reason) {
@@ -84,26 +105,6 @@ ReplayResult decide_entry(Runtime& runtime, const LockUse& lock, const LockEntry
   return result;
 }
 
-void compare_outputs(Runtime& runtime, const LockUse& lock, const LockEntry& entry, ReplayResult& result) {
-  if (entry.outputs.empty()) return;
-  try {
-    const std::string hash = output_hash(runtime, lock, parse_problem(entry.problem), entry.seed);
-    result.outputs_compared = hash == entry.outputs;
-    if (result.outputs_compared) return;
-    // Other software may round otherwise; the revalidator has found the numbers right.
-    if (result.outcome == ReplayOutcome::revalidated) {
-      result.reason += "; the outputs are right, but other bits";
-      return;
-    }
-    result.reason = "its outputs are not those of the lock: " + hash + ", not " + entry.outputs;
-  } catch (const Error& error) {
-    result.reason = error.what();
-  }
-  result.outcome = ReplayOutcome::failed;
-}
-
-}  // namespace
-
 std::string_view to_string(ReplayOutcome outcome) { return outcome_names[static_cast<std::size_t>(outcome)]; }
 
 bool ReplayReport::fine() const {
@@ -126,7 +127,7 @@ std::string output_hash(Runtime& runtime, const LockUse& lock, const Problem& pr
   const Status done =
       runtime.devices().driver(problem.device).synchronize(problem.device.index, current_stream(problem.device));
   if (!done.ok()) {
-    fail(done.code(), "output_hash", "the device failed: " + done.message() + "; see whether it still answers");
+    fail(done.code(), "output_hash", "the device failed: " + done.message() + "; check whether it still responds");
   }
   Sha256 hash;
   for (const Tensor& output : operands.outputs()) {
@@ -166,7 +167,7 @@ KernelLock record_lock(Runtime& runtime, std::span<const LogEntry> log, std::uin
 
 ReplayReport verify_lock(Runtime& runtime, const LockUse& lock) {
   if (lock.lock == nullptr) {
-    fail(ErrorCode::invalid_argument, "verify_lock", "there is no lock; load one first");
+    fail(ErrorCode::invalid_argument, "verify_lock", "no lock is given; load one first");
   }
   ReplayReport report;
   for (const auto& [text, entry] : lock.lock->entries()) report.results.push_back(decide_entry(runtime, lock, entry));
@@ -184,7 +185,7 @@ KernelLock refreshed(Runtime& runtime, const KernelLock& lock, const ReplayRepor
     if (entry == nullptr || result.outcome == ReplayOutcome::failed) {
       fail(ErrorCode::invalid_argument, "refreshed",
            result.problem + (entry == nullptr ? " is not in the lock; pass its own report"
-                                              : " does not hold here; record the lock anew"));
+                                              : " does not hold here; record the lock again"));
     }
     const bool moved = result.outcome == ReplayOutcome::revalidated;
     const Problem problem = least_problem(entry->problem);

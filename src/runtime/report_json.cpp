@@ -1,6 +1,6 @@
-#include <chrono>
 #include <cmath>
 
+#include "core/clock.h"
 #include "core/json_text.h"
 #include "runtime/report_rows.h"
 
@@ -90,10 +90,6 @@ Json change_json(const LockDifference& change) {
   return {{"problem", change.problem}, {"field", change.field}, {"before", change.before}, {"after", change.after}};
 }
 
-std::int64_t seconds_since_1970() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 std::string report_json(Runtime& runtime, const ReportOptions& options) {
@@ -109,7 +105,9 @@ std::string report_json(Runtime& runtime, const ReportOptions& options) {
                {"changes", Json::array()},
                {"environments", Json::array()}};
   for (const ReportRow& row : rows.rows) json["decisions"].push_back(row_json(row));
-  for (const LockDifference& change : report_changes(rows, options)) json["changes"].push_back(change_json(change));
+  for (const LockDifference& change : report_changes(runtime, rows, options)) {
+    json["changes"].push_back(change_json(change));
+  }
   for (const auto& [id, environment] : rows.environments) {
     json["environments"].push_back(environment_json(id, environment));
   }

@@ -36,6 +36,7 @@ struct ReportRow {
   std::vector<ReportCandidate> candidates = {};
   std::string kernel_version = {};      // as in LockEntry
   std::vector<std::string> notes = {};  // what a reader should know before believing the row
+  bool of_range = false;                // stands for a part of one of ReportRows::ranges
 
   const ReportCandidate* chosen() const;
 };
@@ -45,15 +46,22 @@ struct ReportEnvironment {
   EnvironmentMatch match = {};  // what its entries are worth here
 };
 
+/// A range that was decided here and now.
+struct ReportRange {
+  ProblemRange range = {};
+  const LockEntry* entry = nullptr;  // the one of `against` that it was taken from
+};
+
 struct ReportRows {
   std::vector<ReportRow> rows = {};
+  std::vector<ReportRange> ranges = {};
   std::map<std::string, ReportEnvironment> environments = {};  // by id: all that rows and changes name
 };
 
 ReportRows report_rows(Runtime& runtime, const ReportOptions& options);
 
 /// What differs from the lock of the options that the report is made against.
-std::vector<LockDifference> report_changes(const ReportRows& rows, const ReportOptions& options);
+std::vector<LockDifference> report_changes(Runtime& runtime, const ReportRows& rows, const ReportOptions& options);
 
 /// Fills in the candidates of a row from its decision and from what the store knows of its problem, and marks the one
 /// that the row's kernel and plan name.

@@ -56,7 +56,7 @@ std::string flaw_of_kernel(const KernelRegistry& registry, const Problem& proble
                            const std::string& plan) {
   const KernelList kernels = registry.kernels(problem.op, problem.device.type);
   const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const auto& k) { return k->name() == kernel; });
-  if (found == kernels.end()) return "it is not here any more";
+  if (found == kernels.end()) return "it is no longer available";
   Contender contender;
   contender.kernel = *found;
   contender.row.variant = plan;

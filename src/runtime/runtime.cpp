@@ -11,14 +11,17 @@
 namespace xpuruntime {
 namespace {
 
-std::vector<std::string> plugins_from_environment() {
-  std::vector<std::string> paths;
-  const char* value = environment_variable("XPURUNTIME_PLUGINS");
+void load_plugins_of_environment(KernelRegistry& registry) {
+  constexpr const char* variable = "XPURUNTIME_PLUGINS";
+  const char* value = environment_variable(variable);
   std::istringstream list(value == nullptr ? "" : value);
   for (std::string path; std::getline(list, path, ':');) {
-    if (!path.empty()) paths.push_back(path);
+    try {
+      if (!path.empty()) registry.load_plugin(path);
+    } catch (const Error& error) {
+      fail(error.code(), variable, error.message());
+    }
   }
-  return paths;
 }
 
 /// Where there is no home and no cache folder there is no store either, which only who asks for one needs to hear.
@@ -50,7 +53,8 @@ Runtime::~Runtime() = default;
 Runtime& Runtime::global() {
   // Never destroyed: vendors' runtimes may be gone before the last static destructor runs.
   static Runtime* instance = [] {
-    auto made = std::make_unique<Runtime>(RuntimeOptions{true, true, plugins_from_environment()});
+    auto made = std::make_unique<Runtime>(RuntimeOptions{});
+    load_plugins_of_environment(made->registry());
     const bool tunes = tuning_is_asked_for();
     made->measured_->set_default_path(tunes ? default_store_path() : store_of_the_user(),
                                       tunes ? StoreMode::read_write : StoreMode::read_only);

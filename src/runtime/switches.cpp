@@ -1,13 +1,15 @@
 #include "runtime/switches.h"
 
+#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "core/duration.h"
 #include "core/environment_variable.h"
+#include "core/json_text.h"
+#include "core/names.h"
 #include "runtime/line_output.h"
 #include "runtime/trace_at_exit.h"
 #include "xpuruntime/runtime/runtime.h"
@@ -68,15 +70,13 @@ std::string call_line(const LogEntry& entry) {
          time;
 }
 
-/// What is read must not be what is written.
+/// What is read must not be what is written, and nothing is written twice.
 void check_output(const std::string& path, const char* variable) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  for (const char* other : {"XPURUNTIME_POLICY", "XPURUNTIME_LOCK", "XPURUNTIME_STORE"}) {
-    const std::string read = value_of(other);
-    const bool same = !read.empty() && (fs::weakly_canonical(read, ignored) == fs::weakly_canonical(path, ignored) ||
-                                        fs::equivalent(read, path, ignored));
-    if (same)
+  for (const char* other : {"XPURUNTIME_POLICY", "XPURUNTIME_LOCK", "XPURUNTIME_STORE", trace_variable}) {
+    if (std::string_view(other) == variable) continue;
+    const std::string value = value_of(other),
+                      file = std::string_view(other) == trace_variable ? with_process_number(value) : value;
+    if (!file.empty() && same_file(file, path))
       fail(ErrorCode::invalid_argument, variable, "it names the file of " + std::string(other) + "; name another");
   }
 }
@@ -86,13 +86,14 @@ std::shared_ptr<LineOutput> tell_calls(Dispatcher& dispatcher) {
   const Parts value(value_of(verbose_variable));
   if (value.first != "" && value.first != "0" && value.first != "1" && value.first != "2") {
     fail(ErrorCode::invalid_argument, verbose_variable,
-         "'" + value.first + "' is no level; write 0, 1 (a line a decision), 2 (a line a call too), or 1:FILE, 2:FILE");
+         "'" + value.first +
+             "' is not a level; write 0, 1 (a line a decision), 2 (a line a call too), or 1:FILE, 2:FILE");
   }
   if (value.first.empty() && value.second) {
-    fail(ErrorCode::invalid_argument, verbose_variable, "no level stands before the colon; write 1:FILE or 2:FILE");
+    fail(ErrorCode::invalid_argument, verbose_variable, "there is no level before the colon; write 1:FILE or 2:FILE");
   }
   if (value.second && value.second->empty()) {
-    fail(ErrorCode::invalid_argument, verbose_variable, "no file stands behind the colon; name one or leave it out");
+    fail(ErrorCode::invalid_argument, verbose_variable, "there is no file after the colon; name one or leave it out");
   }
   if (value.first != "1" && value.first != "2") return nullptr;
   if (value.second) check_output(with_process_number(*value.second), verbose_variable);
@@ -129,11 +130,13 @@ TuneOptions tune_options(const std::optional<std::string>& budget) {
 
 bool tuning_is_asked_for() {
   const Parts value(value_of(tune_variable));
-  const bool off = value.first == "" || value.first == "0" || value.first == "off";
-  const bool on = value.first == "1" || value.first == "on";
+  std::string word = value.first;
+  std::transform(word.begin(), word.end(), word.begin(), lowered);
+  const bool off = word == "" || word == "0" || word == "off" || word == "false";
+  const bool on = word == "1" || word == "on" || word == "true";
   if ((!off && !on) || (off && value.second)) {
     fail(ErrorCode::invalid_argument, tune_variable,
-         "'" + value_of(tune_variable) + "' says nothing; write on, off, or on and the most time for it: on:30s");
+         "'" + value_of(tune_variable) + "' is not a setting; write on, off, or on and the most time for it: on:30s");
   }
   return on;
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "core/json_text.h"
 #include "runtime/line_output.h"
@@ -16,10 +17,17 @@ constexpr std::size_t decisions_kept = 100'000;  // as many as `xrt tune --from-
 
 TraceAtExit* instance = nullptr;
 
+/// The program may change its folder before it ends.
+std::string absolute(const std::string& path) {
+  std::error_code failed;
+  const auto whole = std::filesystem::absolute(path, failed);
+  return failed ? path : whole.string();
+}
+
 }  // namespace
 
-TraceAtExit::TraceAtExit(Dispatcher& dispatcher, std::string path)
-    : dispatcher_(dispatcher), path_(std::move(path)), process_(getpid()) {
+TraceAtExit::TraceAtExit(Dispatcher& dispatcher, const std::string& path)
+    : dispatcher_(dispatcher), path_(absolute(path)), process_(getpid()) {
   if (const std::string flaw = flaw_of_output_file(with_process_number(path_)); !flaw.empty())
     fail(ErrorCode::io_error, variable, "file '" + path_ + "' " + flaw);
   dispatcher_.enable_logging(calls_kept);

@@ -13,8 +13,8 @@ namespace xpuruntime {
 /// was forked writes one of its own only where the path has %p, its number, in it. Once a process.
 class TraceAtExit {
  public:
-  /// A path that can be no file to write is an error.
-  TraceAtExit(Dispatcher& dispatcher, std::string path);
+  /// A path that can be no file to write is an error; a relative one is of the folder that the process is in now.
+  TraceAtExit(Dispatcher& dispatcher, const std::string& path);
 
   /// Every problem is to be in the trace, however many calls the log drops.
   void add(const std::shared_ptr<const Decision>& decision);

@@ -1,10 +1,12 @@
 #include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <map>
 #include <set>
 
+#include "core/clock.h"
 #include "runtime/measured_choices.h"
 #include "select/rule_index.h"
+#include "tune/operands.h"
 #include "tune/range_search.h"
 #include "xpuruntime/runtime/runtime.h"
 #include "xpuruntime/select/kernel_selector.h"
@@ -13,10 +15,6 @@ namespace xpuruntime {
 namespace {
 
 constexpr const char* function = "tune";
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// A tenth of the problems; of few, enough to see anything.
 std::size_t points_for(std::size_t problems, std::size_t asked) {
@@ -29,7 +27,7 @@ ProblemRange settled(const ProblemRange& range, const Decision& decision) {
   if (made.contains(decision.problem)) return made;
   fail(ErrorCode::not_supported, function,
        to_string(range) + ": the policy's precision makes " + to_string(decision.problem) +
-           " of it, which is no such range; write the range in the dtypes that are wanted, with their outputs");
+           " of it, which is not such a range; write the range in the dtypes that are wanted, with their outputs");
 }
 
 using Decide = std::function<Decision(const Problem&)>;
@@ -90,6 +88,31 @@ void leave_out_named(const KernelPolicy& policy, KernelRegistry& registry, const
   }
 }
 
+/// Leaves those alone whose tensors do not fit the device, or would take too much of the budget to make.
+void leave_out_large(const KernelRegistry& registry, const TuneOptions& options, std::vector<std::uint32_t>& classes,
+                     RangeResult& out) {
+  constexpr double most = 0.25;  // of the budget, for one of many
+  const double most_s = most * options.total_budget_s.value_or(INFINITY);
+  for (std::size_t index = 0; index < classes.size(); ++index) {
+    if (classes[index] == nothing_runs) continue;
+    const Problem problem = out.range.at(index);
+    const bool fits = flaw_of_memory(registry.devices(), problem, false).empty();
+    if (fits && seconds_to_make(problem) <= most_s) continue;
+    classes[index] = nothing_runs;
+    ++(fits ? out.undecided : out.too_large);
+  }
+}
+
+/// Whether each class of sizes has a choice for some of them.
+bool found_in_each(std::span<const std::uint32_t> classes, std::span<const int> choice) {
+  std::set<std::uint32_t> all(classes.begin(), classes.end()), found = {nothing_runs};
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (choice[i] >= 0) found.insert(classes[i]);
+  }
+  all.insert(nothing_runs);
+  return all == found;
+}
+
 }  // namespace
 
 RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
@@ -125,20 +148,23 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
   std::vector<std::uint32_t> classes = classes_of(*registry_, out.range, keep_going);
   if (classes.empty()) {
     out.complete = false;
+    if (out.cut_short) out.undecided = out.problems;
     out.spent_s = seconds_now() - started;
     return out;
   }
   leave_out_named(policy, *registry_, range, decide, classes, out);
+  leave_out_large(*registry_, options, classes, out);
+  if (out.undecided > 0) cut();
   RangeSearchOptions search{options.min_gain, points_for(out.problems, options.range_points)};
 
-  bool cancelled = false;
+  bool cancelled = false, untimed = false;
+  std::size_t races = 0;  // some sizes have two
   const auto measure = [&](std::size_t index) -> std::optional<TuneResult> {
     TuneOptions share = options;
     if (options.total_budget_s) {
       // Most ranges need about 24; what is left then is shared by as many again.
       constexpr std::size_t usual = 24;
-      const std::size_t done = out.measured.size();
-      const auto left = static_cast<double>(std::min(search.most_points - done, usual - done % usual));
+      const auto left = static_cast<double>(std::min(search.most_points - races, usual - races % usual));
       const double rest = *options.total_budget_s - (seconds_now() - started);
       if (rest <= 0) return std::nullopt;
       share.total_budget_s = rest;
@@ -146,7 +172,7 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
     }
     if (options.progress) {
       share.progress = [&](TuneProgress progress) {
-        progress.problem_index = out.measured.size();
+        progress.problem_index = races;
         progress.problem_count = search.most_points;  // at most
         progress.spent_s = seconds_now() - started;
         return options.progress(progress);
@@ -160,11 +186,19 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
           if (finished) finished(result);
         });
     cancelled = found.cancelled;
-    if (!done || cancelled) return std::nullopt;
+    const bool not_begun = found.cut_short && found.candidates.empty();
+    if (!done || cancelled || not_begun) return std::nullopt;
     if (found.cut_short && share.problem_budget_s < options.problem_budget_s) found.cut_by = "total_budget_s";
-    out.measured.push_back(found);
-    // What others decide, or in another precision, is no choice of this range.
-    if (decision.level != Level::strategy || !out.range.contains(decision.problem)) found.chosen.clear();
+    untimed = untimed || (!found.chosen.empty() && !found.measured());
+    if (found.measured()) {
+      ++races;
+      std::erase_if(out.measured, [&](const TuneResult& before) { return before.problem == found.problem; });
+      out.measured.push_back(found);
+    }
+    // What others decide, or in another precision, is no choice of this range; nor is what stays untimed.
+    const bool ours = decision.level == Level::strategy && out.range.contains(decision.problem);
+    if (!ours || !found.measured()) found.chosen.clear();
+    if (!ours) found.cut_short = false;  // more time would not make it one
     return found;
   };
   const RangeChoices choices = search_range(out.range.names(), classes, search, measure);
@@ -173,11 +207,11 @@ RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
     out.covered += out.parts.back().range.count();
   }
   out.guessed = choices.guessed;
+  out.undecided += choices.undecided;
   if (choices.stopped && !cancelled) cut();
-  // Where time ran out, the nearest ones measured stand in; a class of which none was measured has none.
-  const auto runs = static_cast<std::size_t>(
-      std::count_if(classes.begin(), classes.end(), [](std::uint32_t group) { return group != nothing_runs; }));
-  out.complete = !choices.stopped || (!cancelled && out.covered == runs);
+  // Where time ran out, something must be known of each class of sizes.
+  const bool nothing = out.measured.empty() && out.undecided > 0;
+  out.complete = !untimed && !cancelled && !nothing && (!choices.stopped || found_in_each(classes, choices.choice));
   out.spent_s = seconds_now() - started;
   return out;
 }

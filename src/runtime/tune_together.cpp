@@ -1,14 +1,10 @@
 #include <algorithm>
-#include <chrono>
 
+#include "core/clock.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime {
 namespace {
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// How many problems a range will cost, more or less.
 double weight_of(const ProblemRange& range) { return static_cast<double>(std::min<std::size_t>(range.count(), 24)); }
@@ -40,11 +36,12 @@ class Together {
       out_.ranges.push_back(tune_range(i, weight_of(ranges_[i]) / weight));
       weight -= weight_of(ranges_[i]);
     }
-    if (options_.total_budget_s && !ranges_.empty()) {
+    if (options_.total_budget_s) {
       for (auto cut = cut_problems(); !cut.empty() && !cancelled_; cut = cut_problems()) tune_problems(cut, 1);
       for (std::size_t i = 0; i < out_.ranges.size(); ++i) tune_again(i);
     }
     out_.cancelled = cancelled_;
+    if (!cancelled_) add_those_not_begun();
     return std::move(out_);
   }
 
@@ -86,6 +83,16 @@ class Together {
     before.spent_s = spent;
   }
 
+  void add_those_not_begun() {
+    for (std::size_t i = out_.results.size(); i < problems_.size(); ++i) {
+      TuneResult& result = out_.results.emplace_back();
+      result.problem = problems_[i];
+      result.cut_short = true;
+      result.cut_by = "total_budget_s";
+      result.because = result.not_stored = "not tuned: total_budget_s is spent";
+    }
+  }
+
   static std::uint64_t calls_of(const TuneResult& result) {
     std::uint64_t calls = 0;
     for (const TunedCandidate& candidate : result.candidates) calls += static_cast<std::uint64_t>(candidate.runs);
@@ -118,6 +125,7 @@ class Together {
     if (cancelled_ || !before.cut_short || rest() <= before.spent_s) return;
     RangeResult result = tune_range(index, 1);
     if (!result.complete && (cancelled_ || before.complete)) return;
+    if (result.covered < before.covered) return;
     result.spent_s += before.spent_s;
     out_.ranges[index] = std::move(result);
   }

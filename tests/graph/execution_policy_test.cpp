@@ -114,7 +114,7 @@ TEST(ExecutionPolicy, NamesThePlaceOfWhatIsWrongInAText) {
   refuses(R"({"execution_timeout_ms": "1"})", "milliseconds, 1 or more");
   refuses(R"({"version": 2})", "the only version");
   refuses("[]", "put its fields in braces");
-  refuses(R"({"target": "cpu", "target": "cpu"})", "stands twice");
+  refuses(R"({"target": "cpu", "target": "cpu"})", "is a duplicate");
   expect_error(ErrorCode::corrupt_data, "not JSON", [] { (void)ExecutionPolicy::from_json("{} // no"); });
   expect_error(ErrorCode::corrupt_data, "nested deeper", [] { (void)ExecutionPolicy::from_json("{\"a\":[[[[1]]]]}"); });
 }

@@ -43,6 +43,11 @@ class Report : public ::testing::Test {
     for (const std::string& text : texts) problems.push_back(parse_problem(text));
     return std::make_shared<const KernelLock>(record_lock(runtime, problems));
   }
+  std::shared_ptr<const KernelLock> recorded_range(const std::string& text) {
+    KernelLock lock;
+    record_ranges(lock, runtime, std::vector<ProblemRange>{parse_problem_range(text)});
+    return std::make_shared<const KernelLock>(std::move(lock));
+  }
   /// What was put into a new store for a CPU with other software.
   std::shared_ptr<MeasurementStore> store_of(const TuneRecord& record, const std::string& changed_version = {}) {
     Environment environment = environment_at(runtime, {});
@@ -95,6 +100,29 @@ TEST_F(Report, ALockIsShownAsItIsWhateverThePolicySays) {
   EXPECT_EQ(row["kernel"], "simd");
   ASSERT_EQ(row["notes"].size(), 1u);
   EXPECT_NE(row["notes"][0].get<std::string>().find("here and now reference would run"), std::string::npos);
+}
+
+TEST_F(Report, ALockThatVerifyWouldRefuseSaysWhy) {
+  const auto note_of = [&](const LockEntry& entry, const Environment& environment) {
+    KernelLock lock;
+    lock.add(entry, environment);
+    ReportOptions options;
+    options.lock = std::make_shared<const KernelLock>(lock);
+    const json notes = only_row(options)["notes"];
+    EXPECT_EQ(verify_lock(runtime, {options.lock}).fine(), notes.empty());
+    EXPECT_LE(notes.size(), 1u) << notes;
+    return notes.empty() ? "" : notes[0].get<std::string>();
+  };
+  const Environment here = environment_at(runtime, {});
+  Environment older = here;
+  older.versions["xpuruntime"] = "0.0.1";
+  const LockEntry entry{.problem = relu, .kernel = "simd"};
+  LockEntry other_plan = entry;
+  other_plan.plan = "tile=9x9";
+  EXPECT_EQ(note_of(entry, here), "");
+  EXPECT_EQ(note_of(other_plan, here).find("it cannot be replayed here: the lock holds the plan 'tile=9x9' of simd"),
+            0u);
+  EXPECT_NE(note_of(entry, older).find("recorded in another environment: "), std::string::npos);
 }
 
 TEST_F(Report, EachMeasuredPlanIsACandidateAndTheLocksPlanIsTheChosenOne) {
@@ -168,6 +196,46 @@ TEST_F(Report, AProblemOfAnAbsentDeviceIsGoneAgainstTheOldLock) {
   EXPECT_NE(document["decisions"][0]["because"].get<std::string>().find("cuda:0 is not here"), std::string::npos);
   EXPECT_EQ(document["changes"], json::parse(R"([{"problem": "relu(f32[8]) @cuda:0", "field": "entry",
                                                  "before": "elementwise", "after": ""}])"));
+}
+
+TEST_F(Report, SizesThatAreDecidedAsTheLockedRangeSaysAreNoChange) {
+  ReportOptions options;
+  options.against = recorded_range("relu(f32[n]) where n=1..512");
+  EXPECT_EQ(data(options)["changes"], json::array());
+  options.problems = {parse_problem("relu(f32[7])")};
+  EXPECT_EQ(data(options)["changes"], json::array());
+  options.ranges = {parse_problem_range("relu(f32[n]) where n=3..512")};
+  EXPECT_EQ(data(options)["changes"], json::array());
+  options.ranges = {parse_problem_range("relu(f32[n]) where n=500..600")};
+  EXPECT_EQ(data(options)["changes"], json::parse(R"([{"problem": "relu(f32[n]) @cpu:0 where n=513..600",
+                                                     "field": "entry", "before": "", "after": "simd"}])"));
+}
+
+TEST_F(Report, ChangesOfALockedRangeAreFoundAtEverySize) {
+  constexpr char range[] = "relu(f32[n]) @cpu:0 where n=1..20";
+  const auto lock = recorded_range(range);
+  const ScopedPolicy scope(runtime.dispatcher(), KernelPolicy::from_json(R"({"rules": [
+      {"op": "relu", "range": "relu(f32[n]) where n=1..4", "use": "reference"},
+      {"op": "relu", "range": "relu(f32[n]) where n=9..9", "use": "reference"}]})"));
+  ReportOptions options;
+  options.against = lock;
+  const json expected = json::parse(R"([
+      {"problem": "relu(f32[n]) @cpu:0 where n=1..4", "field": "kernel", "before": "simd", "after": "reference"},
+      {"problem": "relu(f32[n]) @cpu:0 where n=9..9", "field": "kernel", "before": "simd", "after": "reference"}])");
+  EXPECT_EQ(data(options)["changes"], expected);
+  options.ranges = {parse_problem_range(range)};
+  EXPECT_EQ(data(options)["changes"], expected);
+  options.ranges.clear();
+  options.problems = {parse_problem("relu(f32[4])"), parse_problem("relu(f32[5])")};
+  EXPECT_EQ(data(options)["changes"], json::parse(R"([{"problem": "relu(f32[4]) @cpu:0", "field": "kernel",
+                                                     "before": "simd", "after": "reference"}])"));
+  options = {};
+  options.lock = lock;
+  const json row = only_row(options);
+  EXPECT_EQ(row["because"], "the first that can run it");
+  ASSERT_EQ(row["notes"].size(), 1u) << row["notes"];
+  EXPECT_EQ(row["notes"][0].get<std::string>().find("here and now reference would run for n=1..4 and n=9: "), 0u)
+      << row["notes"];
 }
 
 TEST_F(Report, AnEmptyLockIsAnEmptyReport) {

@@ -1,7 +1,13 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <filesystem>
+#include <latch>
+#include <thread>
+#include <vector>
 
 #include "tune/made_up_kernels.h"
 #include "xpuruntime/runtime/runtime.h"
@@ -9,10 +15,15 @@
 namespace xpuruntime {
 namespace {
 
-/// A store that cannot be written to, as on a full disk.
+/// A store that cannot be written to, as on a full disk; counts the races whose results it was to keep.
 class FullDisk final : public MeasurementStore {
  public:
-  void put(const Environment&, const TuneRecord&) override { fail(ErrorCode::io_error, "put", "the disk is full"); }
+  std::atomic<int> puts{0};
+
+  void put(const Environment&, const TuneRecord&) override {
+    ++puts;
+    fail(ErrorCode::io_error, "put", "the disk is full");
+  }
   std::shared_ptr<const StoreSnapshot> freeze(const Environment&) const override {
     class Nothing final : public StoreSnapshot {
       std::optional<Entry> find(std::string_view) const override { return std::nullopt; }
@@ -37,6 +48,24 @@ class TuningOnTheWay : public ::testing::Test {
   }
   Call call() const { return {OpId::relu, inputs, outputs}; }
   std::string because() { return runtime.dispatcher().decide(call()).because; }
+  float first_of_relu() {
+    runtime.dispatcher().dispatch(call());
+    return *out.as<float>();
+  }
+  /// A third-party kernel of relu, which goes before ours.
+  void add_kernel(const char* name, std::function<Status(const RunArguments&)> run) {
+    FunctionKernel kernel{.op = OpId::relu, .name = name};
+    kernel.run = [run = std::move(run)](const Problem&, const RunArguments& arguments) { return run(arguments); };
+    kernel.version = "1";
+    runtime.registry().register_kernel(make_kernel(std::move(kernel)));
+  }
+  void add_wrong() {
+    add_kernel("wrong", [](const RunArguments& arguments) {
+      const Tensor& result = *arguments.outputs[0];
+      std::fill_n(result.as<float>(), element_count(result.spec()), 7.0f);
+      return Status();
+    });
+  }
 
   Runtime runtime{{false, false, {}}};
   KernelPolicy policy;
@@ -144,6 +173,129 @@ TEST_F(TuningOnTheWay, WhatTuneHasFoundCountsForTheNextPolicy) {
   EXPECT_TRUE(because().starts_with("tuned: ")) << because();
   runtime.use_store(nullptr);
   std::filesystem::remove(path);
+}
+
+TEST_F(TuningOnTheWay, ThreadsWithTheSameFirstCallMeasureItOnce) {
+  const auto store = std::make_shared<FullDisk>();
+  runtime.use_store(store);
+  runtime.enable_tuning(options);
+  runtime.dispatcher().set_policy(policy);
+  constexpr std::size_t count = 4;
+  std::latch together(count);
+  std::array<Decision, count> decisions;
+  std::vector<std::thread> threads;
+  for (Decision& decision : decisions) {
+    threads.emplace_back([&] {
+      together.arrive_and_wait();
+      decision = runtime.dispatcher().explain(parse_problem("relu(f32[4096])"));  // is asked each time
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(store->puts, 1);
+  for (const Decision& decision : decisions) {
+    EXPECT_TRUE(decision.because.starts_with("tuned: ")) << decision.because;
+    ASSERT_EQ(decision.candidates.size(), decisions[0].candidates.size());
+    for (std::size_t i = 0; i < decision.candidates.size(); ++i)
+      EXPECT_EQ(decision.candidates[i].time_us, decisions[0].candidates[i].time_us);
+  }
+}
+
+TEST_F(TuningOnTheWay, WhatTuneHasMeasuredIsNotMeasuredAgain) {
+  const auto store = std::make_shared<FullDisk>();
+  runtime.use_store(store);
+  runtime.dispatcher().set_policy(policy);
+  runtime.enable_tuning(options);
+  EXPECT_TRUE(runtime.tune(std::array{parse_problem("relu(f32[4096])")}, options));
+  EXPECT_TRUE(because().starts_with("tuned: ")) << because();
+  EXPECT_EQ(store->puts, 1);
+}
+
+TEST_F(TuningOnTheWay, WhatTheStoreHasByNowIsNotMeasuredAgain) {
+  const std::string path = ::testing::TempDir() + "by_now.sqlite";
+  std::filesystem::remove(path);
+  runtime.use_store(open_store(path));
+  runtime.dispatcher().set_policy(policy);  // with nothing in the store
+  EXPECT_TRUE(runtime.tune(std::array{parse_problem("relu(f32[4096])")}, options));
+  int measured = 0;
+  options.progress = [&](const TuneProgress&) { return ++measured > 0; };
+  runtime.enable_tuning(options);
+  EXPECT_TRUE(because().starts_with("tuned: ")) << because();
+  EXPECT_EQ(measured, 0);
+  runtime.use_store(nullptr);
+  std::filesystem::remove(path);
+}
+
+TEST_F(TuningOnTheWay, AKernelThatTuneFoundWrongIsRefusedByEveryThreadAndStrategy) {
+  add_wrong();
+  Dispatcher& dispatcher = runtime.dispatcher();
+  std::latch decided(1), tuned(1);
+  float before = 0, after = 0;
+  std::thread other([&] {
+    before = first_of_relu();
+    decided.count_down();
+    tuned.wait();
+    after = first_of_relu();
+  });
+  decided.wait();
+  EXPECT_TRUE(runtime.tune(std::array{parse_problem("relu(f32[4096])")}, options));
+  tuned.count_down();
+  other.join();
+  EXPECT_EQ(before, 7);
+  EXPECT_EQ(after, 0);
+  ASSERT_EQ(dispatcher.quarantined().size(), 1u);
+  EXPECT_EQ(dispatcher.quarantined()[0].kernel, "wrong");
+  const std::string reason = dispatcher.quarantined()[0].reason;
+  EXPECT_TRUE(reason.starts_with("quarantined: it gave wrong numbers") && reason.ends_with("(found by tuning)"))
+      << reason;
+
+  for (const Strategy strategy : {Strategy::first_supported, Strategy::lowest_memory, Strategy::best_performance}) {
+    policy.auto_strategy = strategy;
+    dispatcher.set_policy(policy);
+    EXPECT_EQ(first_of_relu(), 0) << to_string(strategy);
+  }
+  dispatcher.set_policy({});
+  EXPECT_EQ(dispatcher.explain(parse_problem("relu(f32[4095])")).kernel, "wrong");  // was not tuned
+
+  dispatcher.clear_quarantine();
+  EXPECT_EQ(first_of_relu(), 7);
+}
+
+TEST_F(TuningOnTheWay, AKernelRegisteredAnewStartsWithoutTheOldOnesQuarantine) {
+  add_wrong();
+  EXPECT_TRUE(runtime.tune(std::array{parse_problem("relu(f32[4096])")}, options));
+  EXPECT_EQ(first_of_relu(), 0);
+  runtime.registry().unregister_kernel(OpId::relu, DeviceType::cpu, "wrong");
+  add_wrong();
+  EXPECT_EQ(first_of_relu(), 7);
+}
+
+TEST_F(TuningOnTheWay, WhatTuningOnTheWayQuarantinesIsRefusedUnderOtherStrategiesToo) {
+  const pid_t here = getpid();
+  int runs = 0;
+  add_kernel("exits", [&, here](const RunArguments& arguments) {
+    if (getpid() != here) _exit(3);
+    ++runs;
+    return testing::relu(arguments);
+  });
+  runtime.enable_tuning(options);
+  {
+    const ScopedPolicy scope(runtime.dispatcher(), policy);
+    EXPECT_EQ(first_of_relu(), 0);
+  }
+  EXPECT_EQ(first_of_relu(), 0);
+  EXPECT_EQ(runs, 0);
+  ASSERT_EQ(runtime.dispatcher().quarantined().size(), 1u);
+  EXPECT_EQ(runtime.dispatcher().quarantined()[0].reason,
+            "quarantined: it ended the process with exit code 3 in run (found by tuning)");
+}
+
+TEST_F(TuningOnTheWay, EachSizeThatWasMeasuredOfARangeIsQuarantined) {
+  add_wrong();
+  const RangeResult result = runtime.tune(parse_problem_range("relu(f32[n]) where n=5..7"), options);
+  ASSERT_FALSE(result.measured.empty());
+  EXPECT_EQ(runtime.dispatcher().quarantined().size(), result.measured.size());
+  for (const TuneResult& race : result.measured)
+    EXPECT_NE(runtime.dispatcher().explain(race.problem).kernel, "wrong") << to_string(race.problem);
 }
 
 }  // namespace

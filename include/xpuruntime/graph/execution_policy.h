@@ -50,7 +50,7 @@ struct ExecutionPolicy {
 DataType parse_engine_precision(std::string_view name);
 std::string_view engine_precision_name(DataType precision);
 
-/// What of a policy will not work as written on this machine. An empty list is praise.
+/// What of a policy will not work as written on this machine. Empty if no problems were found.
 std::vector<PolicyFinding> validate_policy(const ExecutionPolicy& policy, const DeviceManager& devices);
 
 }  // namespace xpuruntime

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "xpuruntime/runtime/call_op.h"
+
+// Made by tools/op_functions.py from the rows of the ops. What the functions of ops.h may be given beyond what they
+// must be: inputs that may be left out, and attributes.
+
+namespace xpuruntime::ops {
+
+struct MatmulOptions {
+  const Tensor* c = nullptr;
+  const Tensor* scale_a = nullptr;
+  const Tensor* scale_b = nullptr;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  double alpha = 1.0;
+  double beta = 1.0;  // of `c`
+};
+
+struct LinearOptions {
+  const Tensor* bias = nullptr;
+  std::string_view activation = "none";  // none|relu|gelu|silu
+};
+
+struct Conv2dOptions {
+  const Tensor* bias = nullptr;
+  Ints stride = 1;
+  Ints padding = 0;
+  Ints dilation = 1;
+  std::int64_t groups = 1;
+};
+using Conv3dOptions = Conv2dOptions;
+
+struct AttentionOptions {
+  const Tensor* attn_mask = nullptr;
+  const Tensor* lengths = nullptr;
+  const Tensor* page_table = nullptr;
+  bool causal = false;
+  double scale = 0.0;                          // 0: one over the root of the head size
+  std::string_view causal_align = "top_left";  // top_left|bottom_right
+  bool lse = false;
+};
+
+struct MaxPool2dOptions {
+  Ints stride = 0;  // 0: the kernel size
+  Ints padding = 0;
+  Ints dilation = 1;
+  bool ceil_mode = false;
+};
+using MaxPool3dOptions = MaxPool2dOptions;
+
+struct AvgPool2dOptions {
+  Ints stride = 0;  // 0: the kernel size
+  Ints padding = 0;
+  bool ceil_mode = false;
+  bool count_include_pad = true;
+};
+using AvgPool3dOptions = AvgPool2dOptions;
+
+struct BatchNorm1dOptions {
+  const Tensor* running_mean = nullptr;
+  const Tensor* running_var = nullptr;
+  const Tensor* weight = nullptr;
+  const Tensor* bias = nullptr;
+  bool training = false;
+  double momentum = 0.1;
+  double eps = 1e-05;
+};
+using BatchNorm2dOptions = BatchNorm1dOptions;
+using BatchNorm3dOptions = BatchNorm1dOptions;
+
+struct LayerNormOptions {
+  const Tensor* weight = nullptr;
+  const Tensor* bias = nullptr;
+  std::int64_t normalized_rank = 1;
+  double eps = 1e-05;
+};
+
+struct RmsNormOptions {
+  const Tensor* weight = nullptr;
+  double eps = 1e-06;
+};
+
+struct NormalizeOptions {
+  double p = 2.0;
+  std::int64_t dim = 1;
+  double eps = 1e-12;
+};
+
+struct SoftmaxOptions {
+  std::int64_t dim = -1;
+};
+using LogSoftmaxOptions = SoftmaxOptions;
+
+struct DropoutOptions {
+  const Tensor* seed_and_offset = nullptr;
+  double p = 0.5;
+  std::int64_t seed = 0;
+  bool training = true;
+};
+
+struct GeluOptions {
+  std::string_view approximate = "none";  // none|tanh
+};
+
+struct ReduceSumOptions {
+  Ints dim = {};  // empty: all
+  bool keepdim = false;
+};
+using ReduceMeanOptions = ReduceSumOptions;
+using ReduceMaxOptions = ReduceSumOptions;
+using ReduceMinOptions = ReduceSumOptions;
+
+struct CrossEntropyOptions {
+  const Tensor* weight = nullptr;
+  std::string_view reduction = "mean";  // mean|sum|none
+  std::int64_t ignore_index = -100;
+  double label_smoothing = 0.0;
+};
+
+struct NllLossOptions {
+  const Tensor* weight = nullptr;
+  std::string_view reduction = "mean";  // mean|sum|none
+  std::int64_t ignore_index = -100;
+};
+
+struct KlDivOptions {
+  std::string_view reduction = "mean";  // mean|sum|none|batchmean
+  bool log_target = false;
+};
+
+struct PoissonNllLossOptions {
+  bool log_input = true;
+  bool full = false;
+  double eps = 1e-08;
+  std::string_view reduction = "mean";  // mean|sum|none
+};
+
+struct TransposeOptions {
+  Ints dims = {};  // empty: reversed
+};
+
+struct ConcatOptions {
+  std::int64_t dim = 0;
+};
+
+struct SliceOptions {
+  std::int64_t dim = 0;
+  std::int64_t start = 0;
+  std::int64_t end = INT64_MAX;  // the end
+  std::int64_t step = 1;
+};
+using AddRmsNormOptions = RmsNormOptions;
+
+struct SiluMulOptions {
+  const Tensor* other = nullptr;
+};
+
+struct RopeOptions {
+  bool interleaved = false;
+};
+
+struct KvAppendOptions {
+  const Tensor* page_table = nullptr;
+};
+
+}  // namespace xpuruntime::ops

@@ -1,0 +1,416 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "xpuruntime/runtime/op_options.h"
+
+// Made by tools/op_functions.py from the rows of the ops. Each op is a function that returns new tensors, and one that
+// writes to those it is given first:
+//   Tensor y = ops::conv2d(x, w, {.bias = &b, .stride = 2, .padding = 1});
+//   ops::matmul_out(c, a, b);
+// What is required is an argument, all else a field of the options, in the order of the struct. Calls go through
+// Runtime::global(), with its policy, and run on the tensors' device and its current stream; call_op.h says more.
+
+namespace xpuruntime::ops {
+
+/// Multiplies two matrices, or two batches of them that broadcast: alpha * (a * scale_a) @ (b * scale_b) + beta * c.
+inline Tensor matmul(const Tensor& input, const Tensor& other, const MatmulOptions& options = {}) {
+  return call(OpId::matmul, {input, other, options.c, options.scale_a, options.scale_b},
+              {options.transpose_a, options.transpose_b, options.alpha, options.beta});
+}
+inline void matmul_out(const Tensor& out, const Tensor& input, const Tensor& other, const MatmulOptions& options = {}) {
+  call_out({&out, 1}, OpId::matmul, {input, other, options.c, options.scale_a, options.scale_b},
+           {options.transpose_a, options.transpose_b, options.alpha, options.beta});
+}
+
+/// Multiplies by a weight [out, in], adds the bias and applies the activation.
+inline Tensor linear(const Tensor& input, const Tensor& weight, const LinearOptions& options = {}) {
+  return call(OpId::linear, {input, weight, options.bias}, {options.activation});
+}
+inline void linear_out(const Tensor& out, const Tensor& input, const Tensor& weight,
+                       const LinearOptions& options = {}) {
+  call_out({&out, 1}, OpId::linear, {input, weight, options.bias}, {options.activation});
+}
+
+/// Convolves images with filters, and adds the bias.
+inline Tensor conv2d(const Tensor& input, const Tensor& weight, const Conv2dOptions& options = {}) {
+  return call(OpId::conv2d, {input, weight, options.bias},
+              {options.stride, options.padding, options.dilation, options.groups});
+}
+inline void conv2d_out(const Tensor& out, const Tensor& input, const Tensor& weight,
+                       const Conv2dOptions& options = {}) {
+  call_out({&out, 1}, OpId::conv2d, {input, weight, options.bias},
+           {options.stride, options.padding, options.dilation, options.groups});
+}
+
+/// Convolves volumes with filters, and adds the bias.
+inline Tensor conv3d(const Tensor& input, const Tensor& weight, const Conv3dOptions& options = {}) {
+  return call(OpId::conv3d, {input, weight, options.bias},
+              {options.stride, options.padding, options.dilation, options.groups});
+}
+inline void conv3d_out(const Tensor& out, const Tensor& input, const Tensor& weight,
+                       const Conv3dOptions& options = {}) {
+  call_out({&out, 1}, OpId::conv3d, {input, weight, options.bias},
+           {options.stride, options.padding, options.dilation, options.groups});
+}
+
+/// Weights the values by the softmax of the scaled products of queries and keys.
+inline Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                        const AttentionOptions& options = {}) {
+  return call(OpId::attention, {query, key, value, options.attn_mask, options.lengths, options.page_table},
+              {options.causal, options.scale, options.causal_align, options.lse});
+}
+inline void attention_out(const Tensor& out, const Tensor& query, const Tensor& key, const Tensor& value,
+                          const AttentionOptions& options = {}) {
+  call_out({&out, 1}, OpId::attention, {query, key, value, options.attn_mask, options.lengths, options.page_table},
+           {options.causal, options.scale, options.causal_align, options.lse});
+}
+
+/// Takes the largest element of each window of an image.
+inline Tensor max_pool2d(const Tensor& input, const Ints& kernel_size, const MaxPool2dOptions& options = {}) {
+  return call(OpId::max_pool2d, {input},
+              {kernel_size, options.stride, options.padding, options.dilation, options.ceil_mode});
+}
+inline void max_pool2d_out(const Tensor& out, const Tensor& input, const Ints& kernel_size,
+                           const MaxPool2dOptions& options = {}) {
+  call_out({&out, 1}, OpId::max_pool2d, {input},
+           {kernel_size, options.stride, options.padding, options.dilation, options.ceil_mode});
+}
+
+/// Takes the largest element of each window of a volume.
+inline Tensor max_pool3d(const Tensor& input, const Ints& kernel_size, const MaxPool3dOptions& options = {}) {
+  return call(OpId::max_pool3d, {input},
+              {kernel_size, options.stride, options.padding, options.dilation, options.ceil_mode});
+}
+inline void max_pool3d_out(const Tensor& out, const Tensor& input, const Ints& kernel_size,
+                           const MaxPool3dOptions& options = {}) {
+  call_out({&out, 1}, OpId::max_pool3d, {input},
+           {kernel_size, options.stride, options.padding, options.dilation, options.ceil_mode});
+}
+
+/// Takes the mean of each window of an image.
+inline Tensor avg_pool2d(const Tensor& input, const Ints& kernel_size, const AvgPool2dOptions& options = {}) {
+  return call(OpId::avg_pool2d, {input},
+              {kernel_size, options.stride, options.padding, options.ceil_mode, options.count_include_pad});
+}
+inline void avg_pool2d_out(const Tensor& out, const Tensor& input, const Ints& kernel_size,
+                           const AvgPool2dOptions& options = {}) {
+  call_out({&out, 1}, OpId::avg_pool2d, {input},
+           {kernel_size, options.stride, options.padding, options.ceil_mode, options.count_include_pad});
+}
+
+/// Takes the mean of each window of a volume.
+inline Tensor avg_pool3d(const Tensor& input, const Ints& kernel_size, const AvgPool3dOptions& options = {}) {
+  return call(OpId::avg_pool3d, {input},
+              {kernel_size, options.stride, options.padding, options.ceil_mode, options.count_include_pad});
+}
+inline void avg_pool3d_out(const Tensor& out, const Tensor& input, const Ints& kernel_size,
+                           const AvgPool3dOptions& options = {}) {
+  call_out({&out, 1}, OpId::avg_pool3d, {input},
+           {kernel_size, options.stride, options.padding, options.ceil_mode, options.count_include_pad});
+}
+
+/// Normalizes each channel by its mean and variance, those of the batch in training.
+inline Tensor batch_norm1d(const Tensor& input, const BatchNorm1dOptions& options = {}) {
+  return call(OpId::batch_norm1d, {input, options.running_mean, options.running_var, options.weight, options.bias},
+              {options.training, options.momentum, options.eps});
+}
+inline void batch_norm1d_out(const Tensor& out, const Tensor& input, const BatchNorm1dOptions& options = {}) {
+  call_out({&out, 1}, OpId::batch_norm1d,
+           {input, options.running_mean, options.running_var, options.weight, options.bias},
+           {options.training, options.momentum, options.eps});
+}
+
+/// Normalizes each channel by its mean and variance, those of the batch in training.
+inline Tensor batch_norm2d(const Tensor& input, const BatchNorm2dOptions& options = {}) {
+  return call(OpId::batch_norm2d, {input, options.running_mean, options.running_var, options.weight, options.bias},
+              {options.training, options.momentum, options.eps});
+}
+inline void batch_norm2d_out(const Tensor& out, const Tensor& input, const BatchNorm2dOptions& options = {}) {
+  call_out({&out, 1}, OpId::batch_norm2d,
+           {input, options.running_mean, options.running_var, options.weight, options.bias},
+           {options.training, options.momentum, options.eps});
+}
+
+/// Normalizes each channel by its mean and variance, those of the batch in training.
+inline Tensor batch_norm3d(const Tensor& input, const BatchNorm3dOptions& options = {}) {
+  return call(OpId::batch_norm3d, {input, options.running_mean, options.running_var, options.weight, options.bias},
+              {options.training, options.momentum, options.eps});
+}
+inline void batch_norm3d_out(const Tensor& out, const Tensor& input, const BatchNorm3dOptions& options = {}) {
+  call_out({&out, 1}, OpId::batch_norm3d,
+           {input, options.running_mean, options.running_var, options.weight, options.bias},
+           {options.training, options.momentum, options.eps});
+}
+
+/// Normalizes each row by its own mean and variance, then scales by the weight and adds the bias.
+inline Tensor layer_norm(const Tensor& input, const LayerNormOptions& options = {}) {
+  return call(OpId::layer_norm, {input, options.weight, options.bias}, {options.normalized_rank, options.eps});
+}
+inline void layer_norm_out(const Tensor& out, const Tensor& input, const LayerNormOptions& options = {}) {
+  call_out({&out, 1}, OpId::layer_norm, {input, options.weight, options.bias}, {options.normalized_rank, options.eps});
+}
+
+/// Divides each row by the root of the mean of its squares, then scales by the weight.
+inline Tensor rms_norm(const Tensor& input, const RmsNormOptions& options = {}) {
+  return call(OpId::rms_norm, {input, options.weight}, {options.eps});
+}
+inline void rms_norm_out(const Tensor& out, const Tensor& input, const RmsNormOptions& options = {}) {
+  call_out({&out, 1}, OpId::rms_norm, {input, options.weight}, {options.eps});
+}
+
+/// Divides by the p-norm along a dim, or by eps where that is larger.
+inline Tensor normalize(const Tensor& input, const NormalizeOptions& options = {}) {
+  return call(OpId::normalize, {input}, {options.p, options.dim, options.eps});
+}
+inline void normalize_out(const Tensor& out, const Tensor& input, const NormalizeOptions& options = {}) {
+  call_out({&out, 1}, OpId::normalize, {input}, {options.p, options.dim, options.eps});
+}
+
+/// Exponentials along a dim, divided by their sum.
+inline Tensor softmax(const Tensor& input, const SoftmaxOptions& options = {}) {
+  return call(OpId::softmax, {input}, {options.dim});
+}
+inline void softmax_out(const Tensor& out, const Tensor& input, const SoftmaxOptions& options = {}) {
+  call_out({&out, 1}, OpId::softmax, {input}, {options.dim});
+}
+
+/// The logarithm of the softmax along a dim.
+inline Tensor log_softmax(const Tensor& input, const LogSoftmaxOptions& options = {}) {
+  return call(OpId::log_softmax, {input}, {options.dim});
+}
+inline void log_softmax_out(const Tensor& out, const Tensor& input, const LogSoftmaxOptions& options = {}) {
+  call_out({&out, 1}, OpId::log_softmax, {input}, {options.dim});
+}
+
+/// Zeroes elements with probability p and divides the others by 1 - p; copies when not training.
+inline Tensor dropout(const Tensor& input, const DropoutOptions& options = {}) {
+  return call(OpId::dropout, {input, options.seed_and_offset}, {options.p, options.seed, options.training});
+}
+inline void dropout_out(const Tensor& out, const Tensor& input, const DropoutOptions& options = {}) {
+  call_out({&out, 1}, OpId::dropout, {input, options.seed_and_offset}, {options.p, options.seed, options.training});
+}
+
+/// The larger of each element and 0.
+inline Tensor relu(const Tensor& input) { return call(OpId::relu, {input}); }
+inline void relu_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::relu, {input}); }
+
+/// The Gaussian error linear unit of each element, exact or by its approximation with tanh.
+inline Tensor gelu(const Tensor& input, const GeluOptions& options = {}) {
+  return call(OpId::gelu, {input}, {options.approximate});
+}
+inline void gelu_out(const Tensor& out, const Tensor& input, const GeluOptions& options = {}) {
+  call_out({&out, 1}, OpId::gelu, {input}, {options.approximate});
+}
+
+/// Each element times its sigmoid; also called swish.
+inline Tensor silu(const Tensor& input) { return call(OpId::silu, {input}); }
+inline void silu_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::silu, {input}); }
+
+/// The logistic function of each element.
+inline Tensor sigmoid(const Tensor& input) { return call(OpId::sigmoid, {input}); }
+inline void sigmoid_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::sigmoid, {input}); }
+
+/// The hyperbolic tangent of each element.
+inline Tensor tanh(const Tensor& input) { return call(OpId::tanh, {input}); }
+inline void tanh_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::tanh, {input}); }
+
+/// Adds two arrays element by element, with broadcasting.
+inline Tensor add(const Tensor& input, const Operand& other) { return call(OpId::add, {input, other}); }
+inline void add_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::add, {input, other});
+}
+
+/// Subtracts the second array from the first element by element, with broadcasting.
+inline Tensor sub(const Tensor& input, const Operand& other) { return call(OpId::sub, {input, other}); }
+inline void sub_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::sub, {input, other});
+}
+
+/// Multiplies two arrays element by element, with broadcasting.
+inline Tensor mul(const Tensor& input, const Operand& other) { return call(OpId::mul, {input, other}); }
+inline void mul_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::mul, {input, other});
+}
+
+/// Divides the first array by the second element by element, with broadcasting.
+inline Tensor div(const Tensor& input, const Operand& other) { return call(OpId::div, {input, other}); }
+inline void div_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::div, {input, other});
+}
+
+/// The natural logarithm of each element.
+inline Tensor log(const Tensor& input) { return call(OpId::log, {input}); }
+inline void log_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::log, {input}); }
+
+/// The exponential of each element.
+inline Tensor exp(const Tensor& input) { return call(OpId::exp, {input}); }
+inline void exp_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::exp, {input}); }
+
+/// The square root of each element.
+inline Tensor sqrt(const Tensor& input) { return call(OpId::sqrt, {input}); }
+inline void sqrt_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::sqrt, {input}); }
+
+/// Adds up the elements along dims, or all.
+inline Tensor reduce_sum(const Tensor& input, const ReduceSumOptions& options = {}) {
+  return call(OpId::reduce_sum, {input}, {options.dim, options.keepdim});
+}
+inline void reduce_sum_out(const Tensor& out, const Tensor& input, const ReduceSumOptions& options = {}) {
+  call_out({&out, 1}, OpId::reduce_sum, {input}, {options.dim, options.keepdim});
+}
+
+/// Takes the mean of the elements along dims, or of all.
+inline Tensor reduce_mean(const Tensor& input, const ReduceMeanOptions& options = {}) {
+  return call(OpId::reduce_mean, {input}, {options.dim, options.keepdim});
+}
+inline void reduce_mean_out(const Tensor& out, const Tensor& input, const ReduceMeanOptions& options = {}) {
+  call_out({&out, 1}, OpId::reduce_mean, {input}, {options.dim, options.keepdim});
+}
+
+/// Takes the largest element along dims, or of all.
+inline Tensor reduce_max(const Tensor& input, const ReduceMaxOptions& options = {}) {
+  return call(OpId::reduce_max, {input}, {options.dim, options.keepdim});
+}
+inline void reduce_max_out(const Tensor& out, const Tensor& input, const ReduceMaxOptions& options = {}) {
+  call_out({&out, 1}, OpId::reduce_max, {input}, {options.dim, options.keepdim});
+}
+
+/// Takes the smallest element along dims, or of all.
+inline Tensor reduce_min(const Tensor& input, const ReduceMinOptions& options = {}) {
+  return call(OpId::reduce_min, {input}, {options.dim, options.keepdim});
+}
+inline void reduce_min_out(const Tensor& out, const Tensor& input, const ReduceMinOptions& options = {}) {
+  call_out({&out, 1}, OpId::reduce_min, {input}, {options.dim, options.keepdim});
+}
+
+/// Looks up rows of the weight by their indices.
+inline Tensor embedding(const Tensor& input, const Tensor& weight) { return call(OpId::embedding, {input, weight}); }
+inline void embedding_out(const Tensor& out, const Tensor& input, const Tensor& weight) {
+  call_out({&out, 1}, OpId::embedding, {input, weight});
+}
+
+/// The cross entropy of scores and targets, which are classes or probabilities.
+inline Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options = {}) {
+  return call(OpId::cross_entropy, {input, target, options.weight},
+              {options.reduction, options.ignore_index, options.label_smoothing});
+}
+inline void cross_entropy_out(const Tensor& out, const Tensor& input, const Tensor& target,
+                              const CrossEntropyOptions& options = {}) {
+  call_out({&out, 1}, OpId::cross_entropy, {input, target, options.weight},
+           {options.reduction, options.ignore_index, options.label_smoothing});
+}
+
+/// The negative log-likelihood of classes, given the logarithms of their probabilities.
+inline Tensor nll_loss(const Tensor& input, const Tensor& target, const NllLossOptions& options = {}) {
+  return call(OpId::nll_loss, {input, target, options.weight}, {options.reduction, options.ignore_index});
+}
+inline void nll_loss_out(const Tensor& out, const Tensor& input, const Tensor& target,
+                         const NllLossOptions& options = {}) {
+  call_out({&out, 1}, OpId::nll_loss, {input, target, options.weight}, {options.reduction, options.ignore_index});
+}
+
+/// The Kullback-Leibler divergence of a target from a distribution that is given by logarithms.
+inline Tensor kl_div(const Tensor& input, const Tensor& target, const KlDivOptions& options = {}) {
+  return call(OpId::kl_div, {input, target}, {options.reduction, options.log_target});
+}
+inline void kl_div_out(const Tensor& out, const Tensor& input, const Tensor& target, const KlDivOptions& options = {}) {
+  call_out({&out, 1}, OpId::kl_div, {input, target}, {options.reduction, options.log_target});
+}
+
+/// The negative log-likelihood of counts under a Poisson distribution with the given rates.
+inline Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonNllLossOptions& options = {}) {
+  return call(OpId::poisson_nll_loss, {input, target},
+              {options.log_input, options.full, options.eps, options.reduction});
+}
+inline void poisson_nll_loss_out(const Tensor& out, const Tensor& input, const Tensor& target,
+                                 const PoissonNllLossOptions& options = {}) {
+  call_out({&out, 1}, OpId::poisson_nll_loss, {input, target},
+           {options.log_input, options.full, options.eps, options.reduction});
+}
+
+/// Converts the elements to another dtype.
+inline Tensor cast(const Tensor& input, DataType dtype) { return call(OpId::cast, {input}, {dtype}); }
+inline void cast_out(const Tensor& out, const Tensor& input, DataType dtype) {
+  call_out({&out, 1}, OpId::cast, {input}, {dtype});
+}
+
+/// Copies the elements, into a contiguous result unless `out` says otherwise.
+inline Tensor copy(const Tensor& input) { return call(OpId::copy, {input}); }
+inline void copy_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::copy, {input}); }
+
+/// Reorders the dims, and moves the elements accordingly.
+inline Tensor transpose(const Tensor& input, const TransposeOptions& options = {}) {
+  return call(OpId::transpose, {input}, {options.dims});
+}
+inline void transpose_out(const Tensor& out, const Tensor& input, const TransposeOptions& options = {}) {
+  call_out({&out, 1}, OpId::transpose, {input}, {options.dims});
+}
+
+/// Joins arrays along a dim.
+inline Tensor concat(const std::vector<Tensor>& tensors, const ConcatOptions& options = {}) {
+  return call(OpId::concat, {tensors}, {options.dim});
+}
+inline void concat_out(const Tensor& out, const std::vector<Tensor>& tensors, const ConcatOptions& options = {}) {
+  call_out({&out, 1}, OpId::concat, {tensors}, {options.dim});
+}
+
+/// Takes every step-th element from start to end along a dim.
+inline Tensor slice(const Tensor& input, const SliceOptions& options = {}) {
+  return call(OpId::slice, {input}, {options.dim, options.start, options.end, options.step});
+}
+inline void slice_out(const Tensor& out, const Tensor& input, const SliceOptions& options = {}) {
+  call_out({&out, 1}, OpId::slice, {input}, {options.dim, options.start, options.end, options.step});
+}
+
+/// Multiplies gradients by the inverse of a loss scale, and says whether any is infinite or NaN.
+inline std::array<Tensor, 2> unscale(const Tensor& input, const Operand& inverse_scale) {
+  return call_all<2>(OpId::unscale, {input, inverse_scale});
+}
+inline void unscale_out(const std::array<Tensor, 2>& out, const Tensor& input, const Operand& inverse_scale) {
+  call_out(out, OpId::unscale, {input, inverse_scale});
+}
+
+/// Adds the residual, and gives rms_norm of the sum as it is stored, and the sum: the next residual.
+inline std::array<Tensor, 2> add_rms_norm(const Tensor& input, const Tensor& residual,
+                                          const AddRmsNormOptions& options = {}) {
+  return call_all<2>(OpId::add_rms_norm, {input, residual, options.weight}, {options.eps});
+}
+inline void add_rms_norm_out(const std::array<Tensor, 2>& out, const Tensor& input, const Tensor& residual,
+                             const AddRmsNormOptions& options = {}) {
+  call_out(out, OpId::add_rms_norm, {input, residual, options.weight}, {options.eps});
+}
+
+/// silu of the first half of the last dim times its second half, or silu of one array times another.
+inline Tensor silu_mul(const Tensor& input, const SiluMulOptions& options = {}) {
+  return call(OpId::silu_mul, {input, options.other});
+}
+inline void silu_mul_out(const Tensor& out, const Tensor& input, const SiluMulOptions& options = {}) {
+  call_out({&out, 1}, OpId::silu_mul, {input, options.other});
+}
+
+/// Rotates pairs of a head's elements, i and i + pairs or neighbours where interleaved, by the angles of its token's
+/// position, and copies elements past the pairs.
+inline Tensor rope(const Tensor& input, const Tensor& positions, const Tensor& cos, const Tensor& sin,
+                   const RopeOptions& options = {}) {
+  return call(OpId::rope, {input, positions, cos, sin}, {options.interleaved});
+}
+inline void rope_out(const Tensor& out, const Tensor& input, const Tensor& positions, const Tensor& cos,
+                     const Tensor& sin, const RopeOptions& options = {}) {
+  call_out({&out, 1}, OpId::rope, {input, positions, cos, sin}, {options.interleaved});
+}
+
+/// Writes new keys and values behind the `lengths` tokens of each sequence, in pages where there is a page table: into
+/// the caches where they are `out`, else into copies of them.
+inline std::array<Tensor, 2> kv_append(const Tensor& key_cache, const Tensor& value_cache, const Tensor& key,
+                                       const Tensor& value, const Tensor& lengths,
+                                       const KvAppendOptions& options = {}) {
+  return call_all<2>(OpId::kv_append, {key_cache, value_cache, key, value, lengths, options.page_table});
+}
+inline void kv_append_out(const std::array<Tensor, 2>& out, const Tensor& key_cache, const Tensor& value_cache,
+                          const Tensor& key, const Tensor& value, const Tensor& lengths,
+                          const KvAppendOptions& options = {}) {
+  call_out(out, OpId::kv_append, {key_cache, value_cache, key, value, lengths, options.page_table});
+}
+
+}  // namespace xpuruntime::ops
