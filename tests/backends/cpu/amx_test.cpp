@@ -17,7 +17,7 @@ Bfloat as_bfloat(double value) { return {encode_bfloat16(value)}; }
 class Amx : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!amx_in_profile(cpu_tests::cpu_profile())) GTEST_SKIP() << "this processor has no AMX for bf16";
+    if (const Verdict amx = has_amx(cpu_tests::cpu_profile()); !amx.supported) GTEST_SKIP() << amx.reason;
     if (!amx_allowed()) GTEST_SKIP() << "the system lets this process use no tiles";
   }
 };

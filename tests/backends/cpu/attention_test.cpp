@@ -17,18 +17,21 @@ class AttentionRun {
  public:
   explicit AttentionRun(const std::string& text) : problem_(parse_problem(text)) {
     for (const TensorSpec& spec : problem_.inputs) inputs_.push_back(Tensor::empty(spec.dtype, spec.shape));
-    out_ = Tensor::empty(problem_.outputs[0].dtype, problem_.outputs[0].shape);
+    for (const TensorSpec& spec : problem_.outputs) outputs_.push_back(Tensor::empty(spec.dtype, spec.shape));
   }
 
   float* input(std::size_t i) { return inputs_[i].as<float>(); }
   bool* mask() { return inputs_[3].as<bool>(); }
   std::int64_t count(std::size_t i) const { return element_count(inputs_[i].spec()); }
-  float out(std::int64_t i) const { return out_.as<float>()[i]; }
+  std::int32_t* indices(std::size_t i) { return inputs_[i].as<std::int32_t>(); }
+  float out(std::int64_t i) const { return outputs_[0].as<float>()[i]; }
+  float lse(std::int64_t i) const { return outputs_[1].as<float>()[i]; }
 
   void with(const Kernel& kernel) {
     std::vector<const Tensor*> inputs;
     for (const Tensor& tensor : inputs_) inputs.push_back(&tensor);
-    const Tensor* const outputs[] = {&out_};
+    std::vector<const Tensor*> outputs;
+    for (const Tensor& tensor : outputs_) outputs.push_back(&tensor);
     const auto bytes = static_cast<std::int64_t>(kernel.workspace_bytes(problem_, cpu_profile()));
     const Tensor workspace = Tensor::empty(DataType::uint8, {bytes});
     const PrepareContext context{problem_.device, cpu_profile(), Runtime::global().devices().driver(problem_.device)};
@@ -52,7 +55,7 @@ class AttentionRun {
  private:
   Problem problem_;
   std::vector<Tensor> inputs_;
-  Tensor out_;
+  std::vector<Tensor> outputs_;
 };
 
 /// One query of size 1 against keys whose scores are given; the values count up.
@@ -138,6 +141,41 @@ TEST(CpuAttention, GivesZerosToAQueryWhoseMaskLeavesNoKey) {
   });
 }
 
+// What lies behind the end of a sequence is memory that nobody has written yet, or another sequence's page.
+TEST(CpuAttention, ReadsNoKeyPastTheLengthOfItsSequence) {
+  AttentionRun run("attention(f32[3,1,1,1], f32[3,1,700,1], f32[3,1,700,1], none, i32[3]; scale=1 lse=true)");
+  const std::int32_t lengths[] = {300, 0, 700};
+  give_scores(run, [](std::int64_t) { return 0.0f; });
+  for (std::int64_t i = 0; i < 2100; ++i) {
+    run.indices(4)[i / 700] = lengths[i / 700];
+    if (i % 700 >= lengths[i / 700]) run.input(1)[i] = run.input(2)[i] = std::nanf("");
+  }
+  double mean = 0;
+  for (std::int64_t j = 0; j < 300; ++j) mean += static_cast<double>(j % 7) / 300;
+  const int ran = run.with_each([&](const std::string& text) {
+    EXPECT_NEAR(run.out(0), mean, 1e-5) << text;
+    EXPECT_NEAR(run.lse(0), std::log(300), 1e-5) << text;
+    EXPECT_EQ(run.out(1), 0) << text;
+    EXPECT_EQ(run.lse(1), -infinity) << text;
+    EXPECT_NEAR(run.lse(2), std::log(700), 1e-5) << text;
+  });
+  EXPECT_GE(ran, 3);
+}
+
+TEST(CpuAttention, AsksForNoPageThatASequenceDoesNotReach) {
+  AttentionRun run("attention(f32[2,1,1,1], f32[4,3,1,1], f32[4,3,1,1], none, i32[2], i32[2,4]; scale=1)");
+  give_scores(run, [](std::int64_t) { return 0.0f; });
+  const std::int32_t table[] = {3, 0, -1, 99, 2, -1, -1, -1};
+  std::copy(std::begin(table), std::end(table), run.indices(5));
+  run.indices(4)[0] = 5;  // the three keys of page 3, whose values are 9, 10 and 11 modulo 7, and two of page 0
+  run.indices(4)[1] = 1;
+  const int ran = run.with_each([&](const std::string& text) {
+    EXPECT_NEAR(run.out(0), (2 + 3 + 4 + 0 + 1) / 5.0, 1e-6) << text;
+    EXPECT_EQ(run.out(1), 6) << text;
+  });
+  EXPECT_EQ(ran, 2);
+}
+
 TEST(CpuAttention, LetsANanOfAKeyReachTheOutput) {
   AttentionRun run("attention(f32[1,1,1,1], f32[1,1,300,1], f32[1,1,300,1]; scale=1)");
   give_scores(run, [](std::int64_t j) { return j == 40 ? std::nanf("") : static_cast<float>(j); });
@@ -158,9 +196,13 @@ TEST(CpuAttention, SaysWhyAKernelDoesNotTakeAProblem) {
   const std::string f64 = "attention(f64[1,2,5,8], f64[1,2,5,8], f64[1,2,5,8])";
   DeviceProfile plain = cpu_profile();
   plain.cpu_features = {"avx2"};
-  EXPECT_EQ(refusal("tiled_amx", bf16, plain), "the processor has no amx_tile and amx_bf16 with AVX-512");
-  EXPECT_EQ(refusal("single_query", bf16, plain), "5 queries, and this kernel takes up to 4");
-  EXPECT_EQ(refusal("tiled", f64, plain), "query is f64, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(refusal("tiled_amx", bf16, plain), "the CPU has no amx_bf16");
+  EXPECT_EQ(refusal("single_query", bf16, plain), "queries = 5 is over 4");
+  for (const char* scale : {"1e-46", "-1e-300", "1e39"}) {
+    const std::string text = "attention(f32[1,2,5,8], f32[1,2,5,8], f32[1,2,5,8]; scale=" + std::string(scale) + ")";
+    EXPECT_EQ(refusal("tiled", text, plain), "the scale is outside the range of f32, which this kernel computes in");
+  }
+  EXPECT_EQ(refusal("tiled", f64, plain), "input 0 is f64, and this kernel takes f32, f16 and bf16");
   EXPECT_EQ(refusal("tiled", "attention(f32[1,1,2,4], f32[1,1,2,4]{8,8,1,2}, f32[1,1,2,4])", plain),
             "the rows of the key have stride 2, and this kernel takes 1");
 }

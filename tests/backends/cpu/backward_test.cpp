@@ -72,7 +72,7 @@ TEST(Backward, RefusesGradientsThatAreMissingOrDoNotFit) {
 
 TEST(Backward, RefusesOutputsOverWhatIsStillRead) {
   const Tensor a = sevens({4, 4}), b = sevens({4, 4}), g = sevens({4, 4});
-  expect_refused({Attributes(OpId::matmul), {a, b, g}, {a, sevens({4, 4})}}, "output 0 lies over input 0");
+  expect_refused({Attributes(OpId::matmul), {a, b, g}, {a, sevens({4, 4})}}, "output 0 overlaps input 0");
 }
 
 TEST(Backward, OfAnActivationMayWriteOverItsGradient) {

@@ -130,6 +130,48 @@ TEST_P(CastRounding, EveryCodeOfOneSixteenBitFloatBecomesTheNearestOfTheOther) {
   }
 }
 
+/// To so many bits, ties to even, by integers alone.
+std::uint64_t rounded(std::uint64_t magnitude, int bits) {
+  const int beyond = static_cast<int>(std::bit_width(magnitude)) - bits;
+  if (beyond <= 0) return magnitude;
+  const std::uint64_t half = std::uint64_t{1} << (beyond - 1), rest = magnitude & (2 * half - 1);
+  const std::uint64_t kept = magnitude >> beyond;
+  return (kept + (rest > half || (rest == half && kept % 2 == 1))) << beyond;
+}
+
+// Through a double, 2^53 + 2^29 + 1 would be a tie of f32.
+TEST_P(CastRounding, SixtyFourBitIntegersAreRoundedOnce) {
+  if (GetParam() == std::string("simd")) GTEST_SKIP() << "it takes no i64";
+  std::vector<std::int64_t> values = {0, 1, 65519, 65520, std::numeric_limits<std::int64_t>::max()};
+  for (int power = 20; power < 63; ++power) {
+    for (const int bits : {24, 11, 8}) {
+      for (const std::int64_t odd : {1, 3}) {  // a tie that goes down, and one that goes up
+        const std::int64_t tie = (std::int64_t{1} << power) + (odd << std::max(0, power - bits));
+        for (const std::int64_t near : {-1, 0, 1}) values.push_back(tie + near);
+      }
+    }
+  }
+  for (std::size_t i = values.size(); i-- > 0;) values.push_back(-values[i]);
+  values.push_back(std::numeric_limits<std::int64_t>::min());
+  std::vector<float> floats(values.size());
+  std::vector<std::uint16_t> halves(values.size()), brains(values.size());
+  cast(values.data(), DataType::int64, floats.data(), DataType::float32, values.size());
+  cast(values.data(), DataType::int64, halves.data(), DataType::float16, values.size());
+  cast(values.data(), DataType::int64, brains.data(), DataType::bfloat16, values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto bits = static_cast<std::uint64_t>(values[i]);
+    const auto expect_rounded = [&](double result, int to) {
+      const auto expected = static_cast<double>(rounded(values[i] < 0 ? -bits : bits, to));  // has no more bits
+      const bool too_large = to == 11 && expected >= 65536;
+      EXPECT_EQ(std::abs(result), too_large ? INFINITY : expected) << values[i] << " to " << to << " bits";
+      EXPECT_EQ(result < 0, values[i] < 0);
+    };
+    expect_rounded(floats[i], 24);
+    expect_rounded(model_of(DataType::float16).value_of(halves[i]), 11);
+    expect_rounded(model_of(DataType::bfloat16).value_of(brains[i]), 8);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryKernel, CastRounding, ::testing::Values("simd", "reference"),
                          [](const auto& info) { return std::string(info.param); });
 

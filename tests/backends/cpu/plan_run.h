@@ -34,6 +34,16 @@ void for_each_subject(const std::function<void(const Kernel&, const oracle::Case
 /// "matmul packed on matmul(...)"
 std::string text_of(const Kernel& kernel, const Problem& problem);
 
+/// A call whose shapes are right and where one of the indices is not.
+struct BadIndex {
+  const char* problem;
+  std::size_t input;     // that holds the indices
+  std::size_t position;  // of the bad one
+  double value;
+};
+/// The kernel refuses the call before it writes, and takes the next one.
+void expect_index_refused(const BadIndex& bad, const Kernel& kernel);
+
 /// Reports the first failure of each kernel and counts the others, so that a broken one does not drown the rest.
 class FirstFailures {
  public:

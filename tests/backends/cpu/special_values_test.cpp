@@ -78,6 +78,33 @@ void expect_spoils_its_line(const std::string& text, double value) {
   }
 }
 
+TEST(SpecialValues, FactorsBeyondFloatsKeepTheirDigits) {
+  for (const char* dtype : {"f32", "bf16"}) {
+    for (const char* factors : {"alpha=1e40 beta=1e-42", "alpha=1e-42 beta=1e40", "alpha=1e-45"}) {
+      const std::string t = dtype;
+      SpecialRun run("matmul(" + t + "[9,8], " + t + "[8,33], " + t + "[9,33]; " + factors + ")");
+      const double alpha = run.problem.attributes.real("alpha"), beta = run.problem.attributes.real("beta");
+      // Powers of two, exact in every dtype, so that neither what is large nor what is small leaves the range of
+      // floats.
+      std::fill(run.inputs[0].begin(), run.inputs[0].end(), alpha > 1 ? 0x1p-100 : 0x1p60);
+      std::fill(run.inputs[1].begin(), run.inputs[1].end(), alpha > 1 ? 0x1p-20 : 0x1p60);
+      std::fill(run.inputs[2].begin(), run.inputs[2].end(), beta > 1 ? 0x1p-120 : 0x1p100);
+      const double wanted = alpha * 8 * run.inputs[0][0] * run.inputs[1][0] + beta * run.inputs[2][0];
+      for (const std::string& kernel : run.kernels()) {
+        for (const float got : run.by(kernel)) ASSERT_NEAR(got / wanted, 1, 1e-6) << kernel << " " << dtype << factors;
+      }
+    }
+  }
+}
+
+TEST(SpecialValues, OfWhatABetaOfZeroLeavesOutAreNotRead) {
+  SpecialRun run("matmul(f32[9,20], f32[20,24], f32[24]; beta=0)");
+  const SpecialRun plain("matmul(f32[9,20], f32[20,24])");  // of the same numbers
+  run.inputs[2].assign(24, nan);
+  EXPECT_GE(run.kernels().size(), 4u);
+  for (const std::string& kernel : run.kernels()) EXPECT_EQ(run.by(kernel), plain.by(kernel)) << kernel;
+}
+
 TEST(SpecialValues, NanSpoilsItsLineAndNoOther) {
   for (const char* text : cases::checks().by_lines) {
     expect_spoils_its_line(text, nan);

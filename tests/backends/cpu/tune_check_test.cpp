@@ -83,6 +83,20 @@ TEST(TuneCheck, PassesEveryRightKernelWithEverySeed) {
   }
 }
 
+// A sum is rounded to its own dtype before it is normalized: bf16 has as many bytes as f16, and fewer digits.
+TEST(TuneCheck, CountsTheRoundingOfAStoredSumInEveryPairOfDtypes) {
+  FirstFailures failures;
+  for (const std::string_view input : floats) {
+    for (const std::string_view residual : floats) {
+      for (const char* text : {"add_rms_norm(T[4,253], R[4,253], T[253])", "add_rms_norm(T[3,7], R[3,7])",
+                               "add_rms_norm(T[3,64], T[3,64]) -> T[3,64], R[3,64]"}) {
+        const Problem problem = parse_problem(cases::replaced(cases::replaced(text, "T", input), "R", residual));
+        for (std::uint64_t seed = 1; seed <= seed_count(40); ++seed) try_all_kernels(problem, seed, failures);
+      }
+    }
+  }
+}
+
 // Of the case list, every fifth once, or all under XRT_TEST_SEEDS: layouts, mixed dtypes, attributes.
 TEST(TuneCheck, PassesEveryRightKernelOnEveryKindOfProblem) {
   FirstFailures failures;
@@ -153,6 +167,14 @@ void first_rows_swapped(const Problem& problem, const Operands& operands) {
   }
 }
 
+// ---- add_rms_norm ----
+
+void without_the_residual(const Problem& problem, const Operands& operands) {
+  for (std::int64_t i = 0; i < element_count(problem.inputs[0]); ++i) {
+    put(operands.outputs()[1], i, at(operands.inputs()[0], i));
+  }
+}
+
 // ---- linear with a bias, and gelu where the problem says so ----
 
 void without_bias(const Problem&, const Operands& operands) { linear(operands, fused, plain); }
@@ -212,18 +234,26 @@ const Planted planted[] = {
      {"matmul(f32[16,64], f32[64,24])", "matmul(f16[16,64], f16[64,24])", "matmul(f64[16,64], f64[64,24])",
       "linear(f32[64,1], f32[64,1]; activation=silu)", "conv2d(f32[1,8,9,9], f32[8,8,3,3]; padding=1,1)",
       "softmax(f32[5,100])", "layer_norm(f32[9,64])", "gelu(f32[99])", "add(bf16[99], bf16[99])", "relu(f32[99])",
-      "reduce_max(f32[9,9]; dim=1)", "softmax(bf16[5,100])", "transpose(f32[9,5])", "add(i32[9], i32[9])"}},
+      "reduce_max(f32[9,9]; dim=1)", "softmax(bf16[5,100])", "transpose(f32[9,5])", "add(i32[9], i32[9])",
+      "add_rms_norm(f32[9,64], f32[9,64])", "add_rms_norm(bf16[9,64], f32[9,64])", "add_rms_norm(f16[9,64], f32[9,64])",
+      "add_rms_norm(bf16[9,64], f16[9,64])", "add_rms_norm(f32[9,64], f64[9,64])"}},
     {"LastRowIsZero",
      last_row_is_zero,
      {"matmul(f32[16,64], f32[64,24])", "linear(bf16[4,768], bf16[9,768], bf16[9])", "softmax(f16[5,1000])",
       "layer_norm(bf16[9,64])", "attention(f32[1,2,5,16], f32[1,2,400,16], f32[1,2,400,16])",
       "attention(bf16[1,2,5,16], bf16[1,2,400,16], bf16[1,2,400,16])", "avg_pool2d(f32[1,3,8,8]; kernel_size=2,2)",
       "log_softmax(bf16[5,30])", "gelu(bf16[9,11])", "gelu:backward(bf16[9,11], bf16[9,11])",
-      "matmul:backward(bf16[5,30], bf16[30,70], bf16[5,70])", "layer_norm:backward(f32[9,50], f32[9,50])"}},
+      "matmul:backward(bf16[5,30], bf16[30,70], bf16[5,70])", "layer_norm:backward(f32[9,50], f32[9,50])",
+      "add_rms_norm(f16[4,253], bf16[4,253], f16[253])", "add_rms_norm(f64[4,253], bf16[4,253])"}},
     {"RowsSwapped",
      first_rows_swapped,
      {"matmul(f16[16,64], f16[64,24])", "softmax(f32[5,100])", "softmax(bf16[5,100])",
-      "attention(f16[1,1,5,16], f16[1,1,40,16], f16[1,1,40,16])", "softmax:backward(f32[5,9], f32[5,9])"}},
+      "attention(f16[1,1,5,16], f16[1,1,40,16], f16[1,1,40,16])", "softmax:backward(f32[5,9], f32[5,9])",
+      "add_rms_norm(f16[4,253], bf16[4,253], f16[253])", "add_rms_norm(f32[4,253], bf16[4,253])"}},
+    {"WithoutTheResidual",
+     without_the_residual,
+     {"add_rms_norm(f16[4,253], bf16[4,253], f16[253])", "add_rms_norm(bf16[4,253], f16[4,253])",
+      "add_rms_norm(f64[4,253], f16[4,253])"}},
     {"WithoutBias",
      without_bias,
      {"linear(f32[4,768], f32[9,768], f32[9])", "linear(bf16[4,768], bf16[9,768], bf16[9])",

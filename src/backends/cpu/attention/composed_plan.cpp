@@ -151,8 +151,8 @@ class ComposedPlan final : public Plan {
 }  // namespace
 
 Verdict supports_attention_composed(const Problem& problem, const DeviceProfile&) {
-  if (const Verdict verdict = supports_attention_floats(problem); !verdict.supported) return verdict;
-  if (problem.inputs[0].shape[3] == 0) return Verdict::no("heads of size 0 are no matrix product");
+  if (const Verdict verdict = supports_attention_rows(problem); !verdict.supported) return verdict;
+  if (problem.inputs[0].shape[3] == 0) return Verdict::no("heads of size 0 have no matrix product");
   return Verdict::yes();
 }
 

@@ -37,7 +37,7 @@ struct PanelProduct {
   bool accumulate = false;  // adds to c instead of setting it
 };
 
-/// Each element is one chain of multiply-adds from the first to the last of `depth`.
+/// Each element is one chain of multiply-adds, from zero, over the first to the last of `depth`.
 void multiply_panels(const PanelProduct& product);
 
 }  // namespace xpuruntime::cpu

@@ -36,10 +36,10 @@ struct Sums {
     left = right = hn::Zero(F32());
     rest.zero();
   }
-  HWY_INLINE void load_from(const float* c, std::int64_t row) {
-    left = load(c);
-    right = load(c + f32_lanes());
-    rest.load_from(c + row, row);
+  HWY_INLINE void add_from(const float* c, std::int64_t row) {
+    left = hn::Add(load(c), left);
+    right = hn::Add(load(c + f32_lanes()), right);
+    rest.add_from(c + row, row);
   }
   HWY_INLINE void add(const float* a, std::int64_t row, F32Vec b_left, F32Vec b_right) {
     const F32Vec factor = hn::Set(F32(), *a);
@@ -57,7 +57,7 @@ struct Sums {
 template <>
 struct Sums<0> {
   HWY_INLINE void zero() {}
-  HWY_INLINE void load_from(const float*, std::int64_t) {}
+  HWY_INLINE void add_from(const float*, std::int64_t) {}
   HWY_INLINE void add(const float*, std::int64_t, F32Vec, F32Vec) {}
   HWY_INLINE void store_to(float*, std::int64_t) const {}
 };
@@ -70,8 +70,9 @@ HWY_NOINLINE void multiply_rows(const PanelProduct& p, std::int64_t j, std::int6
   const float* b = p.b + j * p.b_rows;
   float* const c = p.c + first * p.c_row + j;
   Sums<n> sums;
-  p.accumulate ? sums.load_from(c, p.c_row) : sums.zero();
+  sums.zero();
   for (std::int64_t i = 0; i < p.depth; ++i, b += width) sums.add(a + i, p.a_row, load(b), load(b + width / 2));
+  if (p.accumulate) sums.add_from(c, p.c_row);
   sums.store_to(c, p.c_row);
 }
 

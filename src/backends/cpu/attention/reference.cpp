@@ -18,9 +18,11 @@ class ReferencePlan final : public Plan {
   explicit ReferencePlan(const Problem& problem) : shape_(attention_shape(problem)) {}
 
   Status run(const RunArguments& arguments) const override {
+    const Sequences sequences(shape_, arguments);
+    if (Status status = sequences.check(); !status.ok()) return status;
     for (std::int64_t b = 0; b < shape_.batch; ++b) {
       for (std::int64_t h = 0; h < shape_.heads; ++h) {
-        for (std::int64_t i = 0; i < shape_.queries; ++i) Row(shape_, arguments, b, h, i).compute();
+        for (std::int64_t i = 0; i < shape_.queries; ++i) Row(shape_, arguments, sequences, b, h, i).compute();
       }
     }
     return {};
@@ -28,16 +30,22 @@ class ReferencePlan final : public Plan {
 
  private:
   struct Row {
-    Row(const AttentionShape& attention, const RunArguments& arguments, std::int64_t b, std::int64_t h, std::int64_t i)
+    Row(const AttentionShape& attention, const RunArguments& arguments, const Sequences& of, std::int64_t batch,
+        std::int64_t h, std::int64_t i)
         : shape(attention),
+          sequences(of),
+          b(batch),
+          key_head(h / shape.group),
           q(element_at(arguments.inputs[0]->as<const std::byte>(), shape.q_dtype, shape.q.at(b, h, i))),
-          k(element_at(arguments.inputs[1]->as<const std::byte>(), shape.k_dtype, shape.k.at(b, h / shape.group, 0))),
-          v(element_at(arguments.inputs[2]->as<const std::byte>(), shape.v_dtype, shape.v.at(b, h / shape.group, 0))),
+          k(arguments.inputs[1]->as<const std::byte>()),
+          v(arguments.inputs[2]->as<const std::byte>()),
           mask(shape.has_mask ? arguments.inputs[3]->as<const std::byte>() : nullptr),
           mask_at(shape.mask.at(b, h, i)),
           out(arguments.outputs[0]->as<std::byte>()),
           out_at(shape.out.at(b, h, i)),
-          keys(shape.keys_of(i)) {}
+          lse(shape.has_lse ? arguments.outputs[1] : nullptr),
+          lse_at(shape.lse.at(b, h, i)),
+          keys(sequences.keys_of(b, i)) {}
 
     /// `nothing` for a key that takes no part.
     double score(std::int64_t j) const {
@@ -50,9 +58,10 @@ class ReferencePlan final : public Plan {
         }
       }
       const LoadElement load_q = loader_of(shape.q_dtype), load_k = loader_of(shape.k_dtype);
+      const std::int64_t at = sequences.at(shape.k, b, key_head, j);
       double sum = 0;
       for (std::int64_t p = 0; p < shape.depth; ++p) {
-        sum += load_q(q, p * shape.q.column) * load_k(k, j * shape.k.row + p * shape.k.column);
+        sum += load_q(q, p * shape.q.column) * load_k(k, at + p * shape.k.column);
       }
       return sum * shape.exact_scale + added;
     }
@@ -62,6 +71,8 @@ class ReferencePlan final : public Plan {
       for (std::int64_t j = 0; j < keys; ++j) highest = maximum(highest, score(j));
       double sum = 0;
       for (std::int64_t j = 0; j < keys; ++j) sum += weight(j, highest);
+      if (lse != nullptr)
+        storer_of(lse->dtype())(lse->as<void>(), lse_at, sum == 0 ? nothing : highest + std::log(sum));
       const StoreElement store = storer_of(shape.out_dtype);
       // Columns in batches, so that the scores are not computed once more for each.
       constexpr std::int64_t batch = 256;
@@ -80,9 +91,8 @@ class ReferencePlan final : public Plan {
       for (std::int64_t j = 0; j < keys; ++j) {
         const double factor = weight(j, highest);
         if (factor == 0) continue;
-        for (std::int64_t c = 0; c < count; ++c) {
-          sums[c] += factor * load(v, j * shape.v.row + (first + c) * shape.v.column);
-        }
+        const std::int64_t at = sequences.at(shape.v, b, key_head, j);
+        for (std::int64_t c = 0; c < count; ++c) sums[c] += factor * load(v, at + (first + c) * shape.v.column);
       }
     }
 
@@ -92,6 +102,9 @@ class ReferencePlan final : public Plan {
     }
 
     const AttentionShape& shape;
+    const Sequences& sequences;
+    std::int64_t b;
+    std::int64_t key_head;
     const void* q;
     const void* k;
     const void* v;
@@ -99,6 +112,8 @@ class ReferencePlan final : public Plan {
     std::int64_t mask_at;
     void* out;
     std::int64_t out_at;
+    const Tensor* lse;
+    std::int64_t lse_at;
     std::int64_t keys;
   };
 

@@ -4,14 +4,20 @@
 #include <limits>
 #include <string>
 
-#include "backends/cpu/base/supports.h"
 #include "backends/cpu/base/thread_pool.h"
+#include "core/attention_inputs.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 namespace {
 
 AttentionStrides strides_of(const TensorSpec& spec) {
   return {spec.strides[0], spec.strides[1], spec.strides[2], spec.strides[3]};
+}
+
+/// Of pages [pages, page_size, heads, head_size]: what a batch is elsewhere is a page.
+AttentionStrides page_strides(const TensorSpec& spec) {
+  return {spec.strides[0], spec.strides[2], spec.strides[1], spec.strides[3]};
 }
 
 AttentionStrides mask_strides(const TensorSpec& spec) {
@@ -22,7 +28,6 @@ AttentionStrides mask_strides(const TensorSpec& spec) {
 }
 
 Verdict check_row(const TensorSpec& spec, std::string_view name) {
-  if (!is_fast_float(spec.dtype)) return refuse_dtype(name, spec.dtype, "f32, f16 and bf16");
   if (spec.shape[3] > 1 && spec.strides[3] != 1) {
     return Verdict::no("the rows of the " + std::string(name) + " have stride " + std::to_string(spec.strides[3]) +
                        ", and this kernel takes 1");
@@ -34,49 +39,105 @@ Verdict check_row(const TensorSpec& spec, std::string_view name) {
 
 AttentionShape attention_shape(const Problem& problem) {
   const TensorSpec &q = problem.inputs[0], &k = problem.inputs[1], &v = problem.inputs[2], &out = problem.outputs[0];
+  const bool paged = has_input(problem.inputs, attention_page_table);
   AttentionShape shape;
   shape.batch = q.shape[0];
   shape.heads = q.shape[1];
-  shape.key_heads = k.shape[1];
+  shape.key_heads = k.shape[paged ? 2 : 1];
   shape.group = shape.heads / shape.key_heads;
   shape.queries = q.shape[2];
-  shape.keys = k.shape[2];
+  shape.keys = attention_keys(problem.inputs);
+  if (paged) {
+    shape.pages = k.shape[0];
+    shape.page_size = k.shape[1];
+  }
   shape.depth = q.shape[3];
   shape.width = v.shape[3];
   const double scale = problem.attributes.real("scale");
   shape.exact_scale = scale == 0 ? 1 / std::sqrt(static_cast<double>(shape.depth)) : scale;
   shape.scale = static_cast<float>(shape.exact_scale);
   shape.causal = problem.attributes.boolean("causal");
+  shape.bottom_right = problem.attributes.choice("causal_align") == "bottom_right";
+  shape.has_lse = problem.attributes.boolean("lse");
   shape.q_dtype = q.dtype;
   shape.k_dtype = k.dtype;
   shape.v_dtype = v.dtype;
   shape.out_dtype = out.dtype;
   shape.q = strides_of(q);
-  shape.k = strides_of(k);
-  shape.v = strides_of(v);
+  shape.k = paged ? page_strides(k) : strides_of(k);
+  shape.v = paged ? page_strides(v) : strides_of(v);
   shape.out = strides_of(out);
-  shape.has_mask = problem.inputs.size() == 4;
+  if (shape.has_lse) {
+    const Dims& strides = problem.outputs[1].strides;
+    shape.lse = {strides[0], strides[1], strides[2]};
+  }
+  shape.has_mask = has_input(problem.inputs, attention_mask);
   if (shape.has_mask) {
-    shape.mask_dtype = problem.inputs[3].dtype;
-    shape.mask = mask_strides(problem.inputs[3]);
+    shape.mask_dtype = problem.inputs[attention_mask].dtype;
+    shape.mask = mask_strides(problem.inputs[attention_mask]);
   }
   return shape;
 }
 
-Verdict supports_attention_floats(const Problem& problem) {
-  if (const Verdict verdict = supports_aligned(problem, {}); !verdict.supported) return verdict;
+Sequences::Sequences(const AttentionShape& shape, const RunArguments& arguments) : shape_(shape) {
+  const auto there = [&](std::size_t i) { return i < arguments.inputs.size() && arguments.inputs[i]->span() > 0; };
+  if (there(attention_lengths)) {
+    const Tensor& lengths = *arguments.inputs[attention_lengths];
+    lengths_ = lengths.as<const std::byte>();
+    load_length_ = integer_loader_of(lengths.dtype());
+    length_stride_ = lengths.strides()[0];
+  }
+  if (there(attention_page_table)) {
+    const Tensor& table = *arguments.inputs[attention_page_table];
+    table_ = table.as<const std::int32_t>();
+    table_row_ = table.strides()[0];
+    page_step_ = table.strides()[1];
+  }
+}
+
+Status Sequences::check() const {
+  if (lengths_ == nullptr && table_ == nullptr) return {};
+  for (std::int64_t b = 0; b < shape_.batch; ++b) {
+    const std::int64_t keys = length(b);
+    const std::string sequence = " of sequence " + std::to_string(b) + " is ";
+    if (keys < 0 || keys > shape_.keys) {
+      return Status(ErrorCode::invalid_argument, "the length" + sequence + std::to_string(keys) +
+                                                     "; give one from 0 to " + std::to_string(shape_.keys));
+    }
+    for (std::int64_t i = 0; table_ != nullptr && i * shape_.page_size < keys; ++i) {
+      const std::int32_t page = pages_of(b)[i * page_step_];
+      if (page >= 0 && page < shape_.pages) continue;
+      return Status(ErrorCode::invalid_argument, "page " + std::to_string(i) + sequence + std::to_string(page) +
+                                                     ", and there are " + std::to_string(shape_.pages) +
+                                                     " pages"
+                                                     "; give the number of one of them");
+    }
+  }
+  return {};
+}
+
+void store_lse(const AttentionShape& shape, const RunArguments& arguments, std::int64_t row_at, float highest,
+               float weight) {
+  if (!shape.has_lse) return;
+  const double sum = std::log(static_cast<double>(weight));  // -infinity where no key took part
+  const double most = weight == 0 ? 0 : static_cast<double>(highest) * static_cast<double>(shape.score_factor());
+  arguments.outputs[1]->as<float>()[row_at] = static_cast<float>(most + sum);
+}
+
+Verdict supports_attention_rows(const Problem& problem) {
   constexpr std::string_view names[] = {"query", "key", "value"};
   for (std::size_t i = 0; i < 3; ++i) {
     if (const Verdict verdict = check_row(problem.inputs[i], names[i]); !verdict.supported) return verdict;
   }
-  if (std::fabs(problem.attributes.real("scale")) > static_cast<double>(std::numeric_limits<float>::max())) {
-    return Verdict::no("the scale is past the range of f32, which this kernel computes in");
+  using Float = std::numeric_limits<float>;
+  const double scale = std::fabs(problem.attributes.real("scale"));
+  if (scale != 0 && (scale > static_cast<double>(Float::max()) || scale < static_cast<double>(Float::min()))) {
+    return Verdict::no("the scale is outside the range of f32, which this kernel computes in");
   }
-  if (problem.inputs.size() == 4) {
-    const DataType dtype = problem.inputs[3].dtype;
-    if (dtype != DataType::boolean && !is_fast_float(dtype)) {
-      return refuse_dtype("the mask", dtype, "bool, f32, f16 and bf16");
-    }
+  if (problem.outputs.size() > 1) {
+    if (problem.outputs[1].dtype != DataType::float32) return refuse_dtype("the lse", problem.outputs[1].dtype, "f32");
+    if (problem.inputs[2].shape[3] == 0)
+      return Verdict::no("values of size 0, and this kernel gives their lse with them");
   }
   return check_row(problem.outputs[0], "output");
 }

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "backends/cpu/base/storage.h"
+#include "core/elements.h"
 #include "xpuruntime/registry/kernel.h"
 
 namespace xpuruntime::cpu {
@@ -30,7 +32,9 @@ struct AttentionShape {
   float scale = 1;
   double exact_scale = 1;
   bool causal = false;
+  bool bottom_right = false;  // the last query sees the last key, else the first query the first one
   bool has_mask = false;
+  bool has_lse = false;
   DataType q_dtype = DataType::float32;
   DataType k_dtype = DataType::float32;
   DataType v_dtype = DataType::float32;
@@ -41,19 +45,64 @@ struct AttentionShape {
   AttentionStrides v = {};
   AttentionStrides mask = {};  // 0 where it is broadcast
   AttentionStrides out = {};
+  AttentionStrides lse = {};
+  std::int64_t pages = 0;  // that keys and values lie on; 0: they lie in one piece. Strides of k, v: page, head, row
+  std::int64_t page_size = 1;
 
-  /// Keys that may take part for query i: all, or up to its own position.
-  std::int64_t keys_of(std::int64_t i) const { return causal && i + 1 < keys ? i + 1 : keys; }
-  /// What the softmax multiplies scores by, log2(e) included. With a mask, which is added to scaled scores, and with a
-  /// negative scale, which makes the lowest the highest, the scale is already in the scores.
-  float softmax_factor() const { return 1.44269504f * (has_mask || scale < 0 ? 1 : scale); }
+  /// Keys that may take part for query i of a sequence of this many: all, or up to its own position.
+  std::int64_t keys_of(std::int64_t i, std::int64_t length) const {
+    const std::int64_t position = i + 1 + (bottom_right ? length - queries : 0);
+    return causal ? std::clamp<std::int64_t>(position, 0, length) : length;
+  }
+  std::int64_t keys_of(std::int64_t i) const { return keys_of(i, keys); }
+  /// What the softmax multiplies scores by. With a mask, which is added to scaled scores, and with a negative scale,
+  /// which makes the lowest the highest, the scale is already in the scores.
+  float score_factor() const { return has_mask || scale < 0 ? 1 : scale; }
+  /// The same with log2(e).
+  float softmax_factor() const { return 1.44269504f * score_factor(); }
   bool empty() const { return batch * heads * queries * width == 0; }
 };
 
 AttentionShape attention_shape(const Problem& problem);
 
-/// Forward, aligned, floats in f32, f16 or bf16, a mask of bool or those, rows of q, k, v and the output contiguous.
-Verdict supports_attention_floats(const Problem& problem);
+/// How many keys each sequence of a call has, and on which pages they lie.
+class Sequences {
+ public:
+  Sequences(const AttentionShape& shape, const RunArguments& arguments);
+
+  /// An error where a length is outside of the keys or a page that is needed outside of the pages.
+  Status check() const;
+
+  std::int64_t length(std::int64_t b) const {
+    return lengths_ == nullptr ? shape_.keys : load_length_(lengths_, b * length_stride_);
+  }
+  std::int64_t keys_of(std::int64_t b, std::int64_t i) const { return shape_.keys_of(i, length(b)); }
+  /// The sequence's line of the page table; null where there is none. Its pages are `page_step` apart.
+  const std::int32_t* pages_of(std::int64_t b) const { return table_ == nullptr ? nullptr : table_ + b * table_row_; }
+  std::int64_t page_step() const { return page_step_; }
+  /// Where a key, or a value, begins.
+  std::int64_t at(const AttentionStrides& strides, std::int64_t b, std::int64_t head, std::int64_t key) const {
+    if (table_ == nullptr) return strides.at(b, head, key);
+    return strides.at(pages_of(b)[key / shape_.page_size * page_step_], head, key % shape_.page_size);
+  }
+
+ private:
+  const AttentionShape& shape_;
+  const void* lengths_ = nullptr;
+  LoadInteger load_length_ = nullptr;
+  std::int64_t length_stride_ = 0;
+  const std::int32_t* table_ = nullptr;
+  std::int64_t table_row_ = 0;
+  std::int64_t page_step_ = 0;
+};
+
+/// The logarithm of a row's sum of exponentials, from its highest score and its sum of weights; where the call wants
+/// it.
+void store_lse(const AttentionShape& shape, const RunArguments& arguments, std::int64_t row_at, float highest,
+               float weight);
+
+/// Rows of q, k, v and the output are contiguous, and the scale is one of f32.
+Verdict supports_attention_rows(const Problem& problem);
 
 /// Threads worth using: one where the pool costs more than it gives.
 int attention_threads(const Problem& problem, const AttentionShape& shape);

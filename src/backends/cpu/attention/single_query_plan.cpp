@@ -7,6 +7,7 @@
 #include "backends/cpu/attention/softmax.h"
 #include "backends/cpu/attention/stream.h"
 #include "backends/cpu/base/thread_pool.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -48,10 +49,11 @@ Layout layout_of(const AttentionShape& shape) {
 /// One run: where the inputs, the output and the parts of the workspace are.
 class Pass {
  public:
-  Pass(const AttentionShape& shape, const Layout& layout, const RunArguments& arguments)
+  Pass(const AttentionShape& shape, const Layout& layout, const RunArguments& arguments, const Sequences& sequences)
       : shape_(shape),
         layout_(layout),
         arguments_(arguments),
+        sequences_(sequences),
         queries_(part(layout.queries)),
         highest_(part(layout.highest)),
         weights_(part(layout.weights)),
@@ -76,13 +78,14 @@ class Pass {
 
   void combine(std::int64_t row) const {
     float* const sums = sums_ + row * layout_.chunks * shape_.width;
-    float weight = weights_[row * layout_.chunks];
-    if (layout_.chunks > 1) weight = combine_chunks(row, sums);
+    float weight = weights_[row * layout_.chunks], highest = highest_[row * layout_.padded_chunks];
+    if (layout_.chunks > 1) weight = combine_chunks(row, sums, highest);
     const Place place = place_of(row);
     std::byte* const out = arguments_.outputs[0]->as<std::byte>();
     store_row(sums, weight, shape_.width,
               out + shape_.out.at(place.b, place.h, place.i) * static_cast<std::int64_t>(size_of(shape_.out_dtype)),
               shape_.out_dtype);
+    store_lse(shape_, arguments_, shape_.lse.at(place.b, place.h, place.i), highest, weight);
   }
 
  private:
@@ -106,11 +109,10 @@ class Pass {
 
   void rows_of_chunk(std::int64_t head, std::int64_t chunk, std::int64_t row, std::int64_t rows) const {
     const std::int64_t b = head / shape_.key_heads, key_head = head % shape_.key_heads, key = chunk * chunk_keys;
-    const std::int64_t count = std::min(chunk_keys, layout_.keys - key);
-    const StreamedRows keys = {input(1, shape_.k_dtype, shape_.k.at(b, key_head, key)), shape_.k_dtype, shape_.k.row,
-                               count, shape_.depth};
-    const StreamedRows values = {input(2, shape_.v_dtype, shape_.v.at(b, key_head, key)), shape_.v_dtype, shape_.v.row,
-                                 count, shape_.width};
+    const std::int64_t count = std::min(chunk_keys, sequences_.keys_of(b, shape_.queries - 1) - key);
+    if (count <= 0) return leave_out(chunk, row, rows);
+    const StreamedRows keys = streamed(1, shape_.k_dtype, shape_.k, {b, key_head, key}, count, shape_.depth);
+    const StreamedRows values = streamed(2, shape_.v_dtype, shape_.v, {b, key_head, key}, count, shape_.width);
     alignas(64) float scores[stream_rows * chunk_keys];
     stream_dots(queries_ + row * shape_.depth, rows, keys, scores, chunk_keys);
     float highest[stream_rows], weights[stream_rows], rescale[stream_rows];
@@ -124,6 +126,32 @@ class Pass {
                 layout_.chunks * shape_.width);
   }
 
+  /// Keys or values from one on.
+  StreamedRows streamed(std::size_t which, DataType dtype, const AttentionStrides& strides, const Place& from,
+                        std::int64_t count, std::int64_t width) const {
+    const std::int32_t* const pages = sequences_.pages_of(from.b);
+    const std::int64_t start = pages == nullptr ? strides.at(from.b, from.h, from.i) : strides.at(0, from.h, 0);
+    return {.data = input(which, dtype, start),
+            .dtype = dtype,
+            .row = strides.row,
+            .count = count,
+            .width = width,
+            .pages = pages,
+            .page_step = sequences_.page_step(),
+            .page_stride = strides.batch,
+            .page_size = shape_.page_size,
+            .first = from.i};
+  }
+
+  /// The rows of a chunk that no query of the sequence sees.
+  void leave_out(std::int64_t chunk, std::int64_t row, std::int64_t rows) const {
+    for (std::int64_t r = row; r < row + rows; ++r) {
+      highest_[r * layout_.padded_chunks + chunk] = -std::numeric_limits<float>::infinity();
+      weights_[r * layout_.chunks + chunk] = 0;
+      std::fill_n(sums_ + (r * layout_.chunks + chunk) * shape_.width, shape_.width, 0.0f);
+    }
+  }
+
   void mask(const Place& place, std::int64_t key, std::int64_t count, float* scores) const {
     if (shape_.has_mask) {
       const std::int64_t at = shape_.mask.at(place.b, place.h, place.i) + key * shape_.mask.column;
@@ -132,7 +160,7 @@ class Pass {
     } else if (shape_.scale < 0) {
       rescale_rows(scores, 0, 1, count, &shape_.scale);
     }
-    const std::int64_t visible = std::clamp<std::int64_t>(shape_.keys_of(place.i) - key, 0, count);
+    const std::int64_t visible = std::clamp<std::int64_t>(sequences_.keys_of(place.b, place.i) - key, 0, count);
     hide_scores(scores, visible, (count + softmax_align - 1) / softmax_align * softmax_align);
   }
 
@@ -152,10 +180,11 @@ class Pass {
 
   /// The chunks' highest scores are themselves scores: their softmax weights are what each chunk counts for. The sums
   /// end up in the place of the first chunk's.
-  float combine_chunks(std::int64_t row, float* sums) const {
+  float combine_chunks(std::int64_t row, float* sums, float& highest) const {
     float* const factors = highest_ + row * layout_.padded_chunks;
     hide_scores(factors, layout_.chunks, layout_.padded_chunks);
-    float highest = -std::numeric_limits<float>::infinity(), unused = 0, rescale = 0;
+    float unused = 0, rescale = 0;
+    highest = -std::numeric_limits<float>::infinity();
     softmax_step({.scores = factors,
                   .row = layout_.padded_chunks,
                   .rows = 1,
@@ -174,6 +203,7 @@ class Pass {
   const AttentionShape& shape_;
   const Layout& layout_;
   const RunArguments& arguments_;
+  const Sequences& sequences_;
   float* queries_;
   float* highest_;
   float* weights_;
@@ -188,8 +218,9 @@ class SingleQueryPlan final : public Plan {
   }
 
   Status run(const RunArguments& arguments) const override {
-    if (shape_.empty()) return {};
-    const Pass pass(shape_, layout_, arguments);
+    const Sequences sequences(shape_, arguments);
+    if (Status status = sequences.check(); !status.ok() || shape_.empty()) return status;
+    const Pass pass(shape_, layout_, arguments, sequences);
     const std::int64_t heads = shape_.batch * shape_.key_heads;
     pass.gather_queries();
     parallel_tasks(heads * layout_.chunks, threads_, [&](std::int64_t i) { pass.chunk(i); });
@@ -211,13 +242,8 @@ class SingleQueryPlan final : public Plan {
 }  // namespace
 
 Verdict supports_attention_single_query(const Problem& problem, const DeviceProfile&) {
-  if (const Verdict verdict = supports_attention_floats(problem); !verdict.supported) return verdict;
-  const std::int64_t queries = problem.inputs[0].shape[2];
-  if (queries > most_queries) {
-    return Verdict::no(std::to_string(queries) + " queries, and this kernel takes up to " +
-                       std::to_string(most_queries));
-  }
-  return Verdict::yes();
+  if (const Verdict verdict = supports_attention_rows(problem); !verdict.supported) return verdict;
+  return is_at_most("queries", problem.inputs[0].shape[2], most_queries);
 }
 
 std::unique_ptr<const Plan> prepare_attention_single_query(const Problem& problem, const PrepareContext&) {

@@ -175,11 +175,12 @@ void multiply_rows(float* data, std::int64_t row, std::int64_t rows, std::int64_
 }
 
 void finish_row(const float* sums, float weight, std::int64_t width, void* out, DataType dtype) {
-  const F32Vec factor = constant(weight == 0 ? 0.0f : 1 / weight);
+  const F32Vec factor = constant(1 / weight);
   with_storage(dtype, [&](auto type) HWY_ATTR {
     auto* const to = static_cast<decltype(type)*>(out);
-    for_vectors(static_cast<std::size_t>(width),
-                [&](std::size_t j, auto get, auto put) HWY_ATTR { put(hn::Mul(get(sums + j), factor), to + j); });
+    for_vectors(static_cast<std::size_t>(width), [&](std::size_t j, auto get, auto put) HWY_ATTR {
+      put(weight == 0 ? constant(0) : hn::Mul(get(sums + j), factor), to + j);  // sums without a key are anything
+    });
   });
 }
 

@@ -5,6 +5,8 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "backends/cpu/base/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -53,6 +55,23 @@ HWY_INLINE void dots(const Shared* shared, const Own* own, std::int64_t own_row,
   for_vectors(static_cast<std::size_t>(width),
               [&](std::size_t i, auto get, auto) HWY_ATTR { sums.add(get(shared + i), own + i, own_row, get); });
   sums.store_to(to, step);
+}
+
+/// Calls use(rows, first, count) for each run of rows that lie one behind the other. The call stands there once, so
+/// that it is inlined and what it adds to stays in registers.
+template <class T, class Use>
+HWY_INLINE void each_run(const StreamedRows& shape, const T* data, const Use& use) {
+  for (std::int64_t done = 0; done < shape.count;) {
+    const T* run = data;
+    std::int64_t count = shape.count;
+    if (shape.pages != nullptr) {
+      const std::int64_t row = shape.first + done, within = row % shape.page_size;
+      run += shape.pages[row / shape.page_size * shape.page_step] * shape.page_stride + within * shape.row;
+      count = std::min(shape.page_size - within, shape.count - done);
+    }
+    use(run, done, count);
+    done += count;
+  }
 }
 
 /// One row goes over four keys at a time, several rows over one key at a time: four sums either way.
@@ -152,11 +171,13 @@ HWY_INLINE void sum_strip(Weights weights, const T* values, const StreamedRows& 
                           std::int64_t sum_row) {
   Strip<rows, vectors> strip;
   strip.zero();
-  for (std::int64_t j = 0; j < shape.count; ++j) {
-    Line<vectors> line;
-    line.load_from(values + j * shape.row);
-    strip.add(weights.data + j, weights.row, line);
-  }
+  each_run(shape, values, [&](const T* run, std::int64_t first, std::int64_t count) HWY_ATTR {
+    for (std::int64_t j = 0; j < count; ++j) {
+      Line<vectors> line;
+      line.load_from(run + j * shape.row);
+      strip.add(weights.data + first + j, weights.row, line);
+    }
+  });
   strip.store_to(sums, sum_row);
 }
 
@@ -166,11 +187,13 @@ HWY_INLINE void sum_tail(Weights weights, const T* values, const StreamedRows& s
                          std::size_t left) {
   Strip<rows, 1> strip;
   strip.zero();
-  for (std::int64_t j = 0; j < shape.count; ++j) {
-    Line<1> line;
-    line.first = load_first(values + j * shape.row, left);
-    strip.add(weights.data + j, weights.row, line);
-  }
+  each_run(shape, values, [&](const T* run, std::int64_t first, std::int64_t count) HWY_ATTR {
+    for (std::int64_t j = 0; j < count; ++j) {
+      Line<1> line;
+      line.first = load_first(run + j * shape.row, left);
+      strip.add(weights.data + first + j, weights.row, line);
+    }
+  });
   strip.store_first_to(sums, sum_row, left);
 }
 
@@ -193,7 +216,12 @@ HWY_INLINE void sum_rows(Weights weights, const T* values, const StreamedRows& s
 void all_dots(const float* queries, std::int64_t rows, const StreamedRows& keys, float* results,
               std::int64_t result_row) {
   with_storage(keys.dtype, [&](auto type) HWY_ATTR {
-    dots_typed(queries, rows, static_cast<const decltype(type)*>(keys.data), keys, results, result_row);
+    using T = decltype(type);
+    each_run(keys, static_cast<const T*>(keys.data), [&](const T* run, std::int64_t first, std::int64_t n) HWY_ATTR {
+      StreamedRows part = keys;
+      part.count = n;
+      dots_typed(queries, rows, run, part, results + first, result_row);
+    });
   });
 }
 

@@ -81,14 +81,8 @@ class AmxEngine {
 }  // namespace
 
 Verdict supports_attention_tiled_amx(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_attention_floats(problem); !verdict.supported) return verdict;
-  constexpr std::string_view names[] = {"the query", "the key", "the value"};
-  for (std::size_t i = 0; i < 3; ++i) {
-    const DataType dtype = problem.inputs[i].dtype;
-    if (dtype != DataType::bfloat16) return refuse_dtype(names[i], dtype, "bf16");
-  }
-  if (!amx_in_profile(profile)) return Verdict::no("the processor has no amx_tile and amx_bf16 with AVX-512");
-  return Verdict::yes();
+  if (const Verdict verdict = supports_attention_rows(problem); !verdict.supported) return verdict;
+  return has_amx(profile);
 }
 
 std::unique_ptr<const Plan> prepare_attention_tiled_amx(const Problem& problem, const PrepareContext&) {

@@ -103,7 +103,7 @@ class FloatEngine {
 }  // namespace
 
 Verdict supports_attention_tiled(const Problem& problem, const DeviceProfile&) {
-  return supports_attention_floats(problem);
+  return supports_attention_rows(problem);
 }
 
 std::unique_ptr<const Plan> prepare_attention_tiled(const Problem& problem, const PrepareContext&) {

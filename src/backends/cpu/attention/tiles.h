@@ -67,10 +67,11 @@ template <class Engine>
 class TileWorker {
  public:
   TileWorker(const AttentionShape& shape, const TileSizes& sizes, const TileLayout& layout,
-             const RunArguments& arguments, std::byte* scratch)
+             const RunArguments& arguments, const Sequences& sequences, std::byte* scratch)
       : shape_(shape),
         sizes_(sizes),
         arguments_(arguments),
+        sequences_(sequences),
         scores_(reinterpret_cast<float*>(scratch + layout.scores)),
         sums_(reinterpret_cast<float*>(scratch + layout.sums)),
         highest_(reinterpret_cast<float*>(scratch + layout.highest)),
@@ -83,7 +84,7 @@ class TileWorker {
     engine_.take_queries(input(0, shape_.q_dtype, shape_.q.at(task.b, task.h, task.first)), task.count);
     std::fill_n(highest_, task.count, -std::numeric_limits<float>::infinity());
     std::fill_n(weights_, task.count, 0.0f);
-    const std::int64_t keys = shape_.keys_of(task.first + task.count - 1);
+    const std::int64_t keys = sequences_.keys_of(task.b, task.first + task.count - 1);
     for (std::int64_t key = 0; key < keys; key += sizes_.key_block) {
       const std::int64_t count = std::min(sizes_.key_block, keys - key);
       engine_.take_keys(input(1, shape_.k_dtype, shape_.k.at(task.b, key_head, key)),
@@ -100,7 +101,7 @@ class TileWorker {
 
   void tile(const QueryTask& task, std::int64_t row, std::int64_t key, std::int64_t count) {
     const std::int64_t rows = std::min(tile_rows, task.count - row);
-    count = std::min(count, shape_.keys_of(task.first + row + rows - 1) - key);
+    count = std::min(count, sequences_.keys_of(task.b, task.first + row + rows - 1) - key);
     if (count <= 0) return;  // all of it is above the diagonal
     const std::int64_t columns = whole_steps(count, softmax_align);
     engine_.multiply_keys(row, rows, columns, scores_);
@@ -132,7 +133,7 @@ class TileWorker {
       } else if (shape_.scale < 0) {
         rescale_rows(scores, 0, 1, count, &shape_.scale);
       }
-      const std::int64_t visible = std::clamp<std::int64_t>(shape_.keys_of(query) - key, 0, count);
+      const std::int64_t visible = std::clamp<std::int64_t>(sequences_.keys_of(task.b, query) - key, 0, count);
       hide_scores(scores, visible, columns);
     }
   }
@@ -143,12 +144,14 @@ class TileWorker {
     for (std::int64_t i = 0; i < task.count; ++i) {
       store_row(sums_ + i * whole_steps(shape_.width, softmax_align), weights_[i], shape_.width,
                 out + shape_.out.at(task.b, task.h, task.first + i) * size, shape_.out_dtype);
+      store_lse(shape_, arguments_, shape_.lse.at(task.b, task.h, task.first + i), highest_[i], weights_[i]);
     }
   }
 
   const AttentionShape& shape_;
   const TileSizes& sizes_;
   const RunArguments& arguments_;
+  const Sequences& sequences_;
   float* scores_;
   float* sums_;
   float* highest_;
@@ -173,14 +176,15 @@ class TiledPlan final : public Plan {
   }
 
   Status run(const RunArguments& arguments) const override {
-    if (shape_.empty()) return {};
+    const Sequences sequences(shape_, arguments);
+    if (Status status = sequences.check(); !status.ok() || shape_.empty()) return status;
     const std::int64_t blocks = (shape_.queries + sizes_.task_rows - 1) / sizes_.task_rows;
     tasks_in_slots(shape_.batch * shape_.heads * blocks, sizes_.threads, [&](std::int64_t slot, std::int64_t i) {
       // The last queries of a head first: with a causal mask they are the longest tasks.
       const std::int64_t head = i / blocks, first = (blocks - 1 - i % blocks) * sizes_.task_rows;
       std::byte* const scratch =
           static_cast<std::byte*>(arguments.workspace) + static_cast<std::size_t>(slot) * layout_.bytes;
-      TileWorker<Engine> worker(shape_, sizes_, layout_, arguments, scratch);
+      TileWorker<Engine> worker(shape_, sizes_, layout_, arguments, sequences, scratch);
       worker.run({head / shape_.heads, head % shape_.heads, first, std::min(sizes_.task_rows, shape_.queries - first)});
     });
     return {};

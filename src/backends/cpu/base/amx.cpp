@@ -17,11 +17,8 @@
 
 namespace xpuruntime::cpu {
 
-bool amx_in_profile(const DeviceProfile& profile) {
-  for (const char* feature : {"amx_tile", "amx_bf16", "avx512f", "avx512bw", "avx512dq", "avx512vl"}) {
-    if (!profile.has_cpu_feature(feature)) return false;
-  }
-  return true;
+Verdict has_amx(const DeviceProfile& profile) {
+  return has_cpu_features(profile, {"amx_bf16", "amx_tile", "avx512f", "avx512bw", "avx512dq", "avx512vl"});
 }
 
 #if defined(__x86_64__)

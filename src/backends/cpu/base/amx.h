@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "backends/cpu/base/storage.h"
-#include "xpuruntime/device/profile.h"
+#include "xpuruntime/registry/refusals.h"
 
 // Matrix products of bf16 on the tile registers of x86_64 (AMX): f32 sums of bf16 products, 32 x 32 results at a time.
 // Where this was compiled for another architecture, amx_allowed() is false and nothing below it may be called.
@@ -22,7 +22,7 @@ constexpr std::int64_t amx_blocks(std::int64_t extent) { return (extent + amx_bl
 
 /// Whether the processor of the profile, which need not be here, has what the functions below use: amx_tile, amx_bf16
 /// and the AVX-512 that comes with them.
-bool amx_in_profile(const DeviceProfile& profile);
+Verdict has_amx(const DeviceProfile& profile);
 
 /// Asks the system, once a process, for leave to use the tiles. False where it says no.
 bool amx_allowed();

@@ -32,10 +32,23 @@ void map_integers(const TensorSpec& from, const void* in, const TensorSpec& to, 
   map_elements(from, in, to, out, integer_loader_of(from.dtype), any_integer_storer_of(to.dtype), function);
 }
 
+/// For floats of at most 32 bits. The last bit of what a double holds stands for all that it does not, so that
+/// rounding the double is rounding the integer, once.
+inline double load_int64_to_narrow(const void* base, std::int64_t index) {
+  const std::int64_t value = integer_loader_of(DataType::int64)(base, index);
+  const std::uint64_t magnitude = value < 0 ? -static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  constexpr std::uint64_t beyond = 0x7ff;
+  if (magnitude >> 53 == 0 || (magnitude & beyond) == 0) return static_cast<double>(value);
+  const auto held = static_cast<double>((magnitude & ~beyond) | (beyond + 1));
+  return value < 0 ? -held : held;
+}
+
 /// Stores each element, converted as cast does.
 inline void convert_elements(const TensorSpec& from, const void* in, const TensorSpec& to, void* out) {
   if (is_floating(from.dtype) || is_floating(to.dtype)) {
-    map_reals(from, in, to, out, [](double x) { return x; });
+    const bool narrows = from.dtype == DataType::int64 && to.dtype != DataType::float64;
+    map_elements(from, in, to, out, narrows ? load_int64_to_narrow : loader_of(from.dtype), storer_of(to.dtype),
+                 [](double x) { return x; });
   } else {
     map_integers(from, in, to, out, [](std::int64_t x) { return x; });
   }

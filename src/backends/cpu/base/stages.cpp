@@ -45,7 +45,7 @@ class Stages::StagedPlan final : public Plan {
  public:
   StagedPlan(const Stages& stages, const PrepareContext& context)
       : list_(stages.stages_), scratch_(stages.room_bytes_) {
-    for (const Stage& stage : list_) plans_.push_back(stage.kernel.prepare(stage.problem, context));
+    for (const Stage& stage : list_) plans_.push_back(stage.kernel->prepare(stage.problem, context));
   }
 
   Status run(const RunArguments& arguments) const override {
@@ -84,16 +84,16 @@ StageTensor Stages::room(DataType dtype, const Dims& shape) {
   return tensor;
 }
 
-void Stages::add(const KernelFunctions& kernel, const Problem& problem, std::vector<StageTensor> inputs,
+void Stages::add(const KernelSpec& kernel, const Problem& problem, std::vector<StageTensor> inputs,
                  std::vector<StageTensor> outputs) {
-  stages_.push_back({kernel, problem, std::move(inputs), std::move(outputs)});
+  stages_.push_back({&kernel, problem, std::move(inputs), std::move(outputs)});
 }
 
 std::uint64_t Stages::workspace_bytes(const DeviceProfile& profile) const {
   std::uint64_t most = 0;
   for (const Stage& stage : stages_) {
-    if (stage.kernel.workspace_bytes == nullptr) continue;
-    most = std::max(most, stage.kernel.workspace_bytes(stage.problem, profile));
+    if (stage.kernel->workspace_bytes == nullptr) continue;
+    most = std::max(most, stage.kernel->workspace_bytes(stage.problem, profile));
   }
   return room_bytes_ + most;
 }

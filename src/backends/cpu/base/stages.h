@@ -9,14 +9,6 @@
 
 namespace xpuruntime::cpu {
 
-/// The functions of a kernel; where there is no workspace or preference they are null.
-struct KernelFunctions {
-  Verdict (*supports)(const Problem&, const DeviceProfile&) = nullptr;
-  std::unique_ptr<const Plan> (*prepare)(const Problem&, const PrepareContext&) = nullptr;
-  std::uint64_t (*workspace_bytes)(const Problem&, const DeviceProfile&) = nullptr;
-  bool (*prefers)(const Problem&, const DeviceProfile&) = nullptr;
-};
-
 /// What a stage reads or writes: a tensor of the call, perhaps seen in another shape, or one in the workspace.
 struct StageTensor {
   enum class Base : std::uint8_t { input, output, workspace };
@@ -38,8 +30,8 @@ class Stages {
   /// A contiguous tensor between stages.
   StageTensor room(DataType dtype, const Dims& shape);
 
-  /// `problem` is that of the stage; its tensors have the specs of `inputs` and `outputs`.
-  void add(const KernelFunctions& kernel, const Problem& problem, std::vector<StageTensor> inputs,
+  /// `problem` is that of the stage; its tensors have the specs of `inputs` and `outputs`. The row is not copied.
+  void add(const KernelSpec& kernel, const Problem& problem, std::vector<StageTensor> inputs,
            std::vector<StageTensor> outputs);
 
   std::uint64_t workspace_bytes(const DeviceProfile& profile) const;
@@ -47,7 +39,7 @@ class Stages {
 
  private:
   struct Stage {
-    KernelFunctions kernel = {};
+    const KernelSpec* kernel = nullptr;
     Problem problem = {};
     std::vector<StageTensor> inputs = {};
     std::vector<StageTensor> outputs = {};

@@ -16,12 +16,7 @@ struct Bfloat {
   std::uint16_t bits;
 };
 
-/// Whether fast kernels store in it: f32, f16 or bf16.
-constexpr bool is_fast_float(DataType dtype) {
-  return dtype == DataType::float32 || dtype == DataType::float16 || dtype == DataType::bfloat16;
-}
-
-/// Calls body with a value of the storage type: float, Half or Bfloat. Only for dtypes that is_fast_float takes.
+/// Calls body with a value of the storage type: float, Half or Bfloat. Only for fast_floats.
 template <class Body>
 decltype(auto) with_storage(DataType dtype, const Body& body) {
   if (dtype == DataType::float16) return body(Half{});

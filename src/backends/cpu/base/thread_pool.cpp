@@ -154,8 +154,8 @@ void check_thread_environment() {
   const char* text = environment_variable(threads_variable);
   if (text == nullptr || *text == '\0' || from_environment(threads_variable) != 0) return;
   fail(ErrorCode::invalid_argument, threads_variable,
-       "'" + std::string(text).substr(0, 64) + "' is no number of threads; set 1 to " + std::to_string(most_threads) +
-           ", or unset it");
+       "'" + std::string(text).substr(0, 64) + "' is not a valid thread count; set 1 to " +
+           std::to_string(most_threads) + ", or unset it");
 }
 
 int default_threads() {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/cpu/base/supports.h"
+#include "xpuruntime/registry/kernel.h"
 
 // What `im2col` does where the channels are last: a row of the matrix product is a pixel of the output, and the window
 // under it lies in memory in runs of whole pixels.

@@ -121,7 +121,6 @@ bool is_conv_channels_last(const Problem& problem) {
 }
 
 Verdict supports_conv_channels_last(const Problem& problem) {
-  if (const Verdict verdict = supports_fast_floats(problem); !verdict.supported) return verdict;
   if (problem.inputs.size() > 2 && !problem.inputs[2].contiguous) return Verdict::no("input 2 is not contiguous");
   if (problem.attributes.integer("groups") != 1) return Verdict::no("several groups, and the channels are last");
   return supports_modest_windows(problem);

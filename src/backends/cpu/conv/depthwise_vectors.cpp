@@ -13,24 +13,42 @@ HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
 namespace HWY_NAMESPACE {
 
-/// The sums at `count` vectors of positions, side by side so that they share the weights and hide the latency.
-template <int count>
+// Taps of one sum; those of larger windows are summed in runs, whose sums are added.
+constexpr std::int64_t run_taps = 512;
+
+/// The sums at `count` vectors of positions, side by side so that they share the weights and hide the latency. In runs
+/// only where there are several: the plain loop keeps its sums in registers.
+template <bool runs, int count>
 HWY_INLINE void sum_vectors(const DepthwisePlane& plane, const float* const (&at)[count], F32Vec (&sums)[count]) {
   const F32 d;
+  F32Vec totals[count];
   XRT_UNROLL
-  for (int i = 0; i < count; ++i) sums[i] = hn::Set(d, plane.bias);
+  for (int i = 0; i < count; ++i) {
+    sums[i] = hn::Set(d, plane.bias);
+    totals[i] = hn::Zero(d);
+  }
   for (std::int64_t t = 0; t < plane.taps; ++t) {
     const F32Vec weight = hn::Set(d, plane.weights[t]);
     const std::int64_t offset = plane.offsets[t];
     XRT_UNROLL
     for (int i = 0; i < count; ++i) sums[i] = hn::MulAdd(weight, hn::LoadU(d, at[i] + offset), sums[i]);
+    if (!runs || (t + 1) % run_taps != 0) continue;
+    XRT_UNROLL
+    for (int i = 0; i < count; ++i) {
+      totals[i] = hn::Add(totals[i], sums[i]);
+      sums[i] = hn::Zero(d);
+    }
+  }
+  if constexpr (runs) {
+    XRT_UNROLL
+    for (int i = 0; i < count; ++i) sums[i] = hn::Add(totals[i], sums[i]);
   }
 }
 
 constexpr int together = 4;
 
 /// Rows of at least a vector. The last vector of a row overlaps the one before it: the same sums, stored twice.
-template <class T>
+template <bool runs, class T>
 void run_rows(const DepthwisePlane& plane) {
   const std::int64_t lanes = static_cast<std::int64_t>(f32_lanes());
   const std::int64_t per_row = (plane.width + lanes - 1) / lanes, vectors = per_row * plane.height;
@@ -49,14 +67,14 @@ void run_rows(const DepthwisePlane& plane) {
       if (x >= plane.width) x = 0, ++y;
     }
     F32Vec sums[together];
-    sum_vectors<together>(plane, at, sums);
+    sum_vectors<runs, together>(plane, at, sums);
     XRT_UNROLL
     for (int j = 0; j < together; ++j) store(sums[j], to[j]);
   }
 }
 
 /// Rows shorter than a vector: vectors run across their ends, and the rows are picked out afterwards.
-template <class T>
+template <bool runs, class T>
 void run_flat(const DepthwisePlane& plane) {
   const F32 d;
   const std::int64_t lanes = static_cast<std::int64_t>(f32_lanes()), step = together * lanes;
@@ -67,7 +85,7 @@ void run_flat(const DepthwisePlane& plane) {
     // Vectors that lie past the end are done again at the start of this step.
     for (int j = 0; j < together; ++j) at[j] = plane.inputs + begin + (begin + j * lanes < positions ? j * lanes : 0);
     F32Vec sums[together];
-    sum_vectors<together>(plane, at, sums);
+    sum_vectors<runs, together>(plane, at, sums);
     for (int j = 0; j < together; ++j) hn::StoreU(sums[j], d, buffer + j * lanes);
     const std::int64_t end = std::min(begin + step, positions);
     for (std::int64_t y = begin / plane.row; y * plane.row < end; ++y) {
@@ -78,10 +96,15 @@ void run_flat(const DepthwisePlane& plane) {
   }
 }
 
+template <bool runs, class T>
+void run_sums(const DepthwisePlane& plane) {
+  if (plane.width >= static_cast<std::int64_t>(f32_lanes())) return run_rows<runs, T>(plane);
+  run_flat<runs, T>(plane);
+}
+
 template <class T>
 void run_plane(const DepthwisePlane& plane) {
-  if (plane.width >= static_cast<std::int64_t>(f32_lanes())) return run_rows<T>(plane);
-  run_flat<T>(plane);
+  plane.taps > run_taps ? run_sums<true, T>(plane) : run_sums<false, T>(plane);
 }
 
 void run_plane_f32(const DepthwisePlane& plane) { run_plane<float>(plane); }

@@ -53,6 +53,9 @@ struct DirectLayout {
   std::int64_t slices = 1, row = 1, out_row = 1, positions = 1, block = direct_tile;
 };
 
+/// Products that are summed at once: those of whole channels, unless a channel has too many for one f32 sum.
+std::int64_t copied_step(std::int64_t taps) { return taps > 512 ? 512 : round_up(taps == 1 ? 160 : 512, taps); }
+
 /// What one run works on.
 struct DirectMemory {
   ConvOperands::Floats floats;
@@ -137,7 +140,7 @@ class DirectPlan final : public Plan {
     block.offsets = offsets_.data();
     block.depth = shape.depth();
     // Inputs of about 32 KiB a step: neighbouring taps share most of theirs.
-    block.depth_step = layout_.copied ? round_up(shape.taps() == 1 ? 160 : 512, shape.taps()) : panel_depth;
+    block.depth_step = layout_.copied ? copied_step(shape.taps()) : panel_depth;
     block.channels = std::min(direct_channels, shape.out_channels - task.channel);
     block.begin = task.position;
     block.end = std::min(layout_.positions, task.position + layout_.block);

@@ -2,36 +2,20 @@
 
 #include <algorithm>
 
-#include "backends/cpu/base/stages.h"
 #include "backends/cpu/conv/kernels.h"
-#include "backends/cpu/reduce/kernels.h"
 #include "core/backward.h"
 
 namespace xpuruntime::cpu {
 namespace {
-
-constexpr KernelFunctions data = {nullptr, prepare_conv_data_im2col, workspace_conv_data_im2col, nullptr};
-constexpr KernelFunctions weight = {nullptr, prepare_conv_weight_im2col, workspace_conv_weight_im2col, nullptr};
-constexpr KernelFunctions sums = {nullptr, prepare_reduce_simd, workspace_reduce_simd, nullptr};
-constexpr KernelFunctions any_sums = {nullptr, prepare_reduce_reference, nullptr, nullptr};
-
-/// The bias's: the sum of the gradient over images and positions.
-void add_bias(const Problem& problem, Stages& stages) {
-  const StageTensor from = input_of(problem, 3), to = output_of(problem, 2);
-  std::vector<std::int64_t> dims = {0};
-  for (std::size_t i = 2; i < from.spec.shape.size(); ++i) dims.push_back(static_cast<std::int64_t>(i));
-  const Problem sum = stage_problem(problem, Attributes(OpId::reduce_sum).set_list("dim", dims), {from}, to);
-  stages.add(supports_reduce_simd(sum, {}).supported ? sums : any_sums, sum, {from}, {to});
-}
 
 Stages stages_of(const Problem& problem) {
   Stages stages;
   std::vector<StageTensor> inputs, outputs;
   for (std::size_t i = 0; i < problem.inputs.size(); ++i) inputs.push_back(input_of(problem, i));
   for (std::size_t i = 0; i < problem.outputs.size(); ++i) outputs.push_back(output_of(problem, i));
-  stages.add(data, problem, inputs, outputs);
-  stages.add(weight, problem, inputs, outputs);
-  if (problem.inputs.size() > 3) add_bias(problem, stages);
+  stages.add(conv_data_im2col, problem, inputs, outputs);
+  stages.add(conv_weight_im2col, problem, inputs, outputs);
+  add_bias_gradient(problem, stages);
   return stages;
 }
 
@@ -52,7 +36,7 @@ Im2colParts::Im2colParts(const Problem& backward)
 }
 
 Verdict supports_conv_im2col_backward(const Problem& problem) {
-  if (const Verdict verdict = supports_dense_floats(problem); !verdict.supported) return verdict;
+  if (const Verdict verdict = is_contiguous(problem); !verdict.supported) return verdict;
   const Problem forward = forward_of(problem);
   if (const Verdict verdict = supports_modest_windows(forward); !verdict.supported) return verdict;
   return supports_conv_columns(conv_shape(forward));

@@ -28,5 +28,9 @@ std::uint64_t workspace_conv_data_im2col(const Problem& backward, const DevicePr
 std::unique_ptr<const Plan> prepare_conv_data_im2col(const Problem& backward, const PrepareContext& context);
 std::uint64_t workspace_conv_weight_im2col(const Problem& backward, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_conv_weight_im2col(const Problem& backward, const PrepareContext& context);
+inline constexpr KernelSpec conv_data_im2col = {.prepare = prepare_conv_data_im2col,
+                                                .workspace_bytes = workspace_conv_data_im2col};
+inline constexpr KernelSpec conv_weight_im2col = {.prepare = prepare_conv_weight_im2col,
+                                                  .workspace_bytes = workspace_conv_weight_im2col};
 
 }  // namespace xpuruntime::cpu

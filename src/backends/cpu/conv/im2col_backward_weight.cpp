@@ -11,6 +11,8 @@ namespace xpuruntime::cpu {
 namespace {
 
 constexpr std::int64_t column_slack = 16;
+// Tiles that are added up in f32 before their sum goes to one in f64.
+constexpr std::int64_t tiles_at_once = 64;
 
 class Im2colWeightPlan final : public Plan {
  public:
@@ -30,7 +32,9 @@ class Im2colWeightPlan final : public Plan {
       }
     }
     columns_ = round_up(parts_.channels * shape.taps() * parts_.tile + column_slack, 16);
-    sums_ = out_ == DataType::float32 ? 0 : round_up(rows_ * parts_.channels * shape.taps(), 16);
+    const std::int64_t room = round_up(rows_ * parts_.channels * shape.taps(), 16);
+    totals_ = shape.batch * parts_.tiles() > tiles_at_once ? 2 * room : 0;
+    sums_ = out_ == DataType::float32 && totals_ == 0 ? 0 : room;
     scratch_ = round_up(static_cast<std::int64_t>(bytes), 64) / std::int64_t{sizeof(float)};
   }
 
@@ -54,7 +58,7 @@ class Im2colWeightPlan final : public Plan {
     std::int64_t group = 0, part = 0, row = 0;
   };
 
-  std::int64_t slot_floats() const { return columns_ + sums_ + scratch_; }
+  std::int64_t slot_floats() const { return columns_ + sums_ + totals_ + scratch_; }
 
   void write_part(const RunArguments& arguments, const Task& task, float* slot) const {
     const ConvShape& shape = parts_.shape;
@@ -62,12 +66,16 @@ class Im2colWeightPlan final : public Plan {
     const std::int64_t width = parts_.part_channels(task.part) * shape.taps();
     const std::int64_t at =
         (task.group * shape.out_channels + task.row) * shape.depth() + task.part * parts_.channels * shape.taps();
-    const bool direct = out_ == DataType::float32;
+    const bool direct = sums_ == 0;
     float* sums = direct ? arguments.outputs[1]->as<float>() + at : slot + columns_;
     const std::int64_t step = direct ? shape.depth() : width;
     const std::int64_t tiles = shape.batch * parts_.tiles();
     for (std::int64_t t = 0; t < tiles; ++t) {
-      add_tile(arguments, task, rows, t / parts_.tiles(), t % parts_.tiles(), sums, step, t > 0, slot);
+      add_tile(arguments, task, rows, t / parts_.tiles(), t % parts_.tiles(), sums, step, t % tiles_at_once > 0, slot);
+      const bool last = t + 1 == tiles;
+      if (totals_ != 0 && (last || (t + 1) % tiles_at_once == 0)) {
+        add_to_totals(sums, rows * width, t < tiles_at_once, last, slot);
+      }
     }
     if (tiles == 0) {
       for (std::int64_t r = 0; r < rows; ++r) std::fill_n(sums + r * step, width, 0.0f);
@@ -77,6 +85,15 @@ class Im2colWeightPlan final : public Plan {
     std::byte* out = arguments.outputs[1]->as<std::byte>() + at * size;
     for (std::int64_t r = 0; r < rows; ++r)
       put_sums(sums + r * step, width, 0.0f, out_, out + r * shape.depth() * size);
+  }
+
+  /// The last time the totals go back to where the sums are.
+  void add_to_totals(float* sums, std::int64_t count, bool first, bool last, float* slot) const {
+    auto* totals = reinterpret_cast<double*>(slot + columns_ + sums_);
+    for (std::int64_t i = 0; i < count; ++i) {
+      totals[i] = static_cast<double>(sums[i]) + (first ? 0 : totals[i]);
+      if (last) sums[i] = static_cast<float>(totals[i]);
+    }
   }
 
   void add_tile(const RunArguments& arguments, const Task& task, std::int64_t rows, std::int64_t n, std::int64_t t,
@@ -90,7 +107,7 @@ class Im2colWeightPlan final : public Plan {
                                parts_.positions, 1};
     const TypedMatrixView b = {slot, DataType::float32, 1, count};
     gemm(rows, parts_.part_channels(task.part) * shape.taps(), count, a, b, sums, step, accumulate,
-         slot + columns_ + sums_);
+         slot + columns_ + sums_ + totals_);
   }
 
   void fill(const RunArguments& arguments, std::int64_t image, std::int64_t part, std::int64_t begin,
@@ -106,7 +123,7 @@ class Im2colWeightPlan final : public Plan {
 
   Im2colParts parts_;
   DataType in_, out_;
-  std::int64_t rows_ = 1, columns_ = 0, sums_ = 0, scratch_ = 0;
+  std::int64_t rows_ = 1, columns_ = 0, sums_ = 0, totals_ = 0, scratch_ = 0;
 };
 
 }  // namespace

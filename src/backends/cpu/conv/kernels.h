@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/cpu/base/supports.h"
+#include "xpuruntime/registry/kernel.h"
 
 // The functions behind the CPU table's rows of this family. Each serves conv2d and conv3d alike, but for winograd.
 

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/conv/floats.h"
+#include "backends/cpu/reduce/kernels.h"
 
 namespace xpuruntime::cpu {
 
@@ -35,6 +36,15 @@ void ConvOperands::fill(const RunArguments& arguments, int threads, Floats& floa
   if (bias_dtype_ == DataType::float32) return;
   widen_floats(bias_dtype_, arguments.inputs[2]->as<const std::byte>(), bias_count_, floats.bias_room);
   floats.bias = floats.bias_room;
+}
+
+void add_bias_gradient(const Problem& backward, Stages& stages) {
+  if (backward.inputs.size() < 4) return;
+  const StageTensor from = input_of(backward, 3), to = output_of(backward, 2);
+  std::vector<std::int64_t> dims = {0};
+  for (std::size_t i = 2; i < from.spec.shape.size(); ++i) dims.push_back(static_cast<std::int64_t>(i));
+  const Problem sum = stage_problem(backward, Attributes(OpId::reduce_sum).set_list("dim", dims), {from}, to);
+  stages.add(reduction_for(sum), sum, {from}, {to});
 }
 
 }  // namespace xpuruntime::cpu

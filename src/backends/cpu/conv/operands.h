@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/base/stages.h"
 #include "backends/cpu/conv/shape.h"
 
 namespace xpuruntime::cpu {
@@ -44,5 +45,8 @@ class ConvOperands {
   DataType weight_dtype_ = {}, bias_dtype_ = {};
   std::int64_t weight_count_ = 0, bias_count_ = 0;
 };
+
+/// Adds the stage that sums the output's gradient over images and positions, where a backward problem has a bias.
+void add_bias_gradient(const Problem& backward, Stages& stages);
 
 }  // namespace xpuruntime::cpu

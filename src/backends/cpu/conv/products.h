@@ -21,7 +21,8 @@ HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
 namespace HWY_NAMESPACE {
 
-/// sums[r][p] += weights[r][k] * inputs[offsets[k] + p], over all k in order, for `rows` rows and some vectors of p.
+/// sums[r][p] += the sum of weights[r][k] * inputs[offsets[k] + p] over all k in order, from zero on, for `rows` rows
+/// and some vectors of p.
 struct Products {
   const float* weights = nullptr;
   std::int64_t weights_row = 0;
@@ -30,7 +31,7 @@ struct Products {
   std::int64_t count = 0;  // of k
   float* sums = nullptr;
   std::int64_t sums_row = 0;
-  bool fresh = false;  // start from zeros instead of what is in `sums`
+  bool fresh = false;  // write instead of adding to what is in `sums`
 };
 
 template <int rows, int vectors>
@@ -43,9 +44,7 @@ HWY_NOINLINE void add_products(const Products& p) {
   for (int r = 0; r < rows; ++r) {
     weights[r] = p.weights + r * p.weights_row;
     XRT_UNROLL
-    for (int v = 0; v < vectors; ++v) {
-      sums[r][v] = p.fresh ? hn::Zero(d) : hn::LoadU(d, p.sums + r * p.sums_row + v * lanes);
-    }
+    for (int v = 0; v < vectors; ++v) sums[r][v] = hn::Zero(d);
   }
   for (std::int64_t k = 0; k < p.count; ++k) {
     const float* inputs = p.inputs + p.offsets[k];
@@ -62,7 +61,11 @@ HWY_NOINLINE void add_products(const Products& p) {
   XRT_UNROLL
   for (int r = 0; r < rows; ++r) {
     XRT_UNROLL
-    for (int v = 0; v < vectors; ++v) hn::StoreU(sums[r][v], d, p.sums + r * p.sums_row + v * lanes);
+    for (int v = 0; v < vectors; ++v) {
+      float* const to = p.sums + r * p.sums_row + v * lanes;
+      if (!p.fresh) sums[r][v] = hn::Add(hn::LoadU(d, to), sums[r][v]);
+      hn::StoreU(sums[r][v], d, to);
+    }
   }
 }
 

@@ -39,28 +39,23 @@ int conv_threads(const Problem& problem, const ConvShape& shape) {
 Verdict supports_modest_windows(const Problem& problem) {
   constexpr std::int64_t most = 1 << 26;  // their products with extents of tensors that can exist fit 63 bits
   const ConvShape shape = conv_shape(problem);
+  std::int64_t largest = 0;
   for (const Extents* extents : {&shape.kernel, &shape.stride, &shape.padding, &shape.dilation}) {
-    if (*std::max_element(extents->begin(), extents->end()) > most) {
-      return Verdict::no("a kernel size, stride, padding or dilation is over " + std::to_string(most));
-    }
+    largest = std::max(largest, *std::max_element(extents->begin(), extents->end()));
   }
-  return Verdict::yes();
+  return is_at_most("the largest of kernel size, stride, padding and dilation", largest, most);
 }
 
 Verdict supports_conv_columns(const ConvShape& shape) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (shape.depth() < 1) return Verdict::no("there are no input channels");
-  if (std::max({shape.depth(), shape.out_channels, volume(shape.out)}) > most) {
-    return Verdict::no("a side of the matrix product is past 31 bits");
-  }
-  for (const std::int64_t padding : shape.padding) {
-    if (padding > most) return Verdict::no("the padding is past 31 bits");
-  }
-  return Verdict::yes();
+  const std::int64_t padding = *std::max_element(shape.padding.begin(), shape.padding.end());
+  return is_at_most("the largest extent", std::max({shape.depth(), shape.out_channels, volume(shape.out), padding}),
+                    most);
 }
 
 Verdict supports_fast_conv(const Problem& problem) {
-  if (const Verdict verdict = supports_dense_floats(problem); !verdict.supported) return verdict;
+  if (const Verdict verdict = is_contiguous(problem); !verdict.supported) return verdict;
   return supports_modest_windows(problem);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "backends/cpu/base/supports.h"
 #include "backends/cpu/base/windows.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 

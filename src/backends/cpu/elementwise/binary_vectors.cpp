@@ -3,9 +3,10 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
-#include "backends/cpu/elementwise/chunk.h"
+#include "backends/cpu/elementwise/combine.h"
 #include "backends/cpu/elementwise/kernels.h"
 #include "backends/cpu/elementwise/plan.h"
+#include "xpuruntime/registry/refusals.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
@@ -24,66 +25,6 @@ struct Mul {
 struct Div {
   static HWY_INLINE F32Vec of(F32Vec a, F32Vec b) { return hn::Div(a, b); }
 };
-
-/// One element in all lanes.
-template <class T>
-HWY_INLINE F32Vec splat(const T* from) {
-  T lanes[hn::MaxLanes(F32())];
-  std::fill_n(lanes, hn::MaxLanes(F32()), *from);
-  return load(lanes);
-}
-HWY_INLINE F32Vec splat(const float* from) { return hn::Set(F32(), *from); }
-
-/// Steps are 1, or 0 where one element stands for the row.
-template <class Function, class T>
-void combine_row(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, T* out, std::int64_t n) {
-  if (b_step == 0) {
-    const F32Vec right = splat(b);
-    if (a_step == 0) {
-      const F32Vec both = Function::of(splat(a), right);
-      return for_vectors(n, [&](std::size_t i, auto, auto store) HWY_ATTR { store(both, out + i); });
-    }
-    return for_vectors(
-        n, [&](std::size_t i, auto load, auto store) HWY_ATTR { store(Function::of(load(a + i), right), out + i); });
-  }
-  if (a_step == 0) {
-    const F32Vec left = splat(a);
-    return for_vectors(
-        n, [&](std::size_t i, auto load, auto store) HWY_ATTR { store(Function::of(left, load(b + i)), out + i); });
-  }
-  for_vectors(n, [&](std::size_t i, auto load, auto store)
-                     HWY_ATTR { store(Function::of(load(a + i), load(b + i)), out + i); });
-}
-
-template <class Function>
-void combine_chunks(const Block& block) {
-  HWY_ALIGN float a[chunk_size], b[chunk_size], out[chunk_size];
-  for_chunks(block, [&](std::int64_t i, std::int64_t j, std::int64_t n) {
-    const float* left = widened(row_of(block.a, i, j), n, a);
-    const float* right = widened(row_of(block.b, i, j), n, b);
-    combine_row<Function>(left, 1, right, 1, out, n);
-    narrowed(out, row_of(block.out, i, j), n);
-  });
-}
-
-inline bool in_line_or_one(const BlockOperand& operand) { return operand.column == 0 || operand.column == 1; }
-
-template <class Function>
-void combine_block(const Block& block) {
-  const DataType dtype = block.out.dtype;
-  if (block.a.dtype != dtype || block.b.dtype != dtype || block.out.column != 1 || !in_line_or_one(block.a) ||
-      !in_line_or_one(block.b)) {
-    return combine_chunks<Function>(block);
-  }
-  with_storage(dtype, [&](auto type) {
-    using T = decltype(type);
-    for (std::int64_t i = 0; i < block.rows; ++i) {
-      combine_row<Function>(static_cast<const T*>(block.a.data) + i * block.a.row, block.a.column,
-                            static_cast<const T*>(block.b.data) + i * block.b.row, block.b.column,
-                            static_cast<T*>(block.out.data) + i * block.out.row, block.columns);
-    }
-  });
-}
 
 }  // namespace
 
@@ -122,9 +63,8 @@ RunBlock find_integers(const Problem& problem) {
 
 }  // namespace
 
-Verdict supports_binary_simd(const Problem& problem, const DeviceProfile& profile) {
-  if (find_integers(problem) != nullptr) return supports_aligned(problem, profile);
-  return supports_fast_floats(problem);
+Verdict supports_binary_simd(const Problem& problem, const DeviceProfile&) {
+  return find_integers(problem) != nullptr ? Verdict::yes() : takes_dtypes(problem, fast_floats, fast_floats);
 }
 
 std::unique_ptr<const Plan> prepare_binary_simd(const Problem& problem, const PrepareContext&) {

@@ -125,7 +125,7 @@ RunBlock find_from(DataType to) {
 
 RunBlock find_cast_of(DataType from, DataType to) {
   // Between integers values wrap and do not go through f32, nor may an i32 be rounded twice.
-  const bool to_float = is_fast_float(to);
+  const bool to_float = fast_floats.contains(to);
   switch (from) {
     case DataType::float32:
       return find_from<float>(to);
@@ -157,9 +157,9 @@ HWY_EXPORT(find_cast_of);
 
 RunBlock find_cast(DataType from, DataType to) { return HWY_DYNAMIC_DISPATCH(find_cast_of)(from, to); }
 
-Verdict supports_cast_simd(const Problem& problem, const DeviceProfile& profile) {
+Verdict supports_cast_simd(const Problem& problem, const DeviceProfile&) {
   const DataType from = problem.inputs[0].dtype, to = problem.outputs[0].dtype;
-  if (find_cast(from, to) != nullptr) return supports_aligned(problem, profile);
+  if (find_cast(from, to) != nullptr) return Verdict::yes();
   return Verdict::no("no vector code from " + std::string(to_string(from)) + " to " + std::string(to_string(to)));
 }
 

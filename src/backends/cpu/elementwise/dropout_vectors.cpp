@@ -144,14 +144,6 @@ class DropoutPlan final : public Plan {
 
 }  // namespace
 
-Verdict supports_dropout_simd(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
-  // The second input holds numbers, not values to drop.
-  Problem values = problem;
-  values.inputs.resize(1);
-  return supports_fast_floats(values);
-}
-
 std::unique_ptr<const Plan> prepare_dropout_simd(const Problem& problem, const PrepareContext&) {
   return std::make_unique<DropoutPlan>(problem);
 }

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/cpu/base/supports.h"
+#include "xpuruntime/registry/kernel.h"
 
 // The functions behind the CPU table's rows of this family.
 
@@ -10,7 +10,6 @@ namespace xpuruntime::cpu {
 
 // relu gelu silu sigmoid tanh log exp sqrt cast
 std::unique_ptr<const Plan> prepare_unary_reference(const Problem& problem, const PrepareContext& context);
-Verdict supports_unary_simd(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_unary_simd(const Problem& problem, const PrepareContext& context);
 /// What they do with backward problems of activations.
 std::unique_ptr<const Plan> prepare_unary_backward_reference(const Problem& problem);
@@ -22,7 +21,6 @@ Verdict supports_binary_simd(const Problem& problem, const DeviceProfile& profil
 std::unique_ptr<const Plan> prepare_binary_simd(const Problem& problem, const PrepareContext& context);
 
 std::unique_ptr<const Plan> prepare_dropout_reference(const Problem& problem, const PrepareContext& context);
-Verdict supports_dropout_simd(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_dropout_simd(const Problem& problem, const PrepareContext& context);
 
 std::unique_ptr<const Plan> prepare_unscale_reference(const Problem& problem, const PrepareContext& context);

@@ -11,7 +11,6 @@ using RealFunction = double (*)(double);
 using RealOperation = double (*)(double, double);
 using IntegerOperation = std::uint64_t (*)(std::uint64_t, std::uint64_t);
 
-double same(double x) { return x; }
 double relu(double x) { return maximum(x, 0.0); }
 // erfc keeps the digits of the negative tail, which 1 + erf loses.
 double gelu(double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); }
@@ -39,7 +38,7 @@ RealFunction function_of(const Problem& problem) {
     case OpId::sqrt:
       return std::sqrt;
     default:
-      return same;
+      return nullptr;
   }
 }
 
@@ -77,7 +76,7 @@ bool all_integers(const Problem& problem) {
   return !is_floating(problem.outputs[0].dtype);
 }
 
-/// One value in, one value out, through a function of doubles; integers know only relu.
+/// One value in, one value out, through a function of doubles, or none: a cast. Integers know only relu.
 class UnaryPlan final : public Plan {
  public:
   explicit UnaryPlan(const Problem& problem) : problem_(problem), function_(function_of(problem)) {}
@@ -86,9 +85,10 @@ class UnaryPlan final : public Plan {
     const void* in = arguments.inputs[0]->as<void>();
     void* out = arguments.outputs[0]->as<void>();
     const TensorSpec &from = problem_.inputs[0], &to = problem_.outputs[0];
-    if (all_integers(problem_)) {
-      const bool clips = problem_.op == OpId::relu;
-      map_integers(from, in, to, out, [clips](std::int64_t x) { return clips && x < 0 ? 0 : x; });
+    if (function_ == nullptr) {
+      convert_elements(from, in, to, out);
+    } else if (all_integers(problem_)) {
+      map_integers(from, in, to, out, [](std::int64_t x) { return x < 0 ? 0 : x; });
     } else {
       map_reals(from, in, to, out, function_);
     }

@@ -101,8 +101,6 @@ namespace xpuruntime::cpu {
 
 HWY_EXPORT(find_unary);
 
-Verdict supports_unary_simd(const Problem& problem, const DeviceProfile&) { return supports_fast_floats(problem); }
-
 std::unique_ptr<const Plan> prepare_unary_simd(const Problem& problem, const PrepareContext&) {
   if (problem.direction == Direction::backward) return prepare_unary_backward_simd(problem);
   const bool by_tanh = problem.op == OpId::gelu && problem.attributes.choice("approximate") == "tanh";

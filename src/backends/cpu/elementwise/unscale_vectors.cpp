@@ -12,6 +12,7 @@
 #include "backends/cpu/elementwise/chunk.h"
 #include "backends/cpu/elementwise/kernels.h"
 #include "backends/cpu/elementwise/plan.h"
+#include "xpuruntime/registry/refusals.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
@@ -105,10 +106,8 @@ class UnscalePlan final : public Plan {
 
 }  // namespace
 
-Verdict supports_unscale_simd(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
-  const DataType gradient = problem.inputs[0].dtype, inverse = problem.inputs[1].dtype;
-  if (!is_fast_float(gradient)) return refuse_dtype("input 0", gradient, "f32, f16 and bf16");
+Verdict supports_unscale_simd(const Problem& problem, const DeviceProfile&) {
+  const DataType inverse = problem.inputs[1].dtype;
   if (inverse != DataType::float32) return refuse_dtype("input 1", inverse, "f32");
   // Narrower results could overflow where those in f32 do not, and then nobody would have seen it.
   const DataType result = problem.outputs[0].dtype;

@@ -151,12 +151,10 @@ class ClassLossBackwardPlan final : public Plan {
 
 Verdict supports_class_loss_backward(const Problem& problem) {
   if (const Verdict verdict = supports_class_inputs(problem); !verdict.supported) return verdict;
-  const DataType scores = problem.inputs[0].dtype, out = problem.outputs[0].dtype;
-  if (out != scores) return refuse_dtype("output 0", out, "the scores' " + std::string(to_string(scores)));
-  if (class_loss_job(problem).lines.length > std::numeric_limits<std::int32_t>::max()) {
-    return Verdict::no("there are more classes than 31 bits count");
-  }
-  return Verdict::yes();
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  const Verdict few = is_at_most("classes", class_loss_job(problem).lines.length, most);
+  if (!few.supported) return few;
+  return is_same_dtype("output 0", problem.outputs[0].dtype, "the scores'", problem.inputs[0].dtype);
 }
 
 std::unique_ptr<const Plan> prepare_class_loss_backward_simd(const Problem& problem) {

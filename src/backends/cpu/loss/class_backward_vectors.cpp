@@ -60,13 +60,13 @@ void row_of_probabilities(const ClassLossJob& job, const T* x, const T* p, float
     const F32Vec f = hn::MulAdd(get(p + i), keep, even);
     return job.weight == nullptr ? f : hn::Mul(f, get(job.weight + i));
   };
-  F32Vec factors = hn::Zero(F32());
+  LongSum factors;
   for_vectors(n, [&](std::size_t i, auto get, auto) HWY_ATTR {
     const auto there = hn::FirstN(F32(), std::min(n - i, f32_lanes()));
-    factors = hn::Add(factors, hn::IfThenElseZero(there, factor(i, get)));
+    factors.add(hn::IfThenElseZero(there, factor(i, get)));
   });
   const float shift = shift_of(highest_of(x, n));
-  const float scale = g * SumFold::lanes(factors) / sum_of_row(x, n, shift);
+  const float scale = g * SumFold::lanes(factors.all()) / sum_of_row(x, n, shift);
   write_row(
       x, n, shift, scale, [&](std::size_t i, auto get) HWY_ATTR { return hn::Mul(gradient, factor(i, get)); }, out);
 }
@@ -79,13 +79,14 @@ struct ColumnScale {
 
 template <class T, class Load>
 HWY_INLINE ColumnScale scale_of_columns(const Lines& lines, const T* x, const Load& get) {
-  F32Vec highest = hn::Neg(hn::Inf(F32())), sum = hn::Zero(F32());
+  F32Vec highest = hn::Neg(hn::Inf(F32()));
+  LongSum sum;
   for (std::int64_t j = 0; j < lines.length; ++j) highest = hn::Max(highest, get(x + j * lines.inner));
   const F32Vec shift = shift_of(highest);
   for (std::int64_t j = 0; j < lines.length; ++j) {
-    sum = hn::Add(sum, vexp(hn::Sub(get(x + j * lines.inner), shift)));
+    sum.add(vexp(hn::Sub(get(x + j * lines.inner), shift)));
   }
-  return {shift, hn::Div(constant(1), sum)};
+  return {shift, hn::Div(constant(1), sum.all())};
 }
 
 HWY_INLINE F32Vec weight_at(const ClassLossJob& job, std::int64_t i) {
@@ -142,10 +143,10 @@ void columns_of_probabilities(const ClassLossJob& job, const T* x, const T* p, c
     const auto factor = [&](std::int64_t j) HWY_ATTR {
       return hn::Mul(weight_at(job, j), hn::MulAdd(get(p + j * job.lines.inner + i), keep, even));
     };
-    F32Vec factors = hn::Zero(F32());
-    for (std::int64_t j = 0; j < job.lines.length; ++j) factors = hn::Add(factors, factor(j));
+    LongSum factors;
+    for (std::int64_t j = 0; j < job.lines.length; ++j) factors.add(factor(j));
     const ColumnScale column = scale_of_columns(job.lines, x + i, get);
-    const F32Vec scale = hn::Mul(factors, column.inverse), gradient = get(gradients + i);
+    const F32Vec scale = hn::Mul(factors.all(), column.inverse), gradient = get(gradients + i);
     for (std::int64_t j = 0; j < job.lines.length; ++j) {
       const F32Vec e = vexp(hn::Sub(get(x + j * job.lines.inner + i), column.shift));
       put(hn::Mul(gradient, hn::MulSub(e, scale, factor(j))), out + j * job.lines.inner + i);

@@ -3,8 +3,8 @@
 #include <atomic>
 
 #include "backends/cpu/base/elements.h"
-#include "backends/cpu/base/supports.h"
 #include "backends/cpu/base/thread_pool.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -86,21 +86,13 @@ Status check_targets(const Tensor& targets, std::int64_t classes, std::int64_t i
 }
 
 Verdict supports_class_inputs(const Problem& problem) {
-  if (const Verdict verdict = supports_aligned(problem, {}); !verdict.supported) return verdict;
-  for (const TensorSpec& spec : problem.inputs) {
-    if (!spec.contiguous) return Verdict::no("an input is not contiguous");
-  }
-  if (!problem.outputs[0].contiguous) return Verdict::no("the output is not contiguous");
-  const DataType scores = problem.inputs[0].dtype, targets = problem.inputs[1].dtype;
-  if (!is_fast_float(scores)) return refuse_dtype("input 0", scores, "f32, f16 and bf16");
-  if (is_floating(targets) && targets != scores) {
-    return refuse_dtype("input 1", targets, "the scores' " + std::string(to_string(scores)));
-  }
+  if (const Verdict verdict = is_contiguous(problem); !verdict.supported) return verdict;
   const TensorSpec* weight = weight_of(problem);
-  if (weight != nullptr && !is_fast_float(weight->dtype)) {
-    return refuse_dtype("input 2", weight->dtype, "f32, f16 and bf16");
+  if (weight != nullptr && !fast_floats.contains(weight->dtype)) {
+    return refuse_dtype("input 2", weight->dtype, to_string(fast_floats));
   }
-  return Verdict::yes();
+  const DataType scores = problem.inputs[0].dtype, targets = problem.inputs[1].dtype;
+  return is_floating(targets) ? is_same_dtype("input 1", targets, "the scores'", scores) : Verdict::yes();
 }
 
 ClassLossJob class_loss_job(const Problem& problem) {

@@ -174,10 +174,8 @@ class ClassLossPlan final : public Plan {
 }  // namespace
 
 Verdict supports_class_loss_simd(const Problem& problem, const DeviceProfile&) {
-  if (problem.direction == Direction::backward) return supports_class_loss_backward(problem);
-  const DataType out = problem.outputs[0].dtype;
-  const Verdict verdict = supports_class_inputs(problem);
-  return !verdict.supported || is_floating(out) ? verdict : refuse_dtype("output 0", out, "floating types");
+  const bool backward = problem.direction == Direction::backward;
+  return backward ? supports_class_loss_backward(problem) : supports_class_inputs(problem);
 }
 
 std::uint64_t workspace_class_loss_simd(const Problem& problem, const DeviceProfile&) {

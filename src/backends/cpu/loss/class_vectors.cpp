@@ -123,17 +123,17 @@ HWY_INLINE ColumnSums sums_of_columns(const ClassLossJob& job, const T* x, const
   for (std::int64_t j = 0; j < classes; ++j) highest = hn::Max(highest, get(x + j * step));
   const F32Vec shift = shift_of(highest);
   const F32Vec base = hn::IfThenElseZero(hn::IsFinite(highest), highest);
-  F32Vec sum = hn::Zero(F32()), factors = sum, products = sum;
+  LongSum sum, factors, products;
   for (std::int64_t j = 0; j < classes; ++j) {
     const F32Vec v = get(x + j * step);
-    sum = hn::Add(sum, vexp(hn::Sub(v, shift)));
+    sum.add(vexp(hn::Sub(v, shift)));
     if constexpr (has_factors) {
       const F32Vec f = factor(j);
-      factors = hn::Add(factors, f);
-      products = hn::Add(products, hn::Mul(f, hn::Sub(v, base)));
+      factors.add(f);
+      products.add(hn::Mul(f, hn::Sub(v, base)));
     }
   }
-  return {highest, base, vlog(sum), factors, products};
+  return {highest, base, vlog(sum.all()), factors.all(), products.all()};
 }
 
 HWY_INLINE F32Vec spread_loss(const ColumnSums& sums) {

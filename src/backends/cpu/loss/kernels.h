@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/cpu/base/supports.h"
+#include "xpuruntime/registry/kernel.h"
 
 // The functions behind the CPU table's rows of this family.
 
@@ -17,7 +17,7 @@ std::unique_ptr<const Plan> prepare_class_loss_reference(const Problem& problem,
 Verdict supports_class_loss_backward(const Problem& problem);
 std::unique_ptr<const Plan> prepare_class_loss_backward_simd(const Problem& problem);
 
-// kl_div and poisson_nll_loss.
+// Losses of elements.
 Verdict supports_pointwise_loss_simd(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t workspace_pointwise_loss_simd(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_pointwise_loss_simd(const Problem& problem, const PrepareContext& context);

@@ -4,6 +4,7 @@
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/loss/kernels.h"
 #include "backends/cpu/loss/pointwise.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -17,24 +18,10 @@ std::int64_t units_of(const Problem& problem) {
   return (element_count(problem.inputs[0]) + unit_elements - 1) / unit_elements;
 }
 
-PointwiseJob job_of(const Problem& problem) {
-  const Attributes& attributes = problem.attributes;
-  PointwiseJob job;
-  job.dtype = problem.inputs[0].dtype;
-  if (problem.op == OpId::kl_div) {
-    job.kind = attributes.boolean("log_target") ? PointwiseLoss::kl_div_log_target : PointwiseLoss::kl_div;
-    return job;
-  }
-  job.kind = attributes.boolean("log_input") ? PointwiseLoss::poisson_log_input : PointwiseLoss::poisson;
-  job.full = attributes.boolean("full");
-  job.eps = static_cast<float>(attributes.real("eps"));
-  return job;
-}
-
 class PointwiseLossPlan final : public Plan {
  public:
   explicit PointwiseLossPlan(const Problem& problem)
-      : job_(job_of(problem)),
+      : job_(pointwise_job(problem)),
         count_(element_count(problem.inputs[0])),
         units_(units_of(problem)),
         none_(problem.attributes.choice("reduction") == "none"),
@@ -73,14 +60,27 @@ class PointwiseLossPlan final : public Plan {
 
 }  // namespace
 
+PointwiseJob pointwise_job(const Problem& problem) {
+  const Attributes& attributes = problem.attributes;
+  PointwiseJob job;
+  job.dtype = problem.inputs[0].dtype;
+  if (problem.op == OpId::kl_div) {
+    job.kind = attributes.boolean("log_target") ? PointwiseLoss::divergence_of_logs : PointwiseLoss::divergence;
+    return job;
+  }
+  job.kind = attributes.boolean("log_input") ? PointwiseLoss::poisson_of_logs : PointwiseLoss::poisson;
+  job.full = attributes.boolean("full");
+  job.eps = attributes.real("eps");
+  return job;
+}
+
 Verdict supports_pointwise_loss_simd(const Problem& problem, const DeviceProfile&) {
-  if (const Verdict verdict = supports_dense_floats(problem); !verdict.supported) return verdict;
+  if (const Verdict verdict = is_contiguous(problem); !verdict.supported) return verdict;
   if (problem.inputs[0].shape != problem.inputs[1].shape) return Verdict::no("the inputs are broadcast");
   const DataType in = problem.inputs[0].dtype, target = problem.inputs[1].dtype, out = problem.outputs[0].dtype;
-  const std::string takes = "the first input's " + std::string(to_string(in));
-  if (target != in) return refuse_dtype("input 1", target, takes);
+  const Verdict alike = is_same_dtype("input 1", target, "the input's", in);
   const bool none = problem.attributes.choice("reduction") == "none";
-  return none && out != in ? refuse_dtype("output 0", out, takes) : Verdict::yes();
+  return none && alike.supported ? is_same_dtype("output 0", out, "the input's", in) : alike;
 }
 
 std::uint64_t workspace_pointwise_loss_simd(const Problem& problem, const DeviceProfile&) {

@@ -3,25 +3,19 @@
 
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/loss/kernels.h"
+#include "backends/cpu/loss/pointwise.h"
 
 namespace xpuruntime::cpu {
 namespace {
 
-/// kl_div and poisson_nll_loss, element by element, in double.
+/// Element by element, in double.
 class PointwiseLossPlan final : public Plan {
  public:
   explicit PointwiseLossPlan(const Problem& problem)
-      : problem_(problem), shape_(broadcast_shapes(problem.inputs[0].shape, problem.inputs[1].shape)) {
-    const Attributes& attributes = problem.attributes;
-    reduction_ = attributes.choice("reduction");
-    if (problem.op == OpId::kl_div) {
-      log_target_ = attributes.boolean("log_target");
-    } else {
-      log_input_ = attributes.boolean("log_input");
-      full_ = attributes.boolean("full");
-      eps_ = attributes.real("eps");
-    }
-  }
+      : problem_(problem),
+        job_(pointwise_job(problem)),
+        shape_(broadcast_shapes(problem.inputs[0].shape, problem.inputs[1].shape)),
+        reduction_(problem.attributes.choice("reduction")) {}
 
   Status run(const RunArguments& arguments) const override {
     const LoadElement load_x = loader_of(problem_.inputs[0].dtype);
@@ -44,27 +38,29 @@ class PointwiseLossPlan final : public Plan {
   }
 
  private:
-  double term(double x, double t) const { return problem_.op == OpId::kl_div ? kl_div(x, t) : poisson(x, t); }
-
-  // 0 log 0 is 0.
-  double kl_div(double x, double t) const {
-    if (log_target_) return std::exp(t) * (t - x);
-    return t == 0 ? 0 - t * x : t * (std::log(t) - x);
+  double term(double x, double t) const {
+    switch (job_.kind) {
+      case PointwiseLoss::divergence:  // 0 log 0 is 0
+        return t == 0 ? 0 - t * x : t * (std::log(t) - x);
+      case PointwiseLoss::divergence_of_logs:
+        return std::exp(t) * (t - x);
+      case PointwiseLoss::poisson:
+        return with_factorial(x - t * std::log(x + job_.eps), t);
+      case PointwiseLoss::poisson_of_logs:
+        return with_factorial(std::exp(x) - t * x, t);
+    }
+    return 0;
   }
 
-  double poisson(double x, double t) const {
-    const double loss = log_input_ ? std::exp(x) - t * x : x - t * std::log(x + eps_);
-    // Stirling's formula for log(t!), of use from 1 on.
-    return full_ && t > 1 ? loss + t * std::log(t) - t + 0.5 * std::log(2 * std::numbers::pi * t) : loss;
+  // Stirling's formula for log(t!), of use from 1 on.
+  double with_factorial(double loss, double t) const {
+    return job_.full && t > 1 ? loss + t * std::log(t) - t + 0.5 * std::log(2 * std::numbers::pi * t) : loss;
   }
 
   Problem problem_;
+  PointwiseJob job_;
   Dims shape_;
   std::string_view reduction_;
-  bool log_target_ = false;
-  bool log_input_ = true;
-  bool full_ = false;
-  double eps_ = 0;
 };
 
 }  // namespace

@@ -67,21 +67,22 @@ float with_dtype(const PointwiseJob& job, const void* x, const void* target, std
     using T = decltype(storage);
     const T *from = static_cast<const T*>(x) + offset, *t = static_cast<const T*>(target) + offset;
     const auto count = static_cast<std::size_t>(n);
-    return losses_of<Loss>(from, t, count, job.eps, out == nullptr ? nullptr : static_cast<T*>(out) + offset);
+    return losses_of<Loss>(from, t, count, static_cast<float>(job.eps),
+                           out == nullptr ? nullptr : static_cast<T*>(out) + offset);
   });
 }
 
 float losses_impl(const PointwiseJob& job, const void* x, const void* target, std::int64_t offset, std::int64_t n,
                   void* out) {
   switch (job.kind) {
-    case PointwiseLoss::kl_div:
+    case PointwiseLoss::divergence:
       return with_dtype<KlDiv>(job, x, target, offset, n, out);
-    case PointwiseLoss::kl_div_log_target:
+    case PointwiseLoss::divergence_of_logs:
       return with_dtype<KlDivLogTarget>(job, x, target, offset, n, out);
     case PointwiseLoss::poisson:
       return job.full ? with_dtype<WithFactorial<Poisson>>(job, x, target, offset, n, out)
                       : with_dtype<Poisson>(job, x, target, offset, n, out);
-    case PointwiseLoss::poisson_log_input:
+    case PointwiseLoss::poisson_of_logs:
       return job.full ? with_dtype<WithFactorial<PoissonLogInput>>(job, x, target, offset, n, out)
                       : with_dtype<PoissonLogInput>(job, x, target, offset, n, out);
   }

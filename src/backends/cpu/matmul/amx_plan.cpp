@@ -12,8 +12,11 @@ constexpr double multiplications_per_microsecond = 4e5;
 // Of the packed operand, which every band of rows goes over: half of the smallest second cache that comes with AMX.
 constexpr std::int64_t packed_bytes = std::int64_t{1} << 20;
 
+// Terms that the tiles add up, 32 at a time, before their sum goes to a longer one.
+constexpr std::int64_t most_terms = std::int64_t{1} << 16;
+
 /// A buffer: 32 padded rows, the packed lanes, and the sums of 32 rows, or of all where they wait for the next piece of
-/// k.
+/// k; where k is longer than most_terms, their totals too.
 struct AmxBuffer {
   explicit AmxBuffer(const TileTask& task)
       : row_elements(amx_block * amx_blocks(task.k_block) * amx_block),
@@ -22,9 +25,12 @@ struct AmxBuffer {
         sums_rows(task.k > task.k_block ? amx_blocks(task.row_count) * amx_block : amx_block),
         rows(reinterpret_cast<Bfloat*>(task.buffer)),
         lanes(rows + row_elements),
-        sums(task.buffer + (row_elements + lane_elements) / 2) {}
+        sums(task.buffer + (row_elements + lane_elements) / 2),
+        totals(task.k > most_terms ? sums + sums_rows * sums_row : sums) {}
 
-  std::int64_t floats() const { return (row_elements + lane_elements) / 2 + sums_rows * sums_row; }
+  std::int64_t floats() const {
+    return (row_elements + lane_elements) / 2 + sums_rows * sums_row * (totals == sums ? 1 : 2);
+  }
 
   std::int64_t row_elements;
   std::int64_t lane_elements;
@@ -33,6 +39,7 @@ struct AmxBuffer {
   Bfloat* rows;
   Bfloat* lanes;
   float* sums;
+  float* totals;
 };
 
 /// A block of lanes and a piece of k.
@@ -58,6 +65,15 @@ void pack(const TileOperand& lanes, const AmxPiece& piece, Bfloat* packed) {
   }
 }
 
+/// Adds the sums of most_terms to the totals, or makes them these.
+void add_to_totals(const AmxProduct& product, std::int64_t rows, bool first, float* totals) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = i * product.c_row; j < i * product.c_row + product.column_blocks * amx_block; ++j) {
+      totals[j] = first ? product.c[j] : totals[j] + product.c[j];
+    }
+  }
+}
+
 /// At most 32 rows of the output's block of lanes.
 void run_band(const TileTask& task, const AmxBuffer& buffer, std::int64_t row, const AmxPiece& piece) {
   const std::int64_t rows = std::min(amx_block, task.row_count - row), blocks = amx_blocks(piece.depth);
@@ -73,11 +89,15 @@ void run_band(const TileTask& task, const AmxBuffer& buffer, std::int64_t row, c
   product.b_step = blocks * amx_block_elements;
   product.depth_blocks = blocks;
   product.column_blocks = amx_blocks(piece.lanes);
-  product.c = buffer.sums + (buffer.sums_rows > amx_block ? row * buffer.sums_row : 0);
+  const std::int64_t at = buffer.sums_rows > amx_block ? row * buffer.sums_row : 0;
+  product.c = buffer.sums + at;
   product.c_row = buffer.sums_row;
-  product.accumulate = piece.begin != 0;
+  product.accumulate = piece.begin % most_terms != 0;
   amx_multiply(product);
-  if (piece.last) finish_sums(task, product.c, product.c_row, row, rows, piece.lane, piece.lanes);
+  if (buffer.totals != buffer.sums && (piece.last || (piece.begin + piece.depth) % most_terms == 0)) {
+    add_to_totals(product, rows, piece.begin < most_terms, buffer.totals + at);
+  }
+  if (piece.last) finish_sums(task, buffer.totals + at, product.c_row, row, rows, piece.lane, piece.lanes);
 }
 
 void run_amx(const TileTask& task) {
@@ -113,7 +133,7 @@ PackedLayout amx_layout(const Product& product) {
   TileTask& task = layout.task;
   // Lanes side by side are cut along k, so that long rows of them are read; the sums of few rows can wait.
   const bool pieces = task.lanes.outer == 1 && task.row_count <= 256;
-  task.k_block = std::max<std::int64_t>(1, pieces ? std::min<std::int64_t>(task.k, 512) : task.k);
+  task.k_block = std::clamp<std::int64_t>(task.k, 1, pieces ? 512 : most_terms);
   const std::int64_t depth_bytes = std::max<std::int64_t>(amx_blocks(task.k_block), 1) * amx_block * 2;
   task.lane_block = std::max(amx_block, packed_bytes / depth_bytes / amx_block * amx_block);
   layout.slot_floats = (AmxBuffer(task).floats() + 15) / 16 * 16;
@@ -139,22 +159,10 @@ class AmxPlan final : public Plan {
 }  // namespace
 
 Verdict supports_product_amx(const Problem& problem, const DeviceProfile& profile) {
-  if (!amx_in_profile(profile)) return Verdict::no("the CPU has no AMX tiles for bf16");
-  if (const Verdict verdict = supports_fast_floats(problem); !verdict.supported) return verdict;
-  for (std::size_t i = 0; i < 2; ++i) {
-    if (problem.inputs[i].dtype != DataType::bfloat16) {
-      return refuse_dtype("input " + std::to_string(i), problem.inputs[i].dtype, "bf16");
-    }
-  }
+  if (const Verdict verdict = has_amx(profile); !verdict.supported) return verdict;
   const Product product = product_of(problem);
   if (fits(product, true) || fits(product, false)) return Verdict::yes();
   return Verdict::no("no operand lies along k with a stride of 1 while the other has one too");
-}
-
-// Up to three rows memory sets the pace, and skinny reads each weight once without packing the other operand.
-bool prefers_product_amx(const Problem& problem, const DeviceProfile&) {
-  const MatmulShape shape = product_of(problem).shape;
-  return std::min(shape.m, shape.n) > 3 && shape.k >= 32;
 }
 
 std::uint64_t workspace_product_amx(const Problem& problem, const DeviceProfile&) {

@@ -4,22 +4,20 @@
 #include <string>
 
 #include "backends/cpu/base/activation.h"
-#include "backends/cpu/base/supports.h"
+#include "backends/cpu/base/stages.h"
 #include "backends/cpu/elementwise/kernels.h"
 #include "backends/cpu/matmul/gradient_views.h"
 #include "backends/cpu/matmul/kernels.h"
 #include "backends/cpu/movement/kernels.h"
 #include "backends/cpu/reduce/kernels.h"
 #include "core/backward.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 namespace {
 
-constexpr KernelFunctions packed = {supports_product_packed, prepare_product_packed, workspace_product_packed, nullptr};
-constexpr KernelFunctions copies = {supports_copy_bytes, prepare_copy_bytes, nullptr, nullptr};
-constexpr KernelFunctions sums = {supports_reduce_simd, prepare_reduce_simd, workspace_reduce_simd, nullptr};
-constexpr KernelFunctions any_sums = {supports_aligned, prepare_reduce_reference, nullptr, nullptr};
-constexpr KernelFunctions slopes = {supports_unary_simd, prepare_unary_simd, nullptr, nullptr};
+constexpr KernelSpec copies = {.prepare = prepare_copy_bytes};
+constexpr KernelSpec slopes = {.prepare = prepare_unary_simd};
 
 OpId activation_op(Activation activation) {
   if (activation == Activation::gelu) return OpId::gelu;
@@ -29,9 +27,8 @@ OpId activation_op(Activation activation) {
 /// Writes the stages of one backward call by one kernel, or finds out why that kernel cannot do them.
 class BackwardStages {
  public:
-  BackwardStages(const KernelFunctions& kernel, const Problem& problem, const DeviceProfile& profile)
+  BackwardStages(const KernelSpec& kernel, const Problem& problem, const DeviceProfile& profile)
       : kernel_(kernel), problem_(problem), profile_(profile) {
-    if (verdict_ = supports_aligned(problem, profile); !verdict_.supported) return;
     views_ = gradient_views(problem);
     if (problem.op == OpId::linear) take_off_activation();
     if (verdict_.supported && views_.has_da) {
@@ -47,7 +44,6 @@ class BackwardStages {
 
   const Verdict& verdict() const { return verdict_; }
   const Stages& stages() const { return stages_; }
-  bool preferred() const { return preferred_; }
 
  private:
   /// Makes the gradient that of the sums before the activation, which are computed once more.
@@ -55,8 +51,8 @@ class BackwardStages {
     const Activation activation = activation_of(problem_.attributes);
     if (activation == Activation::none) return;
     const StageTensor gradient = input_of(problem_, problem_.inputs.size() - 1);
-    if (!is_fast_float(gradient.spec.dtype)) {
-      verdict_ = refuse_dtype("the gradient", gradient.spec.dtype, "f32, f16 and bf16");
+    if (!fast_floats.contains(gradient.spec.dtype)) {
+      verdict_ = refuse_dtype("the gradient", gradient.spec.dtype, to_string(fast_floats));
       return;
     }
     std::vector<StageTensor> inputs;
@@ -93,7 +89,7 @@ class BackwardStages {
     return shape;
   }
 
-  Verdict supports(const Problem& problem) const { return kernel_.supports(problem, profile_); }
+  Verdict supports(const Problem& problem) const { return kernel_.accepts(problem, profile_); }
 
   /// The gradient of the few-sided operand has no few side itself: it is an outer product.
   bool packed_may_help() const { return kernel_.supports == supports_product_skinny; }
@@ -102,14 +98,13 @@ class BackwardStages {
   bool take(const Problem& problem, const std::vector<StageTensor>& inputs, const StageTensor& out) {
     Verdict verdict = supports(problem);
     if (verdict.supported) {
-      preferred_ = preferred_ && kernel_.prefers != nullptr && kernel_.prefers(problem, profile_);
       ++own_products_;
       stages_.add(kernel_, problem, inputs, {out});
       return true;
     }
     if (refusal_.supported) refusal_ = verdict;
-    if (packed_may_help() && packed.supports(problem, profile_).supported) {
-      stages_.add(packed, problem, inputs, {out});
+    if (packed_may_help() && packed_product.accepts(problem, profile_).supported) {
+      stages_.add(packed_product, problem, inputs, {out});
       return true;
     }
     verdict_ = std::move(verdict);
@@ -170,7 +165,7 @@ class BackwardStages {
   void add_sum(const StageTensor& from, const std::vector<std::int64_t>& dims, const StageTensor& to, bool keep) {
     const Attributes attributes = Attributes(OpId::reduce_sum).set_list("dim", dims).set("keepdim", keep);
     const Problem problem = stage_problem(problem_, attributes, {from}, to);
-    stages_.add(sums.supports(problem, profile_).supported ? sums : any_sums, problem, {from}, {to});
+    stages_.add(reduction_for(problem), problem, {from}, {to});
   }
 
   void add_bias() {
@@ -182,7 +177,7 @@ class BackwardStages {
     add_sum(views_.gradient, rows, output_of(problem_, *output), false);
   }
 
-  const KernelFunctions& kernel_;
+  const KernelSpec& kernel_;
   const Problem& problem_;
   const DeviceProfile& profile_;
   Verdict verdict_ = {};
@@ -190,26 +185,20 @@ class BackwardStages {
   GradientViews views_ = {};
   Stages stages_ = {};
   int own_products_ = 0;
-  bool preferred_ = true;
 };
 
 }  // namespace
 
-Verdict supports_product_backward(const KernelFunctions& kernel, const Problem& problem, const DeviceProfile& profile) {
+Verdict supports_product_backward(const KernelSpec& kernel, const Problem& problem, const DeviceProfile& profile) {
   return BackwardStages(kernel, problem, profile).verdict();
 }
 
-bool prefers_product_backward(const KernelFunctions& kernel, const Problem& problem, const DeviceProfile& profile) {
-  const BackwardStages stages(kernel, problem, profile);
-  return stages.verdict().supported && stages.preferred();
-}
-
-std::uint64_t workspace_product_backward(const KernelFunctions& kernel, const Problem& problem,
+std::uint64_t workspace_product_backward(const KernelSpec& kernel, const Problem& problem,
                                          const DeviceProfile& profile) {
   return BackwardStages(kernel, problem, profile).stages().workspace_bytes(profile);
 }
 
-std::unique_ptr<const Plan> prepare_product_backward(const KernelFunctions& kernel, const Problem& problem,
+std::unique_ptr<const Plan> prepare_product_backward(const KernelSpec& kernel, const Problem& problem,
                                                      const PrepareContext& context) {
   return BackwardStages(kernel, problem, context.profile).stages().prepare(context);
 }

@@ -179,9 +179,4 @@ std::unique_ptr<const Plan> prepare_product_backward_reference(const Problem& pr
   return std::make_unique<ProductBackwardPlan>(problem);
 }
 
-std::uint64_t workspace_linear_reference(const Problem& problem, const DeviceProfile&) {
-  if (problem.direction == Direction::forward) return 0;
-  return static_cast<std::uint64_t>(element_count(problem.inputs.back())) * sizeof(double);
-}
-
 }  // namespace xpuruntime::cpu

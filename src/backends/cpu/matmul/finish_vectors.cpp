@@ -49,6 +49,17 @@ void finish_bfloat(Bfloat* out, std::int64_t out_row, std::int64_t rows, std::in
   finish(out, out_row, rows, columns, bias, activation);
 }
 
+void scale_row(const ScaledSums& row, void* out, DataType dtype) {
+  const F32Vec beta = hn::Set(F32(), row.beta);
+  with_storage(dtype, [&](auto type) HWY_ATTR {
+    auto* const to = static_cast<decltype(type)*>(out);
+    for_vectors(static_cast<std::size_t>(row.count), [&](std::size_t i, auto load, auto store) HWY_ATTR {
+      const F32Vec scaled = hn::Mul(load(row.sums + i), load(row.factors + i));
+      store(hn::MulAdd(beta, load(row.added + i), scaled), to + i);
+    });
+  });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace xpuruntime::cpu
 HWY_AFTER_NAMESPACE();
@@ -58,6 +69,7 @@ namespace xpuruntime::cpu {
 
 HWY_EXPORT(finish_float);
 HWY_EXPORT(finish_bfloat);
+HWY_EXPORT(scale_row);
 
 void finish_rows(float* out, std::int64_t out_row, std::int64_t rows, std::int64_t columns, const float* bias,
                  Activation activation) {
@@ -67,6 +79,10 @@ void finish_rows(float* out, std::int64_t out_row, std::int64_t rows, std::int64
 void finish_rows(Bfloat* out, std::int64_t out_row, std::int64_t rows, std::int64_t columns, const float* bias,
                  Activation activation) {
   HWY_DYNAMIC_DISPATCH(finish_bfloat)(out, out_row, rows, columns, bias, activation);
+}
+
+void scale_and_add(const ScaledSums& row, void* out, DataType dtype) {
+  HWY_DYNAMIC_DISPATCH(scale_row)(row, out, dtype);
 }
 
 }  // namespace xpuruntime::cpu

@@ -13,8 +13,6 @@ constexpr double multiplications_per_microsecond = 1e5;
 // Up to here no sum of products leaves 31 bits, so its sign is known.
 constexpr std::int64_t most_signed_k = 32768;
 
-bool is_byte(DataType dtype) { return dtype == DataType::int8 || dtype == DataType::uint8; }
-
 class Int8Plan final : public Plan {
  public:
   Int8Plan(const Product& product, bool quads) : product_(product), quads_(quads) {
@@ -117,20 +115,10 @@ bool has_quads(const DeviceProfile& profile) {
 
 }  // namespace
 
-Verdict supports_product_int8(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
-  for (std::size_t i = 0; i < 2; ++i) {
-    if (!is_byte(problem.inputs[i].dtype)) {
-      return refuse_dtype("input " + std::to_string(i), problem.inputs[i].dtype, "i8 and u8");
-    }
-  }
-  if (problem.outputs[0].dtype != DataType::int32) return refuse_dtype("output 0", problem.outputs[0].dtype, "i32");
+Verdict supports_product_int8(const Problem& problem, const DeviceProfile&) {
   const Product product = product_of(problem);
-  if (product.has_bias && !is_byte(product.bias) && product.bias != DataType::int32) {
-    return refuse_dtype("the bias", product.bias, "i8, u8 and i32");
-  }
   if (product.activation == Activation::relu && product.shape.k > most_signed_k) {
-    return Verdict::no("k = " + std::to_string(product.shape.k) + " may carry sums past 31 bits before relu sees them");
+    return Verdict::no("k = " + std::to_string(product.shape.k) + " may carry sums over 31 bits before relu sees them");
   }
   return Verdict::yes();
 }

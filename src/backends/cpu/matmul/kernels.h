@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/cpu/base/supports.h"
+#include "xpuruntime/registry/kernel.h"
 
 // The functions behind the CPU table's rows of this family.
 
@@ -17,20 +17,24 @@ std::unique_ptr<const Plan> prepare_product_openblas(const Problem& problem, con
 
 // Our own kernels take matmul and linear alike.
 
-std::uint64_t workspace_linear_reference(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t workspace_product_reference(const Problem& problem, const DeviceProfile& profile);
 
 Verdict supports_product_packed(const Problem& problem, const DeviceProfile& profile);
-bool prefers_product_packed(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t workspace_product_packed(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_product_packed(const Problem& problem, const PrepareContext& context);
+inline constexpr KernelSpec packed_product = {{OpId::matmul, OpId::linear},
+                                              "packed",
+                                              "our own blocked product: any layout",
+                                              fast_floats,
+                                              prepare_product_packed,
+                                              supports_product_packed,
+                                              workspace_product_packed};
 
 Verdict supports_product_skinny(const Problem& problem, const DeviceProfile& profile);
-bool prefers_product_skinny(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t workspace_product_skinny(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_product_skinny(const Problem& problem, const PrepareContext& context);
 
 Verdict supports_product_small(const Problem& problem, const DeviceProfile& profile);
-bool prefers_product_small(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t workspace_product_small(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_product_small(const Problem& problem, const PrepareContext& context);
 
@@ -39,7 +43,6 @@ std::uint64_t workspace_product_int8(const Problem& problem, const DeviceProfile
 std::unique_ptr<const Plan> prepare_product_int8(const Problem& problem, const PrepareContext& context);
 
 Verdict supports_product_amx(const Problem& problem, const DeviceProfile& profile);
-bool prefers_product_amx(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t workspace_product_amx(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_product_amx(const Problem& problem, const PrepareContext& context);
 

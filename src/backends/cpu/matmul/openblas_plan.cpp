@@ -10,6 +10,7 @@
 #include "backends/cpu/matmul/kernels.h"
 #include "backends/cpu/matmul/product.h"
 #include "backends/cpu/matmul/split.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -98,17 +99,15 @@ Verdict one_dtype(const Problem& problem) {
       }
     }
   }
-  const bool takes_f64 = problem.op == OpId::matmul;
-  if (dtype == DataType::float32 || (takes_f64 && dtype == DataType::float64)) return Verdict::yes();
-  return Verdict::no(std::string(takes_f64 ? "OpenBLAS multiplies f32 and f64" : "this kernel takes f32") + ", not " +
-                     std::string(to_string(dtype)));
+  return problem.op == OpId::linear && dtype != DataType::float32 ? refuse_dtype("input 0", dtype, "f32")
+                                                                  : Verdict::yes();
 }
 
 Verdict blas_layouts(const Product& product) {
   const MatmulShape& shape = product.shape;
-  if (std::max({shape.m, shape.n, shape.k}) > std::numeric_limits<int>::max()) {
-    return Verdict::no("an extent is past 31 bits");
-  }
+  const Verdict counted =
+      is_at_most("the largest extent", std::max({shape.m, shape.n, shape.k}), std::numeric_limits<int>::max());
+  if (!counted.supported) return counted;
   if (!layout_of(shape.m, shape.k, shape.a)) return Verdict::no(strides_text("a", shape.a));
   if (!layout_of(shape.k, shape.n, shape.b)) return Verdict::no(strides_text("b", shape.b));
   const auto out = layout_of(shape.m, shape.n, shape.c);
@@ -121,8 +120,7 @@ Verdict blas_layouts(const Product& product) {
 
 }  // namespace
 
-Verdict supports_product_openblas(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
+Verdict supports_product_openblas(const Problem& problem, const DeviceProfile&) {
   if (const Verdict verdict = one_dtype(problem); !verdict.supported) return verdict;
   return blas_layouts(product_of(problem));
 }

@@ -1,9 +1,9 @@
-#include <algorithm>
 #include <string>
 
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/matmul/kernels.h"
 #include "backends/cpu/matmul/packed_layout.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -28,11 +28,9 @@ class PackedPlan final : public Plan {
 
 }  // namespace
 
-Verdict supports_product_packed(const Problem& problem, const DeviceProfile&) { return supports_fast_floats(problem); }
-
-bool prefers_product_packed(const Problem& problem, const DeviceProfile&) {
-  const MatmulShape shape = product_of(problem).shape;
-  return std::min(shape.m, shape.n) >= 16 && std::max({shape.m, shape.n, shape.k}) > 64;
+Verdict supports_product_packed(const Problem& problem, const DeviceProfile&) {
+  constexpr std::int64_t most = 1 << 26;  // of more, the f32 sum of the blocks' sums would lose too many digits
+  return is_at_most("k", product_of(problem).shape.k, most);
 }
 
 std::uint64_t workspace_product_packed(const Problem& problem, const DeviceProfile& profile) {

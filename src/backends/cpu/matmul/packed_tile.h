@@ -44,7 +44,8 @@ HWY_INLINE void keep_order() {
 }
 
 /// c[rows, vectors * lanes] (+)= a b. Row i of a begins at a + i * row_step; b has one row of lanes for each p, b_step
-/// apart. Each sum takes its products one after the other, so its bits do not depend on the tile it falls into.
+/// apart. Each sum takes its products one after the other, so its bits do not depend on the tile it falls into. It
+/// starts at zero and is added to c at the end: carried on from c, the errors of a long sum would grow with its length.
 template <std::size_t rows, std::size_t vectors>
 void multiply_tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, std::int64_t b_step, std::int64_t k,
                    float* HWY_RESTRICT c, std::int64_t c_step, bool accumulate) {
@@ -53,12 +54,6 @@ void multiply_tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, std
   unrolled<rows>([&](auto i) XRT_UNROLLED_BODY {
     unrolled<vectors>([&](auto v) XRT_UNROLLED_BODY { sums[i][v] = hn::Zero(F32()); });
   });
-  if (accumulate) {
-    unrolled<rows>([&](auto i) XRT_UNROLLED_BODY {
-      unrolled<vectors>(
-          [&](auto v) XRT_UNROLLED_BODY { sums[i][v] = load(c + static_cast<std::int64_t>(i) * c_step + v * lanes); });
-    });
-  }
   for (std::int64_t p = 0; p < k; ++p) {
     F32Vec right[vectors];
     unrolled<vectors>([&](auto v) XRT_UNROLLED_BODY { right[v] = load(b + v * lanes); });
@@ -70,9 +65,15 @@ void multiply_tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, std
     ++a;
     b += b_step;
   }
+  const auto place = [&](std::size_t i, std::size_t v)
+                         XRT_UNROLLED_BODY { return c + static_cast<std::int64_t>(i) * c_step + v * lanes; };
+  if (accumulate) {
+    unrolled<rows>([&](auto i) XRT_UNROLLED_BODY {
+      unrolled<vectors>([&](auto v) XRT_UNROLLED_BODY { sums[i][v] = hn::Add(load(place(i, v)), sums[i][v]); });
+    });
+  }
   unrolled<rows>([&](auto i) XRT_UNROLLED_BODY {
-    unrolled<vectors>(
-        [&](auto v) XRT_UNROLLED_BODY { store(sums[i][v], c + static_cast<std::int64_t>(i) * c_step + v * lanes); });
+    unrolled<vectors>([&](auto v) XRT_UNROLLED_BODY { store(sums[i][v], place(i, v)); });
   });
 }
 

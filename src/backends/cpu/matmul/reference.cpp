@@ -3,6 +3,7 @@
 
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/base/scalar_extremes.h"
+#include "backends/cpu/matmul/affine.h"
 #include "backends/cpu/matmul/kernels.h"
 #include "backends/cpu/matmul/product.h"
 
@@ -69,10 +70,13 @@ class ReferencePlan final : public Plan {
   Store store_;
 };
 
+constexpr KernelSpec reference = {.ops = OpId::matmul, .name = "reference", .prepare = prepare_product_reference};
+
 }  // namespace
 
-std::unique_ptr<const Plan> prepare_product_reference(const Problem& problem, const PrepareContext&) {
+std::unique_ptr<const Plan> prepare_product_reference(const Problem& problem, const PrepareContext& context) {
   if (problem.direction == Direction::backward) return prepare_product_backward_reference(problem);
+  if (is_affine(problem)) return prepare_product_affine(reference, problem, context);
   const Product product = product_of(problem);
   bool floats = is_floating(product.out);
   for (const TensorSpec& input : problem.inputs) floats = floats || is_floating(input.dtype);
@@ -84,6 +88,12 @@ std::unique_ptr<const Plan> prepare_product_reference(const Problem& problem, co
   return std::make_unique<ReferencePlan<std::int64_t, LoadInteger, StoreInteger>>(
       product, integer_loader_of(product.a), integer_loader_of(product.b), integer_loader_of(bias),
       integer_storer_of(product.out));
+}
+
+std::uint64_t workspace_product_reference(const Problem& problem, const DeviceProfile& profile) {
+  if (is_affine(problem)) return workspace_product_affine(reference, problem, profile);
+  if (problem.direction == Direction::forward || problem.op != OpId::linear) return 0;
+  return static_cast<std::uint64_t>(element_count(problem.inputs.back())) * sizeof(double);
 }
 
 }  // namespace xpuruntime::cpu

@@ -113,7 +113,6 @@ class SkinnyPlan final : public Plan {
 }  // namespace
 
 Verdict supports_product_skinny(const Problem& problem, const DeviceProfile&) {
-  if (const Verdict verdict = supports_fast_floats(problem); !verdict.supported) return verdict;
   const MatmulShape shape = product_of(problem).shape;
   if (std::min(shape.m, shape.n) > most_few) {
     return Verdict::no("m = " + std::to_string(shape.m) + " and n = " + std::to_string(shape.n) + " are both over " +
@@ -122,12 +121,6 @@ Verdict supports_product_skinny(const Problem& problem, const DeviceProfile&) {
   const bool b_walks = shape.b.row == 1 || shape.b.column == 1, a_walks = shape.a.row == 1 || shape.a.column == 1;
   if ((shape.m <= most_few && b_walks) || (shape.n <= most_few && a_walks)) return Verdict::yes();
   return Verdict::no("the large operand has no stride of 1, and it is read in vectors");
-}
-
-bool prefers_product_skinny(const Problem& problem, const DeviceProfile& profile) {
-  const MatmulShape shape = product_of(problem).shape;
-  const bool tiles = supports_product_amx(problem, profile).supported && prefers_product_amx(problem, profile);
-  return std::min(shape.m, shape.n) <= most_few && !tiles;
 }
 
 std::uint64_t workspace_product_skinny(const Problem& problem, const DeviceProfile&) {

@@ -33,7 +33,7 @@ struct SkinnyTask {
 };
 
 inline std::int64_t skinny_buffer_floats(std::int64_t few_count, std::int64_t k) {
-  return padded_few(few_count) * skinny_few_step(k) + skinny_sums;
+  return padded_few(few_count) * skinny_few_step(k) + 2 * skinny_sums;
 }
 
 void run_skinny(const SkinnyTask& task);

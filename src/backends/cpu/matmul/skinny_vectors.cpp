@@ -14,18 +14,22 @@ HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
 namespace HWY_NAMESPACE {
 
+/// Terms that one accumulator takes from zero on; its sum then goes to a longer one. More where k is so long that the
+/// number of runs would show instead.
+HWY_INLINE std::int64_t run_terms(std::int64_t k) { return std::max<std::int64_t>(512, k >> 20 << 3); }
+
 /// Rows of `many` taken at once: enough sums under way to hide the multipliers' delay, few enough for the registers.
 constexpr std::size_t rows_at_once(std::size_t few) {
   constexpr std::size_t registers = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 16 : 8;
   return few == 1 ? 8 : HWY_MAX(std::size_t{1}, registers / few);
 }
 
-/// sums[i * sums_step + r] for `few` vectors and `rows` rows, each a dot product along k. A sum has one vector of
-/// partial sums, whatever else is under way.
+/// sums[i * sums_step + r] for `few` vectors, `step` apart, and `rows` rows, each a dot product along k or added to
+/// what is there. A sum has one vector of partial sums, whatever else is under way.
 template <std::size_t few, std::size_t rows, class T>
-HWY_INLINE void dot_rows(const float* x, const T* many, std::int64_t outer, std::int64_t k, float* sums,
-                         std::int64_t sums_step) {
-  const std::int64_t lanes = static_cast<std::int64_t>(f32_lanes()), step = skinny_few_step(k);
+HWY_INLINE void dot_rows(const float* x, std::int64_t step, const T* many, std::int64_t outer, std::int64_t k,
+                         float* sums, std::int64_t sums_step, bool accumulate) {
+  const std::int64_t lanes = static_cast<std::int64_t>(f32_lanes());
   F32Vec partial[few][rows];
   unrolled<few>([&](auto i) XRT_UNROLLED_BODY {
     unrolled<rows>([&](auto r) XRT_UNROLLED_BODY { partial[i][r] = hn::Zero(F32()); });
@@ -49,21 +53,33 @@ HWY_INLINE void dot_rows(const float* x, const T* many, std::int64_t outer, std:
   }
   unrolled<few>([&](auto i) XRT_UNROLLED_BODY {
     unrolled<rows>([&](auto r) XRT_UNROLLED_BODY {
-      sums[static_cast<std::int64_t>(i) * sums_step + static_cast<std::int64_t>(r)] =
-          hn::GetLane(hn::SumOfLanes(F32(), partial[i][r]));
+      float& sum = sums[static_cast<std::int64_t>(i) * sums_step + static_cast<std::int64_t>(r)];
+      const float total = hn::GetLane(hn::SumOfLanes(F32(), partial[i][r]));
+      sum = accumulate ? sum + total : total;
     });
   });
 }
 
+/// All of k, in runs.
+template <std::size_t few, std::size_t rows, class T>
+HWY_INLINE void dot_runs(const float* x, const T* many, std::int64_t outer, std::int64_t k, float* sums,
+                         std::int64_t sums_step) {
+  const std::int64_t step = skinny_few_step(k), run = 2 * run_terms(k) * static_cast<std::int64_t>(f32_lanes());
+  for (std::int64_t p = 0; p == 0 || p < k; p += run) {
+    dot_rows<few, rows>(x + p, step, many + p, outer, std::min(run, k - p), sums, sums_step, p != 0);
+  }
+}
+
+// Not inline: as one function, all dtypes and counts would take the compiler a minute.
 template <std::size_t few, class T>
-HWY_INLINE void dot_block(const float* x, const T* many, std::int64_t outer, std::int64_t count, std::int64_t k,
-                          float* sums, std::int64_t sums_step) {
+HWY_NOINLINE void dot_block(const float* x, const T* many, std::int64_t outer, std::int64_t count, std::int64_t k,
+                            float* sums, std::int64_t sums_step) {
   constexpr std::int64_t rows = rows_at_once(few);
   std::int64_t j = 0;
   for (; j + rows <= count; j += rows) {
-    dot_rows<few, static_cast<std::size_t>(rows)>(x, many + j * outer, outer, k, sums + j, sums_step);
+    dot_runs<few, static_cast<std::size_t>(rows)>(x, many + j * outer, outer, k, sums + j, sums_step);
   }
-  for (; j < count; ++j) dot_rows<few, 1>(x, many + j * outer, outer, k, sums + j, sums_step);
+  for (; j < count; ++j) dot_runs<few, 1>(x, many + j * outer, outer, k, sums + j, sums_step);
 }
 
 /// sums[i, lanes of j] += the products of `depth` rows of many, in their order.
@@ -94,17 +110,32 @@ HWY_INLINE void add_rows(const float* x, std::int64_t x_step, const T* many, std
   }
 }
 
+/// The rows from `begin` to `end` of many.
 template <std::size_t few, class T>
-HWY_INLINE void add_block(const float* x, const T* many, std::int64_t inner, std::int64_t count, std::int64_t k,
-                          float* sums, std::int64_t sums_step) {
+HWY_INLINE void add_run(const float* x, std::int64_t x_step, const T* many, std::int64_t inner, std::int64_t count,
+                        std::int64_t begin, std::int64_t end, float* sums, std::int64_t sums_step) {
   constexpr std::int64_t depth = few <= 2 ? 8 : 4;
-  const std::int64_t x_step = skinny_few_step(k);
   std::fill_n(sums, static_cast<std::int64_t>(few) * sums_step, 0.0f);
-  std::int64_t p = 0;
-  for (; p + depth <= k; p += depth) {
+  std::int64_t p = begin;
+  for (; p + depth <= end; p += depth) {
     add_rows<few, static_cast<std::size_t>(depth)>(x + p, x_step, many + p * inner, inner, count, sums, sums_step);
   }
-  for (; p < k; ++p) add_rows<few, 1>(x + p, x_step, many + p * inner, inner, count, sums, sums_step);
+  for (; p < end; ++p) add_rows<few, 1>(x + p, x_step, many + p * inner, inner, count, sums, sums_step);
+}
+
+/// The sums of runs after the first wait behind the `skinny_sums` floats of the result.
+template <std::size_t few, class T>
+HWY_NOINLINE void add_block(const float* x, const T* many, std::int64_t inner, std::int64_t count, std::int64_t k,
+                            float* sums, std::int64_t sums_step) {
+  const std::int64_t x_step = skinny_few_step(k), run = run_terms(k);
+  add_run<few>(x, x_step, many, inner, count, 0, std::min(run, k), sums, sums_step);
+  float* const more = sums + skinny_sums;
+  for (std::int64_t p = run; p < k; p += run) {
+    add_run<few>(x, x_step, many, inner, count, p, std::min(p + run, k), more, sums_step);
+    for_vectors(few * static_cast<std::size_t>(sums_step), [&](std::size_t i, auto get, auto put) HWY_ATTR {
+      put(hn::Add(get(sums + i), get(more + i)), sums + i);
+    });
+  }
 }
 
 /// Calls body with padded_few as a constant.

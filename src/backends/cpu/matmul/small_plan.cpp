@@ -4,6 +4,7 @@
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/matmul/kernels.h"
 #include "backends/cpu/matmul/packed_layout.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -67,17 +68,8 @@ class SmallPlan final : public Plan {
 }  // namespace
 
 Verdict supports_product_small(const Problem& problem, const DeviceProfile&) {
-  if (const Verdict verdict = supports_fast_floats(problem); !verdict.supported) return verdict;
   const MatmulShape shape = product_of(problem).shape;
-  const std::int64_t largest = std::max({shape.m, shape.n, shape.k});
-  if (largest <= most_extent) return Verdict::yes();
-  return Verdict::no("an extent is " + std::to_string(largest) + ", and this kernel is for matrices up to " +
-                     std::to_string(most_extent));
-}
-
-bool prefers_product_small(const Problem& problem, const DeviceProfile& profile) {
-  const bool tiles = supports_product_amx(problem, profile).supported && prefers_product_amx(problem, profile);
-  return supports_product_small(problem, profile).supported && !tiles;
+  return is_at_most("the largest extent", std::max({shape.m, shape.n, shape.k}), most_extent);
 }
 
 std::uint64_t workspace_product_small(const Problem& problem, const DeviceProfile&) {

@@ -19,7 +19,7 @@ struct MatrixLayout {
   std::int64_t column() const { return transposed ? leading : 1; }
 };
 
-/// Nothing where no stride is 1, rows overlap, or the leading one is past 31 bits.
+/// Nothing where no stride is 1, rows overlap, or the leading one does not fit 31 bits.
 std::optional<MatrixLayout> layout_of(std::int64_t rows, std::int64_t columns, const MatrixStrides& strides);
 
 /// A part of the product's batches, rows and columns.

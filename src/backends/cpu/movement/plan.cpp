@@ -4,9 +4,11 @@
 
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/base/thread_pool.h"
+#include "backends/cpu/movement/indices.h"
 #include "backends/cpu/movement/kernels.h"
 #include "backends/cpu/movement/strided.h"
-#include "backends/cpu/movement/views.h"
+#include "core/views.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -15,9 +17,8 @@ namespace {
 Verdict moves_bytes(const Problem& problem, std::size_t first) {
   const DataType to = problem.outputs[0].dtype;
   for (std::size_t i = first; i < problem.inputs.size(); ++i) {
-    if (problem.inputs[i].dtype == to) continue;
-    return refuse_dtype("input " + std::to_string(i), problem.inputs[i].dtype,
-                        "what the output is, " + std::string(to_string(to)));
+    const Verdict alike = is_same_dtype("input " + std::to_string(i), problem.inputs[i].dtype, "the output's", to);
+    if (!alike.supported) return alike;
   }
   return Verdict::yes();
 }
@@ -114,7 +115,6 @@ std::unique_ptr<const Plan> prepare_concat_rows(const Problem& problem, const Pr
 }
 
 Verdict supports_embedding_rows(const Problem& problem, const DeviceProfile&) {
-  if (const Verdict verdict = supports_aligned(problem, {}); !verdict.supported) return verdict;
   if (const Verdict verdict = moves_bytes(problem, 1); !verdict.supported) return verdict;
   if (!problem.inputs[0].contiguous) return Verdict::no("the indices are not contiguous");
   if (!problem.outputs[0].contiguous) return Verdict::no("the output is not contiguous");

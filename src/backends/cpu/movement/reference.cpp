@@ -1,6 +1,7 @@
 #include "backends/cpu/base/convert.h"
+#include "backends/cpu/movement/indices.h"
 #include "backends/cpu/movement/kernels.h"
-#include "backends/cpu/movement/views.h"
+#include "core/views.h"
 
 namespace xpuruntime::cpu {
 namespace {

@@ -7,7 +7,7 @@
 #include "backends/cpu/reduce/parts.h"
 #include "core/backward.h"
 
-// The gradients of softmax, log_softmax, layer_norm and rms_norm, all in double.
+// The gradients of softmaxes and norms of rows, all in double.
 
 namespace xpuruntime::cpu {
 namespace {
@@ -78,7 +78,7 @@ class SoftmaxBackwardPlan final : public Plan {
   Parts x_, g_, out_;
 };
 
-/// layer_norm and rms_norm: the gradient of x row by row, then that of each parameter element by element.
+/// Norms of rows: the gradient of x row by row, then that of each parameter element by element.
 class LayerNormBackwardPlan final : public Plan {
  public:
   explicit LayerNormBackwardPlan(const Problem& problem)

@@ -189,15 +189,13 @@ class BatchNormPlan final : public Plan {
 }  // namespace
 
 Verdict supports_batch_norm_simd(const Problem& problem, const DeviceProfile&) {
-  if (const Verdict verdict = supports_fast_floats(problem); !verdict.supported) return verdict;
   const auto strided = [](const TensorSpec& spec) { return !spec.contiguous; };
   if (std::any_of(problem.inputs.begin() + 1, problem.inputs.end(), strided) ||
       std::any_of(problem.outputs.begin() + 1, problem.outputs.end(), strided)) {
     return Verdict::no("a vector of channels is not contiguous");
   }
-  const DataType in = problem.inputs[0].dtype, out = problem.outputs[0].dtype;
-  if (out != in) return refuse_dtype("output 0", out, "the input's " + std::string(to_string(in)));
-  if (job_of(problem)) return Verdict::yes();
+  const Verdict alike = is_same_dtype("output 0", problem.outputs[0].dtype, "the input's", problem.inputs[0].dtype);
+  if (!alike.supported || job_of(problem)) return alike;
   return Verdict::no("input and output are neither both contiguous nor both with dense channels last");
 }
 

@@ -10,6 +10,7 @@
 
 #include "backends/cpu/base/math.h"
 #include "backends/cpu/base/simd.h"
+#include "backends/cpu/reduce/accumulate.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
@@ -45,24 +46,24 @@ template <class T, class Keep>
 HWY_INLINE float sum_of_exp(const T* x, std::size_t n, float shift, const Keep& keep) {
   const std::size_t lanes = f32_lanes();
   const F32Vec s = hn::Set(F32(), shift);
-  F32Vec a = hn::Zero(F32()), b = a;
+  LongSum a, b;
   std::size_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
     const F32Vec e = vexp(hn::Sub(load(x + i), s));
     const F32Vec f = vexp(hn::Sub(load(x + i + lanes), s));
     keep(i, e, lanes);
     keep(i + lanes, f, lanes);
-    a = hn::Add(a, e);
-    b = hn::Add(b, f);
+    a.add(e);
+    b.add(f);
   }
   for (; i < n; i += lanes) {
     const std::size_t left = n - i < lanes ? n - i : lanes;
     const F32Vec v = left == lanes ? load(x + i) : load_first(x + i, left);
     const F32Vec e = vexp(hn::Sub(v, s));
     keep(i, e, left);
-    a = hn::Add(a, hn::IfThenElseZero(hn::FirstN(F32(), left), e));
+    a.add(hn::IfThenElseZero(hn::FirstN(F32(), left), e));
   }
-  return hn::GetLane(hn::SumOfLanes(F32(), hn::Add(a, b)));
+  return SumFold::lanes(hn::Add(a.all(), b.all()));
 }
 
 template <class T>

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/cpu/base/supports.h"
+#include "xpuruntime/registry/kernel.h"
 
 // The functions behind the CPU table's rows of this family.
 
@@ -16,7 +16,7 @@ std::unique_ptr<const Plan> prepare_softmax_reference(const Problem& problem, co
 std::unique_ptr<const Plan> prepare_softmax_backward_simd(const Problem& problem);
 std::unique_ptr<const Plan> prepare_softmax_backward_reference(const Problem& problem);
 
-// layer_norm and rms_norm.
+// Norms of rows, forward also with a residual.
 Verdict supports_layer_norm_simd(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t workspace_layer_norm_simd(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_layer_norm_simd(const Problem& problem, const PrepareContext& context);

@@ -5,7 +5,8 @@
 
 namespace xpuruntime::cpu {
 
-/// layer_norm, or rms_norm where it is not centred, of dense rows. The parameters are f32; those not given are null.
+/// The norm of dense rows, by their root mean square where it is not centred. The parameters are f32; those not given
+/// are null.
 struct LayerNormJob {
   DataType dtype = DataType::float32;
   bool centred = true;
@@ -13,7 +14,17 @@ struct LayerNormJob {
   double eps = 0;
   const float* weight = nullptr;
   const float* bias = nullptr;
+  /// Where it is given, x + residual is stored in `sum`, and what is stored there is normalised.
+  const void* residual = nullptr;
+  void* sum = nullptr;
 };
+
+/// Forward, with a residual as the second input and the sum as the second output.
+inline bool adds_residual(const Problem& problem) {
+  return problem.direction == Direction::forward && problem.outputs.size() == 2;
+}
+/// Which input is the weight, if there is one; the bias comes behind it.
+inline std::size_t weight_of(const Problem& problem) { return adds_residual(problem) ? 2 : 1; }
 
 /// Longer rows are cut into chunks of this length.
 inline constexpr std::int64_t layer_norm_chunk = 8192;
@@ -21,7 +32,7 @@ inline constexpr std::int64_t layer_norm_chunk = 8192;
 /// Rows [begin, end) of at most layer_norm_chunk elements.
 void layer_norm_rows(const LayerNormJob& job, const void* x, void* out, std::int64_t begin, std::int64_t end);
 
-/// The moments of n elements from `offset` on; where the job is not centred, about 0.
+/// The moments of n elements from `offset` on, with the residual where there is one; if not centred, about 0.
 Moments layer_norm_moments(const LayerNormJob& job, const void* x, std::int64_t offset, std::int64_t n);
 /// Writes the same elements, whose first is number `at` of its row, now that the moments of the row are known.
 void layer_norm_write(const LayerNormJob& job, const void* x, void* out, std::int64_t offset, std::int64_t n,

@@ -11,16 +11,17 @@ namespace {
 std::int64_t lines_of_floats(std::int64_t count) { return (count + 15) / 16 * 16; }
 
 /// Rows are taken in blocks whose number depends on the shape alone: each sums up the parameters' gradients of its
-/// own rows, and the blocks' sums are added in their order.
+/// own rows, few enough for f32, and the blocks' sums are added in their order.
 struct BlockLayout {
   explicit BlockLayout(const Problem& problem) {
     const bool centred = problem.op == OpId::layer_norm;
     const TensorSpec& x = problem.inputs[0];
     const std::int64_t dims = centred ? problem.attributes.integer("normalized_rank") : 1;
     job = {x.dtype, centred, lines_along_last(x.shape, dims), problem.attributes.real("eps"), nullptr, nullptr};
-    constexpr std::int64_t most_blocks = 64, least_elements = 16384;
+    constexpr std::int64_t fewest_blocks = 64, least_elements = 16384, most_rows = 512;
     const std::int64_t rows = job.lines.outer, length = std::max<std::int64_t>(job.lines.length, 1);
-    block_rows = std::max({(rows + most_blocks - 1) / most_blocks, least_elements / length, std::int64_t{1}});
+    block_rows = std::max((rows + fewest_blocks - 1) / fewest_blocks, least_elements / length);
+    block_rows = std::clamp<std::int64_t>(block_rows, 1, most_rows);
     blocks = (rows + block_rows - 1) / block_rows;
     parameters = static_cast<std::int64_t>(problem.inputs.size()) - 2;
     widens = parameters > 0 && problem.inputs[1].dtype != DataType::float32;

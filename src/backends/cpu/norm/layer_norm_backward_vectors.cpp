@@ -36,17 +36,24 @@ template <class T>
 RowSums add_row(const LayerNormJob& job, const T* x, const T* g, float mean, float scale, float* weight_sums,
                 float* bias_sums) {
   const F32Vec m = hn::Set(F32(), mean), s = hn::Set(F32(), scale);
-  F32Vec plain = hn::Zero(F32()), along_x = plain;
-  for_vectors(static_cast<std::size_t>(job.lines.length), [&](std::size_t i, auto get, auto put) HWY_ATTR {
-    const F32Vec gradient = get(g + i);  // 0 past the end, and so is all that it multiplies
-    const F32Vec normal = hn::Mul(hn::Sub(get(x + i), m), s);
-    const F32Vec gw = job.weight == nullptr ? gradient : hn::Mul(gradient, get(job.weight + i));
-    plain = hn::Add(plain, gw);
-    along_x = hn::MulAdd(gw, normal, along_x);
-    if (weight_sums != nullptr) put(hn::MulAdd(gradient, normal, get(weight_sums + i)), weight_sums + i);
-    if (bias_sums != nullptr) put(hn::Add(gradient, get(bias_sums + i)), bias_sums + i);
-  });
-  return {SumFold::lanes(plain), SumFold::lanes(along_x)};
+  RowSums sums;
+  for (std::int64_t at = 0; at < job.lines.length; at += layer_norm_chunk) {
+    F32Vec plain = hn::Zero(F32()), along_x = plain;
+    const std::int64_t count = std::min(layer_norm_chunk, job.lines.length - at);
+    for_vectors(static_cast<std::size_t>(count), [&](std::size_t j, auto get, auto put) HWY_ATTR {
+      const std::size_t i = static_cast<std::size_t>(at) + j;
+      const F32Vec gradient = get(g + i);  // 0 past the end, and so is all that it multiplies
+      const F32Vec normal = hn::Mul(hn::Sub(get(x + i), m), s);
+      const F32Vec gw = job.weight == nullptr ? gradient : hn::Mul(gradient, get(job.weight + i));
+      plain = hn::Add(plain, gw);
+      along_x = hn::MulAdd(gw, normal, along_x);
+      if (weight_sums != nullptr) put(hn::MulAdd(gradient, normal, get(weight_sums + i)), weight_sums + i);
+      if (bias_sums != nullptr) put(hn::Add(gradient, get(bias_sums + i)), bias_sums + i);
+    });
+    sums.plain += SumFold::lanes(plain);
+    sums.along_x += SumFold::lanes(along_x);
+  }
+  return sums;
 }
 
 template <class T>

@@ -3,6 +3,7 @@
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/norm/kernels.h"
 #include "backends/cpu/norm/layer_norm.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -36,7 +37,11 @@ Room room_of(const LayerNormJob& job) {
 class LayerNormPlan final : public Plan {
  public:
   explicit LayerNormPlan(const Problem& problem)
-      : job_(job_of(problem)), chunks_(chunks_of(job_)), room_(room_of(job_)), threads_(threads_for(problem)) {}
+      : job_(job_of(problem)),
+        weight_(weight_of(problem)),
+        chunks_(chunks_of(job_)),
+        room_(room_of(job_)),
+        threads_(threads_for(problem)) {}
 
   Status run(const RunArguments& arguments) const override {
     if (job_.lines.length == 0) return {};
@@ -44,8 +49,12 @@ class LayerNormPlan final : public Plan {
     auto* moments = reinterpret_cast<Moments*>(workspace);
     LayerNormJob job = job_;
     std::byte* room = workspace + room_.moments;
-    if (arguments.inputs.size() > 1) job.weight = parameter(*arguments.inputs[1], room);
-    if (arguments.inputs.size() > 2) job.bias = parameter(*arguments.inputs[2], room);
+    if (arguments.inputs.size() > weight_) job.weight = parameter(*arguments.inputs[weight_], room);
+    if (arguments.inputs.size() > weight_ + 1) job.bias = parameter(*arguments.inputs[weight_ + 1], room);
+    if (weight_ > 1) {
+      job.residual = arguments.inputs[1]->as<const std::byte>();
+      job.sum = arguments.outputs[1]->as<std::byte>();
+    }
     const void* x = arguments.inputs[0]->as<const std::byte>();
     void* out = arguments.outputs[0]->as<std::byte>();
     if (chunks_ > 1) {
@@ -108,6 +117,7 @@ class LayerNormPlan final : public Plan {
   }
 
   LayerNormJob job_;
+  std::size_t weight_;  // its place among the inputs; before it there may be a residual
   std::int64_t chunks_;
   Room room_;
   int threads_;
@@ -115,13 +125,18 @@ class LayerNormPlan final : public Plan {
 
 }  // namespace
 
-Verdict supports_layer_norm_simd(const Problem& problem, const DeviceProfile&) { return supports_lines(problem); }
+Verdict supports_layer_norm_simd(const Problem& problem, const DeviceProfile&) {
+  if (const Verdict verdict = supports_lines(problem); !verdict.supported || !adds_residual(problem)) return verdict;
+  const DataType in = problem.inputs[0].dtype, residual = problem.inputs[1].dtype, sum = problem.outputs[1].dtype;
+  if (const Verdict same = is_same_dtype("input 1", residual, "the input's", in); !same.supported) return same;
+  return is_same_dtype("output 1", sum, "the input's", in);
+}
 
 std::uint64_t workspace_layer_norm_simd(const Problem& problem, const DeviceProfile&) {
   if (problem.direction == Direction::backward) return workspace_layer_norm_backward(problem);
   const Room room = room_of(job_of(problem));
   std::uint64_t bytes = room.moments;
-  for (std::size_t i = 1; i < problem.inputs.size(); ++i) {
+  for (std::size_t i = weight_of(problem); i < problem.inputs.size(); ++i) {
     if (problem.inputs[i].dtype != DataType::float32) bytes += room.parameter;
   }
   return bytes;

@@ -44,12 +44,24 @@ HWY_INLINE void write_in(const LayerNormJob& job, const T* x, T* out, std::size_
   write_scaled<false, false, T>(x, out, n, mean, scale, nullptr, nullptr);
 }
 
+/// What is normalised, from `offset` on: x, or its sum with the residual, which is stored here.
+template <class T>
+HWY_INLINE const T* summed(const LayerNormJob& job, const void* x, std::int64_t offset, std::size_t n) {
+  const T* from = static_cast<const T*>(x) + offset;
+  if (job.residual == nullptr) return from;
+  const T* residual = static_cast<const T*>(job.residual) + offset;
+  T* sum = static_cast<T*>(job.sum) + offset;
+  for_vectors(
+      n, [&](std::size_t i, auto get, auto put) HWY_ATTR { put(hn::Add(get(from + i), get(residual + i)), sum + i); });
+  return sum;
+}
+
 void rows_impl(const LayerNormJob& job, const void* x, void* out, std::int64_t begin, std::int64_t end) {
   with_storage(job.dtype, [&](auto storage) HWY_ATTR {
     using T = decltype(storage);
     const auto n = static_cast<std::size_t>(job.lines.length);
     for (std::int64_t r = begin; r < end; ++r) {
-      const T* row = static_cast<const T*>(x) + r * job.lines.length;
+      const T* row = summed<T>(job, x, r * job.lines.length, n);
       write_in(job, row, static_cast<T*>(out) + r * job.lines.length, n, 0, moments_in(job, row, n));
     }
   });
@@ -57,7 +69,8 @@ void rows_impl(const LayerNormJob& job, const void* x, void* out, std::int64_t b
 
 Moments moments_impl(const LayerNormJob& job, const void* x, std::int64_t offset, std::int64_t n) {
   return with_storage(job.dtype, [&](auto storage) HWY_ATTR {
-    return moments_in(job, static_cast<const decltype(storage)*>(x) + offset, static_cast<std::size_t>(n));
+    const auto count = static_cast<std::size_t>(n);
+    return moments_in(job, summed<decltype(storage)>(job, x, offset, count), count);
   });
 }
 
@@ -65,7 +78,8 @@ void write_impl(const LayerNormJob& job, const void* x, void* out, std::int64_t 
                 const Moments& row) {
   with_storage(job.dtype, [&](auto storage) HWY_ATTR {
     using T = decltype(storage);
-    write_in(job, static_cast<const T*>(x) + offset, static_cast<T*>(out) + offset, static_cast<std::size_t>(n), at,
+    const void* from = job.residual == nullptr ? x : job.sum;
+    write_in(job, static_cast<const T*>(from) + offset, static_cast<T*>(out) + offset, static_cast<std::size_t>(n), at,
              row);
   });
 }

@@ -19,13 +19,11 @@ Lines lines_along_last(const Dims& shape, std::int64_t count) {
 }
 
 Verdict supports_lines(const Problem& problem) {
-  if (const Verdict verdict = supports_dense_floats(problem); !verdict.supported) return verdict;
+  if (const Verdict verdict = is_contiguous(problem); !verdict.supported) return verdict;
   const DataType in = problem.inputs[0].dtype, last = problem.inputs.back().dtype;
-  if (problem.direction == Direction::backward && last != in) {
-    return refuse_dtype("the gradient", last, "the input's " + std::string(to_string(in)));
-  }
-  if (problem.outputs[0].dtype == in) return Verdict::yes();
-  return refuse_dtype("output 0", problem.outputs[0].dtype, "the input's " + std::string(to_string(in)));
+  const Verdict gradient = is_same_dtype("the gradient", last, "the input's", in);
+  if (problem.direction == Direction::backward && !gradient.supported) return gradient;
+  return is_same_dtype("output 0", problem.outputs[0].dtype, "the input's", in);
 }
 
 std::int64_t lines_per_thread(std::int64_t length, std::int64_t picoseconds) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cpu/base/supports.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 
@@ -18,7 +18,7 @@ Lines lines_along(const Dims& shape, std::int64_t dim);
 /// Along the last `count` dims together.
 Lines lines_along_last(const Dims& shape, std::int64_t count);
 
-/// Dense tensors of fast floats, the first output of the first input's dtype; backward the gradient too.
+/// Contiguous tensors, the first output of the first input's dtype; backward the gradient too.
 Verdict supports_lines(const Problem& problem);
 
 /// How many lines make a thread worth waking, where one element takes about `picoseconds`.

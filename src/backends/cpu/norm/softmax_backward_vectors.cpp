@@ -30,14 +30,14 @@ HWY_INLINE F32Vec gradient_at(F32Vec e, F32Vec g, F32Vec scale, F32Vec total) {
 template <bool log, class T>
 void gradient_of_row(const T* x, const T* g, T* out, std::size_t n) {
   const F32Vec shift = hn::Set(F32(), shift_of(highest_of(x, n)));
-  F32Vec sums = hn::Zero(F32()), totals = sums;
+  LongSum sums, totals;
   for_vectors(n, [&](std::size_t i, auto get, auto) HWY_ATTR {
     const auto there = hn::FirstN(F32(), std::min(n - i, f32_lanes()));
     const F32Vec e = hn::IfThenElseZero(there, vexp(hn::Sub(get(x + i), shift)));
-    sums = hn::Add(sums, e);
-    totals = hn::Add(totals, hn::IfThenElseZero(there, log ? get(g + i) : hn::Mul(get(g + i), e)));
+    sums.add(e);
+    totals.add(hn::IfThenElseZero(there, log ? get(g + i) : hn::Mul(get(g + i), e)));
   });
-  const float inverse = 1 / SumFold::lanes(sums), total = SumFold::lanes(totals);
+  const float inverse = 1 / SumFold::lanes(sums.all()), total = SumFold::lanes(totals.all());
   const F32Vec scale = hn::Set(F32(), inverse), all = hn::Set(F32(), log ? total : total * inverse);
   for_vectors(n, [&](std::size_t i, auto get, auto put) HWY_ATTR {
     put(gradient_at<log>(vexp(hn::Sub(get(x + i), shift)), get(g + i), scale, all), out + i);
@@ -52,13 +52,13 @@ void gradient_of_columns(const Lines& lines, const T* x, const T* g, T* out, std
     F32Vec highest = hn::Neg(hn::Inf(F32()));
     for (std::int64_t j = 0; j < lines.length; ++j) highest = hn::Max(highest, get(x + j * step + i));
     const F32Vec shift = shift_of(highest);
-    F32Vec sum = hn::Zero(F32()), total = sum;
+    LongSum sum, total;
     for (std::int64_t j = 0; j < lines.length; ++j) {
       const F32Vec e = vexp(hn::Sub(get(x + j * step + i), shift)), gradient = get(g + j * step + i);
-      sum = hn::Add(sum, e);
-      total = log ? hn::Add(total, gradient) : hn::MulAdd(gradient, e, total);
+      sum.add(e);
+      log ? total.add(gradient) : total.add_product(gradient, e);
     }
-    const F32Vec scale = hn::Div(constant(1), sum), all = log ? total : hn::Mul(total, scale);
+    const F32Vec scale = hn::Div(constant(1), sum.all()), all = log ? total.all() : hn::Mul(total.all(), scale);
     for (std::int64_t j = 0; j < lines.length; ++j) {
       const F32Vec e = vexp(hn::Sub(get(x + j * step + i), shift));
       put(gradient_at<log>(e, get(g + j * step + i), scale, all), out + j * step + i);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "backends/cpu/base/thread_pool.h"
@@ -7,14 +8,15 @@
 #include "backends/cpu/onednn/conv_programs.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/onednn/types.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 namespace {
 
 Verdict supports_types(const Problem& problem) {
   const DataType in = problem.inputs[0].dtype, out = problem.outputs[0].dtype;
-  if (in != DataType::float32 && in != DataType::bfloat16) return refuse_dtype("input 0", in, "f32 and bf16");
-  if (problem.inputs[1].dtype != in) return Verdict::no("input and weight differ in dtype");
+  const Verdict alike = is_same_dtype("input 1", problem.inputs[1].dtype, "the input's", in);
+  if (!alike.supported) return alike;
   if (out != in && out != DataType::float32) return refuse_dtype("the output", out, "what the input has, or f32");
   const bool has_bias = problem.inputs.size() > 2;
   if (has_bias && problem.inputs[2].dtype != in && problem.inputs[2].dtype != DataType::float32) {
@@ -30,10 +32,7 @@ Verdict supports_shape(const Problem& problem) {
     const bool dense = problem.inputs.size() < 3 || problem.inputs[2].contiguous;
     return dense ? Verdict::yes() : Verdict::no("the bias is not contiguous");
   }
-  for (const TensorSpec* spec : {&problem.inputs[0], &problem.inputs[1], &problem.inputs.back(), &problem.outputs[0]}) {
-    if (!spec->contiguous) return Verdict::no("a tensor is not contiguous");
-  }
-  return Verdict::yes();
+  return is_contiguous(problem);
 }
 
 // Converting the weight costs as much as this many pixels gain by it.
@@ -54,10 +53,6 @@ Program make_conv(const Problem& problem) {
   return hardly_reuses_weight(call) ? plain_program(call) : blocked_program(call);
 }
 
-MakeProgram maker_of(const Problem& problem) {
-  return problem.direction == Direction::forward ? make_conv : conv_backward_program;
-}
-
 }  // namespace
 
 Verdict supports_padding(const ConvShape& shape) {
@@ -70,22 +65,35 @@ Verdict supports_padding(const ConvShape& shape) {
   return Verdict::yes();
 }
 
+std::int64_t most_terms_at_once(std::int64_t all) {
+  return std::max<std::int64_t>(1024, static_cast<std::int64_t>(32 * std::sqrt(static_cast<double>(all))));
+}
+
+Verdict supports_window_sums(std::int64_t channels, std::int64_t taps) {
+  if (std::min<std::int64_t>(channels, 16) * taps <= most_terms_at_once(channels * taps)) return Verdict::yes();
+  return Verdict::no("a kernel has " + std::to_string(taps) + " taps, and oneDNN's f32 sums of so many lose digits");
+}
+
 Verdict supports_conv_onednn(const Problem& problem, const DeviceProfile& profile) {
   if (const Verdict verdict = supports_onednn(problem, profile); !verdict.supported) return verdict;
   if (problem.direction == Direction::backward) return supports_conv_backward(problem);
   if (const Verdict verdict = supports_types(problem); !verdict.supported) return verdict;
   if (const Verdict verdict = supports_modest_windows(problem); !verdict.supported) return verdict;
-  return supports_shape(problem);
+  if (const Verdict verdict = supports_shape(problem); !verdict.supported) return verdict;
+  const ConvShape shape = conv_shape(problem);
+  // It adds up one term after the other: of more, too many digits are lost.
+  const Verdict short_sums = is_at_most("terms of a sum", shape.depth(), 1 << 16);
+  return short_sums.supported ? supports_window_sums(shape.in_channels, shape.taps()) : short_sums;
 }
-
-bool prefers_conv_onednn(const Problem&, const DeviceProfile& profile) { return has_fast_onednn(profile); }
 
 std::uint64_t workspace_conv_onednn(const Problem& problem, const DeviceProfile& profile) {
-  return program_workspace(problem, profile, maker_of(problem));
+  if (problem.direction == Direction::backward) return conv_backward_stages(problem).workspace_bytes(profile);
+  return program_workspace(problem, profile, make_conv);
 }
 
-std::unique_ptr<const Plan> prepare_conv_onednn(const Problem& problem, const PrepareContext&) {
-  return prepare_program(problem, maker_of(problem));
+std::unique_ptr<const Plan> prepare_conv_onednn(const Problem& problem, const PrepareContext& context) {
+  if (problem.direction == Direction::backward) return conv_backward_stages(problem).prepare(context);
+  return prepare_program(problem, make_conv);
 }
 
 }  // namespace xpuruntime::cpu

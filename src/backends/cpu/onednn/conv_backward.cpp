@@ -1,7 +1,9 @@
 #include <algorithm>
 
+#include "backends/cpu/conv/im2col_backward.h"
 #include "backends/cpu/onednn/conv_programs.h"
 #include "backends/cpu/onednn/types.h"
+#include "backends/cpu/reduce/kernels.h"
 #include "core/backward.h"
 
 namespace xpuruntime::cpu {
@@ -24,7 +26,7 @@ bool same_size(const Slice& a, const Slice& b) {
 }
 
 struct Dtypes {
-  DataType in, weight, gradient, in_gradient, weight_gradient, bias_gradient;
+  DataType in, weight, gradient, in_gradient, weight_gradient;
 };
 
 Desc any_layout(const Desc& desc) { return Desc(desc.dims(), desc.data_type(), dnnl::memory::format_tag::any); }
@@ -59,20 +61,19 @@ class BackwardWriter {
     const Place weight = builder_.converted(pieces.first, weight_place(slice, Base::input, dtypes_.weight));
     const Place gradient = builder_.converted(pieces.second, gradient_place(slice));
     const Place out = input_place(slice, Base::output, dtypes_.in_gradient);
-    finish(pieces, {weight, gradient}, out, {});
+    finish(pieces, {weight, gradient}, out);
   }
 
-  void add_weight(const Slice& slice) {
+  /// Into the weight's gradient number `part`.
+  void add_weight(const Slice& slice, std::int64_t part) {
     builder_.begin_task();
     const Pieces& pieces = pieces_for(slice, weight_pieces_, [&] { return make_weight(slice); });
     const Place in = builder_.converted(pieces.first, input_place(slice, Base::input, dtypes_.in));
     const Place gradient = builder_.converted(pieces.second, gradient_place(slice));
-    std::vector<Place> bias;
-    if (call_.has_bias) {
-      const std::int64_t channel = slice.group * call_.shape.out_channels + slice.out;
-      bias.push_back({Base::output, 2, bytes_of(channel, dtypes_.bias_gradient)});
-    }
-    finish(pieces, {in, gradient}, weight_place(slice, Base::output, dtypes_.weight_gradient), bias);
+    Place out = weight_place(slice, Base::output, dtypes_.weight_gradient);
+    const ConvShape& shape = call_.shape;
+    out.bytes += bytes_of(part * shape.groups * shape.out_channels * shape.depth(), dtypes_.weight_gradient);
+    finish(pieces, {in, gradient}, out);
   }
 
   Program take() {
@@ -87,10 +88,9 @@ class BackwardWriter {
     Conversion first = {}, second = {}, out = {};
   };
 
-  void finish(const Pieces& pieces, std::vector<Place> arguments, const Place& to, const std::vector<Place>& more) {
+  void finish(const Pieces& pieces, std::vector<Place> arguments, const Place& to) {
     const Place out = pieces.out.bytes == 0 ? to : builder_.workspace(pieces.out.bytes);
     arguments.push_back(out);
-    arguments.insert(arguments.end(), more.begin(), more.end());
     builder_.step(pieces.primitive, std::move(arguments));
     if (pieces.out.bytes != 0) builder_.step(pieces.out.piece, {out, to});
   }
@@ -186,19 +186,14 @@ class BackwardWriter {
   Pieces make_weight(const Slice& slice) {
     const Desc in = input_desc(slice, dtypes_.in), weight = weight_desc(slice, dtypes_.weight_gradient),
                out = gradient_desc(slice);
-    const Desc bias = call_.has_bias ? Desc({slice.groups * slice.outs}, onednn_type(dtypes_.bias_gradient),
-                                            dnnl::memory::format_tag::a)
-                                     : Desc();
     const dnnl::convolution_backward_weights::desc desc(dnnl::algorithm::convolution_direct, any_layout(in),
-                                                        any_layout(weight), bias, any_layout(out), windows_.stride,
+                                                        any_layout(weight), any_layout(out), windows_.stride,
                                                         windows_.dilation, windows_.before, windows_.after);
     const dnnl::convolution_backward_weights::primitive_desc made(desc, onednn_attributes(), onednn_engine(),
                                                                   hint(in, weight_desc(slice, dtypes_.weight), out));
-    std::vector<std::pair<int, Desc>> arguments = {{DNNL_ARG_SRC, made.src_desc()},
-                                                   {DNNL_ARG_DIFF_DST, made.diff_dst_desc()},
-                                                   {DNNL_ARG_DIFF_WEIGHTS, made.diff_weights_desc()}};
-    if (call_.has_bias) arguments.emplace_back(DNNL_ARG_DIFF_BIAS, bias);
-    Pieces pieces = {slice, builder_.piece(made, std::move(arguments))};
+    Pieces pieces = {slice, builder_.piece(made, {{DNNL_ARG_SRC, made.src_desc()},
+                                                  {DNNL_ARG_DIFF_DST, made.diff_dst_desc()},
+                                                  {DNNL_ARG_DIFF_WEIGHTS, made.diff_weights_desc()}})};
     pieces.first = builder_.conversion(in, made.src_desc(), made.src_desc());
     pieces.second = builder_.conversion(out, made.diff_dst_desc(), made.diff_dst_desc());
     pieces.out = builder_.conversion(made.diff_weights_desc(), weight, made.diff_weights_desc());
@@ -237,53 +232,100 @@ void add_inputs(const ConvCall& call, BackwardWriter& writer) {
   }
 }
 
-/// That of the weight sums over images: it is cut by groups or output channels.
-void add_weights(const ConvCall& call, BackwardWriter& writer) {
+/// So many images go into one sum of the weight's gradient; 0 where one is too many. oneDNN adds up all terms in one
+/// f32, or all images' sums where the convolution is a plain product.
+std::int64_t images_at_once(const ConvShape& shape) {
+  const std::int64_t images = std::max<std::int64_t>(shape.batch, 1);
+  const std::int64_t positions = std::max<std::int64_t>(volume(shape.out), 1);
+  const std::int64_t most = most_terms_at_once(images * positions), each = shape.pointwise() ? 1 : positions;
+  return each > most ? 0 : std::clamp<std::int64_t>(most / 2 / each, 1, images);
+}
+
+/// That of the weight sums over images: it is cut by groups or output channels, and into sums of some images each.
+void add_weights(const ConvCall& call, BackwardWriter& writer, std::int64_t images) {
   const ConvShape& shape = call.shape;
   const std::int64_t groups = part_length(shape.groups, call.parts, 1);
   const std::int64_t outs =
       shape.groups > 1 ? shape.out_channels : part_length(shape.out_channels, call.parts, channel_unit);
-  for (std::int64_t g = 0; g < shape.groups; g += groups) {
-    for (std::int64_t o = 0; o < shape.out_channels; o += outs) {
-      writer.add_weight({0, shape.batch, g, std::min(groups, shape.groups - g), 0, shape.in_channels, o,
-                         std::min(outs, shape.out_channels - o)});
+  for (std::int64_t n = 0; n < shape.batch; n += images) {
+    for (std::int64_t g = 0; g < shape.groups; g += groups) {
+      for (std::int64_t o = 0; o < shape.out_channels; o += outs) {
+        writer.add_weight({n, std::min(images, shape.batch - n), g, std::min(groups, shape.groups - g), 0,
+                           shape.in_channels, o, std::min(outs, shape.out_channels - o)},
+                          n / images);
+      }
     }
   }
 }
+
+/// The gradients of input and, if there is a second output, weight in the layouts that oneDNN likes best. The weight's
+/// may be several, to be added.
+Program gradients_program(const Problem& problem) {
+  const ConvCall call = conv_call(forward_of(problem));
+  const Dtypes dtypes = {call.in, problem.inputs[1].dtype, problem.inputs.back().dtype, problem.outputs[0].dtype,
+                         problem.outputs.back().dtype};
+  BackwardWriter writer(call, dtypes);
+  add_inputs(call, writer);
+  if (problem.outputs.size() > 1) add_weights(call, writer, images_at_once(call.shape));
+  return writer.take();
+}
+
+constexpr KernelSpec gradients = {
+    .prepare = [](const Problem& problem,
+                  const PrepareContext&) { return prepare_program(problem, gradients_program); },
+    .workspace_bytes =
+        [](const Problem& problem, const DeviceProfile& profile) {
+          return program_workspace(problem, profile, gradients_program);
+        }};
 
 }  // namespace
 
 Verdict supports_conv_backward(const Problem& problem) {
   const DataType in = problem.inputs[0].dtype;
-  if (in != DataType::float32 && in != DataType::bfloat16) return refuse_dtype("input 0", in, "f32 and bf16");
-  if (problem.inputs[1].dtype != in) return Verdict::no("input and weight differ in dtype");
-  if (problem.inputs.back().dtype != in) return Verdict::no("input and gradient differ in dtype");
+  const Verdict weight = is_same_dtype("input 1", problem.inputs[1].dtype, "the input's", in);
+  if (!weight.supported) return weight;
+  const Verdict gradient = is_same_dtype("the gradient", problem.inputs.back().dtype, "the input's", in);
+  if (!gradient.supported) return gradient;
   for (const TensorSpec& output : problem.outputs) {
     if (output.dtype != in && output.dtype != DataType::float32) {
       return refuse_dtype("an output", output.dtype, "what the input has, or f32");
     }
-    if (!output.contiguous) return Verdict::no("an output is not contiguous");
   }
-  for (const TensorSpec& input : problem.inputs) {
-    if (!input.contiguous) return Verdict::no("an input is not contiguous");
-  }
+  if (const Verdict verdict = is_contiguous(problem); !verdict.supported) return verdict;
   const Problem forward = forward_of(problem);
   if (const Verdict verdict = supports_modest_windows(forward); !verdict.supported) return verdict;
-  return supports_padding(conv_shape(forward));
+  const ConvShape shape = conv_shape(forward);
+  if (const Verdict verdict = supports_padding(shape); !verdict.supported) return verdict;
+  return supports_window_sums(shape.out_channels, shape.taps());
 }
 
-Program conv_backward_program(const Problem& problem) {
-  const ConvCall call = conv_call(forward_of(problem));
-  const Dtypes dtypes = {call.in,
-                         problem.inputs[1].dtype,
-                         problem.inputs.back().dtype,
-                         problem.outputs[0].dtype,
-                         problem.outputs[1].dtype,
-                         problem.outputs.back().dtype};
-  BackwardWriter writer(call, dtypes);
-  add_inputs(call, writer);
-  add_weights(call, writer);
-  return writer.take();
+Stages conv_backward_stages(const Problem& problem) {
+  Stages stages;
+  std::vector<StageTensor> inputs;
+  for (std::size_t i = 0; i < problem.inputs.size(); ++i) inputs.push_back(input_of(problem, i));
+  const StageTensor input = output_of(problem, 0), weight = output_of(problem, 1);
+  const ConvShape shape = conv_shape(forward_of(problem));
+  const std::int64_t images = images_at_once(shape), parts = images == 0 ? 0 : divide_up(shape.batch, images);
+  Problem part = problem;
+  if (images == 0) {
+    part.outputs = {input.spec};
+    stages.add(gradients, part, inputs, {input});
+    stages.add(conv_weight_im2col, problem, inputs, {input, weight});
+  } else if (parts <= 1) {
+    part.outputs = {input.spec, weight.spec};
+    stages.add(gradients, part, inputs, {input, weight});
+  } else {
+    const std::int64_t count = element_count(weight.spec), over_parts = 0;
+    const StageTensor sums = stages.room(DataType::float32, {parts, count});
+    const StageTensor to = weight.seen_as(make_spec(weight.spec.dtype, {count}));
+    part.outputs = {input.spec, sums.spec};
+    stages.add(gradients, part, inputs, {input, sums});
+    const Attributes attributes = Attributes(OpId::reduce_sum).set_list("dim", {&over_parts, 1});
+    const Problem sum = stage_problem(problem, attributes, {sums}, to);
+    stages.add(reduction_for(sum), sum, {sums}, {to});
+  }
+  add_bias_gradient(problem, stages);
+  return stages;
 }
 
 }  // namespace xpuruntime::cpu

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "backends/cpu/base/stages.h"
 #include "backends/cpu/conv/shape.h"
 #include "backends/cpu/onednn/program.h"
 
@@ -30,6 +31,12 @@ ConvCall conv_call(const Problem& problem);
 /// Padding that oneDNN takes.
 Verdict supports_padding(const ConvShape& shape);
 
+/// Of a sum of `all` terms, how many may go into one f32 without a break: errors of equal terms do not cancel, and may
+/// be a quarter of the terms in units of 2^-24.
+std::int64_t most_terms_at_once(std::int64_t all);
+/// Refuses windows over which oneDNN's sums, of 16 channels without a break, are too long.
+Verdict supports_window_sums(std::int64_t channels, std::int64_t taps);
+
 /// A 1x1 convolution as the product weight times input: no tensor changes its layout.
 Program pointwise_program(const ConvCall& call);
 
@@ -43,7 +50,7 @@ Program blocked_program(const ConvCall& call);
 /// What a backward convolution asks for beyond supports_onednn.
 Verdict supports_conv_backward(const Problem& problem);
 
-/// The gradients of input, weight and bias, in the layouts that oneDNN likes best.
-Program conv_backward_program(const Problem& problem);
+/// The gradients of input and weight by oneDNN, with our own sums where its are too long: the bias's always.
+Stages conv_backward_stages(const Problem& problem);
 
 }  // namespace xpuruntime::cpu

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "backends/cpu/base/supports.h"
+#include "xpuruntime/registry/kernel.h"
 
 // The functions behind the CPU table's rows of this family. A build without oneDNN has them too (absent.cpp): they
 // refuse every problem with that reason.
@@ -12,13 +12,11 @@ namespace xpuruntime::cpu {
 
 /// matmul and linear.
 Verdict supports_product_onednn(const Problem& problem, const DeviceProfile& profile);
-bool prefers_product_onednn(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t workspace_product_onednn(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_product_onednn(const Problem& problem, const PrepareContext& context);
 
 /// conv2d and conv3d.
 Verdict supports_conv_onednn(const Problem& problem, const DeviceProfile& profile);
-bool prefers_conv_onednn(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t workspace_conv_onednn(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_conv_onednn(const Problem& problem, const PrepareContext& context);
 

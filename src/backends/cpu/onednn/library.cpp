@@ -21,7 +21,7 @@ int own_scope() { return dlsym(RTLD_DEFAULT, "__sanitizer_set_death_callback") =
 
 void* open(const char* file) {
   // By its path: a name alone would be answered by whatever is loaded under it.
-  return dlopen((library_folder() + "/" + file).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | own_scope());
+  return dlopen((parts_folder() + "/" + file).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | own_scope());
 }
 
 std::string open_onednn() {

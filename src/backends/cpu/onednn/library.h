@@ -1,16 +1,21 @@
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
+#include <oneapi/dnnl/dnnl_debug.h>
 
 #include <string>
 
 // What is called of oneDNN; what is missing here does not link.
 #define XRT_ONEDNN_FUNCTIONS(X)                          \
+  X(dnnl_cpu_isa2str)                                    \
+  X(dnnl_cpu_isa_hints2str)                              \
   X(dnnl_dilated_convolution_backward_data_desc_init)    \
   X(dnnl_dilated_convolution_backward_weights_desc_init) \
   X(dnnl_dilated_convolution_forward_desc_init)          \
   X(dnnl_engine_create)                                  \
   X(dnnl_engine_destroy)                                 \
+  X(dnnl_get_cpu_isa_hints)                              \
+  X(dnnl_get_effective_cpu_isa)                          \
   X(dnnl_matmul_desc_init)                               \
   X(dnnl_memory_create)                                  \
   X(dnnl_memory_desc_equal)                              \

@@ -183,9 +183,9 @@ Verdict supports_types(const Product& product) {
 
 Verdict supports_layouts(const Product& product) {
   const MatmulShape& shape = product.shape;
-  if (std::max({shape.m, shape.n, shape.k}) > std::numeric_limits<int>::max()) {
-    return Verdict::no("an extent is past 31 bits");
-  }
+  const Verdict counted =
+      is_at_most("the largest extent", std::max({shape.m, shape.n, shape.k}), std::numeric_limits<int>::max());
+  if (!counted.supported) return counted;
   if (!layout_of(shape.m, shape.k, shape.a)) return Verdict::no("neither the rows nor the columns of a have stride 1");
   if (!layout_of(shape.k, shape.n, shape.b)) return Verdict::no("neither the rows nor the columns of b have stride 1");
   const auto out = layout_of(shape.m, shape.n, shape.c);
@@ -197,14 +197,11 @@ Verdict supports_layouts(const Product& product) {
 }  // namespace
 
 Verdict supports_product_onednn(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
   if (const Verdict verdict = supports_onednn(problem, profile); !verdict.supported) return verdict;
   const Product product = product_of(problem);
   if (const Verdict verdict = supports_types(product); !verdict.supported) return verdict;
   return supports_layouts(product);
 }
-
-bool prefers_product_onednn(const Problem&, const DeviceProfile& profile) { return has_fast_onednn(profile); }
 
 std::uint64_t workspace_product_onednn(const Problem& problem, const DeviceProfile& profile) {
   return program_workspace(problem, profile, make_product);

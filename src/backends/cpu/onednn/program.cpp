@@ -6,6 +6,7 @@
 #include <list>
 
 #include "backends/cpu/base/thread_pool.h"
+#include "core/fork_guard.h"
 #include "xpuruntime/core/mutex.h"
 #include "xpuruntime/device/device_manager.h"
 
@@ -214,6 +215,7 @@ namespace {
 std::shared_ptr<const Program> program_for(const Problem& problem, MakeProgram make) try {
   if (auto found = recent().find(problem)) return found;
   if (const std::string& why = why_no_onednn(); !why.empty()) fail(ErrorCode::not_supported, "onednn", why);
+  const ForkHold hold;
   auto program = std::make_shared<const Program>(make(problem));
   recent().keep(problem, program);
   return program;
@@ -232,6 +234,7 @@ std::uint64_t program_workspace(const Problem& problem, const DeviceProfile& pro
 }
 
 std::unique_ptr<const Plan> prepare_program(const Problem& problem, MakeProgram make) {
+  const ForkHold hold;  // oneDNN keeps primitives in a cache of its own
   return std::make_unique<ProgramPlan>(program_for(problem, make));
 }
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/base/supports.h"
 #include "backends/cpu/onednn/library.h"
+#include "xpuruntime/registry/kernel.h"
 
 // What a oneDNN kernel is here: primitives made for one thread, and tasks of the pool that each run some of them on
 // their own parts of the tensors. oneDNN never starts a thread.

@@ -1,22 +1,19 @@
 #pragma once
 
-#include "backends/cpu/base/supports.h"
 #include "backends/cpu/onednn/library.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 
 /// Only for f32, bf16, i32, i8 and u8.
 dnnl::memory::data_type onednn_type(DataType dtype);
 
-/// Aligned, without empty tensors and 16-bit floats that oneDNN has not; bf16 only where it is fast.
+/// No empty tensors; bf16 only where it is fast.
 Verdict supports_onednn(const Problem& problem, const DeviceProfile& profile);
 
 /// Products that oneDNN 2.6 answers with an illegal instruction where there is AMX, for many a number of rows (65 to
 /// 80, 129 to 144 and on) and few columns: those of as many terms as two tiles hold, less the last 1 (bf16) or 1 to 3
 /// (8 bit).
 bool breaks_onednn(DataType dtype, std::int64_t summed);
-
-/// oneDNN's fast code is for x86_64; elsewhere it runs plain loops.
-bool has_fast_onednn(const DeviceProfile& profile);
 
 }  // namespace xpuruntime::cpu

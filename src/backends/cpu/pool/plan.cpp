@@ -6,6 +6,7 @@
 #include "backends/cpu/conv/slots.h"
 #include "backends/cpu/pool/kernels.h"
 #include "backends/cpu/pool/vectors.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -106,19 +107,16 @@ class PixelPlan final : public Plan {
 }  // namespace
 
 Verdict supports_pool_simd(const Problem& problem, const DeviceProfile&) {
-  if (const Verdict verdict = supports_fast_floats(problem); !verdict.supported) return verdict;
   const PoolShape shape = pool_shape(problem);
   const bool contiguous = problem.inputs[0].contiguous && problem.outputs[0].contiguous;
   if (!contiguous && !is_by_pixels(problem, shape)) {
     return Verdict::no("input and output are neither both contiguous nor both with dense channels last");
   }
   constexpr std::int64_t most = 1024;  // the scratch for a vector of outputs is sixteen strides long
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (std::max({shape.stride[i], shape.dilation[i], shape.kernel[i]}) > most) {
-      return Verdict::no("a stride, dilation or kernel size is over " + std::to_string(most));
-    }
-  }
-  return Verdict::yes();
+  std::int64_t largest = 0;
+  for (std::size_t i = 0; i < 3; ++i)
+    largest = std::max({largest, shape.stride[i], shape.dilation[i], shape.kernel[i]});
+  return is_at_most("the largest of kernel size, stride and dilation", largest, most);
 }
 
 std::unique_ptr<const Plan> prepare_pool_simd(const Problem& problem, const PrepareContext&) {

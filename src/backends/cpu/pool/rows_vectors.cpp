@@ -13,20 +13,22 @@ namespace xpuruntime::cpu {
 namespace HWY_NAMESPACE {
 
 constexpr int most_sources = 32;
+// Vectors of a plane that are summed before their sum goes to a longer one.
+constexpr std::int64_t run_vectors = 256;
 
 /// Combines `count` rows into one of f32; `first` says that nothing is in it yet. May write past the width.
 template <class Op, class T>
 HWY_INLINE void combine_rows(const T* const* from, int count, const T* end, std::int64_t width, bool first, float* to) {
   const std::int64_t lanes = static_cast<std::int64_t>(f32_lanes());
   for (std::int64_t x = 0; x < width; x += lanes) {
-    F32Vec value = first ? hn::Set(F32(), Op::identity) : load(to + x);
+    F32Vec value = hn::Set(F32(), Op::identity);
     for (int i = 0; i < count; ++i) {
       // Only the rows at the end of the tensor must not be read past theirs.
       const T* at = from[i] + x;
       const bool whole = end - at >= lanes;
       value = Op::combine(value, whole ? load(at) : load_first(at, static_cast<std::size_t>(end - at)));
     }
-    store(value, to + x);
+    store(first ? value : Op::combine(load(to + x), value), to + x);
   }
 }
 
@@ -164,7 +166,13 @@ void run_whole_planes(const PoolRows& rows) {
     const In* from = static_cast<const In*>(rows.in) + plane * size;
     F32Vec value = hn::Set(d, Op::identity);
     std::int64_t i = 0;
-    for (; i + lanes <= size; i += lanes) value = Op::combine(value, load(from + i));
+    while (i + lanes <= size) {
+      F32Vec run = hn::Set(d, Op::identity);
+      for (const std::int64_t end = i + run_vectors * lanes; i + lanes <= size && i < end; i += lanes) {
+        run = Op::combine(run, load(from + i));
+      }
+      value = Op::combine(value, run);
+    }
     if (left != 0) {
       const bool whole = end - from >= i + lanes;
       const F32Vec last = whole ? load(from + i) : load_first(from + i, static_cast<std::size_t>(left));

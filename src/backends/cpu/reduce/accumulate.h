@@ -20,6 +20,31 @@ struct SumFold {
   static HWY_INLINE float lanes(F32Vec v) { return hn::GetLane(hn::SumOfLanes(F32(), v)); }
 };
 
+/// A sum of any number of vectors: of runs from zero on, whose sums go to a longer one.
+class LongSum {
+ public:
+  HWY_INLINE LongSum() : run_(hn::Zero(F32())), total_(run_) {}
+  HWY_INLINE void add(F32Vec value) {
+    run_ = hn::Add(run_, value);
+    end_run();
+  }
+  HWY_INLINE void add_product(F32Vec a, F32Vec b) {
+    run_ = hn::MulAdd(a, b, run_);
+    end_run();
+  }
+  HWY_INLINE F32Vec all() const { return hn::Add(total_, run_); }
+
+ private:
+  HWY_INLINE void end_run() {
+    if (++count_ % 256 != 0) return;
+    total_ = all();
+    run_ = hn::Zero(F32());
+  }
+
+  F32Vec run_, total_;
+  std::uint32_t count_ = 0;
+};
+
 struct MaxFold {
   static HWY_INLINE F32Vec empty() { return hn::Neg(hn::Inf(F32())); }
   static HWY_INLINE F32Vec fold(F32Vec a, F32Vec b) { return maximum(a, b); }

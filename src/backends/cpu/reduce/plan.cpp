@@ -11,7 +11,8 @@ namespace {
 
 // A unit of rows is about this many elements: a few microseconds, and short enough for f32 sums.
 constexpr std::int64_t unit_elements = 16384;
-// Rows of one unit of columns: its eighth is the length of a column's chain of additions.
+// Rows of one unit of columns: its eighth is the length of a column's chain of additions. Units of short rows have no
+// more of them.
 constexpr std::int64_t least_rows = 1024;
 // What a thread must get to be worth waking.
 constexpr std::int64_t elements_per_thread = 65536;
@@ -92,7 +93,7 @@ class RowsPlan final : public ReducePlan {
   /// Whether output o is element o.
   bool in_order() const {
     const std::vector<Axis>& kept = job_.layout.kept;
-    return is_fast_float(out_dtype_) && (kept.empty() || (kept.size() == 1 && kept[0].out == 1));
+    return fast_floats.contains(out_dtype_) && (kept.empty() || (kept.size() == 1 && kept[0].out == 1));
   }
 
   void combine(const float* partial, std::int64_t chunks, std::int64_t o, void* out) const {
@@ -149,7 +150,7 @@ class ColumnsPlan final : public ReducePlan {
   }
 
   void finish(const float* results, std::int64_t width, std::int64_t offset, std::byte* out) const {
-    if (job_.layout.inner.out == 1 && is_fast_float(out_dtype_)) {
+    if (job_.layout.inner.out == 1 && fast_floats.contains(out_dtype_)) {
       out += static_cast<std::size_t>(offset) * size_of(out_dtype_);
       return store_results(results, width, static_cast<float>(divisor_), out_dtype_, out);
     }
@@ -187,7 +188,8 @@ FoldJob make_fold_job(const Problem& problem) {
   if (job.layout.inner_reduced) {
     job.piece = std::min(inner, unit_elements);
     job.pieces = ceil_div(inner, job.piece);
-    job.rows_per_group = std::clamp<std::int64_t>(unit_elements / job.piece, 1, std::max<std::int64_t>(1, rows));
+    const std::int64_t most = std::min(unit_elements / job.piece, least_rows);
+    job.rows_per_group = std::clamp<std::int64_t>(most, 1, std::max<std::int64_t>(1, rows));
   } else {
     const std::int64_t most = std::max(least_rows, 2 * unit_elements / inner);
     job.rows_per_group = std::clamp<std::int64_t>(most, 1, std::max<std::int64_t>(1, rows));
@@ -196,14 +198,7 @@ FoldJob make_fold_job(const Problem& problem) {
   return job;
 }
 
-Verdict supports_reduce_simd(const Problem& problem, const DeviceProfile& profile) {
-  if (const Verdict verdict = supports_aligned(problem, profile); !verdict.supported) return verdict;
-  if (!is_fast_float(problem.inputs[0].dtype)) {
-    return refuse_dtype("input 0", problem.inputs[0].dtype, "f32, f16 and bf16");
-  }
-  if (!is_floating(problem.outputs[0].dtype)) {
-    return refuse_dtype("output 0", problem.outputs[0].dtype, "floating types");
-  }
+Verdict supports_reduce_simd(const Problem& problem, const DeviceProfile&) {
   if (element_count(problem.inputs[0]) == 0) return Verdict::no("there are no elements");
   const Axis inner = reduce_layout(problem).inner;
   if (inner.in == 1) return Verdict::yes();

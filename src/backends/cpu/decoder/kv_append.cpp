@@ -1,0 +1,180 @@
+#include <cstring>
+#include <string>
+
+#include "backends/cpu/base/convert.h"
+#include "backends/cpu/base/thread_pool.h"
+#include "backends/cpu/decoder/kernels.h"
+#include "backends/cpu/movement/strided.h"
+#include "xpuruntime/registry/refusals.h"
+
+namespace xpuruntime::cpu {
+namespace {
+
+constexpr std::size_t page_table = 5;
+
+std::int64_t read(const Problem& problem, const RunArguments& arguments, std::size_t input, std::int64_t offset) {
+  return integer_loader_of(problem.inputs[input].dtype)(arguments.inputs[input]->as<void>(), offset);
+}
+
+/// Where tokens go: the cache as [block, slot, head, size], where a block is a page or all of a sequence.
+class Places {
+ public:
+  explicit Places(const Problem& problem)
+      : problem_(problem),
+        paged_(problem.inputs.size() > page_table),
+        tokens_(problem.inputs[2].shape[2]),
+        slots_(problem.inputs[0].shape[paged_ ? 1 : 2]) {}
+
+  std::int64_t sequences() const { return problem_.inputs[2].shape[0]; }
+  std::int64_t heads() const { return problem_.inputs[2].shape[1]; }
+  std::int64_t tokens() const { return tokens_; }
+
+  /// Ok where each sequence has room, in pages that there are.
+  Status check(const RunArguments& arguments) const {
+    const std::int64_t room = op_info(problem_.op).inputs[4].bound(problem_);
+    for (std::int64_t sequence = 0; sequence < sequences() && tokens_ > 0; ++sequence) {
+      const std::int64_t length = length_of(arguments, sequence);
+      if (length < 0 || length >= room) {
+        return wrong(
+            "length " + std::to_string(length) + " of sequence " + std::to_string(sequence),
+            "one from 0 to " + std::to_string(room - 1) + ", so that " + std::to_string(tokens_) + " tokens fit");
+      }
+      if (!paged_) continue;
+      for (std::int64_t i = length / slots_; i <= (length + tokens_ - 1) / slots_; ++i) {
+        const std::int64_t page = page_of(arguments, sequence, i), pages = problem_.inputs[0].shape[0];
+        if (page >= 0 && page < pages) continue;
+        return wrong("page " + std::to_string(page) + " of sequence " + std::to_string(sequence),
+                     pages == 0 ? "a cache with pages" : "one from 0 to " + std::to_string(pages - 1));
+      }
+    }
+    return {};
+  }
+
+  /// The offset in a cache of these strides of a sequence's token, head 0.
+  std::int64_t offset(const RunArguments& arguments, std::int64_t sequence, std::int64_t token,
+                      const Dims& strides) const {
+    const std::int64_t position = length_of(arguments, sequence) + token;
+    if (!paged_) return sequence * strides[0] + position * strides[2];
+    return page_of(arguments, sequence, position / slots_) * strides[0] + position % slots_ * strides[1];
+  }
+  std::int64_t head_stride(const Dims& strides) const { return strides[paged_ ? 2 : 1]; }
+
+ private:
+  static Status wrong(const std::string& what, const std::string& advice) {
+    return Status(ErrorCode::invalid_argument, what + " is outside; give " + advice);
+  }
+  std::int64_t length_of(const RunArguments& arguments, std::int64_t sequence) const {
+    return read(problem_, arguments, 4, sequence * problem_.inputs[4].strides[0]);
+  }
+  std::int64_t page_of(const RunArguments& arguments, std::int64_t sequence, std::int64_t i) const {
+    const Dims& strides = problem_.inputs[page_table].strides;
+    return read(problem_, arguments, page_table, sequence * strides[0] + i * strides[1]);
+  }
+
+  Problem problem_;
+  bool paged_;
+  std::int64_t tokens_;
+  std::int64_t slots_;  // of a block
+};
+
+/// One head of one token, as a tensor.
+TensorSpec row_of(const TensorSpec& spec) {
+  TensorSpec row = spec;
+  row.shape = Dims{spec.shape.back()};
+  row.strides = Dims{spec.strides.back()};
+  return row;
+}
+
+/// Bytes where `as_bytes`, else elements that may be converted.
+template <bool as_bytes>
+class AppendPlan final : public Plan {
+ public:
+  explicit AppendPlan(const Problem& problem)
+      : problem_(problem), places_(problem), threads_(as_bytes ? threads_for(problem) : 1) {}
+
+  Status run(const RunArguments& arguments) const override {
+    Status status = places_.check(arguments);
+    if (!status.ok()) return status;
+    for (const std::size_t cache : {0, 1}) {
+      if (arguments.inputs[cache]->template as<void>() != arguments.outputs[cache]->template as<void>()) {
+        copy(arguments, cache);
+      }
+    }
+    // Cut by heads: each thread takes all tokens in order, so that of two in one place the later one stays.
+    const std::int64_t heads = places_.heads(), tokens = places_.sequences() * places_.tokens();
+    parallel_for(2 * heads, grain_rows / (tokens + 1) + 1, threads_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) append(arguments, static_cast<std::size_t>(i / heads), i % heads);
+    });
+    return status;
+  }
+
+ private:
+  static constexpr std::int64_t grain_rows = 256;
+
+  void copy(const RunArguments& arguments, std::size_t cache) const {
+    const TensorSpec &from = problem_.inputs[cache], &to = problem_.outputs[cache];
+    const void* in = arguments.inputs[cache]->template as<void>();
+    void* out = arguments.outputs[cache]->template as<void>();
+    if constexpr (as_bytes) {
+      StridedCopy(from, to).run(in, out, threads_);
+    } else {
+      convert_elements(from, in, to, out);
+    }
+  }
+
+  /// One head of all tokens.
+  void append(const RunArguments& arguments, std::size_t cache, std::int64_t head) const {
+    const TensorSpec &added = problem_.inputs[2 + cache], &out = problem_.outputs[cache];
+    const TensorSpec from = row_of(added), to = row_of(out);
+    const auto* in = arguments.inputs[2 + cache]->template as<const std::byte>();
+    auto* memory = arguments.outputs[cache]->template as<std::byte>();
+    for (std::int64_t sequence = 0; sequence < places_.sequences(); ++sequence) {
+      for (std::int64_t token = 0; token < places_.tokens(); ++token) {
+        const std::int64_t source = sequence * added.strides[0] + head * added.strides[1] + token * added.strides[2];
+        const std::int64_t target =
+            places_.offset(arguments, sequence, token, out.strides) + head * places_.head_stride(out.strides);
+        move(from, in + source * static_cast<std::int64_t>(size_of(from.dtype)), to,
+             memory + target * static_cast<std::int64_t>(size_of(to.dtype)));
+      }
+    }
+  }
+
+  static void move(const TensorSpec& from, const void* in, const TensorSpec& to, void* out) {
+    if constexpr (as_bytes) {
+      std::memcpy(out, in, static_cast<std::size_t>(to.shape[0]) * size_of(to.dtype));
+    } else {
+      convert_elements(from, in, to, out);
+    }
+  }
+
+  Problem problem_;
+  Places places_;
+  int threads_;
+};
+
+Verdict moves_rows(const Problem& problem, std::size_t cache) {
+  const TensorSpec &in = problem.inputs[cache], &added = problem.inputs[2 + cache], &out = problem.outputs[cache];
+  const std::string which = std::to_string(cache), added_name = std::to_string(2 + cache);
+  for (const auto& [name, spec] : {std::pair("input " + added_name, &added), std::pair("output " + which, &out)}) {
+    if (const Verdict same = is_same_dtype(name, spec->dtype, "the cache's", in.dtype); !same.supported) return same;
+  }
+  const bool in_line = out.shape.back() <= 1 || (added.strides.back() == 1 && out.strides.back() == 1);
+  return in_line ? Verdict::yes() : Verdict::no("heads are not contiguous");
+}
+
+}  // namespace
+
+Verdict supports_kv_append_rows(const Problem& problem, const DeviceProfile&) {
+  if (const Verdict verdict = moves_rows(problem, 0); !verdict.supported) return verdict;
+  return moves_rows(problem, 1);
+}
+
+std::unique_ptr<const Plan> prepare_kv_append_rows(const Problem& problem, const PrepareContext&) {
+  return std::make_unique<AppendPlan<true>>(problem);
+}
+
+std::unique_ptr<const Plan> prepare_kv_append_reference(const Problem& problem, const PrepareContext&) {
+  return std::make_unique<AppendPlan<false>>(problem);
+}
+
+}  // namespace xpuruntime::cpu
