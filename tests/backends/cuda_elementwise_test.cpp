@@ -79,6 +79,74 @@ TEST_F(CudaElementwise, IntegersWrapAround) {
   EXPECT_EQ(launch.output().at({8}), -2147483641.0);
 }
 
+/// A function in float64, and how far off it may be before it is rounded: in 2^-24 of the input and of the result.
+struct Activation {
+  const char* text;
+  double (*exact)(double);
+  double input_units;
+  double result_units;
+};
+
+double gelu_tanh(double x) { return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+
+constexpr Activation activations[] = {
+    {"relu(T[65536]A)", [](double x) { return x <= 0 ? 0 : x; }, 0, 0},
+    {"gelu(T[65536]A)", [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, 12, 0},
+    {"gelu(T[65536]A; approximate=tanh)", gelu_tanh, 14, 0},
+    {"silu(T[65536]A)", [](double x) { return x / (1 + std::exp(-x)); }, 0, 128},
+    {"sigmoid(T[65536]A)", [](double x) { return 1 / (1 + std::exp(-x)); }, 0, 128},
+    {"tanh(T[65536]A)", [](double x) { return std::tanh(x); }, 0, 8},
+    {"log(T[65536]A)", [](double x) { return std::log(x); }, 0, 8},
+    {"exp(T[65536]A)", [](double x) { return std::exp(x); }, 0, 8},
+    {"sqrt(T[65536]A)", [](double x) { return std::sqrt(x); }, 0, 1},
+};
+
+/// Half the distance of a 16-bit float from the next one.
+double half_spacing(DataType dtype, double value) {
+  const bool half = dtype == DataType::float16;
+  const int exponent = value == 0 ? -1000 : std::ilogb(value);
+  return std::ldexp(0.5, std::max(exponent, half ? -14 : -126) - (half ? 10 : 7));
+}
+
+void expect_all_inputs(const Activation& activation, DataType dtype, const std::string& alignment) {
+  std::string text = activation.text;
+  text.replace(text.find('A'), 1, alignment);
+  text.replace(text.find('T'), 1, to_string(dtype));
+  SCOPED_TRACE(text);
+  Launch launch(problem_of(text), "elementwise");
+  ASSERT_TRUE(launch.verdict().supported) << launch.verdict().reason;
+  for (std::int64_t i = 0; i < 65536; ++i) {
+    const auto bits = static_cast<std::uint16_t>(i);
+    launch.input(0).set({i}, dtype == DataType::float16 ? decode_float16(bits) : decode_bfloat16(bits));
+  }
+  ASSERT_TRUE(launch.run().ok());
+  for (std::int64_t i = 0; i < 65536; ++i) {
+    const double x = launch.input(0).at({i}), got = launch.output().at({i}), wanted = activation.exact(x);
+    if (std::isnan(wanted)) {
+      ASSERT_TRUE(std::isnan(got)) << got << " of " << x;
+      continue;
+    }
+    ASSERT_EQ(std::signbit(got), std::signbit(wanted)) << got << ", not " << wanted << " of " << x;
+    if (std::isinf(rounded(dtype, wanted))) {
+      ASSERT_EQ(got, rounded(dtype, wanted)) << x;
+      continue;
+    }
+    const double size = std::isinf(x) ? 0 : std::fabs(x);
+    const double units = activation.input_units * size + activation.result_units * std::fabs(wanted);
+    const double bound = half_spacing(dtype, wanted) + units * 0x1p-24 + 0x1p-148;  // the last for f32's own spacing
+    ASSERT_NEAR(got, wanted, bound) << x;
+  }
+}
+
+TEST_F(CudaElementwise, ActivationsOfEvery16BitInput) {
+  for (const Activation& activation : activations) {
+    for (const DataType dtype : {DataType::float16, DataType::bfloat16}) {
+      expect_all_inputs(activation, dtype, "");    // 16 bytes at a time
+      expect_all_inputs(activation, dtype, "/2");  // one by one
+    }
+  }
+}
+
 /// Values around every boundary of the narrow formats, random bit patterns of doubles and floats, and the specials.
 std::vector<double> hard_values(std::mt19937_64& random) {
   std::vector<double> values = {

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +38,7 @@ inline DeviceDriver& driver() { return *backend().driver(); }
 
 inline const KernelSpec& kernel(OpId op, const std::string& name) {
   for (const KernelSpec& spec : backend().kernels()) {
-    if (spec.op == op && spec.name == name) return spec;
+    if (spec.ops.contains(op) && spec.name == name) return spec;
   }
   throw std::runtime_error("no kernel " + name);
 }
@@ -84,6 +85,8 @@ inline double get(const std::byte* data, DataType dtype, std::int64_t index) {
       return static_cast<double>(as(std::int64_t{}));
     case DataType::int32:
       return static_cast<double>(as(std::int32_t{}));
+    case DataType::int8:
+      return static_cast<double>(as(std::int8_t{}));
     default:
       throw std::runtime_error("get: no such dtype in these tests");
   }
@@ -111,6 +114,8 @@ inline void put(std::byte* data, DataType dtype, std::int64_t index, double valu
       return as(static_cast<std::int64_t>(value));
     case DataType::int32:
       return as(static_cast<std::int32_t>(value));
+    case DataType::int8:
+      return as(static_cast<std::int8_t>(value));
     default:
       throw std::runtime_error("put: no such dtype in these tests");
   }
@@ -162,7 +167,7 @@ class DeviceTensor {
   }
   void fill(std::mt19937_64& random) {
     std::uniform_real_distribution<double> uniform(-1, 1);
-    const double scale = is_floating(spec().dtype) ? 1 : 1000;
+    const double scale = is_floating(spec().dtype) ? 1 : spec().dtype == DataType::int8 ? 128 : 1000;
     for_each_index(spec().shape, [&](const Dims& index) { set(index, scale * uniform(random)); });
   }
   Status upload() { return driver().copy_from_host(index_, memory_, 0, bytes_.data(), bytes_.size(), {}); }
@@ -198,13 +203,14 @@ class Launch {
   Launch(const Problem& problem, const std::string& name, int index = 0, const std::string& token = {})
       : problem_(problem), spec_(kernel(problem.op, name)), index_(index) {
     for (const TensorSpec& input : problem.inputs) inputs_.push_back(std::make_unique<DeviceTensor>(input, index));
-    output_ = std::make_unique<DeviceTensor>(problem.outputs[0], index);
+    for (const TensorSpec& output : problem.outputs) outputs_.push_back(std::make_unique<DeviceTensor>(output, index));
     const DeviceProfile& profile = driver().devices()[static_cast<std::size_t>(index)];
-    verdict_ = spec_.supports(problem, profile);
+    verdict_ = spec_.accepts(problem, profile);
     if (!verdict_.supported) return;
     const PrepareContext context{Device{DeviceType::nvidia, static_cast<std::uint8_t>(index)}, profile, driver()};
-    plan_ = make_kernel(spec_, DeviceType::nvidia)->prepare(problem, context, token);
+    plan_ = make_kernel(spec_, problem.op, DeviceType::nvidia)->prepare(problem, context, token);
     workspace_bytes_ = spec_.workspace_bytes ? spec_.workspace_bytes(problem, profile) : 0;
+    workspace_bytes_ = std::max(workspace_bytes_, plan_->workspace_bytes().value_or(0));
     if (workspace_bytes_ > 0) workspace_ = driver().allocate(index, workspace_bytes_);
   }
   ~Launch() {
@@ -216,30 +222,36 @@ class Launch {
   const Verdict& verdict() const { return verdict_; }
   const Plan& plan() const { return *plan_; }
   void drop_plan() { plan_.reset(); }
+  void* workspace() const { return workspace_; }
   DeviceTensor& input(std::size_t i) { return *inputs_[i]; }
-  DeviceTensor& output() { return *output_; }
+  DeviceTensor& output(std::size_t i = 0) { return *outputs_[i]; }
   void fill(std::mt19937_64& random) {
     for (auto& input : inputs_) input->fill(random);
   }
   Status upload() {
-    for (auto& input : inputs_) {
-      if (Status status = input->upload(); !status.ok()) return status;
+    for (auto* tensors : {&inputs_, &outputs_}) {
+      for (auto& tensor : *tensors) {
+        if (Status status = tensor->upload(); !status.ok()) return status;
+      }
     }
-    return output_->upload();
+    return {};
   }
   /// Queues the work and does not wait.
   Status queue(Stream stream = {}) {
-    std::vector<const Tensor*> inputs;
+    std::vector<const Tensor*> inputs, outputs;
     for (auto& input : inputs_) inputs.push_back(&input->tensor());
-    const Tensor* outputs[] = {&output_->tensor()};
+    for (auto& output : outputs_) outputs.push_back(&output->tensor());
     return plan_->run({inputs, outputs, workspace_, stream});
   }
-  /// Uploads, runs, waits and brings the output back.
+  /// Uploads, runs, waits and brings the outputs back.
   Status run(Stream stream = {}) {
     if (Status status = upload(); !status.ok()) return status;
     if (Status status = queue(stream); !status.ok()) return status;
-    if (Status status = driver().synchronize(index_, stream); !status.ok()) return status;
-    return output_->download();
+    const Status done = driver().synchronize(index_, stream);
+    for (auto& output : outputs_) {
+      if (Status status = output->download(); !status.ok()) return status;
+    }
+    return done;
   }
 
  private:
@@ -247,7 +259,7 @@ class Launch {
   const KernelSpec& spec_;
   int index_;
   std::vector<std::unique_ptr<DeviceTensor>> inputs_;
-  std::unique_ptr<DeviceTensor> output_;
+  std::vector<std::unique_ptr<DeviceTensor>> outputs_;
   Verdict verdict_;
   std::unique_ptr<const Plan> plan_;
   std::uint64_t workspace_bytes_ = 0;

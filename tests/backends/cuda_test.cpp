@@ -26,7 +26,7 @@ class CudaVerdicts : public testing::Test {
   }
   std::string reason(const std::string& name, const std::string& text) const {
     const Problem problem = problem_of(text);
-    return kernel(problem.op, name).supports(problem, h200_).reason;
+    return kernel(problem.op, name).accepts(problem, h200_).reason;
   }
 
   DeviceProfile h200_;
@@ -35,22 +35,33 @@ class CudaVerdicts : public testing::Test {
 TEST_F(CudaVerdicts, TableGoesFromFastestToReference) {
   std::vector<std::string> names;
   for (const KernelSpec& spec : backend().kernels()) {
-    names.push_back(std::string(to_string(spec.op)) + "/" + std::string(spec.name));
+    names.push_back(std::string(to_string(*spec.ops.begin())) + "/" + std::string(spec.name));
     EXPECT_TRUE(spec.deterministic);
     EXPECT_EQ(spec.directions, Directions::forward);
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"matmul/skinny", "matmul/cublasLt", "matmul/reference", "add/elementwise",
-                                             "cast/elementwise"}));
+  names.resize(5);
+  EXPECT_EQ(names, (std::vector<std::string>{"matmul/skinny", "matmul/cublasLt", "matmul/cublas", "matmul/cutlass",
+                                             "matmul/reference"}));
 }
 
 TEST_F(CudaVerdicts, SkinnySaysWhatItDoesNotTake) {
-  EXPECT_EQ(reason("skinny", "matmul(bf16[16,64], bf16[64,64])"), "");
-  EXPECT_EQ(reason("skinny", "matmul(bf16[17,64], bf16[64,64])"), "m = 17 is over 16");
-  EXPECT_EQ(reason("skinny", "matmul(f64[1,64], f64[64,64])"), "dtype f64 is not built");
-  EXPECT_EQ(reason("skinny", "matmul(f16[1,64], f32[64,64])"), "the inputs differ in dtype");
-  EXPECT_EQ(reason("skinny", "matmul(f32[2,1,64], f32[64,64])"), "batch = 2 is over 1");
+  EXPECT_EQ(reason("skinny", "matmul(bf16[64,64], bf16[64,64])"), "");
+  EXPECT_EQ(reason("skinny", "linear(f16[4,16,64], f16[64,64], f32[64]; activation=gelu)"), "");
+  EXPECT_EQ(reason("skinny", "matmul(bf16[65,64], bf16[64,64])"), "m = 65 is over 64");
+  EXPECT_EQ(reason("skinny", "linear(bf16[5,13,64], bf16[64,64])"), "m = 65 is over 64");
+  EXPECT_EQ(reason("skinny", "matmul(f32[17,64], f32[64,64])"), "m = 17 is over 16");
+  EXPECT_EQ(reason("skinny", "matmul(bf16[1,2147483648], bf16[2147483648,8])"), "k = 2147483648 is over 1073741824");
+  EXPECT_EQ(reason("skinny", "linear(bf16[1,8], bf16[2147483648,8])"), "n = 2147483648 is over 1073741824");
+  EXPECT_EQ(reason("skinny", "linear(bf16[1,8], bf16[8,8]) -> f16[1,8]"),
+            "output 0 is f16, and this kernel takes f32 and the input's bf16");
+  EXPECT_EQ(reason("skinny", "matmul(f32[2,2,64], f32[64,64], f32[2,1,64])"), "one stride does not walk the rows of c");
+  EXPECT_EQ(reason("skinny", "matmul(f64[1,64], f64[64,64])"),
+            "input 0 is f64, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(reason("skinny", "matmul(f16[1,64], f32[64,64])"), "input 1 is f32, and this kernel takes the input's f16");
+  EXPECT_EQ(reason("skinny", "matmul(f32[2,1,64], f32[64,64])"), "");  // two rows
+  EXPECT_EQ(reason("skinny", "matmul(f32[2,1,64], f32[2,64,64])"), "batch = 2 is over 1");
   EXPECT_EQ(reason("skinny", "matmul(f32[1,64], f32[64,64]{130,2})"), "no stride of the second input is 1");
-  EXPECT_EQ(reason("skinny", "matmul(f32[1,64], f32[64,64]/2)"), "a tensor is not aligned to its elements");
+  EXPECT_EQ(reason("skinny", "matmul(f32[1,64], f32[64,64]/2)"), "input 1 is not aligned to its elements");
 }
 
 TEST_F(CudaVerdicts, CublasLtSaysWhatItDoesNotTake) {
@@ -71,28 +82,61 @@ TEST_F(CudaVerdicts, CublasLtSaysWhatItDoesNotTake) {
 TEST_F(CudaVerdicts, EveryKernelRefusesAnOldDevice) {
   h200_.compute_capability_major = 7;
   h200_.compute_capability_minor = 5;
-  for (const char* name : {"skinny", "cublasLt", "reference"}) {
+  for (const char* name : {"skinny", "cublasLt", "cublas", "reference"}) {
     EXPECT_EQ(reason(name, "matmul(f32[1,8], f32[8,8])"), "compute capability 7.5 is below 8.0");
   }
   EXPECT_EQ(reason("elementwise", "add(f32[8], f32[8])"), "compute capability 7.5 is below 8.0");
 }
 
 TEST_F(CudaVerdicts, ElementwiseKernelsSayWhichDtypesTheyTake) {
-  EXPECT_EQ(reason("elementwise", "add(f32[8], f16[8])"), "inputs and output differ in dtype");
-  EXPECT_EQ(reason("elementwise", "add(u8[8], u8[8])"), "dtype u8 is not built");
+  EXPECT_EQ(reason("elementwise", "add(f32[8], f16[8])"), "input 1 is f16, and this kernel takes the input's f32");
+  EXPECT_EQ(reason("elementwise", "add(u8[8], u8[8])"),
+            "input 0 is u8, and this kernel takes f64, f32, f16, bf16, i64 and i32");
   EXPECT_EQ(reason("elementwise", "cast(f32[8]; dtype=f8e4m3)"), "");
-  EXPECT_EQ(reason("elementwise", "cast(i32[8]; dtype=f32)"), "dtype i32 is not built");
-  EXPECT_EQ(reason("reference", "matmul(i32[2,2], i32[2,2])"), "dtype i32 is not built");
+  EXPECT_EQ(reason("elementwise", "cast(i32[8]; dtype=f32)"),
+            "input 0 is i32, and this kernel takes f64, f32, f16, bf16, f8e4m3 and f8e5m2");
+  EXPECT_EQ(reason("elementwise", "cast(tf32[8]; dtype=f32)"),
+            "input 0 is tf32, and this kernel takes f64, f32, f16, bf16, f8e4m3 and f8e5m2");
+  EXPECT_EQ(reason("reference", "matmul(i32[2,2], i32[2,2])"), "");
 }
 
-TEST_F(CudaVerdicts, SkinnyPrefersWhatIsBoundByMemory) {
-  const auto prefers = [&](const std::string& text) {
-    return kernel(OpId::matmul, "skinny").prefers(problem_of(text), h200_);
-  };
-  EXPECT_TRUE(prefers("matmul(f32[4,64], f32[64,64])"));
-  EXPECT_FALSE(prefers("matmul(f32[5,64], f32[64,64])"));
-  EXPECT_TRUE(prefers("matmul(bf16[16,64], bf16[64,64]; transpose_b=true)"));
-  EXPECT_FALSE(prefers("matmul(bf16[16,63], bf16[64,63]; transpose_b=true)"));
+TEST_F(CudaVerdicts, RowKernelsSayWhatTheyDoNotTake) {
+  EXPECT_EQ(reason("rows", "softmax(bf16[4,32000])"), "");
+  EXPECT_EQ(reason("rows", "softmax(f64[4,8])"), "input 0 is f64, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(reason("rows", "softmax(f32[4,8]; dim=0)"), "the dim is not the last one");
+  EXPECT_EQ(reason("rows", "softmax(f32[4,8]{1,4})"), "the elements of a row are not contiguous");
+  EXPECT_EQ(reason("rows", "softmax(f32[2,3,8]{80,8,1})"), "the rows are not evenly spaced");
+  EXPECT_EQ(reason("rows", "rms_norm(f32[4,8], f32[8]{2})"), "the weight or bias is not contiguous");
+  EXPECT_EQ(reason("rows", "layer_norm(f32[4,8]) -> bf16[4,8]"),
+            "output 0 is bf16, and this kernel takes the input's f32");
+  EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8], i64[4]; label_smoothing=0.1)"), "label_smoothing is not built");
+  EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8], f32[4,8])"), "targets of probabilities are not built");
+  EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8,2], i64[4,2])"), "the class dim is not the last one");
+  EXPECT_EQ(reason("rows", "embedding(i64[4], f32[9,8]{1,9})"), "the rows of the table are not contiguous");
+  EXPECT_EQ(reason("reduce", "reduce_sum(f32[4,8,2]; dim=0,2)"),
+            "the reduced dims are not next to each other and contiguous");
+  EXPECT_EQ(reason("reduce", "reduce_sum(i32[4])"), "input 0 is i32, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(reason("copy", "copy(f32[4]) -> bf16[4]"), "inputs and output differ in dtype");
+}
+
+TEST_F(CudaVerdicts, KernelsOfADecodersLayerSayWhatTheyDoNotTake) {
+  EXPECT_EQ(reason("rows", "add_rms_norm(bf16[4,8], bf16[4,8], f32[8])"), "");
+  EXPECT_EQ(reason("rows", "add_rms_norm(bf16[4,8], f32[4,8])"),
+            "input 1 is f32, and this kernel takes the input's bf16");
+  EXPECT_EQ(reason("rows", "add_rms_norm(bf16[4,8], bf16[4,8]) -> bf16[4,8], f32[4,8]"),
+            "output 1 is f32, and this kernel takes the input's bf16");
+  EXPECT_EQ(reason("rows", "add_rms_norm(f32[4,8], f32[4,8]{1,4})"), "the elements of a row are not contiguous");
+  EXPECT_EQ(reason("elementwise", "silu_mul(f64[8])"), "input 0 is f64, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(reason("elementwise", "silu_mul(bf16[8]) -> f32[4]"),
+            "output 0 is f32, and this kernel takes the input's bf16");
+  EXPECT_EQ(reason("elementwise", "rope(bf16[3,2,8]{1,24,3}, i32[3], f32[9,4], f16[9,4])"), "");
+  EXPECT_EQ(reason("elementwise", "rope(f32[3,2,8], i64[3], f64[9,4], f64[9,4])"),
+            "input 2 is f64, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(reason("elementwise", "rope(f32[3,2,8], i64[3], f32[9,4], f32[9,4]) -> f16[3,2,8]"),
+            "output 0 is f16, and this kernel takes the input's f32");
+  EXPECT_EQ(reason("copy", "kv_append(i8[2,2,8,4], f8e4m3[2,2,8,4], i8[2,2,1,4], f8e4m3[2,2,1,4], i32[2])"), "");
+  EXPECT_EQ(reason("copy", "kv_append(bf16[2,2,8,4], bf16[2,2,8,4], bf16[2,2,1,4], f32[2,2,1,4], i32[2])"),
+            "input 3 is f32, and this kernel takes the cache's bf16");
 }
 
 // What needs a GPU.

@@ -33,10 +33,17 @@ std::string_view advice_for(cudaError_t error) {
   switch (error) {
     case cudaErrorMemoryAllocation:
       return "free memory on the device or use smaller tensors";
+    case cudaErrorInitializationError:
+      return "a child of a process that used CUDA cannot: fork before, or start processes anew";
     case cudaErrorInvalidDevice:
       return "`xrt devices` lists those that are here";
     case cudaErrorNoKernelImageForDevice:
       return "build the backend for this device's compute capability";
+    case cudaErrorStreamCaptureUnsupported:
+    case cudaErrorStreamCaptureInvalidated:
+    case cudaErrorStreamCaptureIsolation:
+    case cudaErrorStreamCaptureImplicit:
+      return "while a graph is recorded, do not wait for the device and use no other stream";
     default:
       return "run the program under compute-sanitizer to find the cause";
   }

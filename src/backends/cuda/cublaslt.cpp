@@ -1,139 +1,23 @@
 #include <algorithm>
-#include <limits>
+#include <memory>
 #include <optional>
 
-#include "backends/cuda/checks.h"
 #include "backends/cuda/cublaslt_api.h"
+#include "backends/cuda/cublaslt_product.h"
+#include "backends/cuda/finish.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/launch_plan.h"
-
-// cuBLASLt counts columns first, we count rows first: a row-major matrix is its own transpose there. So the product is
-// handed over as c^T = b^T a^T, or, where the output itself runs down its columns, as c = a b.
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cuda {
 namespace {
-
-constexpr std::uint64_t most_workspace = std::uint64_t{32} << 20;
-
-struct Types {
-  cudaDataType_t data = CUDA_R_32F;
-  cudaDataType_t output = CUDA_R_32F;
-  cudaDataType_t scale = CUDA_R_32F;
-  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
-};
-
-std::optional<cudaDataType_t> native_type(DataType dtype) {
-  switch (dtype) {
-    case DataType::float64:
-      return CUDA_R_64F;
-    case DataType::float32:
-    case DataType::tfloat32:
-      return CUDA_R_32F;
-    case DataType::float16:
-      return CUDA_R_16F;
-    case DataType::bfloat16:
-      return CUDA_R_16BF;
-    default:
-      return {};
-  }
-}
-
-/// Nothing where the library does not take the types together. float32 is never rounded to tf32 unless it says so.
-std::optional<Types> types_of(const Problem& problem) {
-  const DataType dtype = problem.inputs[0].dtype;
-  const auto data = native_type(dtype);
-  const auto output = native_type(problem.outputs[0].dtype);
-  if (!data || !output || problem.inputs[1].dtype != dtype) return {};
-  if (*output != *data && (*output != CUDA_R_32F || *data == CUDA_R_64F)) return {};
-  if (dtype == DataType::float64) return Types{*data, *output, CUDA_R_64F, CUBLAS_COMPUTE_64F};
-  const auto compute = dtype == DataType::tfloat32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  return Types{*data, *output, CUDA_R_32F, compute};
-}
-
-/// A matrix as the library sees it.
-struct Layout {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-  std::int64_t leading = 0;
-  std::int64_t batch_stride = 0;
-  bool transposed = false;  // it is stored the other way round
-};
-
-/// A leading dimension by which columns of `rows` neighbours follow each other; nothing if there is none.
-std::optional<std::int64_t> leading_dimension(std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
-                                              std::int64_t column_stride) {
-  if (rows > 1 && row_stride != 1) return {};
-  if (columns <= 1) return std::max<std::int64_t>(rows, 1);
-  if (column_stride < std::max<std::int64_t>(rows, 1)) return {};
-  return column_stride;
-}
-
-/// `strides` as rows and columns of the matrix that the library multiplies by.
-std::optional<Layout> layout_of(std::int64_t rows, std::int64_t columns, const MatrixStrides& strides) {
-  if (const auto leading = leading_dimension(rows, columns, strides.row, strides.column)) {
-    return Layout{rows, columns, *leading, strides.batch[0], false};
-  }
-  if (const auto leading = leading_dimension(columns, rows, strides.column, strides.row)) {
-    return Layout{columns, rows, *leading, strides.batch[0], true};
-  }
-  return {};
-}
-
-/// The three matrices in the library's own order: d[m,n] = op(a)[m,k] op(b)[k,n].
-struct Product {
-  Layout a = {};
-  Layout b = {};
-  Layout d = {};
-  bool swapped = false;  // a is the problem's second input
-};
-
-MatrixStrides transpose(const MatrixStrides& strides) {
-  MatrixStrides result = strides;
-  std::swap(result.row, result.column);
-  return result;
-}
-
-std::optional<Product> product_of(const MatmulShape& shape) {
-  if (shape.batch_dims == 1 && shape.c.batch[0] == 0) return {};
-  const auto rows_first = layout_of(shape.n, shape.m, transpose(shape.c));
-  if (rows_first && !rows_first->transposed) {
-    const auto a = layout_of(shape.n, shape.k, transpose(shape.b));
-    const auto b = layout_of(shape.k, shape.m, transpose(shape.a));
-    if (!a || !b) return {};
-    return Product{*a, *b, *rows_first, true};
-  }
-  const auto columns_first = layout_of(shape.m, shape.n, shape.c);
-  const auto a = layout_of(shape.m, shape.k, shape.a);
-  const auto b = layout_of(shape.k, shape.n, shape.b);
-  if (!columns_first || columns_first->transposed || !a || !b) return {};
-  return Product{*a, *b, *columns_first, false};
-}
 
 Verdict has_library(const Problem&, const DeviceProfile& profile) {
   return profile.library_versions.contains("cublasLt") ? Verdict::yes() : Verdict::no("libcublasLt is not installed");
 }
 
-Verdict cublaslt_dtype(const Problem& problem, const DeviceProfile&) {
-  if (types_of(problem)) return Verdict::yes();
-  return Verdict::no("dtypes " + std::string(to_string(problem.inputs[0].dtype)) + ", " +
-                     std::string(to_string(problem.inputs[1].dtype)) + " -> " +
-                     std::string(to_string(problem.outputs[0].dtype)) + " are not taken together");
-}
-
-Verdict extents_fit(const Problem& problem, const DeviceProfile&) {
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  const MatmulShape shape = matmul_shape(problem);
-  if (std::min({shape.m, shape.n, shape.k, shape.batch_count}) == 0) return Verdict::no("an extent is 0");
-  if (shape.m > most) return refuse_over("m", shape.m, most);
-  if (shape.n > most) return refuse_over("n", shape.n, most);
-  if (shape.k > most) return refuse_over("k", shape.k, most);
-  return shape.batch_count <= most ? Verdict::yes() : refuse_over("batch", shape.batch_count, most);
-}
-
-Verdict layout_fits(const Problem& problem, const DeviceProfile&) {
-  const MatmulShape shape = matmul_shape(problem);
-  if (shape.batch_dims > 1) return Verdict::no("one stride does not walk the batch");
-  return product_of(shape) ? Verdict::yes() : Verdict::no("a matrix has no leading dimension: neither stride is 1");
+Verdict is_library_product(const Problem& problem, const DeviceProfile& profile) {
+  return library_product(problem, profile).verdict;
 }
 
 [[noreturn]] void fail_status(const CublasLt& api, const char* what, cublasStatus_t status) {
@@ -151,53 +35,101 @@ using OwnedLayout = Owned<cublasLtMatrixLayoutOpaque_t>;
 using OwnedDescription = Owned<cublasLtMatmulDescOpaque_t>;
 using OwnedPreference = Owned<cublasLtMatmulPreferenceOpaque_t>;
 
-OwnedLayout make_layout(const CublasLt& api, cudaDataType_t type, const Layout& layout, std::int64_t batch_count) {
+OwnedLayout make_layout(const CublasLt& api, cudaDataType_t type, const LibraryMatrix& matrix,
+                        std::int64_t batch_count) {
   cublasLtMatrixLayout_t handle = nullptr;
   check(api, "matrix layout",
-        api.layout_create(&handle, type, static_cast<std::uint64_t>(layout.rows),
-                          static_cast<std::uint64_t>(layout.columns), layout.leading));
+        api.layout_create(&handle, type, static_cast<std::uint64_t>(matrix.rows),
+                          static_cast<std::uint64_t>(matrix.columns), matrix.leading));
   OwnedLayout owned(handle, api.layout_destroy);
   const auto count = static_cast<std::int32_t>(batch_count);
   check(api, "batch count", api.layout_set(handle, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)));
   check(api, "batch stride",
-        api.layout_set(handle, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &layout.batch_stride,
-                       sizeof(layout.batch_stride)));
+        api.layout_set(handle, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &matrix.batch_stride,
+                       sizeof(matrix.batch_stride)));
   return owned;
 }
 
-OwnedDescription make_description(const CublasLt& api, const Types& types, const Product& product) {
-  cublasLtMatmulDesc_t handle = nullptr;
-  check(api, "description", api.desc_create(&handle, types.compute, types.scale));
-  OwnedDescription owned(handle, api.desc_destroy);
-  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, bool transposed) {
-    const cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    check(api, "transpose", api.desc_set(handle, attribute, &operation, sizeof(operation)));
+/// What the limit leaves to the library itself.
+std::uint64_t library_room(const Problem& problem, const LibraryProduct& product) {
+  const std::uint64_t limit = problem.limits.workspace_bytes.value_or(product.sums_bytes() + most_library_workspace);
+  return std::min(most_library_workspace, limit - std::min(limit, product.sums_bytes()));
+}
+
+/// The memory of what the library reads beside its matrices.
+struct SidePointers {
+  const void* bias = nullptr;
+  const void* scales[2] = {};
+};
+
+cublasStatus_t set_pointers(const CublasLt& api, cublasLtMatmulDesc_t description, const LibraryProduct& product,
+                            const SidePointers& pointers) {
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const void* pointer) {
+    return api.desc_set(description, attribute, &pointer, sizeof(pointer));
   };
-  set(CUBLASLT_MATMUL_DESC_TRANSA, product.a.transposed);
-  set(CUBLASLT_MATMUL_DESC_TRANSB, product.b.transposed);
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  if (product.bias) status = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.bias);
+  for (const int side : {0, 1}) {
+    if (!product.scaled[side] || status != CUBLAS_STATUS_SUCCESS) continue;
+    const bool of_a = (side == 0) != product.swapped;
+    status =
+        set(of_a ? CUBLASLT_MATMUL_DESC_A_SCALE_POINTER : CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.scales[side]);
+  }
+  return status;
+}
+
+/// Heuristics look at the alignment of pointers, not at what is there.
+SidePointers stand_ins(const Problem& problem, const LibraryProduct& product) {
+  const auto aligned = [&](std::size_t input) {
+    return reinterpret_cast<const void*>(std::uintptr_t{problem.inputs[input].alignment});
+  };
+  SidePointers pointers;
+  if (product.bias) pointers.bias = aligned(2);
+  for (const std::size_t side : {0u, 1u}) {
+    if (product.scaled[side]) pointers.scales[side] = aligned(3 + side);
+  }
+  return pointers;
+}
+
+OwnedDescription make_description(const CublasLt& api, const Problem& problem, const LibraryProduct& product) {
+  cublasLtMatmulDesc_t handle = nullptr;
+  check(api, "description", api.desc_create(&handle, product.types.compute, product.types.scale));
+  OwnedDescription owned(handle, api.desc_destroy);
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, auto value) {
+    check(api, "description", api.desc_set(handle, attribute, &value, sizeof(value)));
+  };
+  set(CUBLASLT_MATMUL_DESC_TRANSA, product.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, product.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  const auto epilogue = product.bias ? (product.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
+                                     : (product.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+  if (product.bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, product.types.d);
+  if (product.scaled_by_lines) {
+    constexpr std::int32_t vectors = 3;  // CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F and the modes of A and B, which
+    set(static_cast<cublasLtMatmulDescAttributes_t>(31), vectors);  // headers have from 12.9 on
+    set(static_cast<cublasLtMatmulDescAttributes_t>(32), vectors);
+  }
+  check(api, "description", set_pointers(api, handle, product, stand_ins(problem, product)));
   return owned;
 }
 
-OwnedPreference make_preference(const CublasLt& api, const Problem& problem, const Product& product,
-                                std::uint64_t workspace) {
+OwnedPreference make_preference(const CublasLt& api, const Problem& problem, const LibraryProduct& product) {
   cublasLtMatmulPreference_t handle = nullptr;
   check(api, "preference", api.preference_create(&handle));
   OwnedPreference owned(handle, api.preference_destroy);
-  check(api, "workspace limit",
-        api.preference_set(handle, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace)));
-  // Parts of a sum are added up in the precision that is computed in: not rounded to the output's 16 bits one by one.
-  const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  check(api, "reduction scheme",
-        api.preference_set(handle, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof(reductions)));
-  // Without these the library counts on 256 bytes.
-  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const TensorSpec& spec) {
-    const std::uint32_t bytes = spec.alignment;
-    check(api, "alignment", api.preference_set(handle, attribute, &bytes, sizeof(bytes)));
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+    check(api, "preference", api.preference_set(handle, attribute, &value, sizeof(value)));
   };
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.inputs[product.swapped ? 1 : 0]);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.inputs[product.swapped ? 0 : 1]);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.outputs[0]);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.outputs[0]);
+  const std::uint64_t room = library_room(problem, product);
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, room - std::min(room, workspace_shift));
+  // Parts of a sum are added up in the precision that is computed in: not rounded to the output's 16 bits one by one.
+  set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  // Without these the library counts on 256 bytes.
+  const std::uint32_t d = product.in_output ? problem.outputs[0].alignment : 64;
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t{problem.inputs[product.swapped ? 1 : 0].alignment});
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t{problem.inputs[product.swapped ? 0 : 1].alignment});
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.beta != 0 ? std::uint32_t{problem.inputs[2].alignment} : d);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d);
   return owned;
 }
 
@@ -206,108 +138,114 @@ constexpr int most_algorithms = 32;
 
 class CublasLtPlan final : public Plan {
  public:
-  CublasLtPlan(const CublasLt& api, const Problem& problem, const PrepareContext& context)
+  CublasLtPlan(const CublasLt& api, const Problem& problem, const PrepareContext& context,
+               const LibraryProduct& product)
       : api_(api),
         device_(context.device.index),
-        types_(*types_of(problem)),
-        product_(*product_of(matmul_shape(problem))),
+        product_(product),
+        alpha_(product.alpha),
+        beta_(product.beta),
         handle_(cublaslt_handle(device_)),
-        description_(make_description(api, types_, product_)),
-        a_(make_layout(api, types_.data, product_.a, matmul_shape(problem).batch_count)),
-        b_(make_layout(api, types_.data, product_.b, matmul_shape(problem).batch_count)),
-        d_(make_layout(api, types_.output, product_.d, matmul_shape(problem).batch_count)) {
-    const std::uint64_t workspace = cublaslt_workspace_bytes(problem, context.profile);
-    preference_ = make_preference(api, problem, product_, workspace);
+        description_(make_description(api, problem, product)),
+        a_(make_layout(api, product.types.a, product.a, product.batch_count)),
+        b_(make_layout(api, product.types.b, product.b, product.batch_count)),
+        c_(make_layout(api, product.types.d, product.beta != 0 ? product.c : product.d, product.batch_count)),
+        d_(make_layout(api, product.types.d, product.d, product.batch_count)),
+        preference_(make_preference(api, problem, product)) {
+    if (!product.finish) return;
+    const FinishLaunch finish = finish_launch(problem, product.sums, product.in_output);
+    finish_ = std::make_unique<LaunchPlan<FinishLaunch>>("cublasLt finish", context.device, finish);
   }
 
   /// What the library proposes, best first by its own estimate.
   std::vector<cublasLtMatmulHeuristicResult_t> proposals(int most) const {
     std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
     int found = 0;
-    const cublasStatus_t status = api_.heuristic(handle_, description_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
+    const cublasStatus_t status = api_.heuristic(handle_, description_.get(), a_.get(), b_.get(), c_.get(), d_.get(),
                                                  preference_.get(), most, results.data(), &found);
     results.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(found) : 0);
     std::erase_if(results, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
-    if (results.empty()) fail(ErrorCode::not_supported, "cublasLt", "the library has no algorithm for this problem");
     return results;
+  }
+
+  std::string token_of(const cublasLtMatmulAlgo_t& algorithm) const {
+    return describe(api_, algorithm) + (finish_ ? " finish=" + std::string(to_string(product_.sums)) : "");
   }
 
   /// Takes the first proposal, or the one with this token.
   void choose(std::string_view token) {
     for (const auto& proposal : proposals(token.empty() ? 1 : most_algorithms)) {
-      if (!token.empty() && describe(api_, proposal.algo) != token) continue;
+      if (!token.empty() && token_of(proposal.algo) != token) continue;
       algorithm_ = proposal.algo;
       workspace_ = proposal.workspaceSize;
       return;
     }
     fail(ErrorCode::not_supported, "cublasLt",
-         "the library does not propose the algorithm '" + std::string(token) + "' for this problem here");
+         token.empty()
+             ? "the library has no algorithm for this problem"
+             : "the library does not propose the algorithm '" + std::string(token) + "' for this problem here");
   }
 
   Status run(const RunArguments& arguments) const override {
-    if (workspace_ > 0 && arguments.workspace == nullptr) {
+    if (*workspace_bytes() > 0 && arguments.workspace == nullptr) {
       return Status(ErrorCode::invalid_argument, "[cublasLt] no workspace; pass the bytes that the kernel declares");
     }
     const ScopedDevice scope(device_);
-    if (scope.error() != cudaSuccess) return to_status(scope.error(), "matmul cublasLt");
-    const void* a = arguments.inputs[product_.swapped ? 1 : 0]->as<std::byte>();
-    const void* b = arguments.inputs[product_.swapped ? 0 : 1]->as<std::byte>();
-    void* d = arguments.outputs[0]->as<std::byte>();
-    const cublasStatus_t status =
-        api_.matmul(handle_, description_.get(), one(), a, a_.get(), b, b_.get(), zero(), d, d_.get(), d, d_.get(),
-                    &algorithm_, arguments.workspace, workspace_, native_stream(arguments.stream));
-    if (status == CUBLAS_STATUS_SUCCESS) return {};
-    if (const cudaError_t error = cudaGetLastError(); is_lost(error)) return to_status(error, "matmul cublasLt");
+    if (scope.error() != cudaSuccess) return to_status(scope.error(), "cublasLt");
+    const cublasStatus_t status = multiply(arguments);
+    if (status == CUBLAS_STATUS_SUCCESS) return finish_ ? finish_->run(arguments) : Status();
+    if (const cudaError_t error = cudaGetLastError(); is_lost(error)) return to_status(error, "cublasLt");
     return Status(ErrorCode::device_error, std::string("[cublasLt] launch failed: ") + api_.status_string(status) +
                                                "; choose another kernel for this problem");
   }
 
-  std::string token() const override { return describe(api_, algorithm_); }
-  std::optional<std::uint64_t> workspace_bytes() const override { return workspace_; }
+  std::string token() const override { return token_of(algorithm_); }
+  std::optional<std::uint64_t> workspace_bytes() const override {
+    return product_.sums_bytes() + (workspace_ > 0 ? workspace_ + workspace_shift : 0);
+  }
   // Descriptors are host memory that a launch only reads.
   bool outlives_its_work() const override { return false; }
 
  private:
-  const void* one() const { return types_.scale == CUDA_R_64F ? static_cast<const void*>(&one_64) : &one_32; }
-  const void* zero() const { return types_.scale == CUDA_R_64F ? static_cast<const void*>(&zero_64) : &zero_32; }
-
-  static constexpr double one_64 = 1;
-  static constexpr double zero_64 = 0;
-  static constexpr float one_32 = 1;
-  static constexpr float zero_32 = 0;
+  cublasStatus_t multiply(const RunArguments& arguments) const {
+    const auto input = [&](std::size_t i) { return arguments.inputs[i]->as<const std::byte>(); };
+    // Calls may overlap, and each has its own pointers.
+    cublasLtMatmulDescOpaque_t description = *description_;
+    SidePointers pointers;
+    if (product_.bias) pointers.bias = input(2);
+    for (const std::size_t side : {0u, 1u}) {
+      if (product_.scaled[side]) pointers.scales[side] = input(3 + side);
+    }
+    if (const auto status = set_pointers(api_, &description, product_, pointers); status != CUBLAS_STATUS_SUCCESS) {
+      return status;
+    }
+    auto* const workspace = static_cast<std::byte*>(arguments.workspace);
+    void* const d = product_.in_output ? arguments.outputs[0]->as<std::byte>() : workspace;
+    const void* const c = product_.beta != 0 ? input(2) : d;
+    const cudaDataType_t scale = product_.types.scale;
+    return api_.matmul(handle_, &description, alpha_.as(scale), input(product_.swapped ? 1 : 0), a_.get(),
+                       input(product_.swapped ? 0 : 1), b_.get(), beta_.as(scale), c, c_.get(), d, d_.get(),
+                       &algorithm_,
+                       workspace_ > 0 ? align_library_workspace(workspace + product_.sums_bytes()) : nullptr,
+                       workspace_, native_stream(arguments.stream));
+  }
 
   const CublasLt& api_;
   int device_;
-  Types types_;
-  Product product_;
+  LibraryProduct product_;
+  LibraryScalar alpha_;
+  LibraryScalar beta_;
   cublasLtHandle_t handle_;
   OwnedDescription description_;
   OwnedLayout a_;
   OwnedLayout b_;
+  OwnedLayout c_;
   OwnedLayout d_;
-  OwnedPreference preference_{nullptr, nullptr};
+  OwnedPreference preference_;
+  std::unique_ptr<const Plan> finish_;
   cublasLtMatmulAlgo_t algorithm_ = {};
   std::size_t workspace_ = 0;
 };
-
-}  // namespace
-
-Verdict supports_cublaslt(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({has_code, is_aligned, has_library, cublaslt_dtype, extents_fit, layout_fits}, problem, profile);
-}
-
-bool prefers_cublaslt(const Problem& problem, const DeviceProfile&) {
-  // The matrix units take whole 16-byte vectors; other extents cost extra passes.
-  const MatmulShape shape = matmul_shape(problem);
-  const auto wide = static_cast<std::int64_t>(16 / size_of(problem.inputs[0].dtype));
-  return shape.m % wide == 0 && shape.n % wide == 0 && shape.k % wide == 0;
-}
-
-std::uint64_t cublaslt_workspace_bytes(const Problem& problem, const DeviceProfile&) {
-  return std::min(most_workspace, problem.limits.workspace_bytes.value_or(most_workspace));
-}
-
-namespace {
 
 std::unique_ptr<CublasLtPlan> described(const Problem& problem, const PrepareContext& context) {
   const CublasLt* api = cublaslt();
@@ -316,15 +254,33 @@ std::unique_ptr<CublasLtPlan> described(const Problem& problem, const PrepareCon
   }
   const ScopedDevice scope(context.device.index);
   xpuruntime::cuda::check(scope.error(), "cublasLt", "prepare");
-  return std::make_unique<CublasLtPlan>(*api, problem, context);
+  const auto plan_of = [&](const LibraryAnswer& answer) {
+    if (!answer.verdict.supported) fail(ErrorCode::not_supported, "cublasLt", answer.verdict.reason);
+    return std::make_unique<CublasLtPlan>(*api, problem, context, answer.product);
+  };
+  const LibraryAnswer answer = library_product(problem, context.profile);
+  auto plan = plan_of(answer);
+  // Not every product goes with every epilogue, and only the library knows which.
+  const bool sums_may = !answer.product.finish && plan->proposals(1).empty();
+  return sums_may ? plan_of(library_sums(problem, context.profile)) : std::move(plan);
 }
 
 }  // namespace
 
+Verdict supports_cublaslt(const Problem& problem, const DeviceProfile& profile) {
+  return first_refusal({supports_any, has_library, is_library_product}, problem, profile);
+}
+
+std::uint64_t cublaslt_workspace_bytes(const Problem& problem, const DeviceProfile& profile) {
+  const LibraryProduct product = library_product(problem, profile).product;
+  return product.sums_bytes() + library_room(problem, product);
+}
+
 std::vector<std::string> cublaslt_variants(const Problem& problem, const PrepareContext& context) {
   std::vector<std::string> tokens;
-  for (const auto& proposal : described(problem, context)->proposals(most_algorithms)) {
-    std::string token = describe(*cublaslt(), proposal.algo);
+  const auto plan = described(problem, context);
+  for (const auto& proposal : plan->proposals(most_algorithms)) {
+    std::string token = plan->token_of(proposal.algo);
     if (std::find(tokens.begin(), tokens.end(), token) == tokens.end()) tokens.push_back(std::move(token));
   }
   return tokens;

@@ -5,20 +5,19 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include "backends/cuda/libraries.h"
 #include "xpuruntime/core/error.h"
-#include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime::cuda {
 namespace {
 
-void* open_library() {
+void* open_library(const std::string& name) {
   // The version we were built with first; the functions we use are the same in both.
-  const std::string own = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-  for (const char* name : {own.c_str(), "libcublasLt.so.13", "libcublasLt.so.12"}) {
-    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
-  }
-  return nullptr;
+  std::vector<std::string> files;
+  for (const int version : {CUBLAS_VER_MAJOR, 13, 12}) files.push_back(name + ".so." + std::to_string(version));
+  return open_first(files);
 }
 
 template <class Function>
@@ -27,8 +26,8 @@ bool find(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-std::optional<CublasLt> load() {
-  void* library = open_library();
+std::optional<CublasLt> load_lt() {
+  void* library = open_library("libcublasLt");
   if (library == nullptr) return {};
   CublasLt api;
   const bool complete = find(library, "cublasLtCreate", api.create) &&
@@ -51,6 +50,38 @@ std::optional<CublasLt> load() {
     return {};
   }
   return api;
+}
+
+std::optional<Cublas> load_classic() {
+  void* library = open_library("libcublas");
+  if (library == nullptr) return {};
+  Cublas api;
+  const bool complete =
+      find(library, "cublasCreate_v2", api.create) && find(library, "cublasGetProperty", api.property) &&
+      find(library, "cublasGetStatusString", api.status_string) &&
+      find(library, "cublasSetMathMode", api.set_math_mode) && find(library, "cublasSetStream_v2", api.set_stream) &&
+      find(library, "cublasSetWorkspace_v2", api.set_workspace) &&
+      find(library, "cublasGemmStridedBatchedEx_64", api.multiply);
+  if (!complete) {
+    dlclose(library);
+    return {};
+  }
+  return api;
+}
+
+/// Made on first use with that device current. Kept until the process ends: destroying one then would reach into a
+/// runtime that is already gone.
+template <class Kept, class Make>
+Kept& of_device(int device, Make make) {
+  static auto* const kept = new std::map<int, Kept>();
+  static Mutex mutex;
+  const std::lock_guard lock(mutex);
+  const auto found = kept->find(device);
+  return found != kept->end() ? found->second : kept->try_emplace(device, make()).first->second;
+}
+
+[[noreturn]] void fail_handle(const char* name, const char* why) {
+  fail(ErrorCode::device_error, name, std::string("no handle for the device: ") + why + "; choose another kernel");
 }
 
 struct Name {
@@ -81,7 +112,7 @@ std::optional<unsigned> read(const CublasLt& api, const cublasLtMatmulAlgo_t& al
 }  // namespace
 
 const CublasLt* cublaslt() {
-  static const std::optional<CublasLt> api = load();
+  static const std::optional<CublasLt> api = load_lt();
   return api ? &*api : nullptr;
 }
 
@@ -94,22 +125,48 @@ std::string cublaslt_version() {
 }
 
 cublasLtHandle_t cublaslt_handle(int device) {
-  // Kept until the process ends: destroying one then would reach into a runtime that is already gone.
-  static auto* const handles = new std::map<int, cublasLtHandle_t>();
-  static Mutex mutex;
-  const std::lock_guard lock(mutex);
-  const auto found = handles->find(device);
-  if (found != handles->end()) return found->second;
-  const CublasLt* api = cublaslt();
-  if (api == nullptr) {
-    fail(ErrorCode::not_supported, "cublasLt", "libcublasLt is not installed; install it or choose another kernel");
+  return of_device<cublasLtHandle_t>(device, [] {
+    const CublasLt* api = cublaslt();
+    if (api == nullptr) {
+      fail(ErrorCode::not_supported, "cublasLt", "libcublasLt is not installed; install it or choose another kernel");
+    }
+    cublasLtHandle_t handle = nullptr;
+    const cublasStatus_t status = api->create(&handle);
+    if (status != CUBLAS_STATUS_SUCCESS) fail_handle("cublasLt", api->status_string(status));
+    return handle;
+  });
+}
+
+const Cublas* cublas() {
+  static const std::optional<Cublas> api = load_classic();
+  return api ? &*api : nullptr;
+}
+
+std::string cublas_version() {
+  const Cublas* api = cublas();
+  std::string text;
+  for (const auto part : {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL}) {
+    int value = 0;
+    if (api == nullptr || api->property(part, &value) != CUBLAS_STATUS_SUCCESS) return {};
+    text += (text.empty() ? "" : ".") + std::to_string(value);
   }
-  cublasLtHandle_t handle = nullptr;
-  if (const cublasStatus_t status = api->create(&handle); status != CUBLAS_STATUS_SUCCESS) {
-    fail(ErrorCode::device_error, "cublasLt",
-         std::string("no handle for the device: ") + api->status_string(status) + "; choose another kernel");
-  }
-  return handles->emplace(device, handle).first->second;
+  return text;
+}
+
+CublasHandle& cublas_handle(int device) {
+  return of_device<CublasHandle>(device, [] {
+    const Cublas* api = cublas();
+    if (api == nullptr) {
+      fail(ErrorCode::not_supported, "cublas", "libcublas is not installed; install it or choose another kernel");
+    }
+    cublasHandle_t handle = nullptr;
+    cublasStatus_t status = api->create(&handle);
+    // Parts of a sum are added up in the precision that is computed in: not rounded to the output's 16 bits one by one.
+    constexpr auto mode = CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+    if (status == CUBLAS_STATUS_SUCCESS) status = api->set_math_mode(handle, static_cast<cublasMath_t>(mode));
+    if (status != CUBLAS_STATUS_SUCCESS) fail_handle("cublas", api->status_string(status));
+    return handle;
+  });
 }
 
 std::string describe(const CublasLt& api, const cublasLtMatmulAlgo_t& algorithm) {

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "xpuruntime/core/mutex.h"
+
 namespace xpuruntime::cuda {
 
 /// The functions of cuBLASLt that we call, looked up at run time: the library is large and not on every machine.
@@ -33,6 +35,28 @@ std::string cublaslt_version();
 
 /// The process's handle for a device, made on first use with that device current. Throws Error.
 cublasLtHandle_t cublaslt_handle(int device);
+
+/// The same of classic cuBLAS.
+struct Cublas {
+  decltype(&cublasCreate_v2) create = nullptr;
+  decltype(&cublasGetProperty) property = nullptr;
+  decltype(&cublasGetStatusString) status_string = nullptr;
+  decltype(&cublasSetMathMode) set_math_mode = nullptr;
+  decltype(&cublasSetStream_v2) set_stream = nullptr;
+  decltype(&cublasSetWorkspace_v2) set_workspace = nullptr;
+  decltype(&cublasGemmStridedBatchedEx_64) multiply = nullptr;
+};
+const Cublas* cublas();
+std::string cublas_version();
+
+/// Stream and workspace belong to the handle: a call holds the lock until its work is queued.
+struct CublasHandle {
+  explicit CublasHandle(cublasHandle_t made) : handle(made) {}
+
+  cublasHandle_t handle;
+  Mutex mutex;
+};
+CublasHandle& cublas_handle(int device);
 
 /// "algo=66 tile=64x32 stages=64x4 splitk=1 ...": names, where the header has them, rather than numbers.
 std::string describe(const CublasLt& api, const cublasLtMatmulAlgo_t& algorithm);

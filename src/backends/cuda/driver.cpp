@@ -1,14 +1,17 @@
 #include "backends/cuda/driver.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "backends/cuda/check.h"
+#include "backends/cuda/flush.h"
 
 namespace xpuruntime::cuda {
 namespace {
 
 cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
 cudaEvent_t native(Event event) { return static_cast<cudaEvent_t>(event.handle); }
+cudaGraphExec_t native(DeviceGraph graph) { return static_cast<cudaGraphExec_t>(graph.handle); }
 
 /// Runs `call` with the device current; the first error of either.
 template <class Call>
@@ -20,6 +23,30 @@ cudaError_t on_device(int index, Call&& call) {
 /// For calls that cannot report: a failure must not show up in somebody else's cudaGetLastError.
 void forget(cudaError_t error) {
   if (error != cudaSuccess) cudaGetLastError();
+}
+
+/// Lets this thread allocate for a block while somebody's stream is captured, in whatever mode.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+/// 0: nothing is captured there.
+std::uint64_t number_of_capture(int index, cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  const cudaError_t error = on_device(index, [&] { return cudaStreamGetCaptureInfo(stream, &status, &id); });
+  forget(error);
+  // The default stream may not even be asked while another is captured. A broken capture has no number.
+  const bool unnamed = error == cudaErrorStreamCaptureImplicit || (status != cudaStreamCaptureStatusNone && id == 0);
+  if (unnamed) return ~std::uint64_t{0};
+  return status == cudaStreamCaptureStatusNone ? 0 : id;
 }
 
 Status copy(int index, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, Stream stream) {
@@ -34,14 +61,22 @@ Status copy(int index, void* to, const void* from, std::size_t bytes, cudaMemcpy
 
 }  // namespace
 
-CudaDriver::CudaDriver() {
-  Probe probe = probe_devices();
-  devices_ = std::move(probe.devices);
-  why_absent_ = std::move(probe.why_absent);
-}
+/// Filled by CUDA's own threads, which may not call CUDA: emptied by calls of the driver.
+struct CudaDriver::Ended {
+  Mutex mutex;
+  std::vector<std::shared_ptr<void>> held;
+};
+
+struct CudaDriver::KeptWithGraph {
+  std::shared_ptr<Ended> ended;
+  std::shared_ptr<void> held;
+};
+
+CudaDriver::CudaDriver() : ended_(std::make_shared<Ended>()) {}
 
 void* CudaDriver::allocate(int index, std::size_t bytes) {
   void* memory = nullptr;
+  const RelaxedCapture relaxed;
   const cudaError_t error = on_device(index, [&] { return cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)); });
   check(error, "allocate", std::to_string(bytes) + " bytes on cuda:" + std::to_string(index));
   return memory;
@@ -49,9 +84,13 @@ void* CudaDriver::allocate(int index, std::size_t bytes) {
 
 void CudaDriver::deallocate(int index, void* memory) noexcept {
   if (memory == nullptr) return;
+  const Stream current = current_stream({DeviceType::nvidia, static_cast<std::uint8_t>(index)});
+  if (!check_wait(index, current, /*whole_device=*/true).ok()) return free_later(index, memory);
+  release_ended();
   // cudaFree waits by itself, but not for memory that came from cudaMallocAsync.
   forget(on_device(index, [&] {
     cudaDeviceSynchronize();
+    for (void* const late : take_late_frees(index)) cudaFree(late);
     return cudaFree(memory);
   }));
 }
@@ -77,11 +116,13 @@ void CudaDriver::deallocate_ordered(int index, void* memory, Stream stream) noex
 
 Status CudaDriver::copy_from_host(int index, void* memory, std::size_t byte_offset, const void* host, std::size_t bytes,
                                   Stream stream) {
+  if (Status status = check_wait(index, stream, /*whole_device=*/false); !status.ok()) return status;
   return copy(index, static_cast<std::byte*>(memory) + byte_offset, host, bytes, cudaMemcpyHostToDevice, stream);
 }
 
 Status CudaDriver::copy_to_host(int index, void* host, const void* memory, std::size_t byte_offset, std::size_t bytes,
                                 Stream stream) {
+  if (Status status = check_wait(index, stream, /*whole_device=*/false); !status.ok()) return status;
   return copy(index, host, static_cast<const std::byte*>(memory) + byte_offset, bytes, cudaMemcpyDeviceToHost, stream);
 }
 
@@ -97,7 +138,22 @@ void CudaDriver::destroy_stream(int index, Stream stream) noexcept {
   if (stream.handle != nullptr) forget(on_device(index, [&] { return cudaStreamDestroy(native(stream)); }));
 }
 
+bool CudaDriver::has_captures(int index) {
+  const std::lock_guard lock(mutex_);
+  return captured_[static_cast<std::size_t>(index)].captures > 0;
+}
+
+Status CudaDriver::check_wait(int index, Stream stream, bool whole_device) {
+  if (!capturing(index, stream) && !(whole_device && has_captures(index))) return {};
+  return Status(
+      ErrorCode::not_supported,
+      "a graph is being recorded on cuda:" + std::to_string(index) +
+          ", and waiting would break the recording; copy and wait before or after, and pass numbers as tensors");
+}
+
 Status CudaDriver::synchronize(int index, Stream stream) {
+  if (Status status = check_wait(index, stream, stream.handle == nullptr); !status.ok()) return status;
+  release_ended();
   // Streams made elsewhere are not ours to list, so waiting for everything means waiting for the device.
   const auto wait = [&] { return stream.handle ? cudaStreamSynchronize(native(stream)) : cudaDeviceSynchronize(); };
   const Status status = to_status(on_device(index, wait), "synchronize");
@@ -106,12 +162,87 @@ Status CudaDriver::synchronize(int index, Stream stream) {
 
 std::uint64_t CudaDriver::stream_id(int index, void* handle) { return vendor_runtime.stream_id(index, handle); }
 
-bool CudaDriver::capturing(int index, Stream stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  const cudaError_t error = on_device(index, [&] { return cudaStreamIsCapturing(native(stream), &status); });
-  forget(error);
-  // The default stream may not even be asked while another is captured.
-  return error == cudaErrorStreamCaptureImplicit || status != cudaStreamCaptureStatusNone;
+std::uint64_t CudaDriver::capture_id(int index, Stream stream) { return number_of_capture(index, native(stream)); }
+
+void CudaDriver::end_of_graph(void* data) {
+  const std::unique_ptr<KeptWithGraph> kept(static_cast<KeptWithGraph*>(data));
+  const std::lock_guard lock(kept->ended->mutex);
+  kept->ended->held.push_back(std::move(kept->held));
+}
+
+void CudaDriver::release_ended() {
+  std::vector<std::shared_ptr<void>> held;
+  const std::lock_guard lock(ended_->mutex);
+  held.swap(ended_->held);
+}
+
+void CudaDriver::keep_with_graph(int index, Stream stream, std::shared_ptr<void> held) {
+  auto kept = std::make_unique<KeptWithGraph>(KeptWithGraph{ended_, std::move(held)});
+  const cudaError_t error = on_device(index, [&] {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    cudaGraph_t graph = nullptr;
+    cudaError_t step = cudaStreamGetCaptureInfo(native(stream), &status, nullptr, &graph);
+    if (step != cudaSuccess) return step;
+    if (graph == nullptr) return cudaErrorStreamCaptureInvalidated;
+    cudaUserObject_t object = nullptr;
+    step = cudaUserObjectCreate(&object, kept.get(), &end_of_graph, 1, cudaUserObjectNoDestructorSync);
+    if (step != cudaSuccess) return step;
+    static_cast<void>(kept.release());  // end_of_graph has it now
+    step = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
+    if (step != cudaSuccess) cudaUserObjectRelease(object, 1);
+    return step;
+  });
+  check(error, "keep_with_graph", "the recording on cuda:" + std::to_string(index));
+}
+
+void CudaDriver::begin_capture(int index, Stream stream) {
+  release_ended();
+  check(on_device(index, [&] { return cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeRelaxed); }),
+        "begin_capture", "cuda:" + std::to_string(index));
+  const std::lock_guard lock(mutex_);
+  ++captured_[static_cast<std::size_t>(index)].captures;
+}
+
+DeviceGraph CudaDriver::end_capture(int index, Stream stream) {
+  cudaGraphExec_t ready = nullptr;
+  const cudaError_t error = on_device(index, [&] {
+    cudaGraph_t graph = nullptr;
+    const cudaError_t ended = cudaStreamEndCapture(native(stream), &graph);
+    if (ended != cudaSuccess) return ended;
+    const cudaError_t made = cudaGraphInstantiate(&ready, graph, 0);
+    forget(cudaGraphDestroy(graph));
+    return made;
+  });
+  {
+    const std::lock_guard lock(mutex_);
+    --captured_[static_cast<std::size_t>(index)].captures;
+  }
+  for (void* const late : take_late_frees(index)) deallocate(index, late);
+  check(error, "end_capture", "the recording on cuda:" + std::to_string(index));
+  return {ready};
+}
+
+std::vector<void*> CudaDriver::take_late_frees(int index) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(captured_[static_cast<std::size_t>(index)].late_frees, {});
+}
+
+void CudaDriver::free_later(int index, void* memory) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    captured_[static_cast<std::size_t>(index)].late_frees.push_back(memory);
+  } catch (...) {
+    // No host memory for the note: lost, which breaks less than a wait.
+  }
+}
+
+Status CudaDriver::launch_graph(int index, DeviceGraph graph, Stream stream) {
+  return to_status(on_device(index, [&] { return cudaGraphLaunch(native(graph), native(stream)); }), "launch_graph");
+}
+
+void CudaDriver::destroy_graph(int index, DeviceGraph graph) noexcept {
+  if (graph.handle != nullptr) forget(on_device(index, [&] { return cudaGraphExecDestroy(native(graph)); }));
+  release_ended();
 }
 
 Event CudaDriver::create_event(int index) {
@@ -153,6 +284,10 @@ double CudaDriver::elapsed_us(int index, Event from, Event to) {
   return error == cudaSuccess ? static_cast<double>(milliseconds) * 1000.0 : -1.0;
 }
 
+Status CudaDriver::flush_caches(int index, void* memory, std::size_t bytes, Stream stream) {
+  return to_status(on_device(index, [&] { return cuda::flush_caches(memory, bytes, native(stream)); }), "flush_caches");
+}
+
 std::unique_ptr<ValueFault> CudaDriver::make_value_fault(int index, std::string message) {
   return faults_->make(faults_, index, std::move(message));
 }
@@ -167,6 +302,10 @@ const VendorRuntime vendor_runtime = {
         },
     .stream_id =
         [](int index, void* handle) {
+          // A capture of PyTorch's breaks where its stream is asked for its number: the capture's own stands for it.
+          constexpr std::uint64_t of_a_capture = std::uint64_t{1} << 63;
+          const std::uint64_t capture = number_of_capture(index, static_cast<cudaStream_t>(handle));
+          if (capture != 0) return capture | of_a_capture;
           unsigned long long id = 0;
           check(on_device(index, [&] { return cudaStreamGetId(static_cast<cudaStream_t>(handle), &id); }), "stream",
                 "no such stream on cuda:" + std::to_string(index));

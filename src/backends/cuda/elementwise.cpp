@@ -1,8 +1,10 @@
 #include "backends/cuda/elementwise.h"
 
-#include "backends/cuda/checks.h"
+#include <algorithm>
+
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/launch_plan.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cuda {
 namespace {
@@ -28,83 +30,147 @@ void append(ElementwiseShape& shape, const OneDim& dim) {
   for (int i = 0; i < 3; ++i) shape.strides[i][slot] = dim.strides[i];
 }
 
-/// One run of neighbours in every operand, each starting on 16 bytes.
-bool is_contiguous(const ElementwiseShape& shape, const Problem& problem) {
-  if (shape.rank > 1) return false;
-  const bool two_inputs = problem.inputs.size() == 2;
-  if (shape.rank == 1) {
-    if (shape.strides[0][0] != 1 || shape.strides[2][0] != 1) return false;
-    if (two_inputs && shape.strides[1][0] != 1) return false;
-  }
-  for (const TensorSpec& input : problem.inputs) {
-    if (input.alignment < 16) return false;
-  }
-  return problem.outputs[0].alignment >= 16;
+ElementwiseShape shape_of(const Problem& problem) {
+  return problem.inputs.size() == 1 ? joint_shape({&problem.inputs[0]}, problem.outputs[0])
+                                    : joint_shape({&problem.inputs[0], &problem.inputs[1]}, problem.outputs[0]);
 }
 
-Verdict adds_dtype(const Problem& problem, const DeviceProfile&) {
-  const DataType dtype = problem.outputs[0].dtype;
-  for (const TensorSpec& input : problem.inputs) {
-    if (input.dtype != dtype) return Verdict::no("inputs and output differ in dtype");
+bool starts_on_vectors(const Problem& problem) {
+  const auto starts = [](const TensorSpec& spec) { return spec.alignment >= 16; };
+  return std::all_of(problem.inputs.begin(), problem.inputs.end(), starts) && starts(problem.outputs[0]);
+}
+
+/// silu_mul of one input, with the halves of its last dim as two.
+Problem with_halves(const Problem& problem, std::int64_t between) {
+  const TensorSpec& whole = problem.inputs[0];
+  const std::uint8_t alignment = between % 16 == 0 ? whole.alignment : std::uint8_t{1};
+  const TensorSpec half = make_spec(whole.dtype, problem.outputs[0].shape, whole.strides, alignment);
+  Problem out = problem;
+  out.inputs = {half, half};
+  return out;
+}
+
+bool is_one_run(const ElementwiseShape& shape, std::size_t inputs) {
+  return shape.rank == 1 && shape.strides[0][0] == 1 && shape.strides[2][0] == 1 &&
+         (inputs == 1 || shape.strides[1][0] == 1);
+}
+
+/// Whether 16 bytes at a time meet what belongs together in every operand.
+bool has_vectors(const ElementwiseShape& shape, const Problem& problem) {
+  if (shape.rank == 0 || !starts_on_vectors(problem)) return false;
+  const auto width = static_cast<std::int64_t>(16 / size_of(problem.outputs[0].dtype));
+  const int last = shape.rank - 1;
+  if (last > 0 && shape.extent[last] % width != 0) return false;
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}, std::size_t{2}}) {
+    if (i == 1 && problem.inputs.size() == 1) continue;
+    const std::int64_t along = shape.strides[i][last];
+    if (along != 1 && (i == 2 || along != 0)) return false;
+    for (int d = 0; along == 1 && d < last; ++d) {
+      if (shape.strides[i][d] % width != 0) return false;
+    }
   }
-  switch (dtype) {
-    case DataType::float64:
-    case DataType::float32:
-    case DataType::float16:
-    case DataType::bfloat16:
-    case DataType::int32:
-    case DataType::int64:
-      return Verdict::yes();
+  return true;
+}
+
+ElementOp element_op(const Problem& problem) {
+  switch (problem.op) {
+    case OpId::add:
+      return ElementOp::add;
+    case OpId::sub:
+      return ElementOp::sub;
+    case OpId::mul:
+      return ElementOp::mul;
+    case OpId::div:
+      return ElementOp::div;
+    case OpId::silu_mul:
+      return ElementOp::silu_mul;
+    case OpId::relu:
+      return ElementOp::relu;
+    case OpId::gelu:
+      return problem.attributes.choice("approximate") == "tanh" ? ElementOp::gelu_tanh : ElementOp::gelu;
+    case OpId::silu:
+      return ElementOp::silu;
+    case OpId::sigmoid:
+      return ElementOp::sigmoid;
+    case OpId::tanh:
+      return ElementOp::tanh;
+    case OpId::log:
+      return ElementOp::log;
+    case OpId::exp:
+      return ElementOp::exp;
     default:
-      return refuse_dtype(dtype);
+      return ElementOp::sqrt;
   }
-}
-
-Verdict no_tf32_storage(const Problem& problem, const DeviceProfile&) {
-  // tf32 is a way to compute; cast converts storage.
-  for (const DataType dtype : {problem.inputs[0].dtype, problem.outputs[0].dtype}) {
-    if (dtype == DataType::tfloat32) return refuse_dtype(dtype);
-  }
-  return Verdict::yes();
 }
 
 }  // namespace
 
-ElementwiseShape elementwise_shape(const Problem& problem) {
-  const TensorSpec& output = problem.outputs[0];
+ElementwiseShape joint_shape(std::initializer_list<const TensorSpec*> inputs, const TensorSpec& output) {
   const std::size_t rank = output.shape.size();
   ElementwiseShape shape;
   shape.count = element_count(output);
   if (shape.count == 0) return shape;
+  std::vector<OneDim> dims;
   for (std::size_t d = 0; d < rank; ++d) {
-    OneDim dim;
-    dim.extent = output.shape[d];
-    if (dim.extent == 1) continue;
-    for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
-      dim.strides[i] = broadcast_stride(problem.inputs[i], d, rank);
-    }
+    if (output.shape[d] == 1) continue;
+    OneDim dim{output.shape[d], {}};
+    int operand = 0;
+    for (const TensorSpec* input : inputs) dim.strides[operand++] = broadcast_stride(*input, d, rank);
     dim.strides[2] = output.strides[d];
-    append(shape, dim);
+    dims.push_back(dim);
   }
-  shape.contiguous = is_contiguous(shape, problem);
+  std::stable_sort(dims.begin(), dims.end(),
+                   [](const OneDim& a, const OneDim& b) { return a.strides[2] > b.strides[2]; });
+  for (const OneDim& dim : dims) append(shape, dim);
   return shape;
 }
 
-Verdict supports_add(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({has_code, is_aligned, adds_dtype}, problem, profile);
+Verdict has_one_dtype(const Problem& problem, const DeviceProfile&) {
+  const DataType first = problem.inputs[0].dtype;
+  for (std::size_t i = 1; i < problem.inputs.size(); ++i) {
+    const DataType dtype = problem.inputs[i].dtype;
+    if (dtype == DataType::float32) continue;
+    const Verdict same = is_same_dtype("input " + std::to_string(i), dtype, "f32 or the input's", first);
+    if (!same.supported) return same;
+  }
+  return is_same_dtype("output 0", problem.outputs[0].dtype, "the input's", first);
 }
 
-std::unique_ptr<const Plan> prepare_add(const Problem& problem, const PrepareContext& context) {
-  const AddLaunch launch{elementwise_shape(problem), problem.outputs[0].dtype};
-  return std::make_unique<LaunchPlan<AddLaunch>>("add elementwise", context.device, launch);
+Verdict supports_elementwise(const Problem& problem, const DeviceProfile& profile) {
+  if (problem.inputs.size() == 2) {
+    const DataType first = problem.inputs[0].dtype, second = problem.inputs[1].dtype;
+    if (const Verdict same = is_same_dtype("input 1", second, "the input's", first); !same.supported) return same;
+  }
+  return first_refusal({supports_any, has_one_dtype}, problem, profile);
 }
 
-Verdict supports_cast(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({has_code, is_aligned, floats_only, no_tf32_storage}, problem, profile);
+std::unique_ptr<const Plan> prepare_elementwise(const Problem& problem, const PrepareContext& context) {
+  const TensorSpec &first = problem.inputs[0], &output = problem.outputs[0];
+  const bool halves = problem.op == OpId::silu_mul && problem.inputs.size() == 1;
+  const std::int64_t between =
+      halves ? output.shape.back() * first.strides.back() * static_cast<std::int64_t>(size_of(first.dtype)) : 0;
+  const Problem operands = halves ? with_halves(problem, between) : problem;
+  ElementLaunch launch{shape_of(operands), element_op(problem), output.dtype};
+  launch.vectors = has_vectors(launch.shape, operands);
+  launch.shape.contiguous = launch.vectors && is_one_run(launch.shape, operands.inputs.size());
+  launch.between = between;
+  return std::make_unique<LaunchPlan<ElementLaunch>>("elementwise", context.device, launch);
+}
+
+cudaError_t launch(const ElementLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+  if (launch.shape.count == 0) return cudaSuccess;
+  if (launch.op > ElementOp::silu_mul) return launch_unary(launch, pointers, stream);
+  Pointers operands = pointers;
+  if (operands.inputs[1] == nullptr) {  // halves of one input
+    operands.inputs[1] = static_cast<const std::byte*>(pointers.inputs[0]) + launch.between;
+  }
+  return launch_binary(launch, operands, stream);
 }
 
 std::unique_ptr<const Plan> prepare_cast(const Problem& problem, const PrepareContext& context) {
-  const CastLaunch launch{elementwise_shape(problem), problem.inputs[0].dtype, problem.outputs[0].dtype};
+  CastLaunch launch{shape_of(problem), problem.inputs[0].dtype, problem.outputs[0].dtype};
+  const bool one_run = launch.shape.rank == 0 || is_one_run(launch.shape, 1);
+  launch.shape.contiguous = one_run && starts_on_vectors(problem);
   return std::make_unique<LaunchPlan<CastLaunch>>("cast elementwise", context.device, launch);
 }
 

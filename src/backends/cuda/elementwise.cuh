@@ -1,11 +1,12 @@
 #pragma once
 
 #include "backends/cuda/launch.cuh"
-#include "backends/cuda/numeric.cuh"
+#include "backends/cuda/vectors.cuh"
 
 namespace xpuruntime::cuda {
 
 inline constexpr int element_threads = 256;
+inline constexpr int run_threads = 128;  // on an H200 slightly faster than 256 where much is computed
 
 /// Where element `index`, counted in the output's row-major order, lies in each operand.
 struct Offsets {
@@ -20,8 +21,9 @@ __device__ inline Offsets offsets_of(const ElementwiseShape& shape, Index index)
   Offsets offsets;
   for (int dim = shape.rank - 1; dim >= 0; --dim) {
     const Index extent = static_cast<Index>(shape.extent[dim]);
-    const auto at = static_cast<std::int64_t>(index % extent);
-    index /= extent;
+    const Index before = dim == 0 ? 0 : index / extent;  // nothing is left of the first dim to divide
+    const auto at = static_cast<std::int64_t>(index - before * extent);
+    index = before;
     offsets.first += at * shape.strides[0][dim];
     offsets.second += at * shape.strides[1][dim];
     offsets.output += at * shape.strides[2][dim];
@@ -29,11 +31,32 @@ __device__ inline Offsets offsets_of(const ElementwiseShape& shape, Index index)
   return offsets;
 }
 
-/// Eight neighbours, moved 16 bytes at a time.
-template <class T>
-struct alignas(sizeof(T) * 8 < 16 ? sizeof(T) * 8 : 16) Pack {
-  T values[8];
+/// Neighbours, moved 16 bytes at a time: eight, or as many as 16 bytes hold.
+template <class T, int count = 8>
+struct alignas(sizeof(T) * count < 16 ? sizeof(T) * count : 16) Pack {
+  T values[count];
 };
+template <class T>
+using Vector = Pack<T, 16 / static_cast<int>(sizeof(T))>;
+
+/// 2^x by the special function units; below 2^-126 it is 0.
+__device__ inline float fast_exp2(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
+
+/// x / (1 + exp(y)). What is rounded to 16 bits is computed by the special function units: off by less than 2^-17.
+template <class T>
+__device__ inline float divided_by_1_plus_exp(float x, float y) {
+  if constexpr (sizeof(T) == 4) {
+    return x / (1 + expf(y));
+  } else {  // both terms times 2^-24: so sigmoid and silu are 0 in 16 bits before the sum overflows
+    float inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(0x1p-24f + fast_exp2(fmaf(y, 1.44269504f, -24))));
+    return x * (0x1p-24f * inverse);
+  }
+}
 
 __device__ inline std::int64_t thread_index() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -41,5 +64,109 @@ __device__ inline std::int64_t thread_index() {
 __device__ inline std::int64_t thread_count() { return static_cast<std::int64_t>(gridDim.x) * blockDim.x; }
 
 inline bool fits_32_bits(const ElementwiseShape& shape) { return shape.count < (std::int64_t{1} << 31); }
+
+/// One vector of an operand, or one value for all of it.
+template <class T>
+__device__ inline Vector<T> load_operand(const void* data, std::int64_t at, bool broadcast) {
+  const T* from = static_cast<const T*>(data) + at;
+  if (!broadcast) return *reinterpret_cast<const Vector<T>*>(from);
+  Vector<T> out;
+#pragma unroll
+  for (T& value : out.values) value = *from;
+  return out;
+}
+
+/// Functions are Function::apply(op, a, b): arrays of values, of which the first takes the results. With one input, b
+/// is not set.
+template <class T, class Function>
+__device__ inline void one_element(ElementOp op, const Pointers& x, const Offsets& at) {
+  T a[1] = {static_cast<const T*>(x.inputs[0])[at.first]};
+  T b[1] = {};
+  if constexpr (Function::inputs == 2) b[0] = static_cast<const T*>(x.inputs[1])[at.second];
+  Function::apply(op, a, b);
+  static_cast<T*>(x.output)[at.output] = a[0];
+}
+
+/// Where every operand is one run of memory. One vector a thread, by plain loads: on an H200 that streams faster than
+/// more vectors, hints to the caches or blocks that go on to the next vector. Before the loads little may be computed:
+/// so each op is a kernel of its own.
+template <class T, class Function, ElementOp op>
+__global__ void __launch_bounds__(run_threads) by_runs(const std::int64_t count, const Pointers x) {
+  constexpr int width = 16 / static_cast<int>(sizeof(T));
+  const std::int64_t first = thread_index() * width;
+  if (first + width > count) {
+#pragma unroll 1
+    for (std::int64_t i = first; i < count; ++i) one_element<T, Function>(op, x, {i, i, i});
+    return;
+  }
+  Vector<T> a = load_operand<T>(x.inputs[0], first, false);
+  Vector<T> b = {};
+  if constexpr (Function::inputs == 2) b = load_operand<T>(x.inputs[1], first, false);
+  Function::apply(op, a.values, b.values);
+  *reinterpret_cast<Vector<T>*>(static_cast<T*>(x.output) + first) = a;
+}
+
+template <class T, class Function, class Index>
+__global__ void __launch_bounds__(element_threads) by_vectors(const ElementLaunch p, const Pointers x) {
+  constexpr int width = 16 / static_cast<int>(sizeof(T));
+  const std::int64_t first = thread_index() * width;
+  if (first >= p.shape.count) return;
+  if (first + width > p.shape.count) {  // what is left of one long run
+    for (std::int64_t i = first; i < p.shape.count; ++i) {
+      one_element<T, Function>(p.op, x, offsets_of<Index>(p.shape, static_cast<Index>(i)));
+    }
+    return;
+  }
+  const int last = p.shape.rank - 1;
+  const Offsets at = offsets_of<Index>(p.shape, static_cast<Index>(first));
+  Vector<T> a = load_operand<T>(x.inputs[0], at.first, p.shape.strides[0][last] == 0);
+  Vector<T> b = {};
+  if constexpr (Function::inputs == 2) b = load_operand<T>(x.inputs[1], at.second, p.shape.strides[1][last] == 0);
+  Function::apply(p.op, a.values, b.values);
+  *reinterpret_cast<Vector<T>*>(static_cast<T*>(x.output) + at.output) = a;
+}
+
+template <class T, class Function, class Index>
+__global__ void __launch_bounds__(element_threads) by_elements(const ElementLaunch p, const Pointers x) {
+  for (std::int64_t i = thread_index(); i < p.shape.count; i += thread_count()) {
+    one_element<T, Function>(p.op, x, offsets_of<Index>(p.shape, static_cast<Index>(i)));
+  }
+}
+
+/// Blocks of a thread for each vector.
+template <class T>
+unsigned blocks_of_vectors(std::int64_t count, int threads) {
+  const std::int64_t of_a_block = threads * (16 / static_cast<std::int64_t>(sizeof(T)));
+  return static_cast<unsigned>((count + of_a_block - 1) / of_a_block);
+}
+
+/// The launch's op is this one or one of those behind it.
+template <class T, class Function, ElementOp op>
+cudaError_t launch_runs(const ElementLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+  if constexpr (op != Function::last) {
+    constexpr auto next = static_cast<ElementOp>(static_cast<int>(op) + 1);
+    if (launch.op != op) return launch_runs<T, Function, next>(launch, pointers, stream);
+  }
+  const std::int64_t count = launch.shape.count;
+  return queue(by_runs<T, Function, op>, blocks_of_vectors<T>(count, run_threads), run_threads, count, pointers,
+               stream);
+}
+
+template <class T, class Function, class Index>
+cudaError_t launch_as(const ElementLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+  if (!launch.vectors) {
+    return queue(by_elements<T, Function, Index>, blocks_for(launch.shape.count, element_threads), element_threads,
+                 launch, pointers, stream);
+  }
+  return queue(by_vectors<T, Function, Index>, blocks_of_vectors<T>(launch.shape.count, element_threads),
+               element_threads, launch, pointers, stream);
+}
+
+template <class T, class Function>
+cudaError_t launch_elements(const ElementLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+  if (launch.shape.contiguous) return launch_runs<T, Function, Function::first>(launch, pointers, stream);
+  return fits_32_bits(launch.shape) ? launch_as<T, Function, std::uint32_t>(launch, pointers, stream)
+                                    : launch_as<T, Function, std::uint64_t>(launch, pointers, stream);
+}
 
 }  // namespace xpuruntime::cuda

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <initializer_list>
+
 #include "backends/cuda/launch.h"
 #include "xpuruntime/core/problem.h"
 
 namespace xpuruntime::cuda {
 
-/// The output's dims with each operand's strides (0 where it is broadcast); dims that every operand walks with one
-/// stride have become one. `strides[1]` stays 0 where there is one input.
-ElementwiseShape elementwise_shape(const Problem& problem);
+/// The output's dims with each operand's strides (0 where it is broadcast), the output's smallest stride last; dims
+/// that every operand walks with one stride have become one. Of one input, `strides[1]` stays 0. Says nothing of
+/// `contiguous`.
+ElementwiseShape joint_shape(std::initializer_list<const TensorSpec*> inputs, const TensorSpec& output);
 
 }  // namespace xpuruntime::cuda

@@ -17,6 +17,23 @@ cudaError_t queue(void (*kernel)(Parameters, Pointers), dim3 grid, unsigned thre
   return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, dim3(threads), arguments, 0, stream);
 }
 
+/// Calls `use` with an unsigned value of so many bytes, of which kernels are made.
+template <class Use>
+cudaError_t with_unit(int bytes, Use&& use) {
+  switch (bytes) {
+    case 1:
+      return use(std::uint8_t{});
+    case 2:
+      return use(std::uint16_t{});
+    case 4:
+      return use(std::uint32_t{});
+    case 8:
+      return use(std::uint64_t{});
+    default:
+      return use(uint4{});
+  }
+}
+
 /// Blocks for `work` items, no more than a grid-stride loop needs to fill any device.
 inline unsigned blocks_for(std::int64_t work, int threads) {
   const std::int64_t blocks = (work + threads - 1) / threads;

@@ -12,27 +12,63 @@
 namespace xpuruntime::cuda {
 
 struct Pointers {
-  const void* inputs[2] = {};
+  const void* inputs[6] = {};
   void* output = nullptr;
+  void* second_output = nullptr;
+  void* workspace = nullptr;
+  void* fault = nullptr;  // 32 bits that a kernel sets where a value of the caller's cannot be right
 };
 
-/// One thread per output element, any strides, summed in float64.
+enum class Activation : std::uint8_t { none, relu, gelu, silu };
+
+/// What becomes of each sum of a product: activation(alpha * scale_a * scale_b * sum + beta * c). A bias is a c that
+/// all rows share. c and the scales are the third, fourth and fifth input.
+struct Finish {
+  double alpha = 1;
+  double beta = 0;  // 0: c is not read
+  DataType c = DataType::float32;
+  int rank = 0;  // of the output
+  std::int64_t extent[8] = {};
+  std::int64_t c_strides[8] = {};  // 0 where it is broadcast
+  std::int64_t rows = 1;           // of one product
+  std::int64_t columns = 1;
+  bool scaled[2] = {};  // by rows, by columns
+  std::int64_t scale_strides[2] = {};
+  Activation activation = Activation::none;
+};
+
+/// Finishes sums that are in row-major order in the workspace, or in the output itself.
+struct FinishLaunch {
+  Finish finish = {};
+  std::int64_t strides[8] = {};  // of the output
+  DataType sums = DataType::float32;
+  DataType output = DataType::float32;
+  bool in_place = false;
+};
+cudaError_t launch(const FinishLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
+/// One thread per output element, any strides, summed in float64, or in 64 bits where all are integers.
 struct ReferenceLaunch {
   MatmulShape shape = {};
   DataType a = DataType::float32;
   DataType b = DataType::float32;
-  DataType c = DataType::float32;
+  DataType output = DataType::float32;
+  bool integers = false;
+  Finish finish = {};
 };
 cudaError_t launch(const ReferenceLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
 /// Which way the skinny product goes through b.
 enum class SkinnyPath : std::uint8_t {
-  tensor_cores,  // b's columns are contiguous along k, 16-bit floats: fragments straight from memory
-  dots,          // b's columns are contiguous along k: warps share a column
-  columns,       // b's rows are contiguous along n: each thread owns columns and walks k
+  held,       // 16-bit floats on tensor cores, b's columns contiguous: a stays in registers
+  lanes,      // the same for one row, without tensor cores
+  fragments,  // 16-bit floats on tensor cores, straight from memory to registers
+  staged,     // 16-bit floats on tensor cores, by way of shared memory that is filled ahead
+  dots,       // b's columns are contiguous along k: warps share a column
+  columns,    // b's rows are contiguous along n: each thread owns columns and walks k
 };
 
-/// A product with few rows. Sums are float32 in a fixed order.
+/// A product with few rows: activation(alpha * sum + beta * addend), rounded once. Sums are float32 in a fixed order.
 struct SkinnyLaunch {
   int m = 0;
   int n = 0;
@@ -44,14 +80,29 @@ struct SkinnyLaunch {
   DataType output = DataType::float32;
   SkinnyPath path = SkinnyPath::dots;
   bool vector = false;    // 16-byte loads
-  int rows = 1;           // rows of a per block: 1, 2, 4 or 8; tensor cores take all 8 or 16
-  int warps = 8;          // per block
+  bool along_k = false;   // tensor cores: b's columns are contiguous, else its rows
+  int rows = 1;           // dots and columns: rows of a per block, 1, 2, 4 or 8
+  int warps = 8;          // held, lanes and fragments: per block
+  int pieces = 1;         // held: of 32 k's for each warp; lanes: of 8 k's for each thread
+  int classes = 1;        // held and lanes: of columns that begin at the same place within 16 bytes
   int warps_per_dot = 1;  // dots: how many share a column
   int lanes = 32;         // columns: threads side by side
+  int tile = 16;          // fragments and staged: columns of a block; held: rows of a block
+  int split = 1;          // tensor cores: blocks that share the sums of a tile, a cluster
+  int blocks = 1;         // held and lanes: of the grid; staged: clusters of the grid, which go through the tiles
+  float alpha = 1;
+  float beta = 0;  // 0: there is no addend. It is the third input, c or a bias.
+  DataType addend = DataType::float32;
+  std::int64_t addend_row = 0;
+  std::int64_t addend_column = 0;
+  Activation activation = Activation::none;
 };
+/// Shared memory of a block of the path `staged`.
+std::uint64_t staged_bytes(const SkinnyLaunch& launch);
 cudaError_t launch(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
-/// Elementwise work over up to eight dims. Strides are those of the first input, the second and the output.
+/// Elementwise work over up to eight dims, the output's smallest stride last. Strides are those of the first input, the
+/// second and the output.
 struct ElementwiseShape {
   int rank = 0;
   std::int64_t extent[8] = {};
@@ -60,11 +111,34 @@ struct ElementwiseShape {
   bool contiguous = false;  // all alike, aligned to 16 bytes
 };
 
-struct AddLaunch {
-  ElementwiseShape shape = {};
-  DataType dtype = DataType::float32;
+enum class ElementOp : std::uint8_t {
+  add,
+  sub,
+  mul,
+  div,
+  silu_mul,
+  relu,
+  gelu,
+  gelu_tanh,
+  silu,
+  sigmoid,
+  tanh,
+  log,
+  exp,
+  sqrt,
 };
-cudaError_t launch(const AddLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
+/// One or two inputs and an output of one dtype.
+struct ElementLaunch {
+  ElementwiseShape shape = {};
+  ElementOp op = ElementOp::add;
+  DataType dtype = DataType::float32;
+  bool vectors = false;      // 16 bytes at a time: along the last dim each operand has neighbours, or one value for all
+  std::int64_t between = 0;  // silu_mul of one input: bytes from the gate to the factor
+};
+cudaError_t launch_unary(const ElementLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+cudaError_t launch_binary(const ElementLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+cudaError_t launch(const ElementLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
 struct CastLaunch {
   ElementwiseShape shape = {};
@@ -72,5 +146,160 @@ struct CastLaunch {
   DataType to = DataType::float32;
 };
 cudaError_t launch(const CastLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
+/// Moves units of bytes; strides and extents count units.
+struct CopyLaunch {
+  ElementwiseShape shape = {};
+  int unit = 4;           // bytes: 1, 2, 4, 8 or 16
+  std::int64_t tail = 0;  // bytes behind the last unit of one run
+  bool tiled = false;     // the last dim is dense in the output, the one before it in the input
+  std::int64_t from = 0;  // bytes to the first element of the input
+  std::int64_t to = 0;    // and of the output
+};
+cudaError_t launch(const CopyLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
+/// Copies rows of a table that indices name.
+struct EmbeddingLaunch {
+  std::int64_t count = 0;   // of indices
+  std::int64_t rows = 0;    // of the table
+  std::int64_t units = 0;   // of a row
+  std::int64_t stride = 0;  // from row to row, in units
+  int unit = 4;             // bytes: 1, 2, 4, 8 or 16
+  DataType index = DataType::int64;
+};
+cudaError_t launch(const EmbeddingLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
+/// Tokens that go into caches: 0 is of keys, 1 of values. Strides count units.
+struct AppendShape {
+  struct Cache {
+    int unit = 4;               // bytes: 1, 2, 4, 8 or 16
+    std::int64_t units = 0;     // of one head of one token
+    std::int64_t from[4] = {};  // of what is added: sequence, token, head, unit
+    std::int64_t to[4] = {};    // of the cache: block, slot, head, unit
+  };
+  Cache caches[2] = {};
+  std::int64_t sequences = 0;
+  std::int64_t tokens = 0;  // of each sequence
+  std::int64_t heads = 0;
+  std::int64_t blocks = 0;  // pages, or sequences
+  std::int64_t slots = 0;   // of a block
+  std::int64_t room = 0;    // lengths are below it
+  bool paged = false;
+  DataType length = DataType::int64;
+  std::int64_t length_stride = 0;
+  DataType page = DataType::int64;
+  std::int64_t page_strides[2] = {};
+};
+
+struct AppendLaunch {
+  AppendShape shape = {};
+  CopyLaunch copies[2] = {};  // of caches that are not written in place
+};
+cudaError_t launch(const AppendLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
+/// Where the angles of a position are, in elements.
+struct AngleTable {
+  DataType dtype = DataType::float32;
+  std::int64_t row = 0;   // from position to position
+  std::int64_t step = 1;  // from pair to pair
+};
+
+struct RopeLaunch {
+  ElementwiseShape heads = {};  // the second input is the positions
+  std::int64_t size = 0;        // of a head
+  std::int64_t pairs = 0;
+  std::int64_t input_step = 1;  // from element to element of a head
+  std::int64_t output_step = 1;
+  std::int64_t positions = 0;  // of the tables
+  AngleTable cos = {};
+  AngleTable sin = {};
+  DataType dtype = DataType::float32;
+  DataType position = DataType::int64;
+  bool interleaved = false;
+  bool vectors = false;  // 16 bytes at a time
+};
+cudaError_t launch(const RopeLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
+/// Rows whose elements are neighbours.
+struct RowShape {
+  std::int64_t rows = 0;
+  int columns = 0;
+  std::int64_t input_stride = 0;  // from row to row, in elements
+  std::int64_t output_stride = 0;
+};
+
+/// How many threads share a row, and how much of it each of them holds.
+struct RowTeam {
+  int lanes = 32;  // up to 32, a power of two: of a warp. More, a multiple of 32: a block.
+  int held = 1;    // vectors of 16 bytes that a thread keeps in registers: 1, 2, 4 or 8. 0: rows are read twice.
+  int blocks = 1;  // that share a row, a cluster
+
+  static constexpr int block_threads = 128;  // where a block has several rows
+  static constexpr int most_blocks = 8;
+  constexpr int threads() const { return lanes > 32 ? lanes : block_threads; }
+  constexpr std::int64_t blocks_for(std::int64_t rows) const {
+    const std::int64_t each = threads() / lanes;
+    return (rows + each - 1) / each * blocks;
+  }
+};
+
+enum class RowOp : std::uint8_t { rms_norm, add_rms_norm, layer_norm, softmax, log_softmax };
+
+/// Sums are float32 in a fixed order.
+struct RowLaunch {
+  RowShape shape = {};
+  RowTeam team = {};
+  RowOp op = RowOp::softmax;
+  DataType dtype = DataType::float32;
+  DataType parameters[2] = {};  // of weight and bias: the dtype, or float32
+  float eps = 0;
+  int most_blocks = 1;               // of a norm's grid: blocks go from row to row
+  std::int64_t residual_stride = 0;  // of add_rms_norm, from row to row, in elements
+  std::int64_t sum_stride = 0;
+};
+cudaError_t launch_norm(const RowLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+cudaError_t launch_softmax(const RowLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+cudaError_t launch(const RowLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
+enum class LossReduction : std::uint8_t { none, sum, mean };
+
+/// Scores, targets and optionally a weight for each class.
+struct CrossEntropyLaunch {
+  RowShape shape = {};
+  RowTeam team = {};
+  std::int64_t parts = 0;  // losses of rows, or sums of some by blocks that go from row to row, to be summed
+  DataType dtype = DataType::float32;
+  DataType target = DataType::int64;
+  DataType weight = DataType::float32;
+  DataType output = DataType::float32;
+  std::int64_t target_stride = 0;
+  std::int64_t ignore_index = -100;
+  LossReduction reduction = LossReduction::mean;
+};
+cudaError_t launch(const CrossEntropyLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+/// Workspace for the losses of the rows.
+std::uint64_t loss_bytes(const CrossEntropyLaunch& launch);
+
+enum class Fold : std::uint8_t { sum, mean, max, min };
+
+/// The middle of three dims is reduced; the last one's elements are neighbours, and those of the middle where the last
+/// has one. Sums are float32 in a fixed order.
+struct ReduceLaunch {
+  std::int64_t outer = 1;
+  std::int64_t length = 1;
+  std::int64_t inner = 1;
+  std::int64_t input_stride = 0;  // from one of `outer` to the next, in elements
+  std::int64_t step = 1;          // from one of `length` to the next
+  Fold fold = Fold::sum;
+  DataType dtype = DataType::float32;
+  DataType output = DataType::float32;
+  bool vector = false;           // inner > 1: 16-byte loads
+  RowTeam team = {};             // inner = 1
+  int parts = 1;                 // `length` is cut into as many; their results meet in the workspace
+  std::int64_t part_length = 1;  // of all but the last
+  std::int64_t divisor = 1;      // of a mean
+  RowTeam last_team = {};        // for the parts, where inner = 1
+};
+cudaError_t launch(const ReduceLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
 }  // namespace xpuruntime::cuda

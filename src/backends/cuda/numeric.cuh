@@ -122,6 +122,22 @@ __device__ inline void store_double(void* data, DataType dtype, std::int64_t ind
   }
 }
 
+/// One integer, signed or uint8.
+__device__ inline std::int64_t load_index(const void* data, DataType dtype, std::int64_t at) {
+  switch (dtype) {
+    case DataType::int64:
+      return static_cast<const std::int64_t*>(data)[at];
+    case DataType::int32:
+      return static_cast<const std::int32_t*>(data)[at];
+    case DataType::int16:
+      return static_cast<const std::int16_t*>(data)[at];
+    case DataType::int8:
+      return static_cast<const std::int8_t*>(data)[at];
+    default:
+      return static_cast<const std::uint8_t*>(data)[at];
+  }
+}
+
 /// A float32 result in the output's type: float32, float16 or bfloat16.
 __device__ inline void store_float(void* data, DataType dtype, std::int64_t index, float value) {
   if (dtype == DataType::float16) {

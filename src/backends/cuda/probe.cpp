@@ -1,10 +1,12 @@
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <fstream>
 
 #include "backends/cuda/check.h"
 #include "backends/cuda/cublaslt_api.h"
 #include "backends/cuda/driver.h"
+#include "core/fork_guard.h"
 
 namespace xpuruntime::cuda {
 namespace {
@@ -28,6 +30,7 @@ std::map<std::string, std::string> library_versions() {
   int runtime = 0;
   if (cudaRuntimeGetVersion(&runtime) == cudaSuccess) versions["cuda"] = version_text(runtime);
   if (std::string version = cublaslt_version(); !version.empty()) versions["cublasLt"] = std::move(version);
+  if (std::string version = cublas_version(); !version.empty()) versions["cublas"] = std::move(version);
   return versions;
 }
 
@@ -72,14 +75,27 @@ DeviceProfile profile_of(const cudaDeviceProp& properties) {
 std::string why_no_driver() {
   // The runtime only says that the driver is too old when there is none at all.
   void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  if (library == nullptr) return "no NVIDIA driver: libcuda.so.1 was not found; install the driver";
+  if (library == nullptr) return std::string("no NVIDIA driver: ") + dlerror() + "; install the driver";
   dlclose(library);
   return {};
 }
 
 }  // namespace
 
+bool has_driver() {
+  for (const char* path : {"/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg", "/dev/nvhost-ctrl-gpu"}) {
+    if (access(path, F_OK) == 0) return true;
+  }
+  return false;
+}
+
 Probe probe_devices() {
+  static constinit ForkGuard guard;
+  if (!guard.start()) {
+    return {{},
+            "CUDA was being started when this process was forked, and does not work in the child: use it only "
+            "after the fork, or start processes anew (multiprocessing's \"spawn\")"};
+  }
   if (std::string why = why_no_driver(); !why.empty()) return {{}, std::move(why)};
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
-#include "backends/cuda/checks.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/launch_plan.h"
+#include "xpuruntime/registry/refusals.h"
 
 // A product with few rows is bound by reading b once. Everything here serves that: 16-byte loads where the layout
 // allows, and enough of them in flight on every multiprocessor.
@@ -10,39 +12,67 @@
 namespace xpuruntime::cuda {
 namespace {
 
-constexpr std::int64_t most_rows = 16;
 constexpr std::int64_t most_extent = std::int64_t{1} << 30;  // the kernels count in 32 bits
+constexpr std::size_t most_variants = 8;
 
 bool is_16_bit(DataType dtype) { return dtype == DataType::float16 || dtype == DataType::bfloat16; }
 
 Verdict few_rows(const Problem& problem, const DeviceProfile&) {
-  const MatmulShape shape = matmul_shape(problem);
-  if (shape.m > most_rows) return refuse_over("m", shape.m, most_rows);
-  if (shape.n > most_extent) return refuse_over("n", shape.n, most_extent);
-  if (shape.k > most_extent) return refuse_over("k", shape.k, most_extent);
-  return Verdict::yes();
+  const MatmulShape shape = product_shape(problem);
+  const std::int64_t most_rows = is_16_bit(problem.inputs[0].dtype) ? 64 : 16;
+  if (const Verdict rows = is_at_most("m", shape.m, most_rows); !rows.supported) return rows;
+  if (const Verdict columns = is_at_most("n", shape.n, most_extent); !columns.supported) return columns;
+  return is_at_most("k", shape.k, most_extent);
 }
 
 Verdict one_matrix(const Problem& problem, const DeviceProfile&) {
-  const MatmulShape shape = matmul_shape(problem);
-  return shape.batch_count == 1 ? Verdict::yes() : refuse_over("batch", shape.batch_count, 1);
+  const std::int64_t batch = product_shape(problem).batch_count;
+  return batch == 0 ? Verdict::no("the batch is empty") : is_at_most("batch", batch, 1);
 }
 
 Verdict skinny_dtype(const Problem& problem, const DeviceProfile&) {
-  const DataType dtype = problem.inputs[0].dtype;
-  const DataType output = problem.outputs[0].dtype;
-  if (dtype != DataType::float32 && !is_16_bit(dtype)) return refuse_dtype(dtype);
-  if (problem.inputs[1].dtype != dtype) return Verdict::no("the inputs differ in dtype");
-  if (output != dtype && output != DataType::float32) return refuse_dtype(output);
-  return Verdict::yes();
+  const DataType dtype = problem.inputs[0].dtype, output = problem.outputs[0].dtype;
+  const Verdict alike = is_same_dtype("input 1", problem.inputs[1].dtype, "the input's", dtype);
+  if (!alike.supported || output == DataType::float32) return alike;
+  return is_same_dtype("output 0", output, "f32 and the input's", dtype);
 }
 
 bool along_k(const MatmulShape& shape) { return shape.b.row == 1 || shape.k <= 1; }
 bool along_n(const MatmulShape& shape) { return shape.b.column == 1 || shape.n <= 1; }
 
 Verdict b_is_dense(const Problem& problem, const DeviceProfile&) {
-  const MatmulShape shape = matmul_shape(problem);
+  const MatmulShape shape = product_shape(problem);
   return along_k(shape) || along_n(shape) ? Verdict::yes() : Verdict::no("no stride of the second input is 1");
+}
+
+/// The third input's strides over rows and columns of the product. Nothing where one stride does not walk the rows.
+std::optional<MatrixStrides> addend_strides(const Problem& problem) {
+  const TensorSpec& addend = problem.inputs[2];
+  const Dims& out = problem.outputs[0].shape;
+  const std::size_t missing = out.size() - addend.shape.size();
+  const auto stride = [&](std::size_t dim) {
+    return dim < missing || addend.shape[dim - missing] == 1 ? 0 : addend.strides[dim - missing];
+  };
+  std::size_t dim = out.size();
+  MatrixStrides strides;
+  if (problem.inputs[1].shape.size() > 1) strides.column = stride(--dim);
+  std::int64_t rows = 1;
+  while (dim-- > 0) {
+    if (out[dim] == 1) continue;
+    if (rows > 1 && stride(dim) != strides.row * rows) return {};
+    if (rows == 1) strides.row = stride(dim);
+    rows *= out[dim];
+  }
+  return strides;
+}
+
+bool has_addend(const Problem& problem) {
+  return has_input(problem.inputs, 2) && (problem.op == OpId::linear || problem.attributes.real("beta") != 0);
+}
+
+Verdict c_is_walked(const Problem& problem, const DeviceProfile&) {
+  if (!has_addend(problem) || addend_strides(problem)) return Verdict::yes();
+  return Verdict::no("one stride does not walk the rows of c");
 }
 
 /// Every row starts on 16 bytes and is whole vectors long.
@@ -51,8 +81,12 @@ bool has_vectors(std::int64_t extent, std::int64_t rows, std::int64_t stride, co
   return spec.alignment >= 16 && extent % wide == 0 && (rows <= 1 || stride % wide == 0);
 }
 
+bool a_vectors(const MatmulShape& shape, const Problem& problem) {
+  return shape.a.column == 1 && has_vectors(shape.k, shape.m, shape.a.row, problem.inputs[0]);
+}
+
 bool k_vectors(const MatmulShape& shape, const Problem& problem) {
-  return shape.a.column == 1 && shape.b.row == 1 && has_vectors(shape.k, shape.m, shape.a.row, problem.inputs[0]) &&
+  return a_vectors(shape, problem) && shape.b.row == 1 &&
          has_vectors(shape.k, shape.n, shape.b.column, problem.inputs[1]);
 }
 
@@ -60,23 +94,7 @@ bool n_vectors(const MatmulShape& shape, const Problem& problem) {
   return shape.b.column == 1 && has_vectors(shape.n, shape.k, shape.b.row, problem.inputs[1]);
 }
 
-SkinnyPath path_for(const MatmulShape& shape, const Problem& problem) {
-  // A vector may be both: a column of b is then one long run along k.
-  const bool by_columns = shape.n > 1 && along_n(shape) && !(shape.b.row == 1 && k_vectors(shape, problem));
-  if (by_columns) return SkinnyPath::columns;
-  return is_16_bit(problem.inputs[0].dtype) && k_vectors(shape, problem) ? SkinnyPath::tensor_cores : SkinnyPath::dots;
-}
-
 int power_of_two_rows(std::int64_t m) { return m > 4 ? 8 : m > 2 ? 4 : m > 1 ? 2 : 1; }
-
-/// More warps a block where there are few blocks, but none without work.
-int tensor_core_warps(const MatmulShape& shape, int units) {
-  const std::int64_t columns = shape.m > 8 ? 16 : 8;
-  const std::int64_t k_per_step = shape.m > 8 ? 64 : 128;
-  const std::int64_t blocks = (shape.n + columns - 1) / columns;
-  const std::int64_t useful = std::max<std::int64_t>((shape.k + k_per_step - 1) / k_per_step, 1);
-  return static_cast<int>(std::min<std::int64_t>(blocks < 2 * units ? 16 : 8, useful));
-}
 
 /// Enough warps to fill the device: about 32 for each multiprocessor.
 int warps_per_dot(const MatmulShape& shape, int units) {
@@ -96,9 +114,10 @@ int lanes_for(const MatmulShape& shape, bool vector, DataType dtype, int units) 
   return lanes;
 }
 
-SkinnyLaunch choose(const Problem& problem, const DeviceProfile& profile) {
-  const MatmulShape shape = matmul_shape(problem);
-  const int units = std::max(profile.compute_units, 1);
+std::int64_t parts(std::int64_t of, std::int64_t size) { return (of + size - 1) / size; }
+
+/// All that the paths have in common.
+SkinnyLaunch launch_of(const Problem& problem, const MatmulShape& shape) {
   SkinnyLaunch launch;
   launch.m = static_cast<int>(shape.m);
   launch.n = static_cast<int>(shape.n);
@@ -108,20 +127,220 @@ SkinnyLaunch choose(const Problem& problem, const DeviceProfile& profile) {
   launch.c = shape.c;
   launch.dtype = problem.inputs[0].dtype;
   launch.output = problem.outputs[0].dtype;
-  launch.path = path_for(shape, problem);
-  launch.vector = launch.path == SkinnyPath::columns ? n_vectors(shape, problem) : k_vectors(shape, problem);
-  launch.rows = power_of_two_rows(shape.m);
-  launch.warps = tensor_core_warps(shape, units);
-  launch.warps_per_dot = warps_per_dot(shape, units);
-  launch.lanes = lanes_for(shape, launch.vector, launch.dtype, units);
+  if (has_addend(problem)) {
+    const MatrixStrides strides = *addend_strides(problem);
+    launch.addend = problem.inputs[2].dtype;
+    launch.addend_row = strides.row;
+    launch.addend_column = strides.column;
+    launch.beta = problem.op == OpId::linear ? 1 : static_cast<float>(problem.attributes.real("beta"));
+  }
+  if (problem.op == OpId::matmul) {
+    launch.alpha = static_cast<float>(problem.attributes.real("alpha"));
+  } else {
+    constexpr std::string_view names[] = {"none", "relu", "gelu", "silu"};
+    const auto found = std::find(std::begin(names), std::end(names), problem.attributes.choice("activation"));
+    launch.activation = static_cast<Activation>(found - std::begin(names));
+  }
   return launch;
 }
 
+/// A way to run the problem, and about how many microseconds it takes: good enough to put ways in order.
+struct Way {
+  SkinnyLaunch launch = {};
+  double us = 0;
+};
+
+/// Lists ways for one problem.
+class Ways {
+ public:
+  Ways(const Problem& problem, const DeviceProfile& profile)
+      : problem_(problem),
+        profile_(profile),
+        shape_(product_shape(problem)),
+        units_(std::max(profile.compute_units, 1)),
+        common_(launch_of(problem, shape_)) {
+    if (is_16_bit(problem.inputs[0].dtype) && (shape_.a.column == 1 || shape_.k <= 1)) {
+      common_.along_k = shape_.b.row == 1 || !along_n(shape_);
+      common_.vector =
+          common_.along_k ? k_vectors(shape_, problem) : a_vectors(shape_, problem) && n_vectors(shape_, problem);
+      add_fragments();
+      if (common_.along_k && shape_.k > 0) {
+        if (shape_.m == 1) add_lanes();
+        add_held();
+      } else if (common_.vector && shape_.k > 0) {
+        add_staged();
+      }
+      std::stable_sort(ways_.begin(), ways_.end(), [](const Way& a, const Way& b) { return a.us < b.us; });
+    }
+    // Where tensor cores would be idle but for a few rows, they may win.
+    if (ways_.empty() || (shape_.m <= 4 && !common_.along_k)) add_scalar();
+  }
+
+  const std::vector<Way>& all() const { return ways_; }
+
+ private:
+  /// Time to read: each multiprocessor has a share of the bandwidth, a larger one while others have nothing to do.
+  double read_us(std::int64_t blocks, int usable, double weight_bytes, double input_bytes) const {
+    const double busy = static_cast<double>(std::min<std::int64_t>(blocks, units_)) / units_;
+    const double from_memory = std::min(32e3 / busy, 50e3);  // bytes a microsecond
+    const double from_cache = std::min(45e3 / busy, 70e3);
+    const auto turns = static_cast<double>(parts(blocks, usable));
+    return turns * std::max(weight_bytes / from_memory, (weight_bytes + input_bytes) / from_cache);
+  }
+
+  double bytes_along_k(std::int64_t lines, int split) const {
+    return 2.0 * static_cast<double>(lines) * static_cast<double>(shape_.k) / split;
+  }
+
+  std::vector<int> splits() const {
+    return profile_.compute_capability_major >= 9 ? std::vector{1, 2, 4, 8} : std::vector{1};
+  }
+
+  /// Vectors of 8 k's that a column has, the parts of vectors at its ends included.
+  std::int64_t column_vectors() const { return parts(shape_.k + (common_.vector ? 0 : 7), 8); }
+
+  SkinnyLaunch streaming(SkinnyPath path, int pieces, std::int64_t warps) const {
+    SkinnyLaunch launch = common_;
+    launch.path = path;
+    launch.pieces = pieces;
+    launch.warps = static_cast<int>(warps);
+    const bool apart = !common_.vector && shape_.n > 1;
+    launch.classes = apart ? static_cast<int>(8 / std::gcd<std::int64_t>(8, shape_.b.column)) : 1;
+    return launch;
+  }
+
+  /// A way with as many blocks for each multiprocessor, fewer where they would have too few columns.
+  void add_streaming(SkinnyLaunch launch, int each, std::int64_t least_columns, double us) {
+    const std::int64_t most = std::max(static_cast<std::int64_t>(units_) * each / launch.classes, std::int64_t{1});
+    const std::int64_t useful = std::max(parts(shape_.n, launch.classes * least_columns), std::int64_t{1});
+    launch.blocks = static_cast<int>(std::min(most, useful)) * launch.classes;
+    const auto same = [&](const Way& way) {
+      const SkinnyLaunch& other = way.launch;
+      return other.path == launch.path && other.pieces == launch.pieces && other.tile == launch.tile &&
+             other.blocks == launch.blocks;
+    };
+    if (std::none_of(ways_.begin(), ways_.end(), same)) ways_.push_back({launch, us});
+  }
+
+  double streaming_us() const {
+    return 1.5 + 2.0 * static_cast<double>(shape_.n) * static_cast<double>(shape_.k) / 4.2e6;
+  }
+
+  void add_lanes() {
+    for (const int pieces : {1, 2, 4}) {
+      const std::int64_t warps = parts(column_vectors(), 32 * pieces);
+      if (warps > 16) continue;
+      const SkinnyLaunch launch = streaming(SkinnyPath::lanes, pieces, warps);
+      const int each = static_cast<int>(16 / warps);
+      // A block takes eight columns at once. More blocks are better only where all have as many.
+      const bool many = shape_.n >= 12 * static_cast<std::int64_t>(units_);
+      add_streaming(launch, many ? each : 1, 1, streaming_us() - 1);
+      add_streaming(launch, many ? 1 : each, 1, streaming_us());
+      return;
+    }
+  }
+
+  void add_held() {
+    const std::int64_t vectors = column_vectors();
+    double us = streaming_us();
+    for (const int rows : {16, 8}) {
+      if (rows == 16 && shape_.m <= 8) continue;
+      // Further rows read b again, from the cache.
+      const auto passes = static_cast<double>(parts(shape_.m, rows));
+      const double again = (passes - 1) * 2.0 * static_cast<double>(shape_.n) * static_cast<double>(shape_.k) / 5e6;
+      for (const int pieces : {4, 2, 8, 10, 16}) {
+        const std::int64_t warps = parts(vectors, 4 * pieces);
+        if (warps > 16 || (warps < 4 && pieces > 2) || (pieces > 8 && (rows == 16 || warps < 10))) continue;
+        SkinnyLaunch launch = streaming(SkinnyPath::held, pieces, warps);
+        launch.tile = rows;
+        const std::int64_t each = std::clamp<std::int64_t>((rows == 8 && pieces < 8 ? 32 : 16) / warps, 1, 4);
+        add_streaming(launch, static_cast<int>(each), 4, us + again);
+        add_streaming(launch, 1, 4, us + again + 0.3);
+        us += 0.1;
+      }
+    }
+  }
+
+  void add_fragments() {
+    const bool few = shape_.m <= 16;
+    const std::int64_t length = (common_.along_k ? 128 : 64) / (few ? 1 : 2);  // k's that a warp loads at once
+    const int tile = common_.along_k ? 16 : 32;
+    const std::int64_t useful = std::max<std::int64_t>(parts(shape_.k, length), 1);
+    for (const int split : splits()) {
+      if (split > useful) break;
+      SkinnyLaunch launch = common_;
+      launch.path = SkinnyPath::fragments;
+      launch.tile = tile;
+      launch.split = split;
+      launch.warps = 1;
+      while (launch.warps < (few ? 16 : 8) && launch.warps * split < useful) launch.warps *= 2;
+      const std::int64_t blocks = parts(shape_.n, tile) * split;
+      const auto rounds = static_cast<double>(parts(useful, static_cast<std::int64_t>(launch.warps) * split));
+      const double waiting = 0.4 * rounds * static_cast<double>(parts(blocks, 2 * units_));
+      const double reading = read_us(blocks, units_, bytes_along_k(tile, split), bytes_along_k(shape_.m, split));
+      const double start = common_.along_k ? 3.5 : 1;  // code and a are cold too
+      ways_.push_back({launch, start + std::max(1.15 * reading, waiting) + (split > 1 ? 0.5 : 0)});
+    }
+  }
+
+  void add_staged() {
+    for (const int tile : {64, 128}) {
+      for (const int split : splits()) {
+        SkinnyLaunch launch = common_;
+        launch.path = SkinnyPath::staged;
+        launch.tile = tile;
+        launch.split = split;
+        constexpr std::int64_t most_depth = 256;
+        if (split > 1 && shape_.k < most_depth * split) break;  // each block has a part of k
+        if (staged_bytes(launch) > profile_.local_memory_bytes) break;
+        const std::int64_t tiles = parts(shape_.n, tile);
+        const int resident = shape_.m > 16 ? 1 : 2;  // blocks on a multiprocessor
+        // Large clusters do not fit everywhere: they keep to parts of the device, of some 16 multiprocessors.
+        const int usable = split > 2 ? std::max(units_ / 16 * 16, split) : units_;
+        launch.blocks = static_cast<int>(std::min<std::int64_t>(tiles, std::max(usable * resident / split, 1)));
+        const auto turns = static_cast<double>(parts(tiles * split, usable));
+        const double reading =
+            read_us(tiles * split, usable, bytes_along_k(tile, split), bytes_along_k(shape_.m, split));
+        ways_.push_back({launch, 1.6 + reading + 0.2 * turns + (split > 1 ? 0.5 : 0)});
+      }
+    }
+  }
+
+  void add_scalar() {
+    SkinnyLaunch launch = common_;
+    // A vector may be both: a column of b is then one long run along k.
+    const bool by_columns = shape_.n > 1 && along_n(shape_) && !(shape_.b.row == 1 && k_vectors(shape_, problem_));
+    launch.path = by_columns ? SkinnyPath::columns : SkinnyPath::dots;
+    launch.vector = by_columns ? n_vectors(shape_, problem_) : k_vectors(shape_, problem_);
+    launch.rows = power_of_two_rows(shape_.m);
+    launch.warps_per_dot = warps_per_dot(shape_, units_);
+    launch.lanes = lanes_for(shape_, launch.vector, launch.dtype, units_);
+    const std::size_t at = std::min(ways_.size(), most_variants - 1);
+    ways_.insert(ways_.begin() + static_cast<std::ptrdiff_t>(at), {launch, 0});
+  }
+
+  const Problem& problem_;
+  const DeviceProfile& profile_;
+  MatmulShape shape_;
+  int units_;
+  SkinnyLaunch common_;
+  std::vector<Way> ways_ = {};
+};
+
 std::string token_of(const SkinnyLaunch& launch) {
   const std::string load = launch.vector ? " load=16" : " load=1";
+  const std::string split = " split=" + std::to_string(launch.split);
+  const std::string streams = " pieces=" + std::to_string(launch.pieces) + " warps=" + std::to_string(launch.warps) +
+                              " blocks=" + std::to_string(launch.blocks) + (launch.vector ? load : " load=any");
   switch (launch.path) {
-    case SkinnyPath::tensor_cores:
-      return "path=tensor_cores warps=" + std::to_string(launch.warps);
+    case SkinnyPath::held:
+      return "path=held rows=" + std::to_string(launch.tile) + streams;
+    case SkinnyPath::lanes:
+      return "path=lanes" + streams;
+    case SkinnyPath::fragments:
+      return "path=fragments warps=" + std::to_string(launch.warps) + split + (launch.vector ? load : " load=any");
+    case SkinnyPath::staged:
+      return "path=staged tile=" + std::to_string(launch.tile) + split;
     case SkinnyPath::dots:
       return "path=dots rows=" + std::to_string(launch.rows) +
              " warps_per_dot=" + std::to_string(launch.warps_per_dot) + load;
@@ -133,18 +352,31 @@ std::string token_of(const SkinnyLaunch& launch) {
 }  // namespace
 
 Verdict supports_skinny(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({has_code, is_aligned, skinny_dtype, few_rows, one_matrix, b_is_dense}, problem, profile);
+  return first_refusal({supports_any, skinny_dtype, few_rows, one_matrix, b_is_dense, c_is_walked}, problem, profile);
 }
 
-bool prefers_skinny(const Problem& problem, const DeviceProfile&) {
-  // Past four rows the plain paths are bound by arithmetic; the matrix units are not.
-  const MatmulShape shape = matmul_shape(problem);
-  return shape.m <= 4 || path_for(shape, problem) == SkinnyPath::tensor_cores;
+std::vector<std::string> skinny_variants(const Problem& problem, const PrepareContext& context) {
+  const Ways ways(problem, context.profile);
+  std::vector<std::string> tokens;
+  for (const Way& way : ways.all()) {
+    if (tokens.size() < most_variants) tokens.push_back(token_of(way.launch));
+  }
+  return tokens;
+}
+
+std::unique_ptr<const Plan> prepare_skinny_variant(const Problem& problem, const PrepareContext& context,
+                                                   std::string_view token) {
+  const Ways ways(problem, context.profile);
+  for (const Way& way : ways.all()) {
+    const std::string name = token_of(way.launch);
+    if (!token.empty() && name != token) continue;
+    return std::make_unique<LaunchPlan<SkinnyLaunch>>("skinny", context.device, way.launch, name);
+  }
+  fail(ErrorCode::not_supported, "skinny", "it has no plan '" + std::string(token) + "' for this problem here");
 }
 
 std::unique_ptr<const Plan> prepare_skinny(const Problem& problem, const PrepareContext& context) {
-  const SkinnyLaunch launch = choose(problem, context.profile);
-  return std::make_unique<LaunchPlan<SkinnyLaunch>>("matmul skinny", context.device, launch, token_of(launch));
+  return prepare_skinny_variant(problem, context, {});
 }
 
 }  // namespace xpuruntime::cuda

@@ -52,7 +52,7 @@ __device__ void walk(const SkinnyLaunch& p, const T* a, const T* b, int first_ro
 }
 
 template <int rows, int wide>
-__device__ void reduce_and_store(const SkinnyLaunch& p, void* output, float (&sums)[rows][wide], int first_row) {
+__device__ void reduce_and_store(const SkinnyLaunch& p, const Pointers& x, float (&sums)[rows][wide], int first_row) {
   __shared__ float partial[block_warps][max_columns];
   const int lane = threadIdx.x % 32;
   const int block_columns = p.lanes * wide;
@@ -71,7 +71,7 @@ __device__ void reduce_and_store(const SkinnyLaunch& p, void* output, float (&su
     if (threadIdx.x < block_columns && column < p.n && first_row + i < p.m) {
       float sum = 0;
       for (int w = 0; w < block_warps; ++w) sum += partial[w][threadIdx.x];
-      store_float(output, p.output, (first_row + i) * p.c.row + column * p.c.column, sum);
+      finish(p, x, first_row + i, column, sum);
     }
   }
 }
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(block_threads) columns_kernel(const SkinnyLaun
     walk<T, rows, vector>(p, static_cast<const T*>(x.inputs[0]),
                           static_cast<const T*>(x.inputs[1]) + column * p.b.column, first_row, sums);
   }
-  reduce_and_store<rows, wide>(p, x.output, sums, first_row);
+  reduce_and_store<rows, wide>(p, x, sums, first_row);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 constexpr int block_warps = 8;
 
 template <int rows>
-__device__ void reduce_and_store(const SkinnyLaunch& p, void* output, float (&sums)[rows], int first_row) {
+__device__ void reduce_and_store(const SkinnyLaunch& p, const Pointers& x, float (&sums)[rows], int first_row) {
   __shared__ float partial[block_warps][rows];
   const int warp = threadIdx.x / 32;
 #pragma unroll
@@ -25,7 +25,7 @@ __device__ void reduce_and_store(const SkinnyLaunch& p, void* output, float (&su
     if (column >= p.n || row >= p.m) continue;
     float sum = 0;
     for (int w = 0; w < p.warps_per_dot; ++w) sum += partial[o % columns * p.warps_per_dot + w][o / columns];
-    store_float(output, p.output, row * p.c.row + column * p.c.column, sum);
+    finish(p, x, row, column, sum);
   }
 }
 
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(block_warps * 32) dots_kernel(const SkinnyLaun
                          static_cast<const T*>(x.inputs[1]) + column * p.b.column, first_row, warp % p.warps_per_dot,
                          sums);
   }
-  reduce_and_store<rows>(p, x.output, sums, first_row);
+  reduce_and_store<rows>(p, x, sums, first_row);
 }
 
 }  // namespace

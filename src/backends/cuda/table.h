@@ -1,12 +1,122 @@
 #pragma once
 
-#include <span>
+#include "backends/cuda/kernels.h"
 
-#include "xpuruntime/registry/kernel.h"
+// Needs no toolkit: the catalogue reads these rows in every build.
 
 namespace xpuruntime::cuda {
 
+inline constexpr DataTypeSet numbers =
+    floats | DataTypeSet{DataType::int64, DataType::int32, DataType::int16, DataType::int8, DataType::uint8};
+inline constexpr DataTypeSet product_dtypes = floats | DataTypeSet{DataType::int8};
+/// What products take of matmul beyond its two matrices.
+inline constexpr std::string_view affine_names = "alpha|beta|c|scale_a|scale_b";
+
 /// Every kernel of this backend, fastest first, reference last.
-std::span<const KernelSpec> kernel_table();
+inline constexpr KernelSpec table[] = {
+    {.ops = {OpId::matmul, OpId::linear},
+     .name = "skinny",
+     .summary = "few rows (up to 64, f32 up to 16): bound by memory, as in decoding",
+     .dtypes = fast_floats,
+     .prepare = prepare_skinny,
+     .supports = supports_skinny,
+     .variants = skinny_variants,
+     .prepare_variant = prepare_skinny_variant,
+     .takes = "alpha|beta|c"},
+    {.ops = {OpId::matmul, OpId::linear},
+     .name = "cublasLt",
+     .summary = "cuBLASLt with a chosen algorithm: tensor cores, most sizes",
+     .dtypes = product_dtypes,
+     .prepare = prepare_cublaslt,
+     .supports = supports_cublaslt,
+     .workspace_bytes = cublaslt_workspace_bytes,
+     .outputs = product_dtypes | DataTypeSet{DataType::int32},
+     .needs = "an NVIDIA GPU and libcublasLt",
+     .libraries = "cublasLt",
+     .variants = cublaslt_variants,
+     .prepare_variant = prepare_cublaslt_variant,
+     .takes = affine_names},
+    {.ops = {OpId::matmul, OpId::linear},
+     .name = "cublas",
+     .summary = "classic cuBLAS: plain products by its own choice of algorithm",
+     .dtypes = fast_floats | DataTypeSet{DataType::float64, DataType::tfloat32, DataType::int8},
+     .prepare = prepare_cublas,
+     .supports = supports_cublas,
+     .workspace_bytes = cublas_workspace_bytes,
+     .outputs = fast_floats | DataTypeSet{DataType::float64, DataType::tfloat32, DataType::int32},
+     .needs = "an NVIDIA GPU and libcublas",
+     .libraries = "cublas",
+     .takes = "alpha"},
+    {.ops = {OpId::matmul, OpId::linear},
+     .name = "cutlass",
+     .summary = "CUTLASS on Hopper: 16-bit products by tiles to choose from, few tiles with a long k shared by blocks",
+     .dtypes = DataTypeSet{DataType::float16, DataType::bfloat16},
+     .prepare = prepare_cutlass,
+     .supports = supports_cutlass,
+     .workspace_bytes = cutlass_workspace_bytes,
+     .needs = "an NVIDIA GPU of compute capability 9.0, and CUTLASS at build time",
+     .variants = cutlass_variants,
+     .prepare_variant = prepare_cutlass_variant,
+     .takes = "alpha|beta|c"},
+    taking(affine_names, {{OpId::matmul, OpId::linear},
+                          "reference",
+                          "any numbers and layout, one thread per output",
+                          numbers,
+                          prepare_reference,
+                          supports_any}),
+    {{OpId::rms_norm, OpId::add_rms_norm, OpId::layer_norm, OpId::softmax, OpId::log_softmax},
+     "rows",
+     "the last dim: a group of lanes, a warp or a block a row, read once where registers hold it",
+     fast_floats,
+     prepare_rows,
+     supports_rows},
+    {OpId::cross_entropy, "rows", "classes in the last dim: one pass over the scores", fast_floats,
+     prepare_cross_entropy, supports_cross_entropy, cross_entropy_workspace_bytes},
+    {{OpId::reduce_sum, OpId::reduce_mean, OpId::reduce_max, OpId::reduce_min},
+     "reduce",
+     "neighbouring dims, in parts where there are few results",
+     fast_floats,
+     prepare_reduce,
+     supports_reduce,
+     reduce_workspace_bytes},
+    {{OpId::add, OpId::sub, OpId::mul},
+     "elementwise",
+     "any layout, vector loads where contiguous",
+     fast_floats | DataTypeSet{DataType::float64, DataType::int64, DataType::int32},
+     prepare_elementwise,
+     supports_elementwise},
+    {OpId::div, "elementwise", "any layout, vector loads where contiguous",
+     fast_floats | DataTypeSet{DataType::float64}, prepare_elementwise, supports_elementwise},
+    {{OpId::relu, OpId::gelu, OpId::silu, OpId::sigmoid, OpId::tanh, OpId::log, OpId::exp, OpId::sqrt, OpId::silu_mul},
+     "elementwise",
+     "any layout, vector loads where contiguous",
+     fast_floats,
+     prepare_elementwise,
+     supports_elementwise},
+    {OpId::cast, "elementwise", "exact, ties to even",
+     fast_floats | DataTypeSet{DataType::float64, DataType::float8_e4m3, DataType::float8_e5m2}, prepare_cast,
+     supports_any},
+    {{OpId::copy, OpId::transpose, OpId::slice, OpId::concat},
+     "copy",
+     "any layout of one dtype, tiles where the layouts cross",
+     any_dtype,
+     prepare_copy,
+     supports_copy},
+    {OpId::embedding, "rows", "copies whole rows of the table", any_dtype, prepare_embedding, supports_embedding},
+    {OpId::rope, "elementwise", "any layout, vector loads where heads are contiguous", fast_floats, prepare_rope,
+     supports_rope},
+    {OpId::kv_append, "copy", "tokens of the caches' dtype, any layout; copies caches that are not outputs", any_dtype,
+     prepare_kv_append, supports_kv_append},
+};
+
+/// Names that policies know and no kernel has yet.
+inline constexpr KernelSpec planned[] = {
+    {OpId::attention, "torch", "PyTorch's own attention"},
+    {OpId::attention, "flash_v2", "FlashAttention 2: long sequences in little memory"},
+    {OpId::attention, "xformers", "xFormers: many attention patterns"},
+    {OpId::conv2d, "cudnn", "cuDNN, algorithm chosen by its heuristics"},
+    {OpId::conv2d, "cudnn_implicit_gemm", "cuDNN as an implicit matrix product"},
+    {OpId::conv2d, "cudnn_winograd", "cuDNN Winograd for small filters"},
+};
 
 }  // namespace xpuruntime::cuda

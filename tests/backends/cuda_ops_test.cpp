@@ -1,0 +1,302 @@
+// The CUDA kernels beyond matmul on what the cases of every backend leave out: long rows, every way to share a row,
+// rows that begin anywhere, reductions in parts, tiles, and values that cannot be right.
+
+#include <algorithm>
+
+#include "backends/cases.h"
+#include "backends/cuda_fixture.h"
+#include "backends/oracle.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::cuda_tests {
+namespace {
+
+constexpr Device gpu{DeviceType::nvidia, 0};
+constexpr const char* short_floats[] = {"f32", "f16", "bf16"};
+
+using CudaOps = CudaTest;
+
+std::string with_dtype(std::string_view text, std::string_view dtype) { return cases::replaced(text, "T", dtype); }
+
+/// Against float64, by the kernel named; where the op may write over inputs, that too.
+void expect_right(const std::string& text, const std::string& kernel, oracle::Fill fill = oracle::Fill::usual) {
+  Runtime& runtime = Runtime::global();
+  KernelPolicy policy;
+  policy.force(to_string(parse_problem(text).op), kernel);
+  const ScopedPolicy scope(runtime.dispatcher(), policy);
+  const auto run = oracle::case_of(text, gpu, fill);
+  const oracle::Result result = run->through(runtime);
+  EXPECT_EQ(result.kernel, kernel);
+  EXPECT_EQ(run->compare(result), "") << text;
+  const auto over = oracle::inputs_to_overwrite(problem_of(text));
+  if (std::none_of(over.begin(), over.end(), [](const auto& input) { return input.has_value(); })) return;
+  EXPECT_EQ(run->compare(run->in_place(runtime)), "") << text << " in place";
+}
+
+void expect_right_in_every_dtype(std::initializer_list<const char*> texts, const std::string& kernel) {
+  for (const char* text : texts) {
+    for (const char* dtype : short_floats) expect_right(with_dtype(text, dtype), kernel);
+  }
+}
+
+TEST_F(CudaOps, RowsAreSharedByAsManyThreadsAsTheyNeed) {
+  // Columns for a part of a warp, for 2, 4 and 8 vectors a thread, for blocks, and for rows that are read twice.
+  for (const int columns : {1, 24, 200, 264, 600, 1100, 2040, 4096, 9001}) {
+    const std::string c = std::to_string(columns), x = "(T[270," + c + "]";
+    for (const std::string& text : {"softmax" + x + ")", "rms_norm" + x + ", T[" + c + "])",
+                                    "add_rms_norm" + x + ", T[270," + c + "], T[" + c + "])",
+                                    "layer_norm" + x + ", f32[" + c + "], T[" + c + "])"}) {
+      for (const char* dtype : {"f32", "bf16"}) expect_right(with_dtype(text, dtype), "rows");
+    }
+  }
+  expect_right_in_every_dtype({"log_softmax(T[270,600])", "log_softmax(T[270,2040])", "layer_norm(T[270,4096])",
+                               "softmax(T[270,40001])", "log_softmax(T[270,40008])"},
+                              "rows");
+}
+
+TEST_F(CudaOps, BlocksGoFromRowToRow) {
+  expect_right_in_every_dtype(
+      {"rms_norm(T[40000,24], T[24])", "add_rms_norm(T[9000,264], T[9000,264], T[264])",
+       "layer_norm(T[3000,1096], T[1096], T[1096])", "layer_norm(T[3000,1101], T[1101], T[1101])",
+       "layer_norm(T[700,8192], T[8192])", "cross_entropy(T[9000,1001], i64[9000]; ignore_index=3)",
+       "cross_entropy(T[9000,1000], i64[9000]; reduction=none)"},
+      "rows");
+}
+
+TEST_F(CudaOps, FewRowsAndLongOnes) {
+  for (const char* rows : {"1", "3"}) {
+    for (const char* columns : {"264", "2040", "4096", "8192", "20001", "40008", "151936"}) {
+      const std::string x = std::string("(T[") + rows + "," + columns + "]", w = std::string(", T[") + columns + "]";
+      for (const std::string& text :
+           {"softmax" + x + ")", "log_softmax" + x + ")", "rms_norm" + x + w + ")", "layer_norm" + x + w + w + ")",
+            "add_rms_norm" + x + ", " + x.substr(1) + w + ")"}) {
+        for (const char* dtype : short_floats) expect_right(with_dtype(text, dtype), "rows");
+      }
+    }
+  }
+}
+
+TEST_F(CudaOps, RowsMayBeginAnywhere) {
+  for (const char* columns : {"7", "33", "600", "4099"}) {
+    for (const char* text :
+         {"softmax(bf16[9,C]/2) -> bf16[9,C]/2", "softmax(bf16[9,C]/2) -> bf16[9,C]/4",
+          "softmax(f16[9,C]) -> f16[9,C]/8", "softmax(f32[9,C]/4) -> f32[9,C]",
+          "softmax(bf16[9,C]{5000,1}) -> bf16[9,C]{5003,1}", "log_softmax(f32[9,C]{4103,1}) -> f32[9,C]{4200,1}",
+          "rms_norm(bf16[9,C]/2, bf16[C]/2) -> bf16[9,C]/2",
+          "add_rms_norm(bf16[9,C]/2, bf16[9,C]/4, bf16[C]/2) -> bf16[9,C]/8, bf16[9,C]",
+          "add_rms_norm(f16[9,C], f16[9,C]{5001,1}) -> f16[9,C]{5000,1}, f16[9,C]/2",
+          "add_rms_norm(f32[9,C]/4, f32[9,C]/4, f32[C]) -> f32[9,C]/4, f32[9,C]/4",
+          "layer_norm(f16[9,C]{5001,1}, f16[C]/2, f32[C]/4) -> f16[9,C]{4999,1}",
+          "cross_entropy(bf16[9,C]/2, i64[9]; reduction=none)", "cross_entropy(f16[9,C]{5001,1}, i32[9])",
+          "reduce_sum(bf16[9,C]/2; dim=1)", "reduce_max(f16[9,C]{5001,1}; dim=1)"}) {
+      const Problem problem = problem_of(cases::replaced(text, "C", columns));
+      const bool reduces = problem.op == OpId::reduce_sum || problem.op == OpId::reduce_max;
+      expect_right(to_string(problem), reduces ? "reduce" : "rows");
+    }
+  }
+}
+
+TEST_F(CudaOps, RowsOfInfinitiesAndNaN) {
+  for (const char* dtype : short_floats) {
+    for (const char* text : {"softmax(T[40,33])", "softmax(T[5,3])", "log_softmax(T[300,700])", "softmax(T[3,70001])",
+                             "log_softmax(T[3,70001])", "cross_entropy(T[40,33], i64[40]; reduction=none)",
+                             "cross_entropy(T[9,9000], i64[9]; reduction=none)"}) {
+      expect_right(with_dtype(text, dtype), "rows", oracle::Fill::special);
+    }
+    for (const char* text : {"reduce_max(T[33,700]; dim=1)", "reduce_min(T[700,33]; dim=0)", "reduce_max(T[70001])"}) {
+      expect_right(with_dtype(text, dtype), "reduce", oracle::Fill::special);
+    }
+  }
+}
+
+TEST_F(CudaOps, CrossEntropyOverAVocabulary) {
+  expect_right_in_every_dtype(
+      {"cross_entropy(T[5,151936], i64[5])", "cross_entropy(T[70,50257], i64[70]; reduction=sum)",
+       "cross_entropy(T[300,1001], i32[300], f32[1001]; ignore_index=3)", "cross_entropy(T[20000,17], i64[20000])",
+       "cross_entropy(T[20000,17], i64[20000], T[17]; reduction=none) -> f32[20000]"},
+      "rows");
+}
+
+TEST_F(CudaOps, ReducesInPartsAndByColumns) {
+  for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"}) {
+    for (const char* shape :
+         {"[1000003]", "[3,200001]; dim=1", "[300,600]; dim=1", "[5000,64]; dim=0", "[5000,33]; dim=0",
+          "[7,900,40]; dim=1", "[3,2,3000]; dim=0,1", "[2000,257]{300,1}; dim=0"}) {
+      for (const char* dtype : short_floats) {
+        expect_right(std::string(op) + "(" + dtype + shape + ")", "reduce");
+      }
+    }
+  }
+}
+
+TEST_F(CudaOps, ElementwiseByVectors) {
+  for (const char* text :
+       {"add(T[300,1024], T[1024])", "mul(T[300,1024], T[300,1])", "sub(T[1], T[300,1024])", "div(T[300,1024], T[])",
+        "add(T[40,1000]{1024,1}, T[40,1000]) -> T[40,1000]{2048,1}", "mul(T[64,8,32]{256,32,1}, T[8,1])",
+        "add(T[2,64,30,40]{76800,1,2560,64}, T[2,64,30,40]{76800,1,2560,64}) -> T[2,64,30,40]{76800,1,2560,64}",
+        "gelu(T[1000001])", "silu(T[64,100]{104,1})", "exp(T[4099]/8)", "tanh(T[40,1000]{1024,1})",
+        "silu_mul(T[64,2816])", "silu_mul(T[64,1030])", "silu_mul(T[300,2048]{2056,1})", "silu_mul(T[7,30,128]/8)",
+        "silu_mul(T[64,1000], T[64,1000])", "silu_mul(T[100003], T[100003])"}) {
+    for (const char* dtype : short_floats) expect_right(with_dtype(text, dtype), "elementwise");
+  }
+}
+
+TEST_F(CudaOps, CopiesOfEveryKind) {
+  for (const char* dtype : {"f32", "bf16", "f64", "i8"}) {
+    for (const char* text :
+         {"copy(T[1000003])", "transpose(T[333,777])", "transpose(T[3,100,65,40]; dims=0,2,3,1)",
+          "transpose(T[16,1000])", "transpose(T[328,776])", "transpose(T[3,264,136]; dims=0,2,1)",
+          "transpose(T[200,304]/8)", "copy(T[65,130,17]{1,65,8450})", "copy(T[65,130,17]) -> T[65,130,17]{17,1105,1}",
+          "slice(T[300,800]; dim=1 start=16 end=768)", "slice(T[300,801]; dim=1 start=3 end=700 step=2)",
+          "concat(T[300,64], T[300,1], T[300,129]; dim=1)", "transpose(T[100,200]{1,100})"}) {
+      expect_right(with_dtype(text, dtype), "copy");
+    }
+    expect_right(with_dtype("embedding(i64[300], T[1000,96])", dtype), "rows");
+    expect_right(with_dtype("embedding(i32[7,9], T[50,33])", dtype), "rows");
+  }
+}
+
+TEST_F(CudaOps, RotatesByVectorsAndByElements) {
+  for (const char* attributes : {"", "; interleaved=true"}) {
+    for (const char* arguments :
+         {"T[70,32,128], i64[70], f32[200,64], f32[200,64]", "T[70,4,128], i32[70], T[200,32], T[200,32]",
+          "T[70,4,72], i64[70], f32[200,32], T[200,32]", "T[70,4,80], i64[70], T[200,36], f32[200,36]",
+          "T[70,4,128]{600,136,1}, i64[70], f16[200,64]{128,1}, f16[200,64]{128,1}",
+          "T[70,4,128]/8, i64[70], f32[200,64]/4, f32[200,64]",
+          "T[3,70,4,64]{17920,64,4480,1}, i64[70], f32[80,32], f32[80,32]",
+          "T[70,3,66], i64[1], T[200,33], bf16[200,33]", "T[5000,2,64], i64[5000], T[80,0], T[80,0]"}) {
+      for (const char* dtype : short_floats) {
+        expect_right(with_dtype("rope(" + std::string(arguments) + attributes + ")", dtype), "elementwise");
+      }
+    }
+  }
+}
+
+TEST_F(CudaOps, AppendsToCaches) {
+  for (const char* dtype : {"bf16", "f32", "f64", "i8"}) {
+    for (const char* text :
+         {"kv_append(T[64,8,40,128], T[64,8,40,128], T[64,8,1,128], T[64,8,1,128], i64[64])",
+          "kv_append(T[3,4,300,128], T[3,4,300,64], T[3,4,290,128]{148480,128,512,1}, T[3,4,290,64], i32[3])",
+          "kv_append(T[90,16,4,128], T[90,16,4,128], T[5,4,37,128], T[5,4,37,128], i32[5], i32[5,18])",
+          "kv_append(T[90,16,4,33], T[90,16,4,12], T[5,4,1,33], T[5,4,1,12], i64[5], i64[5,18])",
+          "kv_append(T[9,5,3,7]{300,20,100,2}, T[9,5,3,8], T[2,3,9,7], T[2,3,9,8], i32[2], i32[2,4]) -> "
+          "T[9,5,3,7]{300,20,100,2}, T[9,5,3,8]"}) {
+      expect_right(with_dtype(text, dtype), "copy");
+    }
+  }
+  expect_right("kv_append(f32[2,3,9,4], i8[2,3,9,4], f32[2,3,2,4]{24,8,4,1}, i8[2,3,2,4]{48,16,8,2}, i32[2])", "copy");
+}
+
+TEST_F(CudaOps, GivesTheSameBitsTwice) {
+  for (const char* text :
+       {"cross_entropy(bf16[20000,17], i64[20000])", "reduce_sum(f32[1000003])", "reduce_mean(bf16[5000,64]; dim=0)",
+        "softmax(f32[5,70001])", "cross_entropy(bf16[9000,1001], i64[9000])", "layer_norm(bf16[3000,1101])"}) {
+    const auto run = oracle::case_of(text, gpu);
+    const std::vector<oracle::Values> first = run->through(Runtime::global()).values;
+    EXPECT_EQ(first, run->through(Runtime::global()).values) << text;
+  }
+}
+
+// A wrong value is found on the device: everything else is computed, the launch does not wait, and the next
+// synchronisation says which call it was.
+
+TEST_F(CudaOps, AWrongIndexIsReportedAndItsRowNotWritten) {
+  Launch launch(problem_of("embedding(i64[4], f32[10,8])"), "rows");
+  ASSERT_TRUE(launch.verdict().supported) << launch.verdict().reason;
+  launch.fill(random());
+  const double indices[] = {3, 10, 9, -1};
+  for (std::int64_t i = 0; i < 4; ++i) launch.input(0).set({i}, indices[i]);
+  const Status status = launch.run();
+  EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
+  EXPECT_EQ(status.message(), "embedding(i64[4], f32[10,8]) @cuda:0: an index is outside the table; give 0 to 9");
+  EXPECT_TRUE(launch.output().margins_untouched());
+  for (std::int64_t j = 0; j < 8; ++j) {
+    EXPECT_EQ(launch.output().at({0, j}), launch.input(1).at({3, j}));
+    EXPECT_TRUE(std::isnan(launch.output().at({1, j})));
+    EXPECT_EQ(launch.output().at({2, j}), launch.input(1).at({9, j}));
+    EXPECT_TRUE(std::isnan(launch.output().at({3, j})));
+  }
+  EXPECT_TRUE(driver().synchronize(0, {}).ok());  // reported once
+}
+
+TEST_F(CudaOps, AWrongTargetIsReportedAndItsLossNotWritten) {
+  for (const std::string reduction : {"none", "mean"}) {
+    Launch launch(problem_of("cross_entropy(f32[3,40], i64[3]; reduction=" + reduction + ")"), "rows");
+    ASSERT_TRUE(launch.verdict().supported) << launch.verdict().reason;
+    launch.fill(random());
+    const double targets[] = {0, 40, -100};
+    for (std::int64_t i = 0; i < 3; ++i) launch.input(1).set({i}, targets[i]);
+    const Status status = launch.run();
+    EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
+    EXPECT_NE(status.message().find("a target is outside the 40 classes"), std::string::npos) << status.message();
+    EXPECT_TRUE(launch.output().margins_untouched());
+    if (reduction == "mean") {
+      EXPECT_TRUE(std::isnan(launch.output().at({})));
+      continue;
+    }
+    EXPECT_GT(launch.output().at({0}), 0);
+    EXPECT_TRUE(std::isnan(launch.output().at({1})));
+    EXPECT_EQ(launch.output().at({2}), 0);
+  }
+}
+
+TEST_F(CudaOps, AWrongPositionIsReportedAndItsTokenNotWritten) {
+  for (const char* text :  // by vectors and by elements
+       {"rope(f32[3,2,16], i64[3], f32[9,4], f32[9,4])", "rope(f32[3,2,7], i64[3], f32[9,3], f32[9,3])"}) {
+    Launch launch(problem_of(text), "elementwise");
+    ASSERT_TRUE(launch.verdict().supported) << launch.verdict().reason;
+    launch.fill(random());
+    const double positions[] = {-1, 8, 9};
+    for (std::int64_t i = 0; i < 3; ++i) launch.input(1).set({i}, positions[i]);
+    const Status status = launch.run();
+    EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
+    EXPECT_NE(status.message().find("a position is outside the tables; give 0 to 8"), std::string::npos)
+        << status.message();
+    EXPECT_TRUE(launch.output().margins_untouched());
+    for_each_index(launch.output().spec().shape,
+                   [&](const Dims& at) { EXPECT_EQ(std::isnan(launch.output().at(at)), at[0] != 1) << to_string(at); });
+  }
+}
+
+TEST_F(CudaOps, AWrongLengthOrPageIsReportedAndItsTokensNotWritten) {
+  // Of three sequences the second has a length without room for two tokens, or a page that is not there.
+  for (const bool paged : {false, true}) {
+    const std::string cache = paged ? "f32[4,2,1,8]" : "f32[3,1,4,8]", table = paged ? ", i32[3,1])" : ")";
+    Launch launch(problem_of("kv_append(" + cache + ", " + cache + ", f32[3,1,2,8], f32[3,1,2,8], i64[3]" + table),
+                  "copy");
+    ASSERT_TRUE(launch.verdict().supported) << launch.verdict().reason;
+    launch.fill(random());
+    const double lengths[] = {0, 3, 2}, pages[] = {3, 4, 1};
+    for (std::int64_t i = 0; i < 3; ++i) {
+      launch.input(4).set({i}, paged ? 0 : lengths[i]);
+      if (paged) launch.input(5).set({i, 0}, pages[i]);
+    }
+    const Status status = launch.run();
+    EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
+    const std::string advice = paged ? "give lengths from 0 to 0 and pages from 0 to 3" : "give lengths from 0 to 2";
+    EXPECT_NE(status.message().find(advice), std::string::npos) << status.message();
+    for (const std::size_t which : {0, 1}) {
+      EXPECT_TRUE(launch.output(which).margins_untouched());
+      for_each_index(launch.output(which).spec().shape, [&](const Dims& at) {
+        double expected = launch.input(which).at(at);
+        for (const std::int64_t sequence : {0, 2}) {
+          const auto entry = static_cast<std::size_t>(sequence);
+          const std::int64_t token = paged ? at[1] : at[2] - static_cast<std::int64_t>(lengths[entry]);
+          const bool here = paged ? static_cast<double>(at[0]) == pages[entry] : at[0] == sequence;
+          if (here && token >= 0 && token < 2) expected = launch.input(2 + which).at({sequence, 0, token, at[3]});
+        }
+        EXPECT_EQ(launch.output(which).at(at), expected) << to_string(at);
+      });
+    }
+  }
+}
+
+TEST_F(CudaOps, RightValuesAreNotReported) {
+  Launch launch(problem_of("embedding(i64[4], f32[10,8])"), "rows");
+  launch.fill(random());
+  for (std::int64_t i = 0; i < 4; ++i) launch.input(0).set({i}, static_cast<double>(i));
+  EXPECT_TRUE(launch.run().ok());
+}
+
+}  // namespace
+}  // namespace xpuruntime::cuda_tests
