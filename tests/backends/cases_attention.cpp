@@ -58,6 +58,31 @@ std::vector<CaseText> attention_cases() {
                                         "attention(T[1,2,70,80], T[1,2,257,80], T[1,2,257,80], bool[70,257])",
                                         "attention(T[1,16,1,64], T[1,4,700,64], T[1,4,700,64])",
                                     });
+  list.each(
+      {"f32", "f16", "bf16", "f64"},
+      {
+          "attention(T[1,2,13,32], T[1,2,31,32], T[1,2,31,32]; causal=true causal_align=bottom_right)",
+          "attention(T[1,2,50,32], T[1,2,13,32], T[1,2,13,32]; causal=true causal_align=bottom_right)",  // rows of none
+          "attention(T[1,4,3,16], T[1,2,9,16], T[1,2,9,16]; causal=true causal_align=bottom_right)",
+          "attention(T[1,2,4,16], T[1,2,2,16], T[1,2,2,16]; causal=true causal_align=bottom_right lse=true)",
+          "attention(T[3,4,9,16], T[3,2,40,16], T[3,2,40,16], none, i32[3])",
+          "attention(T[5,2,40,16], T[5,1,140,16], T[5,1,140,16], none, i32[5]{2}; lse=true)",
+          "attention(T[3,4,1,16], T[3,2,600,16], T[3,2,600,16], none, i64[3])",
+          "attention(T[5,2,6,16], T[5,2,20,16], T[5,2,20,16], none, i64[5]; causal=true causal_align=bottom_right)",
+          "attention(T[5,2,2,16], T[5,2,20,16], T[5,2,20,16], none, i32[5]; causal=true)",
+          "attention(T[3,2,7,16], T[3,2,40,16], T[3,2,40,16], bool[3,1,7,40], i32[3]; lse=true)",
+          "attention(T[3,2,1,16], T[3,2,40,16], T[3,2,40,16], T[3,1,1,40], i32[3]; lse=true)",
+          "attention(T[2,4,9,16], T[2,2,40,16], T[2,2,40,16]; lse=true)",
+          "attention(T[2,4,1,16], T[2,2,700,16], T[2,2,700,16]; lse=true scale=0.5)",
+          "attention(T[2,2,5,16], T[2,2,9,16], T[2,2,9,16]; lse=true scale=-0.5) -> T[2,2,5,16], f32[2,2,5]{1,2,4}",
+          "attention(T[1,2,4,8], T[1,2,4,8], T[1,2,4,0]; lse=true)",
+          "attention(T[2,4,1,16], T[7,8,2,16], T[7,8,2,16], none, none, i32[2,3])",
+          "attention(T[3,8,1,64], T[40,16,2,64], T[40,16,2,64], none, i32[3], i32[3,20]; lse=true)",
+          "attention(T[4,2,3,15], T[9,3,1,15], T[9,3,1,17], none, i32[4], i32[4,5]{1,4}; causal=true "
+          "causal_align=bottom_right)",
+          "attention(T[2,2,1,16], T[3,300,2,16], T[3,300,2,16], bool[600], i64[2], i32[2,2])",  // pages past a chunk
+          "attention(T[2,2,9,16], T[7,8,2,16], T[7,8,2,16], none, i32[2], i32[2,3]; causal=true)",
+      });
   for (const char* text : {"attention(f32[1,2,9,16]/4, f32[1,2,9,16]/4, f32[1,2,9,16]/4) -> f32[1,2,9,16]/4",
                            "attention(bf16[1,2,9,16]/2, bf16[1,2,9,16]/2, bf16[1,2,9,16]/2) -> bf16[1,2,9,16]/2",
                            "attention(f32[1,2,9,16], f32[1,2,9,16], f32[1,2,9,16]) -> bf16[1,2,9,16]",
@@ -75,6 +100,9 @@ Checks attention_checks() {
               "attention(T[1,2,5,16], T[1,2,40,16], T[1,2,40,16])",
               "attention(T[1,2,1,8], T[1,1,9,8], T[1,1,9,8])",
               "attention(T[1,1,9,4], T[1,1,9,4], T[1,1,9,4]; causal=true)",
+              "attention(T[2,1,9,4], T[2,1,7,4], T[2,1,7,4], none, i32[2]; causal=true causal_align=bottom_right "
+              "lse=true)",
+              "attention(T[2,2,1,8], T[5,4,1,8], T[5,4,1,8], none, i32[2], i32[2,3]; lse=true)",
           },
       .by_lines =
           {
@@ -86,6 +114,8 @@ Checks attention_checks() {
           {
               {"attention(bf16[1,1,9,8], bf16[1,1,9,8], bf16[1,1,9,8]; causal=true)",
                "attention(bf16[1,1,9,8], bf16[1,1,9,8], bf16[1,1,9,8])"},
+              {"attention(bf16[1,1,9,8], bf16[1,1,12,8], bf16[1,1,12,8]; causal=true causal_align=bottom_right)",
+               "attention(bf16[1,1,9,8], bf16[1,1,12,8], bf16[1,1,12,8]; causal=true)"},
               {"attention(bf16[1,1,9,8], bf16[1,1,9,8], bf16[1,1,9,8]; scale=0.5)",
                "attention(bf16[1,1,9,8], bf16[1,1,9,8], bf16[1,1,9,8])"},
           },

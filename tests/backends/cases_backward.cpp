@@ -25,7 +25,7 @@ std::string backward_of(const std::string& text) {
   try {
     const Problem forward = parse_problem(text);
     if (forward.direction == Direction::backward) return {};  // it stands for itself
-    if (!oracle::has_gradients(forward.op) || is_large(forward)) return {};
+    if (!oracle::has_gradients(forward.op) || is_large(forward) || !opt_ins_of(forward).empty()) return {};
     std::vector<TensorSpec> inputs = forward.inputs;
     inputs.push_back(forward.outputs[0]);
     // Without the device: the case is for every one.

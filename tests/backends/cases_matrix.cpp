@@ -104,6 +104,48 @@ void add_mixed(List& list) {
   list.add("matmul(i8[17,64], i8[64,32]) -> f32[17,32]");
 }
 
+/// alpha * (a * scale_a) @ (b * scale_b) + beta * c.
+void add_affine(List& list) {
+  list.each({"f32", "f16", "bf16", "f64"},
+            {
+                "matmul(T[17,33], T[33,20]; alpha=0.5)",
+                "matmul(T[17,33], T[33,20], T[17,20]; alpha=-2 beta=0.25)",
+                "matmul(T[17,33], T[33,20], T[20])",
+                "matmul(T[17,33], T[20,33], T[17,1]; transpose_b=true beta=3)",
+                "matmul(T[17,33], T[33,20], T[17,20]{1,17}; alpha=0.1) -> T[17,20]{40,2}",
+                "matmul(T[17,33], T[33,20], T[17,20]) -> T[17,20]{1,17}",
+                "matmul(T[1,70], T[70,300], T[300]; alpha=0.3)",
+                "matmul(T[3,9,16], T[3,16,300], T[3,1,300]; alpha=0.3)",
+                "matmul(T[2,1,4,5], T[3,5,6], T[3,4,1])",
+                "matmul(T[5,7,16], T[16,9], T[5,1,9])",  // batches that are rows of one product
+                "matmul(T[5], T[5,6], T[6]; beta=-1)",
+                "matmul(T[4,5], T[5], T[4])",
+                "matmul(T[9], T[9], T[]; alpha=2)",
+                "matmul(T[4,0], T[0,6], T[4,6]; beta=2)",  // nothing but c
+                "matmul(T[0,5], T[5,6], T[6])",
+                "matmul(T[17,33], T[33,20], none, f32[1], f32[1])",
+                "matmul(T[17,33], T[33,20], none, f32[17], f32[20]; alpha=2)",
+                "matmul(T[17,33], T[33,20], T[20], none, f32[20]{2})",
+                "matmul(T[2,9,16], T[2,16,7], T[9,7], f32[9], f32[1]; beta=0.5)",
+                "matmul(T[4,5], T[5], none, f32[4])",
+                "matmul(T[5], T[5,4], none, f32[1], f32[4])",
+            });
+  list.each({"f32", "f16", "bf16"}, {"matmul(T[192,200], T[200,180], T[192,180]; alpha=0.5 beta=2)",
+                                     "matmul(T[192,64], T[64,180], none, f32[192], f32[180])"});
+  for (const char* text :
+       {"matmul(f8e4m3[17,33], f8e4m3[33,20], none, f32[1], f32[1])",
+        "matmul(f8e4m3[17,33], f8e5m2[33,20], bf16[20], f32[17], f32[20]) -> bf16[17,20]",
+        "matmul(i8[17,64], i8[64,33], none, f32[17], f32[33])",
+        "matmul(i8[17,64], i8[64,33], bf16[33], f32[1], f32[33]; beta=0.5) -> bf16[17,33]",
+        "matmul(u8[5,130], i8[70,130], none, f32[5], f32[1]; transpose_b=true) -> f16[5,70]",
+        "matmul(i8[64,256], i8[256,300], f32[300], f32[64], f32[300])", "matmul(i8[5,7], i8[7,3]; alpha=3)",
+        "matmul(i8[5,7], i8[7,3], i32[3]; alpha=3 beta=-2)", "matmul(i32[5,7], i32[7,3], i32[5,3])",
+        "matmul(bf16[9,33], bf16[33,20], f32[20])", "matmul(f32[9,33], f32[33,20], bf16[9,20]; alpha=2)",
+        "matmul(f32[9,33], f32[33,20], f64[9,20])"}) {
+    list.add(text);
+  }
+}
+
 void add_linear(List& list) {
   for (const char* activation : {"none", "relu", "gelu", "silu"}) {
     const std::string tail = std::string("; activation=") + activation + ")";
@@ -144,6 +186,7 @@ std::vector<CaseText> matrix_cases() {
   List list;
   add_matmul(list);
   add_mixed(list);
+  add_affine(list);
   add_linear(list);
   return list.take();
 }
@@ -156,6 +199,8 @@ Checks matrix_checks() {
               "matmul(T[16,64], T[64,24])",
               "matmul(T[3,700], T[700,5])",
               "matmul(T[2,1], T[3,1]; transpose_b=true)",
+              "matmul(T[16,64], T[64,24], T[24]; alpha=-0.5 beta=2)",
+              "matmul(T[16,1], T[1,24], T[16,24], f32[16], f32[24]; alpha=3)",
               "linear(T[64,1], T[64,1]; activation=silu)",
               "linear(T[9,2], T[8,2], T[8]; activation=gelu)",
               "linear(T[4,100], T[9,100], T[9]; activation=gelu)",
@@ -179,6 +224,11 @@ Checks matrix_checks() {
               "linear:backward(f64[2,3,4], f64[5,4], f64[2,3,5]; activation=gelu)",
               "linear:backward(f64[4], f64[5,4], f64[5], f64[5]; activation=silu)",
               "linear:backward(f64[3,4], f64[5,4], f64[5], f64[3,5]; activation=relu)",
+          },
+      .mistakes =
+          {
+              {"matmul(bf16[9,16], bf16[16,8], bf16[9,8]; alpha=2)", "matmul(bf16[9,16], bf16[16,8], bf16[9,8])"},
+              {"matmul(bf16[9,16], bf16[16,8], bf16[9,8]; beta=0.5)", "matmul(bf16[9,16], bf16[16,8], bf16[9,8])"},
           },
       .gradient_mistakes =
           {

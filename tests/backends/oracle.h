@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ class Case {
 
   /// Uploads, runs, calls `after_launch` before waiting, downloads. The outputs are poisoned first.
   Result through(Runtime& runtime, const std::function<void()>& after_launch = {}) const;
-  /// The same with the first output in the memory of the first input; both must have the same spec.
+  /// The same with outputs in the memory of inputs, where inputs_to_overwrite says so.
   Result in_place(Runtime& runtime) const;
 
   /// Empty if all is within the bound, else the first difference and the bound.
@@ -49,6 +50,9 @@ class Case {
   std::vector<std::vector<std::byte>> input_bytes_;
   std::vector<Answer> answers_;
 };
+
+/// For each output an input that it may be written over: the op's row allows it and they are laid out alike.
+std::vector<std::optional<std::size_t>> inputs_to_overwrite(const Problem& problem);
 
 /// Random inputs that make sense for the op: valid indices, positive variances, logarithms of probabilities.
 std::vector<Values> make_inputs(const Problem& problem, std::uint64_t seed, Fill fill);

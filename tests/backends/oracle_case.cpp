@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "backends/oracle.h"
@@ -92,13 +93,25 @@ Solve solver_of(OpId op) {
       return solve_slice;
     case OpId::unscale:
       return solve_unscale;
-    case OpId::builtin_count:
-      break;
+    default:
+      if (const Solve solve = decoder_solver(op)) return solve;
   }
   throw std::logic_error("the oracle has no answer for " + std::string(to_string(op)));
 }
 
 }  // namespace
+
+std::vector<std::optional<std::size_t>> inputs_to_overwrite(const Problem& problem) {
+  std::vector<std::optional<std::size_t>> over(problem.outputs.size());
+  for (std::size_t output = 0; output < over.size(); ++output) {
+    for (std::size_t i = 0; i < problem.inputs.size() && !over[output]; ++i) {
+      const bool may = (input_spec(op_info(problem.op), i).in_place >> output & 1) != 0;
+      const bool taken = std::find(over.begin(), over.end(), i) != over.end();
+      if (may && !taken && problem.inputs[i] == problem.outputs[output]) over[output] = i;
+    }
+  }
+  return over;
+}
 
 std::vector<Answer> solve(const Problem& problem, const std::vector<Values>& inputs) {
   if (problem.direction == Direction::backward) return solve_backward(problem, inputs);
@@ -127,9 +140,10 @@ Result Case::run(Runtime& runtime, bool in_place, const std::function<void()>& a
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     inputs.push_back(upload(runtime, problem_.inputs[i], input_bytes_[i], device));
   }
-  for (const TensorSpec& spec : problem_.outputs) {
-    const std::vector<std::byte> poison(span_bytes(spec), output_poison);
-    outputs.push_back(in_place && outputs.empty() ? inputs[0] : upload(runtime, spec, poison, device));
+  const auto over = inputs_to_overwrite(problem_);
+  for (std::size_t i = 0; i < over.size(); ++i) {
+    const std::vector<std::byte> poison(span_bytes(problem_.outputs[i]), output_poison);
+    outputs.push_back(in_place && over[i] ? inputs[*over[i]] : upload(runtime, problem_.outputs[i], poison, device));
   }
   const std::vector<const Tensor*> in = pointers(inputs), out = pointers(outputs);
   const Call call{.op = problem_.op,

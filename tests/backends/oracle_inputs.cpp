@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "backends/oracle.h"
@@ -67,6 +68,12 @@ double integer_input(const Problem& problem, std::size_t input, Random& random) 
     case OpId::cross_entropy:
     case OpId::nll_loss:
       return target(problem, random);
+    case OpId::attention: {
+      const Dims& keys = problem.inputs[1].shape;
+      if (input == 5) return random.whole(0, static_cast<double>(keys[0] - 1));  // pages
+      const bool paged = problem.inputs.size() > 5;
+      return random.whole(0, static_cast<double>(paged ? problem.inputs[5].shape[1] * keys[1] : keys[2]));
+    }
     case OpId::dropout:  // the seed and the offset
       return random.whole(0, 0x1p40);
     default:
@@ -128,6 +135,21 @@ double floating_input(const Problem& problem, std::size_t input, Random& random)
   }
 }
 
+/// What the op's row bounds: indices, and places of which no two are alike as long as there are enough.
+Values bounded_input(const InputSpec& row, const Problem& problem, std::size_t count, Random& random) {
+  std::vector<double> order(static_cast<std::size_t>(std::max<std::int64_t>(row.bound(problem), 1)));
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[static_cast<std::size_t>(random.whole(0, static_cast<double>(i - 1)))]);
+  }
+  Values values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const double any = random.whole(0, static_cast<double>(order.size() - 1));
+    values[i] = order[row.values == InputValues::place ? i % order.size() : static_cast<std::size_t>(any)];
+  }
+  return values;
+}
+
 /// Some rows of a mask leave no key at all.
 void close_rows(const TensorSpec& spec, Values& mask) {
   if (spec.shape.empty()) return;
@@ -165,6 +187,8 @@ std::vector<Values> make_inputs(const Problem& problem, std::uint64_t seed, Fill
           is_floating(spec.dtype) ? floating_input(problem, i, random) : integer_input(problem, i, random);
       value = rounded(spec.dtype, wish);  // the oracle sees exactly what the kernel sees
     }
+    const InputSpec row = input_spec(op_info(problem.op), i);
+    if (row.bound != nullptr) values = bounded_input(row, problem, values.size(), random);
     if (problem.op == OpId::attention && i == 3) close_rows(spec, values);
     if (fill == Fill::special) add_special(spec, values, random);
     // Where strides are 0, elements share memory, and the last one written stands for all.

@@ -118,7 +118,7 @@ std::vector<Answer> solve_class_loss(const Problem& problem, const std::vector<V
 
 namespace {
 
-Approximate kl_div(double x, double t, bool log_target) {
+Approximate divergence(double x, double t, bool log_target) {
   if (log_target) {
     const double p = std::exp(t);
     return {p * (t - x), (function_units + 3) * p * (std::fabs(t) + std::fabs(x))};
@@ -153,8 +153,9 @@ std::vector<Answer> solve_pointwise_loss(const Problem& problem, const std::vect
   const Broadcast x(inputs[0], problem.inputs[0].shape, shape), t(inputs[1], problem.inputs[1].shape, shape);
   Losses losses;
   for_each_position(shape, [&](const Position& at) {
-    losses.add(problem.op == OpId::kl_div ? kl_div(x.at(at), t.at(at), problem.attributes.boolean("log_target"))
-                                          : poisson(x.at(at), t.at(at), problem.attributes));
+    losses.add(problem.op == OpId::poisson_nll_loss
+                   ? poisson(x.at(at), t.at(at), problem.attributes)
+                   : divergence(x.at(at), t.at(at), problem.attributes.boolean("log_target")));
   });
   const double batch = shape.empty() ? 1 : static_cast<double>(shape[0]);
   return {losses.reduced(problem.attributes.choice("reduction"), batch)};

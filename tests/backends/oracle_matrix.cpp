@@ -50,6 +50,35 @@ Approximate product(const Matrix& a, std::int64_t ma, std::int64_t i, const Matr
   return {sum, (sum_units(static_cast<double>(a.columns)) + 1) * size};
 }
 
+// alpha * scale_a * scale_b of one element, and beta * c. Each factor and product is rounded once more, and so are sums
+// of integers on their way to floats.
+struct Affine {
+  const Problem& problem;
+  const std::vector<Values>& in;
+  std::vector<Broadcast> c = {};
+
+  Affine(const Problem& p, const std::vector<Values>& inputs) : problem(p), in(inputs) {
+    if (has(2)) c.emplace_back(in[2], p.inputs[2].shape, p.outputs[0].shape);
+  }
+  bool has(std::size_t i) const { return i < in.size() && !in[i].empty(); }
+  double scale(std::size_t i, std::int64_t line) const {
+    if (!has(i)) return 1;
+    return in[i][in[i].size() == 1 ? 0 : static_cast<std::size_t>(line)];
+  }
+  Approximate at(const Position& position, std::int64_t row, std::int64_t column, Approximate sum) const {
+    const double factor = problem.attributes.real("alpha") * scale(3, row) * scale(4, column);
+    const bool plain = in.size() == 2 && factor == 1;
+    Approximate result = {sum.value * factor, sum.slack * std::fabs(factor)};
+    if (!plain) result.slack += 6 * std::fabs(result.value);
+    const double beta = problem.attributes.real("beta");
+    if (c.empty() || beta == 0) return result;
+    const double added = beta * c[0].at(position);
+    result.value += added;
+    result.slack += 2 * std::fabs(added) + std::fabs(result.value);
+    return result;
+  }
+};
+
 }  // namespace
 
 std::vector<Answer> solve_matmul(const Problem& problem, const std::vector<Values>& inputs) {
@@ -57,12 +86,17 @@ std::vector<Answer> solve_matmul(const Problem& problem, const std::vector<Value
   const Matrix a(inputs[0], problem.inputs[0], true, attributes.boolean("transpose_a"));
   const Matrix b(inputs[1], problem.inputs[1], false, attributes.boolean("transpose_b"));
   const Dims joint = broadcast_shapes(a.batch, b.batch);
+  const Affine affine(problem, inputs);
   Answer out;
   for_each_position(joint, [&](const Position& position) {
     const std::int64_t ma = a.index(position, joint), mb = b.index(position, joint);
     for (std::int64_t i = 0; i < a.rows; ++i) {
       for (std::int64_t j = 0; j < b.columns; ++j) {
-        const Approximate result = product(a, ma, i, b, mb, j);
+        Position at = position;
+        std::size_t rank = joint.size();
+        if (problem.inputs[0].shape.size() > 1) at[rank++] = i;
+        if (problem.inputs[1].shape.size() > 1) at[rank++] = j;
+        const Approximate result = affine.at(at, i, j, product(a, ma, i, b, mb, j));
         out.add(result.value, result.slack);
       }
     }

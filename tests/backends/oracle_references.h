@@ -79,6 +79,9 @@ std::vector<Answer> solve_concat(const Problem& problem, const std::vector<Value
 std::vector<Answer> solve_slice(const Problem& problem, const std::vector<Values>& inputs);
 std::vector<Answer> solve_unscale(const Problem& problem, const std::vector<Values>& inputs);
 
+/// Null for an op of another family.
+Solve decoder_solver(OpId op);
+
 /// The one for this op.
 std::vector<Answer> solve(const Problem& problem, const std::vector<Values>& inputs);
 

@@ -3,13 +3,11 @@
 #include <memory>
 
 #include "backends/opencl/driver.h"
+#include "backends/opencl/table.h"
 #include "xpuruntime/device/current.h"
 #include "xpuruntime/registry/backend.h"
 
 namespace xpuruntime::opencl {
-
-/// The kernels, fastest first, reference last.
-std::span<const KernelSpec> kernel_table();
 
 class OpenClBackend final : public Backend {
  public:
@@ -22,7 +20,7 @@ class OpenClBackend final : public Backend {
   std::string_view name() const override { return "opencl"; }
   DeviceType device_type() const override { return DeviceType::opencl; }
   std::shared_ptr<DeviceDriver> driver() override { return driver_; }
-  std::span<const KernelSpec> kernels() const override { return kernel_table(); }
+  std::span<const KernelSpec> kernels() const override { return table; }
 
  private:
   std::shared_ptr<OpenClDriver> driver_ = std::make_shared<OpenClDriver>();

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "core/fork_guard.h"
 #include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime::opencl {
@@ -52,7 +53,21 @@ std::string describe(cl_int code, std::string_view call) {
   return std::string(call) + " gave " + error_name(code) + ": " + std::string(advice);
 }
 
+constinit ForkGuard guard;
+
+Status fork_error() {
+  return {ErrorCode::device_error,
+          "OpenCL was started before this process was forked, and its drivers do not work in the child: use it only "
+          "after the fork, or start processes anew (multiprocessing's \"spawn\")"};
+}
+
 }  // namespace
+
+bool broken_by_fork() { return guard.broken(); }
+
+Status usable_here() { return guard.broken() ? fork_error() : Status(); }
+
+Status start_here() { return guard.start() ? Status() : fork_error(); }
 
 std::string error_name(cl_int code) {
   for (const NamedCode& named : named_codes)

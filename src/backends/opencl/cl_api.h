@@ -14,12 +14,23 @@
 
 namespace xpuruntime::opencl {
 
+/// Whether OpenCL was started before this process was forked: its drivers hang or crash here.
+bool broken_by_fork();
+
 /// Drops one reference of any OpenCL object. What queued work still uses lives on: OpenCL keeps it.
 struct Release {
-  void operator()(cl_context object) const { clReleaseContext(object); }
-  void operator()(cl_command_queue object) const { clReleaseCommandQueue(object); }
-  void operator()(cl_program object) const { clReleaseProgram(object); }
-  void operator()(cl_kernel object) const { clReleaseKernel(object); }
+  void operator()(cl_context object) const { drop(clReleaseContext, object); }
+  void operator()(cl_command_queue object) const { drop(clReleaseCommandQueue, object); }
+  void operator()(cl_program object) const { drop(clReleaseProgram, object); }
+  void operator()(cl_kernel object) const { drop(clReleaseKernel, object); }
+  void operator()(cl_mem object) const { drop(clReleaseMemObject, object); }
+  void operator()(cl_event object) const { drop(clReleaseEvent, object); }
+
+ private:
+  template <class Object>
+  static void drop(cl_int (*release)(Object), Object object) {
+    if (object != nullptr && !broken_by_fork()) release(object);
+  }
 };
 using Context = std::unique_ptr<std::remove_pointer_t<cl_context>, Release>;
 using Queue = std::unique_ptr<std::remove_pointer_t<cl_command_queue>, Release>;
@@ -31,6 +42,12 @@ std::string error_name(cl_int code);
 
 /// out_of_memory for the codes that mean it, else device_error.
 ErrorCode error_code_of(cl_int code);
+
+/// An error where broken_by_fork().
+Status usable_here();
+
+/// To be asked before the first call of OpenCL: the same, and starts it here.
+Status start_here();
 
 /// Success, or what `call` returned in words.
 Status to_status(cl_int code, std::string_view call);

@@ -47,6 +47,10 @@ void add_devices(cl_platform_id platform, Discovery& found, std::string& notes) 
 
 Discovery discover() {
   Discovery found;
+  if (const Status status = start_here(); !status.ok()) {
+    found.why_absent = status.message();
+    return found;
+  }
   const std::vector<cl_platform_id> ids = platforms();
   if (ids.empty()) {
     found.why_absent = "no OpenCL platform: install an ICD such as pocl-opencl-icd, or the vendor's driver";

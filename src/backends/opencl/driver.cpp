@@ -19,8 +19,15 @@ cl_event handle_of(Event event) { return static_cast<cl_event>(event.handle); }
 
 }  // namespace
 
-OpenClDriver::OpenClDriver(Discovery found) : found_(std::move(found)) {
-  for (cl_device_id device : found_.devices) contexts_.push_back(std::make_unique<DeviceContext>(device));
+OpenClDriver::Found OpenClDriver::find() {
+  Found found{discover()};
+  for (cl_device_id device : found.discovery.devices) found.contexts.push_back(std::make_unique<DeviceContext>(device));
+  return found;
+}
+
+DeviceContext& OpenClDriver::context(int index) {
+  if (const Status status = usable_here(); !status.ok()) fail(status.code(), "opencl", status.message());
+  return *found().contexts[static_cast<std::size_t>(index)];
 }
 
 void* OpenClDriver::allocate(int index, std::size_t bytes) {
@@ -38,13 +45,12 @@ void* OpenClDriver::allocate(int index, std::size_t bytes) {
   return memory;
 }
 
-void OpenClDriver::deallocate(int, void* memory) noexcept {
-  if (memory) clReleaseMemObject(static_cast<cl_mem>(memory));
-}
+void OpenClDriver::deallocate(int, void* memory) noexcept { Release()(static_cast<cl_mem>(memory)); }
 
 Status OpenClDriver::copy_from_host(int index, void* memory, std::size_t byte_offset, const void* host,
                                     std::size_t bytes, Stream stream) {
   if (bytes == 0) return {};
+  if (Status status = usable_here(); !status.ok()) return status;
   return to_status(clEnqueueWriteBuffer(queue_of(index, stream), static_cast<cl_mem>(memory), CL_TRUE, byte_offset,
                                         bytes, host, 0, nullptr, nullptr),
                    "clEnqueueWriteBuffer");
@@ -53,6 +59,7 @@ Status OpenClDriver::copy_from_host(int index, void* memory, std::size_t byte_of
 Status OpenClDriver::copy_to_host(int index, void* host, const void* memory, std::size_t byte_offset, std::size_t bytes,
                                   Stream stream) {
   if (bytes == 0) return {};
+  if (Status status = usable_here(); !status.ok()) return status;
   cl_mem source = static_cast<cl_mem>(const_cast<void*>(memory));
   return to_status(
       clEnqueueReadBuffer(queue_of(index, stream), source, CL_TRUE, byte_offset, bytes, host, 0, nullptr, nullptr),
@@ -69,13 +76,14 @@ Stream OpenClDriver::create_stream(int index) {
 std::uint64_t OpenClDriver::stream_id(int, void* handle) { return queue_id(static_cast<cl_command_queue>(handle)); }
 
 void OpenClDriver::destroy_stream(int index, Stream stream) noexcept {
-  if (!stream.handle) return;
+  if (!stream.handle || broken_by_fork()) return;
   auto* queue = static_cast<cl_command_queue>(stream.handle);
   context(index).forget_queue(queue);
   clReleaseCommandQueue(queue);
 }
 
 Status OpenClDriver::synchronize(int index, Stream stream) {
+  if (Status status = usable_here(); !status.ok()) return status;
   if (!stream.handle) return to_status(context(index).finish_all(), "clFinish");
   return to_status(clFinish(queue_of(index, stream)), "clFinish");
 }
@@ -83,11 +91,10 @@ Status OpenClDriver::synchronize(int index, Stream stream) {
 // OpenCL makes events by recording them: until then there is none, and waiting for none is done at once.
 Event OpenClDriver::create_event(int) { return {}; }
 
-void OpenClDriver::destroy_event(int, Event event) noexcept {
-  if (event.handle) clReleaseEvent(handle_of(event));
-}
+void OpenClDriver::destroy_event(int, Event event) noexcept { Release()(handle_of(event)); }
 
 Status OpenClDriver::record_event(int index, Event& event, Stream stream) {
+  if (Status status = usable_here(); !status.ok()) return status;
   cl_command_queue queue = queue_of(index, stream);
   cl_event marker = nullptr;
   const cl_int code = clEnqueueMarkerWithWaitList(queue, 0, nullptr, &marker);
@@ -99,19 +106,21 @@ Status OpenClDriver::record_event(int index, Event& event, Stream stream) {
 
 Status OpenClDriver::wait_event(int, Event event) {
   if (!event.handle) return {};
+  if (Status status = usable_here(); !status.ok()) return status;
   cl_event handle = handle_of(event);
   return to_status(clWaitForEvents(1, &handle), "clWaitForEvents");
 }
 
 Status OpenClDriver::queue_wait(int index, Stream stream, Event event) {
   if (!event.handle) return {};
+  if (Status status = usable_here(); !status.ok()) return status;
   cl_event handle = handle_of(event);
   return to_status(clEnqueueBarrierWithWaitList(queue_of(index, stream), 1, &handle, nullptr),
                    "clEnqueueBarrierWithWaitList");
 }
 
 bool OpenClDriver::event_done(int, Event event) {
-  if (!event.handle) return true;
+  if (!event.handle || broken_by_fork()) return true;
   cl_int state = CL_QUEUED;
   const cl_int code =
       clGetEventInfo(handle_of(event), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, nullptr);
@@ -119,7 +128,7 @@ bool OpenClDriver::event_done(int, Event event) {
 }
 
 double OpenClDriver::elapsed_us(int, Event from, Event to) {
-  if (!from.handle || !to.handle) return -1;
+  if (!from.handle || !to.handle || broken_by_fork()) return -1;
   const cl_ulong start = finished_at(handle_of(from));
   const cl_ulong end = finished_at(handle_of(to));
   if (start == 0 || end < start) return -1;

@@ -6,6 +6,7 @@
 
 #include "backends/opencl/device_context.h"
 #include "backends/opencl/discovery.h"
+#include "core/lazily.h"
 #include "xpuruntime/device/driver.h"
 
 namespace xpuruntime::opencl {
@@ -13,12 +14,11 @@ namespace xpuruntime::opencl {
 /// All OpenCL devices of all platforms. Memory is a `cl_mem`, a stream a `cl_command_queue`, an event a `cl_event`.
 class OpenClDriver final : public DeviceDriver {
  public:
-  OpenClDriver() : OpenClDriver(discover()) {}
-  explicit OpenClDriver(Discovery found);
+  OpenClDriver() = default;
 
   DeviceType type() const override { return DeviceType::opencl; }
-  const std::vector<DeviceProfile>& devices() const override { return found_.profiles; }
-  std::string why_absent() const override { return found_.why_absent; }
+  const std::vector<DeviceProfile>& devices() const override { return found().discovery.profiles; }
+  std::string why_absent() const override { return found().discovery.why_absent; }
 
   void* allocate(int index, std::size_t bytes) override;
   void deallocate(int index, void* memory) noexcept override;
@@ -43,13 +43,19 @@ class OpenClDriver final : public DeviceDriver {
   bool asynchronous() const override { return true; }
 
   /// For this backend's kernels.
-  DeviceContext& context(int index) { return *contexts_[static_cast<std::size_t>(index)]; }
+  DeviceContext& context(int index);
 
  private:
   cl_command_queue queue_of(int index, Stream stream);
 
-  Discovery found_;
-  std::vector<std::unique_ptr<DeviceContext>> contexts_;
+  struct Found {
+    Discovery discovery = {};
+    std::vector<std::unique_ptr<DeviceContext>> contexts = {};
+  };
+  static Found find();
+  Found& found() const { return found_.get(&find); }
+
+  Lazily<Found> found_;  // looking for devices starts the vendors' drivers: not before somebody asks for one
 };
 
 }  // namespace xpuruntime::opencl

@@ -1,4 +1,3 @@
-#include "backends/opencl/checks.h"
 #include "backends/opencl/kernel_sources.h"
 #include "backends/opencl/kernels.h"
 #include "backends/opencl/launch.h"
@@ -25,10 +24,6 @@ std::unique_ptr<const Plan> prepare(const Problem& problem, const PrepareContext
 }
 
 }  // namespace
-
-Verdict supports_elementwise(const Problem& problem, const DeviceProfile& profile) {
-  return verdict_of(problem, profile, {only_stored_floats});
-}
 
 std::unique_ptr<const Plan> prepare_add(const Problem& problem, const PrepareContext& context) {
   return prepare(problem, context, "add");

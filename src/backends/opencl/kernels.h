@@ -6,20 +6,16 @@
 
 namespace xpuruntime::opencl {
 
-// What the rows of table.cpp are made of.
+// What the rows of table.h are made of.
 
 Verdict supports_matmul_tiled(const Problem& problem, const DeviceProfile& profile);
-bool prefers_matmul_tiled(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_matmul_tiled(const Problem& problem, const PrepareContext& context);
 std::vector<std::string> matmul_tiled_variants(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_matmul_tiled_variant(const Problem& problem, const PrepareContext& context,
                                                          std::string_view token);
 
-Verdict supports_matmul_direct(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_matmul_direct(const Problem& problem, const PrepareContext& context);
 
-/// add and cast.
-Verdict supports_elementwise(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_add(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_cast(const Problem& problem, const PrepareContext& context);
 

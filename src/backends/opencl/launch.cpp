@@ -34,7 +34,7 @@ DeviceContext& context_of(const PrepareContext& context) {
   auto* driver = dynamic_cast<OpenClDriver*>(&context.driver);
   if (!driver || context.device.type != DeviceType::opencl || context.device.index >= driver->devices().size())
     fail(ErrorCode::invalid_argument, "opencl::prepare",
-         to_string(context.device) + " is no device of this backend's driver: prepare on an OpenCL device");
+         to_string(context.device) + " is not a device of this backend's driver: prepare on an OpenCL device");
   return driver->context(context.device.index);
 }
 
@@ -59,6 +59,7 @@ LaunchPlan::LaunchPlan(DeviceContext& device, LaunchSpec spec, std::size_t tenso
 
 Status LaunchPlan::run(const RunArguments& arguments) const {
   if (items_ == 0) return {};
+  if (Status status = usable_here(); !status.ok()) return status;
   auto* queue = arguments.stream.handle ? static_cast<cl_command_queue>(arguments.stream.handle) : default_queue_.get();
   std::unique_lock lock(mutex_);
   cl_uint position = 0;

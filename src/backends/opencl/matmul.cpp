@@ -2,11 +2,11 @@
 #include <span>
 #include <utility>
 
-#include "backends/opencl/checks.h"
 #include "backends/opencl/kernel_sources.h"
 #include "backends/opencl/kernels.h"
 #include "backends/opencl/launch.h"
 #include "core/matmul_shape.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::opencl {
 namespace {
@@ -34,17 +34,18 @@ std::string options_of(const Problem& problem, int rank) {
          type_option('B', problem.inputs[1].dtype) + type_option('C', problem.outputs[0].dtype);
 }
 
-std::string only_row_major(const Problem& problem, const DeviceProfile&) {
+Verdict is_row_major(const Problem& problem, const DeviceProfile&) {
   for (const char* flag : {"transpose_a", "transpose_b"})
-    if (problem.attributes.boolean(flag)) return std::string(flag) + " is set: takes row-major operands";
-  return {};
+    if (problem.attributes.boolean(flag)) return Verdict::no(std::string(flag) + " is set: takes row-major operands");
+  return is_contiguous(problem);
 }
 
-std::string needs_work_group(const Problem&, const DeviceProfile& profile) {
+Verdict has_work_groups(const Problem&, const DeviceProfile& profile) {
   std::int64_t allowed = profile.max_work_group_size;
   if (!profile.max_work_item_sizes.empty()) allowed = std::min<std::int64_t>(allowed, profile.max_work_item_sizes[0]);
-  if (allowed >= group_items) return {};
-  return "needs work-groups of " + std::to_string(group_items) + ", the device allows " + std::to_string(allowed);
+  if (allowed >= group_items) return Verdict::yes();
+  return Verdict::no("needs work-groups of " + std::to_string(group_items) + ", the device allows " +
+                     std::to_string(allowed));
 }
 
 /// Bytes that matmul_tiled.cl declares.
@@ -52,10 +53,10 @@ constexpr std::uint64_t local_bytes(std::int64_t per_item) {
   return static_cast<std::uint64_t>(side * (2 * side * per_item + 1)) * sizeof(float);
 }
 
-std::string needs_local_memory(const Problem&, const DeviceProfile& profile) {
-  if (profile.local_memory_bytes >= local_bytes(1)) return {};
-  return "needs " + std::to_string(local_bytes(1)) + " bytes of local memory, the device has " +
-         std::to_string(profile.local_memory_bytes);
+Verdict has_local_memory(const Problem&, const DeviceProfile& profile) {
+  if (profile.local_memory_bytes >= local_bytes(1)) return Verdict::yes();
+  return Verdict::no("needs " + std::to_string(local_bytes(1)) + " bytes of local memory, the device has " +
+                     std::to_string(profile.local_memory_bytes));
 }
 
 /// Large tiles move less memory, but leave work-items idle where the output is small.
@@ -75,13 +76,7 @@ std::string tile_token(std::int64_t per_item) {
 }  // namespace
 
 Verdict supports_matmul_tiled(const Problem& problem, const DeviceProfile& profile) {
-  return verdict_of(problem, profile,
-                    {only_stored_floats, only_row_major, only_contiguous, needs_work_group, needs_local_memory});
-}
-
-bool prefers_matmul_tiled(const Problem& problem, const DeviceProfile&) {
-  const MatmulShape shape = matmul_shape(problem);
-  return shape.m >= side && shape.n >= side;
+  return first_refusal({is_row_major, has_work_groups, has_local_memory}, problem, profile);
 }
 
 std::vector<std::string> matmul_tiled_variants(const Problem&, const PrepareContext& context) {
@@ -114,10 +109,6 @@ std::unique_ptr<const Plan> prepare_matmul_tiled_variant(const Problem& problem,
 std::unique_ptr<const Plan> prepare_matmul_tiled(const Problem& problem, const PrepareContext& context) {
   const std::int64_t per_item = items_per_side(matmul_shape(problem), context.profile);
   return prepare_matmul_tiled_variant(problem, context, tile_token(per_item));
-}
-
-Verdict supports_matmul_direct(const Problem& problem, const DeviceProfile& profile) {
-  return verdict_of(problem, profile, {only_stored_floats});
 }
 
 std::unique_ptr<const Plan> prepare_matmul_direct(const Problem& problem, const PrepareContext& context) {

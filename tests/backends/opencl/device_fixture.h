@@ -83,16 +83,17 @@ class OpenClTest : public testing::Test {
   static const DeviceProfile& profile() { return driver().devices()[0]; }
 
   static const KernelSpec& kernel(std::string_view name) {
-    for (const KernelSpec& row : kernel_table())
+    for (const KernelSpec& row : table)
       if (row.name == name) return row;
     throw std::runtime_error("no kernel " + std::string(name));
   }
   static std::unique_ptr<const Plan> prepare(std::string_view name, const Problem& problem,
                                              std::string_view token = {}) {
-    return make_kernel(kernel(name), DeviceType::opencl)->prepare(problem, {device, profile(), driver()}, token);
+    return make_kernel(kernel(name), problem.op, DeviceType::opencl)
+        ->prepare(problem, {device, profile(), driver()}, token);
   }
   static std::string refusal(std::string_view name, const Problem& problem, const DeviceProfile& on) {
-    return kernel(name).supports(problem, on).reason;
+    return kernel(name).accepts(problem, on).reason;
   }
 
   /// A copy on the device, `lead` elements into its buffer, freed with the last copy of the tensor.

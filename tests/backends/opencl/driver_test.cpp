@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "backends/opencl/device_fixture.h"
+#include "core/in_child.h"
 
 namespace xpuruntime::opencl {
 namespace {
@@ -93,6 +94,26 @@ TEST_F(DriverTest, TooMuchMemoryIsAnErrorAndTheDeviceGoesOn) {
   EXPECT_EQ(code_of_allocating(driver(), ~std::size_t{0}), ErrorCode::out_of_memory);
   void* memory = driver().allocate(index, 1024);
   EXPECT_NE(memory, nullptr);
+  driver().deallocate(index, memory);
+}
+
+TEST_F(DriverTest, SaysInAForkedChildThatItCannotWorkThere) {
+  void* memory = driver().allocate(index, 16);
+  const auto says = [](const std::string& text) { return text.find("before this process was forked") != text.npos; };
+  const auto body = [&] {
+    char host[16] = {};
+    bool refused = says(driver().copy_to_host(index, host, memory, 0, 16, {}).message()) &&
+                   says(driver().synchronize(index, {}).message());
+    try {
+      driver().allocate(index, 16);
+      return false;
+    } catch (const Error& error) {
+      refused = refused && says(error.what());
+    }
+    driver().deallocate(index, memory);  // which does not wait for threads that are not there
+    return refused && OpenClDriver().devices().empty() && says(OpenClDriver().why_absent());
+  };
+  EXPECT_EQ(in_child(body), 0);
   driver().deallocate(index, memory);
 }
 

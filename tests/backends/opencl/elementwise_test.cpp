@@ -117,14 +117,14 @@ TEST_F(ElementwiseTest, CastRoundsFloatsToNearestWithTiesToEven) {
 
 TEST(ElementwiseSupport, IntegersAndDoublesAreRefusedByName) {
   const auto refusal = [](const TensorSpec& a, const TensorSpec& b) {
-    return kernel_table()[2].supports(add_of(a, b), DeviceProfile{}).reason;
+    return table[2].accepts(add_of(a, b), DeviceProfile{}).reason;
   };
-  ASSERT_EQ(kernel_table()[2].name, "ADD_DIRECT");
+  ASSERT_EQ(table[2].name, "ADD_DIRECT");
   const TensorSpec f32 = make_spec(DataType::float32, {4});
   EXPECT_EQ(refusal(f32, f32), "");
-  EXPECT_EQ(refusal(f32, make_spec(DataType::float64, {4})), "b is f64: takes f32, f16, bf16");
+  EXPECT_EQ(refusal(f32, make_spec(DataType::float64, {4})), "input 1 is f64, and this kernel takes f32, f16 and bf16");
   EXPECT_EQ(refusal(make_spec(DataType::int32, {4}), make_spec(DataType::int32, {4})),
-            "a is i32: takes f32, f16, bf16");
+            "input 0 is i32, and this kernel takes f32, f16 and bf16");
 }
 
 }  // namespace

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "backends/opencl/kernels.h"
+
+// Needs no headers of OpenCL: the catalogue reads these rows in every build.
+
+namespace xpuruntime::opencl {
+
+/// Every kernel of this backend, fastest first, reference last.
+inline constexpr KernelSpec table[] = {
+    {.ops = OpId::matmul,
+     .name = "MATMUL_TILED_LOCAL",
+     .summary = "tiles in local memory",
+     .dtypes = fast_floats,
+     .prepare = prepare_matmul_tiled,
+     .supports = supports_matmul_tiled,
+     .any_alignment = true,
+     .libraries = "opencl",
+     .variants = matmul_tiled_variants,
+     .prepare_variant = prepare_matmul_tiled_variant},
+    {.ops = OpId::matmul,
+     .name = "MATMUL_DIRECT",
+     .summary = "any layout, one work-item per output",
+     .dtypes = fast_floats,
+     .prepare = prepare_matmul_direct,
+     .any_alignment = true,
+     .libraries = "opencl"},
+    {.ops = OpId::add,
+     .name = "ADD_DIRECT",
+     .summary = "any layout",
+     .dtypes = fast_floats,
+     .prepare = prepare_add,
+     .any_alignment = true,
+     .libraries = "opencl"},
+    {.ops = OpId::cast,
+     .name = "CAST_DIRECT",
+     .summary = "exact, ties to even",
+     .dtypes = fast_floats,
+     .prepare = prepare_cast,
+     .any_alignment = true,
+     .libraries = "opencl"},
+};
+
+/// Names that policies know and no kernel has yet.
+inline constexpr KernelSpec planned[] = {
+    {OpId::conv2d, "CONV2D_WINOGRAD", "Winograd for 3x3 filters with stride 1"},
+    {OpId::conv2d, "CONV2D_IM2COL", "1x1 filters as a matrix product"},
+    {OpId::conv2d, "CONV2D_TILED_LOCAL", "tiles in local memory: integrated GPUs"},
+    {OpId::conv2d, "CONV2D_IMPLICIT_GEMM", "the general case"},
+    {OpId::conv2d, "CONV2D_NAIVE_SMALL", "tiny inputs"},
+};
+
+}  // namespace xpuruntime::opencl
