@@ -16,13 +16,13 @@ namespace {
 AmpConfig config_or_default(nb::handle value) {
   if (value.is_none()) return {};
   if (nb::isinstance<AmpConfig>(value)) return nb::cast<AmpConfig>(value);
-  raise_type_error("[AmpRegistry] config is a " + python_type(value) +
+  raise_type_error("[AmpRegistry] config is " + a_python_type(value) +
                    "; pass an AmpConfig, such as AmpConfig.create_bf16()");
 }
 
 bool register_rule(AmpRegistry& registry, nb::handle rule) {
   if (nb::isinstance<OpPrecisionRule>(rule)) return registry.register_rule(nb::cast<OpPrecisionRule>(rule));
-  raise_type_error("[AmpRegistry.register_rule] rule is a " + python_type(rule) + "; pass an OpPrecisionRule");
+  raise_type_error("[AmpRegistry.register_rule] rule is " + a_python_type(rule) + "; pass an OpPrecisionRule");
 }
 
 nb::dict all_rules(const AmpRegistry& registry) {
@@ -117,7 +117,7 @@ void apply_default_rules(nb::handle registry) {
   if (nb::isinstance<AmpRegistry>(registry)) {
     return DefaultAmpRules::apply_default_rules(*nb::inst_ptr<AmpRegistry>(registry));
   }
-  raise_type_error("[apply_default_rules] registry is a " + python_type(registry) +
+  raise_type_error("[apply_default_rules] registry is " + a_python_type(registry) +
                    "; pass an AmpRegistry, such as the runtime's: amp()");
 }
 

@@ -9,12 +9,14 @@ namespace xpuruntime::python {
 namespace {
 
 [[noreturn]] void refuse(nb::handle value, const char* function, const char* name, const std::string& wanted) {
-  raise_type_error("[" + std::string(function) + "] " + name + " is a " + python_type(value) + "; pass " + wanted);
+  raise_type_error("[" + std::string(function) + "] " + name + " is " + a_python_type(value) + "; pass " + wanted);
 }
 
 /// After Python refused to convert it: what else was raised, by code of the value's own, goes on.
 [[noreturn]] void refuse_unless_other(nb::handle value, const char* function, const char* name, const char* wanted) {
-  if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) throw nb::python_error();
+  const bool refused = PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_ValueError) ||
+                       PyErr_ExceptionMatches(PyExc_NotImplementedError);  // a memoryview of several dims
+  if (!refused) throw nb::python_error();
   PyErr_Clear();
   refuse(value, function, name, wanted);
 }
@@ -22,28 +24,29 @@ namespace {
 }  // namespace
 
 std::string text_from(nb::handle value, const char* function, const char* name) {
-  if (!nb::isinstance<nb::str>(value)) refuse(value, function, name, "a text");
+  if (!nb::isinstance<nb::str>(value)) refuse(value, function, name, "a string");
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
   if (text != nullptr) return std::string(text, static_cast<std::size_t>(size));
   PyErr_Clear();
-  fail(ErrorCode::invalid_argument, function, std::string(name) + " has half a character in it; pass a whole text");
+  fail(ErrorCode::invalid_argument, function,
+       std::string(name) + " contains an unpaired surrogate; pass a valid string");
 }
 
 std::string path_from(nb::handle value, const char* function, const char* name) {
   const nb::object path = nb::steal(PyOS_FSPath(value.ptr()));
   if (!path.is_valid()) PyErr_Clear();
-  if (!path.is_valid() || !nb::isinstance<nb::str>(path)) refuse(value, function, name, "a path: a text or a Path");
+  if (!path.is_valid() || !nb::isinstance<nb::str>(path)) refuse(value, function, name, "a path: a str or a Path");
   // File names that are no UTF-8 come back as the bytes they are.
   const nb::object bytes = nb::steal(PyUnicode_EncodeFSDefault(path.ptr()));
   if (!bytes.is_valid()) {
     PyErr_Clear();
-    fail(ErrorCode::invalid_argument, function, std::string(name) + " is no name that a file can have; pass another");
+    fail(ErrorCode::invalid_argument, function, std::string(name) + " cannot be encoded as a file name; pass another");
   }
   const auto encoded = nb::cast<nb::bytes>(bytes);
   const std::string text(encoded.c_str(), encoded.size());
   if (text.find('\0') != text.npos) {
-    fail(ErrorCode::invalid_argument, function, std::string(name) + " has a NUL character in it; pass a file's name");
+    fail(ErrorCode::invalid_argument, function, std::string(name) + " contains a NUL character; pass a file's name");
   }
   return text;
 }
@@ -69,7 +72,7 @@ std::uint64_t count_from(nb::handle value, const char* function, const char* nam
 }
 
 std::vector<std::string> texts_from(nb::handle value, const char* function, const char* name) {
-  constexpr const char* wanted = "a text or a sequence of them";
+  constexpr const char* wanted = "a string or a sequence of strings";
   if (PyUnicode_Check(value.ptr())) return {text_from(value, function, name)};
   if (PySequence_Check(value.ptr()) == 0) refuse(value, function, name, wanted);
   const nb::object elements = nb::steal(PySequence_Tuple(value.ptr()));

@@ -33,5 +33,6 @@ void bind_tune(nb::module_& module);
 void bind_store(nb::module_& module);
 void bind_lock(nb::module_& module);
 void bind_report(nb::module_& module);
+void bind_graph(nb::module_& module);
 
 }  // namespace xpuruntime::python

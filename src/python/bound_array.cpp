@@ -1,6 +1,9 @@
 #include "python/bound_array.h"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdlib>
 
 #include "python/buffer_arrays.h"
 #include "python/errors.h"
@@ -103,7 +106,7 @@ void BoundArray::bind(PyObject* array, Access access, const Where& where) {
     case ArrayKind::ours: {
       if (!nb::inst_ready(array)) refuse(array, where);
       const auto& object = *nb::inst_ptr<TensorObject>(array);
-      if (access == Access::write && object.read_only) {
+      if (access == Access::write && object.tensor.read_only()) {
         where.fail(ErrorCode::invalid_argument, "it is read-only; pass a tensor that can be written");
       }
       tensor_ = object.usable(where.function);
@@ -133,6 +136,21 @@ void BoundArray::bind_numpy(Access access, const Where& where) {
   }
   stand_in_ = numpy.contiguous_copy(array_);
   tensor_ = numpy.view(stand_in_.ptr(), access, where).value();
+}
+
+Region BoundArray::region() const {
+  if (!stand_in_.is_valid()) return region_of(tensor_);
+  const nb::handle array(array_);
+  const auto strides = nb::cast<std::vector<std::int64_t>>(array.attr("strides"));
+  Region region;
+  region.begin = nb::cast<std::uintptr_t>(array.attr("__array_interface__")["data"][nb::int_(0)]);
+  region.element = nb::cast<std::int64_t>(array.attr("itemsize"));
+  region.extents = region.steps = tensor_.shape();
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    region.steps[i] = std::abs(strides[i]);
+    if (strides[i] < 0) region.begin -= static_cast<std::uintptr_t>(region.steps[i] * (region.extents[i] - 1));
+  }
+  return region;
 }
 
 void BoundArray::write_back() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatch/aliasing.h"
 #include "python/array_kinds.h"
 
 namespace xpuruntime::python {
@@ -20,6 +21,8 @@ class BoundArray {
   /// The tensor is not on the array's own memory.
   bool is_copy() const { return stand_in_.is_valid() || buffer_copied_; }
 
+  /// The array's own memory.
+  Region region() const;
   /// Puts what was computed into the array, where a stand-in was written.
   void write_back() const;
   /// Tells the array's package that it was written, where that wants to know.

@@ -91,7 +91,7 @@ Tensor from_buffer_of(nb::handle object, Access access, const Where& where, bool
   if (std::optional<Tensor> tensor = described(buffer, dtype, held)) return *tensor;
   if (write) {
     where.fail(ErrorCode::invalid_argument,
-               "its strides are negative or no multiple of its elements; pass one in row-major order");
+               "its strides are negative or not a multiple of its elements; pass one in row-major order");
   }
   is_copy = true;
   return copied(buffer, dtype);

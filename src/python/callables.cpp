@@ -64,9 +64,18 @@ bool is_for_the_program(const nb::python_error& error) {
   return matches(error, PyExc_KeyboardInterrupt) || in_main_thread();
 }
 
+// Rules that ask what they answer would use up the stack before Python's own limit.
+constexpr int deepest = 32;
+
+std::string too_deep_text() {
+  return "RecursionError: " + std::to_string(deepest) + " Python callbacks run inside each other";
+}
+
 std::string text_of(const nb::python_error& error) {
   const std::string text = nb::cast<std::string>(error.type().attr("__name__"));
   const std::string message = python_str(error.value());
+  // Each of them would wrap the text of the one inside in its own.
+  if (message.find(too_deep_text()) != message.npos) return too_deep_text();
   return message.empty() ? text : text + ": " + message;
 }
 
@@ -80,8 +89,6 @@ CallbackFailure failure_of(const nb::python_error& error) {
     raise_later(error);                         // last: Python code that ran here would get it
   } else if (matches(error, PyExc_MemoryError)) {
     failure.code = ErrorCode::out_of_memory;
-  } else if (matches(error, nb::module_::import_("xpuruntime.errors").attr("InvalidArgumentError").ptr())) {
-    failure.code = ErrorCode::invalid_argument;
   } else if (matches(error, nb::module_::import_("xpuruntime.errors").attr("NotSupportedError").ptr())) {
     failure.code = ErrorCode::not_supported;  // a call inside that a lock or a policy refuses: no fault of its own
   }
@@ -135,11 +142,8 @@ void raise_later(const nb::python_error& error) {
 bool interpreter_alive() { return !ended.load() && Py_IsInitialized() != 0; }
 
 std::optional<CallbackFailure> call_back(const Callable& callable, const std::function<void(nb::handle)>& call) {
-  // Rules that ask what they answer would use up the stack before Python's own limit.
-  constexpr int deepest = 32;
   thread_local int depth = 0;
-  if (depth >= deepest)
-    return CallbackFailure{ErrorCode::device_error, "callbacks that lead to each other without end"};
+  if (depth >= deepest) return CallbackFailure{ErrorCode::device_error, too_deep_text(), true};
   const struct Deeper {
     Deeper() { ++depth; }
     ~Deeper() { --depth; }

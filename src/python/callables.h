@@ -27,6 +27,7 @@ class Callable {
 struct CallbackFailure {
   ErrorCode code = ErrorCode::device_error;
   std::string text = {};  // "ValueError: no"
+  bool too_deep = false;  // nothing was called: callbacks lead to each other without end
 };
 
 /// Calls back into Python from any thread. What is raised comes back as data: no Python exception passes through the

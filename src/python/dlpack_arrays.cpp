@@ -9,6 +9,7 @@
 #include "python/gil.h"
 #include "python/types.h"
 #include "xpuruntime/device/current.h"
+#include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::python {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 constexpr const char* versioned_name = "dltensor_versioned";
 constexpr const char* plain_name = "dltensor";
 constexpr std::int32_t cuda = 2;
+constexpr int no_wait = -1;
 constexpr int legacy_default_stream = 1;  // what DLPack calls the stream that a null pointer means to CUDA
 
 void check(int failed) {
@@ -64,6 +66,9 @@ nb::object stream_for(nb::handle array, const Where& where) {
   }
   if (pair.first != cuda) return nb::none();
   const Device own{DeviceType::nvidia, pair.second};
+  const DeviceManager& devices = Runtime::global().devices();
+  // A wait of a captured stream for work outside of it would break the capture.
+  if (devices.has(own) && devices.driver(own).capturing(own.index, current_stream(own))) return nb::int_(no_wait);
   void* stream = current_stream(own).handle;
   if (stream == nullptr) return nb::int_(legacy_default_stream);
   return nb::int_(reinterpret_cast<std::uintptr_t>(stream));

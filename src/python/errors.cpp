@@ -35,22 +35,27 @@ const char* exception_name(ErrorCode code) {
   return "InternalError";
 }
 
-void set_error(const char* name, const char* text) {
+void set_error(const char* name, const char* text, PyObject* cause = nullptr) {
   PyObject* errors = PyImport_ImportModule("xpuruntime.errors");
   PyObject* type = errors == nullptr ? nullptr : PyObject_GetAttrString(errors, name);
-  if (type != nullptr) PyErr_SetString(type, text);
+  PyObject* value = type == nullptr ? nullptr : PyObject_CallFunction(type, "s", text);
+  if (value != nullptr) {
+    if (cause != nullptr) PyException_SetCause(value, nb::handle(cause).inc_ref().ptr());
+    PyErr_SetObject(type, value);
+  }
+  Py_XDECREF(value);
   Py_XDECREF(type);
   Py_XDECREF(errors);
 }
 
 }  // namespace
 
-void set_python_error(const Error& error) {
+void set_python_error(const Error& error, PyObject* cause) {
   // After Ctrl-C in a callback the user waits for KeyboardInterrupt, not for what came of it.
   if (Py_MakePendingCalls() != 0) return;
   std::string function(error.function());
   if (const auto colons = function.find("::"); colons != function.npos) function.replace(colons, 2, ".");
-  set_error(exception_name(error.code()), ("[" + function + "] " + std::string(error.message())).c_str());
+  set_error(exception_name(error.code()), ("[" + function + "] " + std::string(error.message())).c_str(), cause);
 }
 
 void raise_type_error(const std::string& text) {

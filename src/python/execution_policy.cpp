@@ -37,7 +37,7 @@ std::vector<std::vector<std::int64_t>> shapes_from(nb::handle value) {
   };
   const auto check = [&](nb::handle list) {
     if (is_list(list)) return;
-    raise_type_error("[ExecutionPolicy] fixed_shapes has a " + python_type(list) +
+    raise_type_error("[ExecutionPolicy] fixed_shapes has " + a_python_type(list) +
                      " in it; pass a list of shapes, such as [[1, 3, 224, 224]]");
   };
   check(value);

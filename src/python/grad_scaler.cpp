@@ -57,14 +57,14 @@ LossScalerConfig config_from(const nb::kwargs& fields) {
 
 LossScalerState state_from(nb::handle state) {
   if (!nb::isinstance<nb::dict>(state)) {
-    raise_type_error("[load_state_dict] state is a " + python_type(state) + "; pass what state_dict() returned");
+    raise_type_error("[load_state_dict] state is " + a_python_type(state) + "; pass what state_dict() returned");
   }
   return LossScalerState::from_json(to_json_text(state, "load_state_dict"));
 }
 
 std::vector<Tensor> tensors_from(nb::handle arrays, Access access, const char* what) {
   if (!nb::isinstance<nb::list>(arrays) && !nb::isinstance<nb::tuple>(arrays)) {
-    raise_type_error("[GradScaler.unscale] " + std::string(what) + " is a " + python_type(arrays) +
+    raise_type_error("[GradScaler.unscale] " + std::string(what) + " is " + a_python_type(arrays) +
                      "; pass a list of arrays");
   }
   std::vector<Tensor> tensors;

@@ -82,12 +82,13 @@ void bind_dispatcher(nb::module_& module) {
 }
 
 void bind_quarantine(nb::module_& module) {
-  nb::class_<QuarantinedPlan>(module, "QuarantinedPlan", "A plan that failed and is not tried again on its problem.")
+  nb::class_<QuarantinedPlan>(
+      module, "QuarantinedPlan",
+      "A kernel that failed on a problem, in a call or when it was tuned, and is not run on it again.")
       .def_prop_ro(
           "problem", [](const QuarantinedPlan& self) { return self.problem; }, "What it failed on.")
       .def_prop_ro(
-          "kernel", [](const QuarantinedPlan& self) { return to_python(std::string_view(self.kernel)); },
-          "Whose plan it was.")
+          "kernel", [](const QuarantinedPlan& self) { return to_python(std::string_view(self.kernel)); }, "Its name.")
       .def_prop_ro(
           "reason", [](const QuarantinedPlan& self) { return to_python(std::string_view(self.reason)); },
           "What was reported.")
@@ -97,9 +98,11 @@ void bind_quarantine(nb::module_& module) {
       });
   module.def(
       "quarantined", [] { return Runtime::global().dispatcher().quarantined(); },
-      "Plans that failed and are not tried again.");
+      "Kernels that failed in calls or were quarantined by tuning in this process, and are not run again on those "
+      "problems.");
   module.def(
-      "clear_quarantine", [] { Runtime::global().dispatcher().clear_quarantine(); }, "Tries them again.");
+      "clear_quarantine", [] { Runtime::global().dispatcher().clear_quarantine(); },
+      "Allows what quarantined() lists to run again; the store is left as it is.");
 }
 
 }  // namespace

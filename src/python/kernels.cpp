@@ -4,20 +4,33 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <iterator>
 #include <stdexcept>
+#include <unordered_set>
+#include <utility>
 
+#include "core/printable.h"
 #include "python/arguments.h"
 #include "python/callables.h"
+#include "python/errors.h"
 #include "python/gil.h"
+#include "python/input_copies.h"
 #include "python/tensor_object.h"
 #include "python/types.h"
+#include "tune/probe.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::python {
 namespace {
 
 std::atomic<bool> in_use{false};
+
+/// The numbers of the kernels that a warning was shown for. The GIL guards them.
+std::unordered_set<std::uint64_t>& warned() {
+  static auto* const numbers = new std::unordered_set<std::uint64_t>;
+  return *numbers;
+}
 
 bool is_bool(nb::handle value) {
   if (nb::isinstance<nb::bool_>(value)) return true;
@@ -26,11 +39,13 @@ bool is_bool(nb::handle value) {
   return (name == "bool" || name == "bool_") && nb::cast<std::string>(type.attr("__module__")) == "numpy";
 }
 
-/// Whether it is what an `async def` returns, which nobody will await; closed, or Python would warn of that.
+/// Whether it is what an `async def` or a generator returns, whose code nobody will run; closed, or Python would warn.
 bool is_coroutine(nb::handle answer) {
-  const nb::object type = nb::module_::import_("types").attr("CoroutineType");
-  if (!nb::isinstance(answer, type)) return false;
-  answer.attr("close")();
+  const nb::module_ types = nb::module_::import_("types");
+  if (!nb::isinstance(answer, types.attr("CoroutineType")) && !nb::isinstance(answer, types.attr("GeneratorType")) &&
+      !nb::isinstance(answer, types.attr("AsyncGeneratorType")))
+    return false;
+  if (nb::hasattr(answer, "close")) answer.attr("close")();
   return true;
 }
 
@@ -39,10 +54,10 @@ Verdict verdict_from(nb::handle answer) {
   if (nb::isinstance<nb::str>(answer)) return Verdict::no(nb::cast<std::string>(answer));
   if (!is_bool(answer)) {
     is_coroutine(answer);
-    return Verdict::no("its supports function returned a " + python_type(answer) + "; return True, False or a reason");
+    return Verdict::no("its supports function returned " + a_python_type(answer) + "; return True, False or a reason");
   }
   if (nb::cast<bool>(nb::bool_(answer))) return Verdict::yes();
-  return Verdict::no("its supports function said no; return a text to say why");
+  return Verdict::no("its supports function said no; return a string that says why");
 }
 
 /// True or False; None is a no. The truth of anything else, such as a text that says why not, says nothing.
@@ -50,7 +65,7 @@ bool holds_from(nb::handle answer) {
   if (answer.is_none()) return false;
   if (is_bool(answer)) return nb::cast<bool>(nb::bool_(answer));
   is_coroutine(answer);
-  throw std::runtime_error("it returned a " + python_type(answer) + "; return True or False");
+  throw std::runtime_error("it returned " + a_python_type(answer) + "; return True or False");
 }
 
 std::function<Verdict(const Problem&, const DeviceProfile&)> python_supports(nb::handle supports) {
@@ -67,7 +82,8 @@ std::function<Verdict(const Problem&, const DeviceProfile&)> python_supports(nb:
 class Lent {
  public:
   Lent(std::span<const Tensor* const> tensors, bool read_only) {
-    for (const Tensor* tensor : tensors) objects_.append(make_tensor_object(*tensor, read_only));
+    for (const Tensor* tensor : tensors)
+      objects_.append(make_tensor_object(read_only ? tensor->as_read_only() : *tensor));
     kept_ = nb::tuple(objects_);
   }
   ~Lent() {
@@ -95,46 +111,109 @@ nb::object call_run(nb::handle function, const Problem& problem, const RunArgume
   return function(own(problem), inputs.list(), outputs.list(), scratch.list()[0]);
 }
 
-/// Another kernel takes over from one that raised, and nobody would see why: its author hears of it once.
-class WarnOnce {
- public:
-  explicit WarnOnce(std::string kernel) : kernel_(std::move(kernel)) {}
+/// Warns unless a warning of this number came before. With the GIL, which guards the numbers.
+void warn_once(std::uint64_t number, const std::string& text) {
+  if (!warned().insert(number).second) return;
+  if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) == 0) return;
+  nb::python_error raised;  // warnings are errors here
+  if (in_main_thread()) return raise_later(raised);
+  raised.discard_as_unraisable("a kernel's warning");
+}
 
-  void warn(const nb::python_error& error) {
-    const nb::object wrong_call = nb::module_::import_("xpuruntime.errors").attr("InvalidArgumentError");
-    if (!error.matches(nb::handle(PyExc_Exception)) || error.matches(wrong_call) || warned_.exchange(true)) return;
+/// What a kernel raised in a child process that tried it, as Warning left it, unless the child has overwritten it.
+void warn_of_child(std::string_view note) {
+  std::uint64_t number = 0;
+  const auto [end, flaw] = std::from_chars(note.data(), note.data() + note.size(), number);
+  if (flaw != std::errc() || !interpreter_alive()) return;
+  const WithGil gil;
+  warn_once(number, printable_lines(note.substr(static_cast<std::size_t>(end - note.data()))));
+}
+
+std::string traceback_of(const nb::python_error& error) {
+  const nb::object lines = nb::module_::import_("traceback").attr("format_exception")(error.value());
+  const std::string text = python_str(nb::str("").attr("join")(lines));
+  constexpr std::size_t longest = longest_note / 2;  // beside the kernel's name; the last lines say the most
+  return text.size() <= longest ? text : "...\n" + text.substr(text.size() - longest);
+}
+
+/// Another kernel takes over from one that raised, and nobody would see why: its author hears of it once.
+class Warning {
+ public:
+  explicit Warning(std::string_view kernel) : kernel_(shown(kernel)) {
+    static std::uint64_t last = 0;
+    number_ = ++last;
+  }
+
+  void warn(const nb::python_error& error) const {
+    if (!error.matches(nb::handle(PyExc_Exception)) || warned().contains(number_)) return;
+    std::string traceback;
     try {
-      const nb::object lines =
-          nb::module_::import_("traceback").attr("format_exception")(error.type(), error.value(), error.traceback());
-      const nb::object text = nb::str("").attr("join")(lines);
-      const std::string what = "kernel '" + kernel_ + "' raised; where the policy allows, another one runs instead. " +
-                               "Said once a kernel.\n" + python_str(text);
-      if (PyErr_WarnEx(PyExc_RuntimeWarning, what.c_str(), 1) != 0) throw nb::python_error();
-    } catch (nb::python_error& raised) {  // warnings are errors here
-      if (in_main_thread()) return raise_later(raised);
-      raised.discard_as_unraisable("a kernel's warning");
+      traceback = traceback_of(error);
+    } catch (const nb::python_error& raised) {
+      traceback = raised.what();
     }
+    tell("raised; where the policy allows, another one runs instead. Shown once per kernel.\n" + traceback);
+  }
+
+  void warn_of_recursion(OpId op) const {
+    if (!interpreter_alive()) return;
+    const WithGil gil;
+    if (warned().contains(number_)) return;
+    const std::string name(to_string(op));
+    tell("calls " + name + " again without end, itself or by what it calls, and is set aside. Inside a kernel of " +
+         name + ", name another one for it: with xpuruntime.with_policy(" + name +
+         "=\"reference\"). Shown once per kernel.");
   }
 
  private:
+  /// With the GIL.
+  void tell(const std::string& what) const {
+    const std::string text = "kernel '" + kernel_ + "' " + what;
+    // What a child prints is lost.
+    if (!leave_note(std::to_string(number_) + text)) warn_once(number_, printable_lines(text));
+  }
+
   const std::string kernel_;
-  std::atomic<bool> warned_{false};
+  std::uint64_t number_ = 0;  // not the address: the note of a child outlives what it made
 };
 
+thread_local PyObject* raised_here = nullptr;  // owned; the GIL guards what it refers to
+
+void keep_raised(const nb::python_error& error) {
+  if (!error.matches(nb::handle(PyExc_Exception))) return;
+  take_raised();
+  raised_here = error.value().inc_ref().ptr();
+}
+
+Status call_python(const Callable& callable, const Warning& warning, const Problem& problem,
+                   const RunArguments& arguments, std::uint64_t workspace_bytes) {
+  const auto failure = call_back(callable, [&](nb::handle function) {
+    try {
+      if (!is_coroutine(call_run(function, problem, arguments, workspace_bytes))) return;
+    } catch (const nb::python_error& error) {
+      warning.warn(error);
+      keep_raised(error);
+      throw;
+    }
+    throw std::runtime_error("TypeError: an async function or a generator is not run; register a plain function");
+  });
+  if (failure && failure->too_deep) warning.warn_of_recursion(problem.op);
+  return failure ? Status(failure->code, "it raised " + failure->text) : Status();
+}
+
 std::function<Status(const Problem&, const RunArguments&)> python_run(nb::handle run, std::uint64_t workspace_bytes,
-                                                                      const std::string& name) {
-  return [callable = Callable(run), workspace_bytes, once = std::make_shared<WarnOnce>(name)](
-             const Problem& problem, const RunArguments& arguments) {
-    const auto failure = call_back(callable, [&](nb::handle function) {
-      try {
-        if (!is_coroutine(call_run(function, problem, arguments, workspace_bytes))) return;
-      } catch (const nb::python_error& error) {
-        once->warn(error);
-        throw;
-      }
-      throw std::runtime_error("TypeError: an async function is not awaited; register a plain one");
-    });
-    return failure ? Status(failure->code, "it raised " + failure->text) : Status();
+                                                                      bool in_place, const std::string& name) {
+  return [callable = Callable(run), workspace_bytes, in_place, warning = Warning(name)](const Problem& problem,
+                                                                                        const RunArguments& arguments) {
+    if (in_place) return call_python(callable, warning, problem, arguments, workspace_bytes);
+    try {
+      const InputCopies copies(arguments);
+      RunArguments given = arguments;
+      given.inputs = copies.inputs();
+      return call_python(callable, warning, problem, given, workspace_bytes);
+    } catch (const Error& error) {
+      return Status(error.code(), std::string(error.message()));
+    }
   };
 }
 
@@ -160,7 +239,8 @@ std::string version_from(nb::handle value, const char* function) {
 }
 
 void register_kernel(nb::handle name, nb::handle op, nb::handle run, nb::handle supports, nb::handle device,
-                     nb::handle workspace_bytes, nb::handle deterministic, nb::handle directions, nb::handle version) {
+                     nb::handle workspace_bytes, nb::handle deterministic, nb::handle directions, nb::handle version,
+                     nb::handle takes, nb::handle in_place) {
   constexpr const char* function = "register_kernel";
   check_callable(run, function, "run");
   if (!supports.is_none()) check_callable(supports, function, "supports");
@@ -172,8 +252,11 @@ void register_kernel(nb::handle name, nb::handle op, nb::handle run, nb::handle 
   kernel.deterministic = boolean_from(deterministic, function, "deterministic");
   kernel.directions = directions_from(directions, function);
   kernel.version = version_from(version, function);
+  for (const std::string& each : texts_from(takes, function, "takes")) {
+    kernel.takes += (kernel.takes.empty() ? "" : "|") + each;
+  }
   kernel.supports = python_supports(supports);
-  kernel.run = python_run(run, kernel.workspace_bytes, kernel.name);
+  kernel.run = python_run(run, kernel.workspace_bytes, boolean_from(in_place, function, "in_place"), kernel.name);
   in_use.store(true);
   const WithoutGil release;
   Runtime::global().registry().register_kernel(make_kernel(std::move(kernel)));
@@ -208,10 +291,21 @@ Condition python_condition(nb::handle condition) {
 
 bool python_kernels_in_use() { return in_use.load(); }
 
+nb::object take_raised() { return nb::steal(std::exchange(raised_here, nullptr)); }
+
+void raise_with_cause(const Error& error) {
+  const nb::object cause = take_raised();
+  const bool caused = cause.is_valid() && error.message().find(python_str(cause)) != std::string_view::npos;
+  set_python_error(error, caused ? cause.ptr() : nullptr);
+  throw nb::python_error();
+}
+
 void bind_kernels(nb::module_& module) {
+  set_note_reader(warn_of_child);
   module.def("register_kernel", register_kernel, nb::arg("name").none(), nb::arg("op").none(), nb::arg("run").none(),
              nb::arg("supports").none(), nb::arg("device").none(), nb::arg("workspace_bytes").none(),
-             nb::arg("deterministic").none(), nb::arg("directions").none(), nb::arg("version").none());
+             nb::arg("deterministic").none(), nb::arg("directions").none(), nb::arg("version").none(),
+             nb::arg("takes").none(), nb::arg("in_place").none());
   module.def("unregister_kernel", unregister_kernel, nb::arg("name").none(), nb::arg("op").none(),
              nb::arg("device").none());
   module.def("load_plugin", load_plugin, nb::arg("path").none(),

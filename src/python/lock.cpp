@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
+
 #include "core/printable.h"
 #include "python/arguments.h"
 #include "python/errors.h"
@@ -29,25 +31,28 @@ LockMode mode_from(nb::handle value) {
 
 const KernelLock& lock_from(nb::handle value, const char* function) {
   if (nb::isinstance<KernelLock>(value)) return *nb::inst_ptr<KernelLock>(value);
-  raise_type_error("[" + std::string(function) + "] a " + python_type(value) +
-                   " is no lock; pass a KernelLock, or load one with KernelLock.load(path)");
-}
-
-std::string problem_text(nb::handle problem, const char* function) {
-  return to_string(problem_from(problem, function));
+  raise_type_error("[" + std::string(function) + "] " + a_python_type(value) +
+                   " is not a lock; pass a KernelLock, or load one with KernelLock.load(path)");
 }
 
 LockEntry add(KernelLock& self, nb::handle decision) {
   if (!nb::isinstance<Decision>(decision)) {
-    raise_type_error("[KernelLock.add] decision is a " + python_type(decision) +
+    raise_type_error("[KernelLock.add] decision is " + a_python_type(decision) +
                      "; pass a Decision, such as explain(...) gives");
   }
   const Decision& made = *nb::inst_ptr<Decision>(decision);
   return self.add(made, environment_at(Runtime::global(), made.problem.device));
 }
 
+const LockEntry* entry_of(const KernelLock& lock, nb::handle problem) {
+  if (nb::isinstance<ProblemRange>(problem)) return lock.find(to_string(nb::cast<ProblemRange>(problem)));
+  const std::string text = nb::isinstance<nb::str>(problem) ? text_from(problem, "KernelLock.find", "problem") : "";
+  if (has_ranges(text)) return lock.find(to_string(parse_problem_range(text)));
+  return lock.find_for(problem_from(problem, "KernelLock.find"));
+}
+
 std::optional<LockEntry> find(const KernelLock& self, nb::handle problem) {
-  const LockEntry* entry = self.find(problem_text(problem, "KernelLock.find"));
+  const LockEntry* entry = entry_of(self, problem);
   return entry == nullptr ? std::nullopt : std::optional(*entry);
 }
 
@@ -84,7 +89,9 @@ KernelLock record_log(const std::vector<LogEntry>& log, nb::handle seed) {
 }
 
 ReplayReport verify(nb::handle lock, nb::handle mode) {
-  const LockUse use{std::make_shared<const KernelLock>(lock_from(lock, "verify_lock")), mode_from(mode)};
+  const LockMode obeyed = mode_from(mode);
+  const bool is_path = nb::isinstance<nb::str>(lock) || nb::hasattr(lock, "__fspath__");
+  const LockUse use{std::make_shared<const KernelLock>(is_path ? load(lock) : lock_from(lock, "verify_lock")), obeyed};
   const WithoutGil release;
   return verify_lock(Runtime::global(), use);
 }
@@ -92,11 +99,19 @@ ReplayReport verify(nb::handle lock, nb::handle mode) {
 KernelLock refresh(nb::handle lock, nb::handle report) {
   const KernelLock before = lock_from(lock, "refreshed");
   if (!nb::isinstance<ReplayReport>(report)) {
-    raise_type_error("[refreshed] report is a " + python_type(report) + "; pass what verify_lock returned");
+    raise_type_error("[refreshed] report is " + a_python_type(report) + "; pass what verify_lock returned");
   }
   const ReplayReport tried = nb::cast<ReplayReport>(report);
   const WithoutGil release;
   return refreshed(Runtime::global(), before, tried);
+}
+
+std::string repr_of_report(const ReplayReport& self) {
+  std::map<std::string_view, std::size_t> outcomes;
+  for (const ReplayResult& result : self.results) ++outcomes[to_string(result.outcome)];
+  std::string text = "ReplayReport(";
+  for (const auto& [outcome, count] : outcomes) text += std::to_string(count) + " " + std::string(outcome) + ", ";
+  return text + "fine=" + (self.fine() ? "True)" : "False)");
 }
 
 void bind_values(nb::module_& module) {
@@ -138,11 +153,16 @@ void bind_values(nb::module_& module) {
           "outcome", [](const ReplayResult& self) { return to_python(to_string(self.outcome)); },
           "\"same\", \"revalidated\" or \"failed\".")
       .def_prop_ro("reason", [](const ReplayResult& self) { return to_python(self.reason); })
-      .def_ro("outputs_compared", &ReplayResult::outputs_compared);
+      .def_ro("outputs_compared", &ReplayResult::outputs_compared)
+      .def("__repr__", [](const ReplayResult& self) {
+        return printable("ReplayResult('" + self.problem + "': " + self.kernel + ", '" +
+                         std::string(to_string(self.outcome)) + "')");
+      });
   nb::class_<ReplayReport>(module, "ReplayReport", "What verify_lock found.")
       .def_ro("results", &ReplayReport::results, "In the order of the lock.")
       .def_ro("ran", &ReplayReport::ran, "False: an entry cannot be replayed here, so nothing ran.")
-      .def_prop_ro("fine", &ReplayReport::fine, "Whether no entry failed.");
+      .def_prop_ro("fine", &ReplayReport::fine, "Whether no entry failed.")
+      .def("__repr__", repr_of_report);
 }
 
 }  // namespace
@@ -155,7 +175,8 @@ void bind_lock(nb::module_& module) {
       .def("add", add, nb::arg("decision").none(), nb::sig("def add(self, decision: Decision) -> LockEntry"),
            "Records a decision; another choice for a problem that is there is an error.")
       .def("find", find, nb::arg("problem").none(),
-           nb::sig("def find(self, problem: Problem | str) -> LockEntry | None"))
+           nb::sig("def find(self, problem: Problem | ProblemRange | str) -> LockEntry | None"),
+           "The entry that decides a problem: its own, or that of a range that holds it; of a range, its own.")
       .def(
           "diff", [](const KernelLock& self, nb::handle other) { return diff(self, lock_from(other, "diff")); },
           nb::arg("after").none(), nb::sig("def diff(self, after: KernelLock) -> list[LockDifference]"),
@@ -169,7 +190,8 @@ void bind_lock(nb::module_& module) {
       .def("__len__", [](const KernelLock& self) { return self.entries().size(); })
       .def(
           "__contains__", [](const KernelLock& self, nb::handle problem) { return find(self, problem).has_value(); },
-          nb::arg("problem").none(), nb::sig("def __contains__(self, problem: Problem | str, /) -> bool"))
+          nb::arg("problem").none(),
+          nb::sig("def __contains__(self, problem: Problem | ProblemRange | str, /) -> bool"))
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__getstate__", &KernelLock::to_json)
       .def("__setstate__",
@@ -179,10 +201,11 @@ void bind_lock(nb::module_& module) {
   lock.attr("__hash__") = nb::none();  // it can be changed
   module.def("record_problems", record_problems, nb::arg("problems"), nb::arg("seed").none());
   module.def("record_log", record_log, nb::arg("log"), nb::arg("seed").none());
-  module.def(
-      "verify_lock", verify, nb::arg("lock").none(), nb::arg("mode").none() = "strict",
-      nb::sig("def verify_lock(lock: KernelLock, mode: LockMode | str = 'strict') -> ReplayReport"),
-      "Tries every entry of a lock here; where all can be had, those with recorded outputs run and are compared.");
+  module.def("verify_lock", verify, nb::arg("lock").none(), nb::arg("mode").none() = "strict",
+             nb::sig("def verify_lock(lock: KernelLock | str | os.PathLike[str], mode: LockMode | str = 'strict')"
+                     " -> ReplayReport"),
+             "Tries every entry of a lock, or of its file, here; where all can be had, those with recorded outputs run "
+             "and are compared.");
   module.def("refreshed", refresh, nb::arg("lock").none(), nb::arg("report").none(),
              nb::sig("def refreshed(lock: KernelLock, report: ReplayReport) -> KernelLock"),
              "The lock with the environment of this machine for those entries that were revalidated.");

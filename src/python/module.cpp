@@ -11,6 +11,8 @@ NB_MODULE(_core, module) {
   nanobind::set_leak_warnings(false);  // a program's own cycles at its end are none of ours to report
   module.doc() = "The library behind xpuruntime. Use the names of the package itself.";
   module.attr("__version__") = std::string(xpuruntime::version()).c_str();
+  // A child that is forked while another thread imports what it imports too hangs in Python: not later, in calls.
+  for (const char* name : {"json", "threading", "types"}) nanobind::module_::import_(name);
   bind_errors(module);
   bind_types(module);
   bind_tensor(module);
@@ -37,4 +39,5 @@ NB_MODULE(_core, module) {
   bind_store(module);
   bind_lock(module);
   bind_report(module);
+  bind_graph(module);
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/elements.h"
+#include "core/forward_call.h"
 #include "python/arguments.h"
 #include "python/errors.h"
 #include "python/op_call.h"
@@ -208,11 +209,7 @@ void OpCall::bind_number(std::size_t parameter) {
   if (op_ == OpId::unscale) dtype = DataType::float32;
   if (!is_floating(dtype) && PyFloat_Check(value)) dtype = DataType::float32;
   store_number(number_.data(), dtype, value, where(signature_.parameters[parameter].name));
-  Tensor number(number_.data(), make_spec(dtype, {}));
-  if (input(0).device().type != DeviceType::cpu) {
-    number = Runtime::global().devices().copy_to(number, input(0).device());
-  }
-  add_input(number);
+  add_copied_input(Tensor(number_.data(), make_spec(dtype, {})));
 }
 
 void OpCall::bind_sequence(std::size_t parameter) {
@@ -221,7 +218,7 @@ void OpCall::bind_sequence(std::size_t parameter) {
   const nb::object elements = nb::steal(PySequence_Tuple(value));
   if (!elements.is_valid() || array_type_of(value).kind != ArrayKind::none) {
     PyErr_Clear();
-    raise_type_error("[" + std::string(function()) + "] " + name + " is a " + python_type(value) +
+    raise_type_error("[" + std::string(function()) + "] " + name + " is " + a_python_type(value) +
                      "; pass a sequence of arrays");
   }
   kept_.push_back(elements);
@@ -268,12 +265,21 @@ void OpCall::read_precision() {
   }
 }
 
+void OpCall::add_none() { add_input(Tensor(nullptr, no_input(), input(0).device())); }
+
 void OpCall::bind() {
   if (signature_.before != nullptr) signature_.before(*this);
+  std::size_t left_out = 0;  // before the next input
   for (std::size_t i = 0; i < signature_.parameters.size(); ++i) {
     const Parameter& parameter = signature_.parameters[i];
     PyObject* value = values_[i];
-    if (value == nullptr || value == Py_None) continue;
+    if (value == nullptr || value == Py_None) {
+      left_out += parameter.kind == Kind::optional_input ? 1 : 0;
+      continue;
+    }
+    if (is_array_kind(parameter.kind)) {
+      for (; left_out > 0 && may_be_none(op_info(op_), inputs_.size()); --left_out) add_none();
+    }
     if (!is_array_kind(parameter.kind)) {
       set_attribute(parameter, value);
     } else if (parameter.kind == Kind::inputs) {

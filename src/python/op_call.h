@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "python/graph.h"
 #include "python/results.h"
 #include "python/signatures.h"
 #include "xpuruntime/core/problem.h"
@@ -28,7 +29,8 @@ class OpCall {
   nb::object run();
   /// The gradients of the inputs that have one.
   nb::object run_backward(PyObject* grad_output);
-  Problem problem();
+  /// `as_run`: where no output is given, with those that the call makes in the precision of its scope.
+  Problem problem(bool as_run = false);
   std::optional<DataType> precision() const { return precision_; }
 
   // For the signature's own functions.
@@ -52,6 +54,8 @@ class OpCall {
   void add_input(const Tensor& tensor);
   /// The tensor of an optional input; null where it was not given.
   const Tensor* optional_input(std::string_view parameter) const;
+  /// A number or a seed where the op runs: a copy, and an error where a graph is recorded.
+  void add_copied_input(const Tensor& host);
   /// Behind the results: memory that the op writes too and that is not handed out.
   void add_hidden_output(const Tensor& tensor);
   /// The tensor of an input that is written: an error where that cannot be.
@@ -69,6 +73,7 @@ class OpCall {
   void bind_array(std::size_t parameter);
   void bind_number(std::size_t parameter);
   void bind_sequence(std::size_t parameter);
+  void add_none();
   void set_attribute(const Parameter& parameter, PyObject* value);
   void read_precision();
   BoundArray& new_array();
@@ -78,8 +83,10 @@ class OpCall {
   Dims without_dropped(const Dims& shape) const;
   void make_results(const Call& call);
   void make_results(std::span<const TensorSpec> specs);
+  void check_stand_ins() const;
   Tensor kernel_view(std::size_t result) const;
   void dispatch(Call& call);
+  void keep_with(GraphObject& graph) const;
   nb::object hand_out();
   nb::tuple without_constants(const nb::tuple& gradients) const;
 

@@ -11,6 +11,7 @@
 #include "python/errors.h"
 #include "python/op_call.h"
 #include "python/types.h"
+#include "runtime/constant.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::python {
@@ -18,16 +19,6 @@ namespace {
 
 std::vector<std::int64_t> integers(PyObject* value, const OpCall& call, const char* name) {
   return integers_from(value, call.function(), name);
-}
-
-// By hand, not by the op `cast`: a lock or a policy in force has no say in what the caller did not ask for.
-Tensor constant(DataType dtype, const Dims& shape, double value, Device device) {
-  const Tensor out = Tensor::empty(
-      dtype == DataType::float8_e4m3 || dtype == DataType::float8_e5m2 ? DataType::float32 : dtype, shape);
-  if (!is_floating(dtype)) fail(ErrorCode::invalid_argument, "ops", "the input is not floating; cast it to f32");
-  const StoreElement store = storer_of(out.dtype());
-  for (std::int64_t i = 0; i < element_count(out.spec()); ++i) store(out.data(), i, value);
-  return device.type == DeviceType::cpu ? out : Runtime::global().devices().copy_to(out, device);
 }
 
 /// Ops know their optional inputs by their place: those that are missing before one that is there become constants.
@@ -41,9 +32,12 @@ std::vector<bool> fill_gaps(OpCall& call, const Dims& shape) {
   const std::size_t there = call.input_count();
   for (std::size_t i = 0; i < made.size(); ++i) {
     const Tensor& input = call.input(0);
+    if (!is_floating(input.dtype()))
+      fail(ErrorCode::invalid_argument, "ops", "the input is not floating; cast it to f32");
+    const DataType dtype = size_of(input.dtype()) == 1 ? DataType::float32 : input.dtype();
     if (made[i]) call.mark_constant(i + 1);
-    const Tensor tensor = made[i] ? constant(input.dtype(), shape, optional[i].fill, input.device())
-                                  : *call.optional_input(optional[i].name);
+    const Tensor tensor =
+        made[i] ? constant(dtype, shape, optional[i].fill, input.device()) : *call.optional_input(optional[i].name);
     if (i + 1 < there) {
       call.set_input(i + 1, tensor);
     } else {
@@ -70,7 +64,7 @@ std::int64_t axis(OpCall& call, const char* name) {
   const std::int64_t dim = integer_from(call.value(name), call.function(), name);
   const auto rank = static_cast<std::int64_t>(call.input(0).shape().size());
   if (dim < -rank || dim >= rank) {
-    call.where(name).fail(ErrorCode::invalid_argument, std::to_string(dim) + " is no dim of " +
+    call.where(name).fail(ErrorCode::invalid_argument, std::to_string(dim) + " is not a dim of " +
                                                            to_string(call.input(0).shape()) + "; pass one from " +
                                                            std::to_string(-rank) + " to " + std::to_string(rank - 1));
   }
@@ -166,6 +160,11 @@ void alpha_before(OpCall& call) {
 }
 
 void attention_before(OpCall& call) {
+  PyObject* scale = call.value("scale");
+  if (scale != nullptr && scale != Py_None && real_from(scale, call.function(), "scale") == 0) {
+    call.where("scale").fail(ErrorCode::not_supported,
+                             "0 stands for one over the root of the head size; pass None for that, or another number");
+  }
   PyObject* probability = call.value("dropout_p");
   if (probability != nullptr && real_from(probability, call.function(), "dropout_p") != 0) {
     call.where("dropout_p").fail(ErrorCode::not_supported, "dropout inside attention is not offered; pass 0");
@@ -217,7 +216,7 @@ void conv_after(OpCall& call) {
     call.attributes().set_list("padding", same_padding(call));
   } else if (word != "valid") {
     call.where("padding").fail(ErrorCode::invalid_argument,
-                               "'" + word + "' is no padding; pass numbers, 'same' or 'valid'");
+                               "'" + word + "' is not a padding; pass numbers, 'same' or 'valid'");
   }
 }
 
@@ -228,9 +227,7 @@ void dropout_after(OpCall& call) {
   Tensor seed_and_offset = Tensor::empty(DataType::int64, {2});
   seed_and_offset.as<std::int64_t>()[0] = seed;
   seed_and_offset.as<std::int64_t>()[1] = 0;
-  const Device device = call.input(0).device();
-  if (device.type != DeviceType::cpu) seed_and_offset = Runtime::global().devices().copy_to(seed_and_offset, device);
-  call.add_input(seed_and_offset);
+  call.add_copied_input(seed_and_offset);
 }
 
 // PyTorch's default of an eps that is None follows the dtype. Some ops normalize the last dim alone.
@@ -257,8 +254,10 @@ void pool_after(OpCall& call) {
   check_at_least_one(call, "stride");
 }
 
-// A vector stands for a row on the left and a column on the right, and the result lacks that dim.
+// A vector stands for a row on the left and a column on the right, and the result lacks that dim. What is added to the
+// result has its dims: then the op itself takes vectors.
 void matmul_after(OpCall& call) {
+  if (call.input_count() > 2) return;
   const bool left = call.input(0).shape().size() == 1, right = call.input(1).shape().size() == 1;
   if (!left && !right) return;
   if (right) {
@@ -291,15 +290,15 @@ struct Hook {
   void (*after)(OpCall&) = nullptr;
 };
 
-// The first that fits: pools have a padding too.
-constexpr Hook hooks[] = {{"alpha", alpha_before},
+// The first that fits: pools have a padding too, and products an alpha.
+constexpr Hook hooks[] = {{"transpose_a", nullptr, matmul_after},
+                          {"alpha", alpha_before},
                           {"dropout_p", attention_before},
                           {"kernel_size", nullptr, pool_after},
                           {"padding", nullptr, conv_after},
                           {"running_mean", nullptr, batch_norm_after},
                           {"normalized_shape", nullptr, normalized_shape_after},
                           {"seed", nullptr, dropout_after},
-                          {"transpose_a", nullptr, matmul_after},
                           {"dims", nullptr, permute_after},
                           {"dim0", nullptr, transpose_after}};
 

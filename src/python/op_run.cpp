@@ -6,6 +6,7 @@
 
 #include "python/errors.h"
 #include "python/gil.h"
+#include "python/kernels.h"
 #include "python/op_call.h"
 #include "python/scopes.h"
 #include "python/types.h"
@@ -14,16 +15,6 @@
 
 namespace xpuruntime::python {
 namespace {
-
-/// The stream that an array's package has queued its own work on; nothing for the CPU.
-std::optional<Stream> stream_of(const BoundArray& array) {
-  const Device device = array.tensor().device();
-  if (device.type != DeviceType::nvidia || array.type().api == nullptr) return {};
-  const dlpack::DeviceTag tag = dlpack::device_tag(device);
-  void* stream = nullptr;
-  if (array.type().api->work_stream(tag.type, tag.index, &stream) != 0) throw nb::python_error();
-  return Stream{stream};
-}
 
 /// Packages that we reach through capsules do not know our stream: what is queued there is waited for.
 void wait_for(const BoundArray& array) {
@@ -37,7 +28,7 @@ std::vector<nb::object> sequence_of(PyObject* out, std::size_t count, const char
   const nb::object elements = nb::steal(PySequence_Tuple(out));
   PyErr_Clear();
   if (!elements.is_valid() || PyTuple_Size(elements.ptr()) != static_cast<Py_ssize_t>(count)) {
-    raise_type_error("[" + std::string(function) + "] out is a " + python_type(out) + "; pass a tuple of " +
+    raise_type_error("[" + std::string(function) + "] out is " + a_python_type(out) + "; pass a tuple of " +
                      std::to_string(count) + " arrays");
   }
   std::vector<nb::object> out_arrays;
@@ -86,6 +77,13 @@ void OpCall::add_input(const Tensor& tensor) {
   inputs_.push_back(own_tensors_.emplace_back(std::make_unique<Tensor>(tensor)).get());
 }
 
+void OpCall::add_copied_input(const Tensor& host) {
+  const Device device = input(0).device();
+  if (device.type == DeviceType::cpu) return add_input(host);
+  const WorkStream stream(*first_);
+  add_input(Runtime::global().devices().copy_to(host, device));
+}
+
 const Tensor* OpCall::optional_input(std::string_view parameter) const {
   const BoundArray* array = by_parameter_[index_of(parameter)];
   return array == nullptr ? nullptr : &array->tensor();
@@ -110,7 +108,7 @@ Call OpCall::call() const {
   return {op_, inputs_.span(), {}, attributes_ ? &*attributes_ : nullptr, Direction::forward, precision_};
 }
 
-Problem OpCall::problem() {
+Problem OpCall::problem(bool as_run) {
   const auto specs_of = [](const Pointers& tensors) {
     std::vector<TensorSpec> specs;
     for (const Tensor* tensor : tensors.span()) specs.push_back(tensor->spec());
@@ -121,6 +119,9 @@ Problem OpCall::problem() {
   if (out_ != nullptr && out_ != Py_None) {
     bind_outputs(call());
     set_outputs(problem, specs_of(outputs_));
+  } else if (as_run) {
+    const WithoutGil released;
+    set_outputs(problem, Runtime::global().dispatcher().output_specs(call()));
   }
   return problem;
 }
@@ -136,6 +137,7 @@ void OpCall::make_results(const Call& call) {
   }
   std::vector<TensorSpec> specs;
   {
+    const WorkStream stream(*first_);
     const WithoutGil released;
     specs = dispatcher.output_specs(call);
   }
@@ -168,6 +170,25 @@ void OpCall::make_results(std::span<const TensorSpec> specs) {
     }
   }
   for (const Tensor* tensor : hidden.span()) outputs_.push_back(tensor);
+  if (given) check_stand_ins();
+}
+
+// What is computed elsewhere is copied into its array after the call, one output after the other: no element may be
+// written twice. The dispatcher sees to all that is written in place.
+void OpCall::check_stand_ins() const {
+  std::vector<const BoundArray*> outs = {&result_->bound()};
+  for (const Result& result : more_results_) outs.push_back(&result.bound());
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    if (outs[i]->is_copy() && overlaps_itself(outs[i]->region())) {
+      where("out").fail(ErrorCode::invalid_argument, "its elements overlap; pass an array of its own");
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!outs[i]->is_copy() && !outs[j]->is_copy()) continue;
+      if (!share_bytes(outs[i]->region(), outs[j]->region())) continue;
+      where("out").fail(ErrorCode::invalid_argument, "output " + std::to_string(i) + " overlaps output " +
+                                                         std::to_string(j) + "; pass arrays that share no memory");
+    }
+  }
 }
 
 Dims OpCall::without_dropped(const Dims& shape) const {
@@ -192,12 +213,28 @@ Tensor OpCall::kernel_view(std::size_t result) const {
 
 void OpCall::dispatch(Call& call) {
   call.outputs = outputs_.span();
-  const std::optional<Stream> stream = stream_of(*first_);
-  const WithoutGil released;
-  std::optional<StreamGuard> guard;
-  if (stream) guard.emplace(input(0).device(), *stream);
-  Runtime::global().dispatcher().dispatch(call);
-  wait_for(*first_);
+  GraphObject* const graph = GraphObject::recording(input(0).device());
+  const WorkStream stream(*first_);
+  try {
+    const WithoutGil released;
+    Runtime::global().dispatcher().dispatch(call);
+    if (graph == nullptr) wait_for(*first_);
+  } catch (const Error& error) {
+    raise_with_cause(error);
+  }
+  if (python_kernels_in_use()) take_raised();  // another kernel has taken over
+  if (graph != nullptr) [[unlikely]]
+    keep_with(*graph);
+}
+
+/// Tensors on arrays of other packages do not own their memory.
+void OpCall::keep_with(GraphObject& graph) const {
+  for (std::size_t i = 0; i < std::min(array_count_, few); ++i) graph.keep(*arrays_[i]);
+  for (const auto& array : more_arrays_) graph.keep(*array);
+  if (result_ && result_->array().is_valid()) graph.keep(result_->array());
+  for (const Result& result : more_results_) {
+    if (result.array().is_valid()) graph.keep(result.array());
+  }
 }
 
 nb::object OpCall::hand_out() {
@@ -210,11 +247,12 @@ nb::object OpCall::hand_out() {
 }
 
 void OpCall::bind_outputs(const Call& call) {
-  if (out_ != nullptr && out_ != Py_None && outputs_.size() == 0 && op_ != OpId::unscale && dropped_.empty())
-      [[likely]] {
+  const bool one = out_ != nullptr && out_ != Py_None && PyTuple_Check(out_) == 0 && op_info(op_).outputs == 1;
+  if (one && outputs_.size() == 0 && dropped_.empty()) [[likely]] {
     result_.emplace().use(out_, where("out"));
     check_out(op_, dtype_of_result(), result_->tensor().dtype(), where("out"));
     outputs_.push_back(&result_->tensor());
+    if (result_->bound().is_copy()) check_stand_ins();
   } else {
     make_results(call);
   }

@@ -144,7 +144,7 @@ void bind_ops(nb::module_& module) {
       [](nb::handle op, const nb::tuple& arguments, const nb::dict& keywords) {
         OpCall call(find_signature(text_from(op, "explain", "op")));
         sync_scope();
-        const Problem problem = bound(call, arguments, keywords).problem();
+        const Problem problem = bound(call, arguments, keywords).problem(true);
         const WithoutGil released;
         return Runtime::global().dispatcher().explain(problem, call.precision());
       },

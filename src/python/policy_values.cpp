@@ -19,8 +19,8 @@ bool is_mapping(nb::handle value) { return nb::isinstance<nb::dict>(value) || nb
 nb::dict mapping_from(nb::handle value, const char* name) {
   if (is_mapping(value))
     return nb::steal<nb::dict>(PyObject_CallFunctionObjArgs((PyObject*)&PyDict_Type, value.ptr(), nullptr));
-  raise_type_error("[KernelPolicy] " + std::string(name) + " must map ops to what is said of them, not be a " +
-                   python_type(value) + "; pass a dict");
+  raise_type_error("[KernelPolicy] " + std::string(name) + " must map ops to what is said of them, not be " +
+                   a_python_type(value) + "; pass a dict");
 }
 
 /// Reads what the file format describes best.
@@ -36,8 +36,8 @@ Strategy strategy_from(nb::handle value) {
   if (nb::isinstance<Strategy>(value)) return nb::cast<Strategy>(value);
   if (nb::isinstance<nb::str>(value)) return parse_strategy(text_from(value, where, "strategy"));
   if (PyBool_Check(value.ptr()) || !PyLong_Check(value.ptr())) {
-    raise_type_error("[KernelPolicy] a " + python_type(value) +
-                     " is no strategy; pass an AutoSelectStrategy, its name, or 0, 1 or 2");
+    raise_type_error("[KernelPolicy] " + a_python_type(value) +
+                     " is not a strategy; pass an AutoSelectStrategy, its name, or 0, 1 or 2");
   }
   return parse_strategy(nb::cast<std::string>(nb::str(value)));
 }
@@ -129,7 +129,7 @@ std::string to_json_text(nb::handle value, const char* function) {
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError)) throw;
     raise_type_error("[" + std::string(function) + "] " + python_str(error.value()) +
-                     "; use texts, numbers, booleans, lists and dicts");
+                     "; use strings, numbers, booleans, lists and dicts");
   }
 }
 
@@ -145,7 +145,7 @@ KernelPreference preference_from(nb::handle value, const std::string& name) {
     document["preferences"][to_python(std::string_view(name))] = value;
     made = from_document(document);
   } else {
-    raise_type_error("[KernelPolicy] a " + python_type(value) + " is no wish for " + name +
+    raise_type_error("[KernelPolicy] " + a_python_type(value) + " is not a valid preference for " + name +
                      "; pass a kernel's name, a list of names, or {\"kernel\": name, \"mode\": \"force\"}");
   }
   return made.preferences.begin()->second;
@@ -198,7 +198,7 @@ void fill(KernelPolicy& policy, const nb::dict& values) {
     const OpId op = op_or_unknown(name);
     if (!seen.insert(op).second) {
       fail(ErrorCode::invalid_argument, where,
-           std::string(to_string(op)) + " stands there under two of its names; give one");
+           std::string(to_string(op)) + " is given under two of its names; give one");
     }
     policy.preferences[op] = preference_from(value, name);
   }
@@ -219,8 +219,8 @@ KernelPolicy policy_from(nb::handle value, const char* function) {
     const WithoutGil released;
     return KernelPolicy::load(path);
   }
-  raise_type_error("[" + std::string(function) + "] a " + python_type(value) +
-                   " is no policy; pass a KernelPolicy, the path of a file, a dict, or ops as keywords");
+  raise_type_error("[" + std::string(function) + "] " + a_python_type(value) +
+                   " is not a policy; pass a KernelPolicy, the path of a file, a dict, or ops as keywords");
 }
 
 }  // namespace xpuruntime::python

@@ -48,7 +48,7 @@ OpPrecisionRule make_rule(nb::handle op, nb::handle forward, nb::handle backward
 
 const AmpConfig& config_from(nb::handle value, const char* function) {
   if (nb::isinstance<AmpConfig>(value)) return *nb::inst_ptr<AmpConfig>(value);
-  raise_type_error("[" + std::string(function) + "] config is a " + python_type(value) +
+  raise_type_error("[" + std::string(function) + "] config is " + a_python_type(value) +
                    "; pass an AmpConfig, such as AmpConfig.create_bf16()");
 }
 

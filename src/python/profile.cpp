@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "core/json_text.h"
+#include "device/profile_text.h"
 #include "python/arguments.h"
 #include "python/gil.h"
 #include "python/policy_values.h"
@@ -13,8 +14,18 @@
 namespace xpuruntime::python {
 namespace {
 
+/// There is no text that an error could point into, only names and values.
 DeviceProfile from_fields(const nb::kwargs& fields) {
-  return DeviceProfile::from_json(to_json_text(fields, "DeviceProfile"));
+  constexpr const char* function = "DeviceProfile";
+  const Json known = parse_known_json(DeviceProfile().to_json());
+  for (const auto& [name, value] : fields) {
+    const std::string field = text_from(name, function, "a field");
+    if (known.contains(field)) continue;
+    std::string all;
+    for (const auto& each : known.items()) all += (all.empty() ? "" : ", ") + each.key();
+    fail(ErrorCode::invalid_argument, function, "unknown field '" + printable(field) + "'; use one of: " + all);
+  }
+  return parse_profile(to_json_text(fields, function), {function, "", "profile"});
 }
 
 void save(const DeviceProfile& profile, nb::handle path) {

@@ -105,15 +105,19 @@ void bind_ranges(nb::module_& module) {
   nb::class_<RangeResult>(module, "RangeResult", "What tuning a range ended with.")
       .def_ro("range", &RangeResult::range)
       .def_ro("parts", &RangeResult::parts)
-      .def_ro("measured", &RangeResult::measured, "The races, in the order they were held.")
+      .def_ro("measured", &RangeResult::measured,
+              "The last race of each size that was measured, in the order of these.")
       .def_ro("problems", &RangeResult::problems, "How many the range holds.")
       .def_ro("covered", &RangeResult::covered, "How many of them the parts hold.")
       .def_ro("guessed", &RangeResult::guessed,
-              "How many have the kernel of the nearest one measured, as points or time ran out.")
+              "How many have the kernel of the measured sizes around them, as points ran out.")
+      .def_ro("undecided", &RangeResult::undecided, "How many stay with the default, as points or time ran out.")
+      .def_ro("too_large", &RangeResult::too_large, "How many were left out, as their tensors do not fit in memory.")
       .def_ro("named_by_policy", &RangeResult::named_by_policy,
               "How many the policy names a kernel for; they were left alone.")
       .def_ro("named_because", &RangeResult::named_because, "How it does that: \"the policy prefers openblas\".")
-      .def_ro("complete", &RangeResult::complete, "False where it was stopped or out of time.")
+      .def_ro("complete", &RangeResult::complete,
+              "False where it was stopped, or nothing was timed, or nothing of sizes that other kernels can run.")
       .def_ro("cut_short", &RangeResult::cut_short, "The total budget ended it before it was sure of all.")
       .def_ro("cut_by", &RangeResult::cut_by, "Which budget did: total_budget_s; else empty.")
       .def_ro("spent_s", &RangeResult::spent_s)

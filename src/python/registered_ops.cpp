@@ -10,6 +10,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "core/printable.h"
 #include "python/arguments.h"
 #include "python/callables.h"
 #include "python/errors.h"
@@ -32,7 +33,12 @@ struct RegisteredOp {
   Signature signature = {};
   std::optional<Callable> infer = {};
 
-  const char* keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
+  const char* keep(std::string text) {
+    if (text.find('\0') != std::string::npos) {
+      fail(ErrorCode::invalid_argument, where, "a name contains a NUL; use letters, digits and underscores");
+    }
+    return texts.emplace_back(std::move(text)).c_str();
+  }
 };
 
 Mutex mutex;
@@ -55,7 +61,7 @@ TensorSpec spec_from(nb::handle value) {
     return make_spec(given.dtype, given.shape);
   }
   if (!nb::isinstance<nb::tuple>(value) || nb::len(value) != 2) {
-    throw std::runtime_error("it returned a " + python_type(value) +
+    throw std::runtime_error("it returned " + a_python_type(value) +
                              "; return an input, a tuple (dtype, shape), or a list of them");
   }
   const auto pair = nb::cast<nb::tuple>(value);
@@ -80,7 +86,7 @@ std::vector<TensorSpec> infer_in_python(std::span<const TensorSpec> inputs, cons
   });
   if (!failure) return outputs;
   fail(failure->code == ErrorCode::device_error ? ErrorCode::invalid_argument : failure->code, op->signature.name,
-       "its infer function raised " + failure->text + "; pass other inputs, or mend the function");
+       "its infer function raised " + failure->text + "; pass other inputs, or fix the function");
 }
 
 // --- attributes ----------------------------------------------------------------------------------------------------
@@ -155,7 +161,7 @@ void add_inputs(RegisteredOp& op, OpCategory category, nb::handle names, bool op
 
 void add_attributes(RegisteredOp& op, nb::handle attributes) {
   if (!nb::isinstance<nb::dict>(attributes)) {
-    raise_type_error("[register_op] attributes is a " + python_type(attributes) +
+    raise_type_error("[register_op] attributes is " + a_python_type(attributes) +
                      "; pass a dict of names and default values");
   }
   for (const auto& [key, value] : nb::cast<nb::dict>(attributes)) {
@@ -180,7 +186,7 @@ void check_parameters(const RegisteredOp& op, std::size_t inputs) {
     const bool twice = std::count_if(op.parameters.begin(), op.parameters.end(), same) > 1;
     if (twice || name == "dtype" || name == "out" || PyUnicode_IsIdentifier(nb::str(name.c_str()).ptr()) != 1) {
       fail(ErrorCode::invalid_argument, where,
-           "'" + name + "' cannot name a parameter: it is taken, or no identifier; choose another name");
+           "'" + shown(name) + "' cannot name a parameter: it is taken, or not an identifier; choose another name");
     }
   }
 }

@@ -27,7 +27,7 @@ std::shared_ptr<KernelSelector> get_or_create_selector(KernelRegistry& self, nb:
 
 void register_default_capabilities(const KernelRegistry& self, nb::handle device, nb::handle selector) {
   if (!nb::isinstance<KernelSelector>(selector)) {
-    raise_type_error("[register_default_capabilities] selector is a " + python_type(selector) +
+    raise_type_error("[register_default_capabilities] selector is " + a_python_type(selector) +
                      "; pass a KernelSelector");
   }
   self.register_default_capabilities(device_from(device), nb::cast<KernelSelector&>(selector));
@@ -79,7 +79,7 @@ void bind_registry(nb::module_& module) {
            nb::sig("def get_all_selectors(self) -> dict[Device, KernelSelector]"), "Those that were made so far.")
       .def(
           "clear", [](KernelRegistry& self) { self.clear(); }, nb::call_guard<WithoutGil>(),
-          "Drops all selectors, with their rules and capabilities; who holds one keeps it.");
+          "Drops all selectors, with their rules and capabilities; those still referenced stay valid.");
   module.def(
       "get_registered_ops", [] { return registered_ops(Runtime::global().registry()); },
       nb::sig("def get_registered_ops() -> list[str]"), "Ops that have at least one kernel here.");

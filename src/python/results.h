@@ -13,6 +13,9 @@ class Result {
   void use(PyObject* out, const Where& where);
 
   const Tensor& tensor() const { return bound_.tensor(); }
+  const BoundArray& bound() const { return bound_; }
+  /// Invalid where there is no array before the kernel has run.
+  const nb::object& array() const { return array_; }
   /// After the kernel ran: the array to hand out.
   nb::object finish();
 

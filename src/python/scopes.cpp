@@ -79,7 +79,7 @@ std::unique_ptr<ScopeLayer> autocast_layer(nb::handle dtype, bool enabled, const
   AutocastWish wish{enabled, {}, registry};
   if (!dtype.is_none()) wish.dtype = data_type_from(dtype);
   auto layer = std::make_unique<ScopeLayer>(wish);
-  layer->layer();  // a dtype that is no low precision is an error here, not where the scope is entered
+  layer->layer();  // a dtype that is not a low precision is an error here, not where the scope is entered
   return layer;
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/printable.h"
+#include "dispatch/by_precision.h"
 #include "python/arguments.h"
 #include "python/arrays.h"
 #include "python/errors.h"
@@ -29,7 +30,7 @@ KernelDtype kernel_dtype_from(nb::handle value) {
 
 std::vector<DataType> dtypes_from(nb::handle values, const char* function) {
   if (nb::isinstance<nb::str>(values) || !nb::isinstance<nb::iterable>(values)) {
-    raise_type_error("[" + std::string(function) + "] input_dtypes is a " + python_type(values) +
+    raise_type_error("[" + std::string(function) + "] input_dtypes is " + a_python_type(values) +
                      "; pass a list of dtypes");
   }
   std::vector<DataType> dtypes;
@@ -68,7 +69,7 @@ bool is_kernel_available(const KernelSelector& self, nb::handle op, nb::handle d
 void register_kernel_capability(KernelSelector& self, nb::handle op, nb::handle capability) {
   const std::string name = text_from(op, "register_kernel_capability", "op");
   if (!nb::isinstance<KernelCapability>(capability)) {
-    raise_type_error("[register_kernel_capability] capability is a " + python_type(capability) +
+    raise_type_error("[register_kernel_capability] capability is " + a_python_type(capability) +
                      "; pass a KernelCapability");
   }
   self.register_kernel_capability(name, nb::cast<KernelCapability>(capability));
@@ -94,39 +95,33 @@ std::optional<KernelPerformanceStats> get_performance_stats(const KernelSelector
   return self.get_performance_stats(name, wished, with_measured ? &dispatcher.statistics() : nullptr);
 }
 
-/// For a device that is somebody's description: of its type, with this selector's rules.
-Decision select_described(const KernelSelector& self, const Problem& problem, const DeviceProfile& profile,
-                          const KernelPolicy& policy) {
-  if (problem.device.type != profile.type) {
-    fail(ErrorCode::invalid_argument, "KernelSelector.select",
-         "the problem is on " + to_string(problem.device) + ", the profile is of a device of type " +
-             std::string(to_string(profile.type)) + "; leave the device out of the problem");
-  }
-  const KernelList kernels = Runtime::global().registry().kernels(problem.op, profile.type);
-  const std::vector<Rule> rules = self.rules(problem.op);
-  SelectionInputs inputs{problem, profile, kernels, policy, rules, builtin_rules()};
-  inputs.described = true;
-  return select(inputs).decision;
-}
-
 Decision select_kernel(const KernelSelector& self, nb::handle problem, nb::handle policy, nb::handle profile) {
   constexpr const char* function = "KernelSelector.select";
   std::optional<DeviceProfile> described;
   if (nb::isinstance<DeviceProfile>(profile)) {
     described = nb::cast<DeviceProfile>(profile);
   } else if (!profile.is_none()) {
-    raise_type_error("[KernelSelector.select] profile is a " + python_type(profile) + "; pass a DeviceProfile");
+    raise_type_error("[KernelSelector.select] profile is " + a_python_type(profile) + "; pass a DeviceProfile");
   }
   const Device device = described ? Device{described->type, 0} : Device{};
-  const Problem asked = nb::isinstance<nb::str>(problem)
-                            ? parse_problem(text_from(problem, function, "problem"), device)
-                            : problem_from(problem, function);
+  Problem asked = nb::isinstance<nb::str>(problem) ? parse_problem(text_from(problem, function, "problem"), device)
+                                                   : problem_from(problem, function);
+  if (described && asked.device.type != described->type) {
+    fail(ErrorCode::invalid_argument, function,
+         "the problem is on " + to_string(asked.device) + ", the profile is of a device of type " +
+             std::string(to_string(described->type)) + "; leave the device out of the problem");
+  }
   sync_scope();
   std::optional<KernelPolicy> own;
   if (!policy.is_none()) own = policy_from(policy, function);
   const WithoutGil release;
-  const KernelPolicy in_force = own ? *own : Runtime::global().dispatcher().policy();
-  return described ? select_described(self, asked, *described, in_force) : self.select(asked, in_force).decision;
+  const ScopePtr scope = Runtime::global().dispatcher().current_scope();
+  const KernelPolicy& in_force = own ? *own : scope->policy;
+  asked.limits = stricter(asked.limits, in_force.limits());
+  if (described)
+    return decide_described(Runtime::global().registry(), asked, *described, in_force, scope->autocast, &self);
+  return decide_by_precision(asked, precision_of(asked, in_force, scope->autocast),
+                             [&](const Problem& one, bool) { return self.select(one, in_force).decision; });
 }
 
 KernelPerformanceStats stats_from(nb::handle operation, nb::handle dtype, nb::handle average, nb::handle least,
@@ -329,8 +324,9 @@ void bind_selector(nb::module_& module) {
            nb::arg("profile").none() = nb::none(),
            nb::sig("def select(self, problem: Problem | str, policy: object = None, "
                    "profile: DeviceProfile | None = None) -> Decision"),
-           "Chooses among the registered kernels, under the policy in force where none is given. With a profile: as "
-           "on the device that it describes, which need not be here.")
+           "Chooses among the registered kernels, under the policy in force where none is given, with precision and "
+           "casts as explain() has them. With a profile: as on the device that it describes, which need not be here. "
+           "Nothing is prepared: plans, locks and measured times are explain()'s.")
       .def("__repr__", [](const KernelSelector& self) { return "KernelSelector('" + to_string(self.device()) + "')"; });
   bind_precision_methods(selector);
 }

@@ -35,7 +35,7 @@ struct Parameter {
   bool keyword_only = false;
 };
 
-inline constexpr std::size_t max_parameters = 10;
+inline constexpr std::size_t max_parameters = 12;
 /// The parameters' names as Python interns them, so that most keywords are found by their address.
 using InternedNames = std::array<PyObject*, max_parameters>;
 

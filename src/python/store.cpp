@@ -57,7 +57,7 @@ std::string export_json(const StoreObject& self, nb::handle path, nb::handle op,
   const StoreFilter filter = filter_from(op, kernel, environment, older, "MeasurementStore.export_json");
   const std::string file = path.is_none() ? "" : path_from(path, "MeasurementStore.export_json");
   std::string text = exported(self, filter);
-  if (file.empty()) return text;
+  if (path.is_none()) return text;
   const WithoutGil release;
   write_file_atomically(file, text, {"MeasurementStore::export_json", "'" + file + "': ", "store"});
   return text;
@@ -71,7 +71,7 @@ StoreContents contents_from(nb::handle source) {
     return other->read();
   }
   if (nb::isinstance<nb::dict>(source)) return store_contents_from_json(to_json_text(source, "MeasurementStore.merge"));
-  raise_type_error("[MeasurementStore.merge] source is a " + python_type(source) +
+  raise_type_error("[MeasurementStore.merge] source is " + a_python_type(source) +
                    "; pass another store, or what read() of one returned");
 }
 

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "python/arguments.h"
@@ -12,13 +13,12 @@
 #include "python/numpy_arrays.h"
 #include "python/types.h"
 #include "xpuruntime/core/dlpack.h"
+#include "xpuruntime/device/current.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::python {
 
-nb::object make_tensor_object(const Tensor& tensor, bool read_only) {
-  return nb::cast(TensorObject{tensor, read_only});
-}
+nb::object make_tensor_object(const Tensor& tensor) { return nb::cast(TensorObject{tensor}); }
 
 const Tensor& TensorObject::usable(const char* function) const {
   if (!expired) return tensor;
@@ -57,7 +57,7 @@ int get_buffer(PyObject* object, Py_buffer* out, int flags) {
     return refuse_buffer("the tensor is not in the CPU's memory; call .to(\"cpu\") first");
   if (format == nullptr)
     return refuse_buffer("Python's buffers have no " + std::string(to_string(tensor.dtype())) + "; call .numpy()");
-  if (self.read_only && (flags & PyBUF_WRITABLE) != 0) return refuse_buffer("the tensor is read-only");
+  if (self.tensor.read_only() && (flags & PyBUF_WRITABLE) != 0) return refuse_buffer("the tensor is read-only");
   if (!tensor.contiguous() && (flags & PyBUF_STRIDES) != PyBUF_STRIDES)
     return refuse_buffer("the tensor is not contiguous");
   auto* layout = new BufferLayout;
@@ -71,7 +71,7 @@ int get_buffer(PyObject* object, Py_buffer* out, int flags) {
   out->obj = Py_NewRef(object);
   out->itemsize = size;
   out->len = static_cast<Py_ssize_t>(element_count(tensor.spec())) * size;
-  out->readonly = self.read_only;
+  out->readonly = self.tensor.read_only();
   out->ndim = static_cast<int>(tensor.shape().size());
   out->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format) : nullptr;
   out->shape = (flags & PyBUF_ND) != 0 ? layout->shape.data() : nullptr;
@@ -98,9 +98,43 @@ nb::object capsule(Structure* managed, const char* name) {
   return nb::steal(PyCapsule_New(managed, name, destroy));
 }
 
+void check_ordered(const Status& status) {
+  if (!status.ok()) fail(status.code(), "__dlpack__", status.message());
+}
+
+/// What DLPack's numbers for CUDA's streams mean; nothing where nobody is to wait.
+std::optional<Stream> consumers_stream(nb::handle stream) {
+  const std::int64_t number = stream.is_none() ? 1 : integer_from(stream, "__dlpack__", "stream");
+  if (number == -1) return {};
+  if (number == 1) return Stream{};
+  if (number < 2) {
+    fail(ErrorCode::invalid_argument, "__dlpack__",
+         "stream " + std::to_string(number) + " means nothing; pass 1 for the default stream, 2 for the one of the " +
+             "thread, the address of another, or -1 for no order");
+  }
+  return Stream{reinterpret_cast<void*>(static_cast<std::uintptr_t>(number))};
+}
+
+/// Work of the consumer begins after ours. On the GPU the stream waits, not the host; a recorded one cannot.
+void let_consumer_wait(Device device, nb::handle stream) {
+  DeviceDriver& driver = Runtime::global().devices().driver(device);
+  const Stream own = current_stream(device);
+  if (device.type != DeviceType::nvidia) {
+    const WithoutGil released;
+    return check_ordered(driver.synchronize(device.index, {}));
+  }
+  const std::optional<Stream> consumer = consumers_stream(stream);
+  if (!consumer || consumer->handle == own.handle) return;
+  if (driver.capturing(device.index, own) || driver.capturing(device.index, *consumer)) return;
+  Event done = driver.create_event(device.index);
+  Status status = driver.record_event(device.index, done, own);
+  if (status.ok()) status = driver.queue_wait(device.index, *consumer, done);
+  driver.destroy_event(device.index, done);
+  check_ordered(status);
+}
+
 nb::object to_capsule(const TensorObject& self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
                       nb::handle copy) {
-  static_cast<void>(stream);
   self.usable("__dlpack__");
   const dlpack::DeviceTag own = dlpack::device_tag(self.tensor.device());
   if (!dl_device.is_none() && nb::cast<std::int32_t>(nb::int_(dl_device[0])) != own.type) {
@@ -110,18 +144,9 @@ nb::object to_capsule(const TensorObject& self, nb::handle stream, nb::handle ma
   if (!copy.is_none() && nb::cast<bool>(copy)) {
     fail(ErrorCode::not_supported, "__dlpack__", "copy=True is not offered; copy with xpuruntime.ops.copy first");
   }
-  if (self.tensor.device().type != DeviceType::cpu) {
-    // Whoever takes it may use any stream: what was queued is waited for.
-    const WithoutGil released;
-    const Status waited =
-        Runtime::global().devices().driver(self.tensor.device()).synchronize(self.tensor.device().index, {});
-    if (!waited.ok()) fail(waited.code(), "__dlpack__", waited.message());
-  }
+  if (self.tensor.device().type != DeviceType::cpu) let_consumer_wait(self.tensor.device(), stream);
   const bool versioned = !max_version.is_none() && nb::cast<int>(nb::int_(max_version[0])) >= 1;
-  if (versioned) return capsule(dlpack::to_versioned_dlpack(self.tensor, self.read_only), "dltensor_versioned");
-  if (self.read_only)
-    fail(ErrorCode::invalid_argument, "__dlpack__",
-         "the tensor is read-only, which only DLPack 1.0 can say; ask with max_version=(1, 0)");
+  if (versioned) return capsule(dlpack::to_versioned_dlpack(self.tensor), "dltensor_versioned");
   return capsule(dlpack::to_dlpack(self.tensor), "dltensor");
 }
 
@@ -146,7 +171,9 @@ nb::object to_numpy(nb::handle self) {
   const DataType bits = size_of(spec.dtype) == 2 ? DataType::int16 : DataType::uint8;
   const Tensor same_bits(object.tensor.data(), make_spec(bits, spec.shape, spec.strides), {},
                          object.tensor.byte_offset(), owner_of(nb::borrow(self)));
-  return asarray(make_tensor_object(same_bits, object.read_only)).attr("view")(numpy.dtype_object(spec.dtype));
+  const nb::object array =
+      asarray(make_tensor_object(object.tensor.read_only() ? same_bits.as_read_only() : same_bits));
+  return array.attr("view")(numpy.dtype_object(spec.dtype));
 }
 
 /// NumPy asks this one before it would take a tensor for an object of no known kind.
@@ -182,7 +209,7 @@ nb::object view_of(nb::handle array) {
   try {
     return make_tensor_object(tensor_from(array, Access::write));
   } catch (const Error&) {
-    return make_tensor_object(tensor_from(array, Access::read, "array", /*may_copy=*/false), true);
+    return make_tensor_object(tensor_from(array, Access::read, "array", /*may_copy=*/false).as_read_only());
   }
 }
 
@@ -206,7 +233,7 @@ void bind_tensor(nb::module_& module) {
       .def_prop_ro(
           "size", [](const TensorObject& self) { return element_count(self.tensor.spec()); },
           "How many elements it has.")
-      .def_prop_ro("read_only", [](const TensorObject& self) { return self.read_only; })
+      .def_prop_ro("read_only", [](const TensorObject& self) { return self.tensor.read_only(); })
       .def(
           "numpy", [](nb::handle self) { return to_numpy(self); }, "A NumPy array on the same memory; only on the CPU.",
           nb::sig("def numpy(self) -> typing.Any"))

@@ -41,24 +41,25 @@ class Stop {
   std::exception_ptr raised_ = {};
 };
 
-std::optional<double> optional_real(nb::handle value, const char* name) {
-  return value.is_none() ? std::nullopt : std::optional(real_from(value, "tune", name));
-}
-
-TuneOptions options_from(nb::handle budget, nb::handle total, nb::handle min_gain, nb::handle timeout,
-                         nb::handle isolate, nb::handle seed, nb::handle points) {
+TuneOptions options_from(const char* function, nb::handle budget, nb::handle total, nb::handle min_gain,
+                         nb::handle timeout, nb::handle isolate, nb::handle seed, nb::handle points) {
   TuneOptions options;
-  options.problem_budget_s = real_from(budget, "tune", "budget_s");
+  options.problem_budget_s = real_from(budget, function, "budget_s");
   if (!(options.problem_budget_s >= 0 && std::isfinite(options.problem_budget_s))) {  // by the name that it has here
-    fail(ErrorCode::invalid_argument, "tune",
+    fail(ErrorCode::invalid_argument, function,
          "budget_s must be a finite number of seconds, 0 or more; pass such a one");
   }
-  options.total_budget_s = optional_real(total, "total_budget_s");
-  options.min_gain = real_from(min_gain, "tune", "min_gain");
-  options.probe_timeout_s = real_from(timeout, "tune", "probe_timeout_s");
-  options.isolate = boolean_from(isolate, "tune", "isolate");
-  options.seed = count_from(seed, "tune", "seed");
-  if (!points.is_none()) options.range_points = count_from(points, "tune", "range_points");
+  if (!total.is_none()) options.total_budget_s = real_from(total, function, "total_budget_s");
+  options.min_gain = real_from(min_gain, function, "min_gain");
+  options.probe_timeout_s = real_from(timeout, function, "probe_timeout_s");
+  options.isolate = boolean_from(isolate, function, "isolate");
+  options.seed = count_from(seed, function, "seed");
+  if (points.is_none()) return options;
+  const std::int64_t most = integer_from(points, function, "range_points");
+  if (most < 1) {
+    fail(ErrorCode::invalid_argument, function, "range_points must be 1 or more; leave it out for a tenth");
+  }
+  options.range_points = static_cast<std::size_t>(most);
   return options;
 }
 
@@ -88,7 +89,7 @@ auto tune_heard(TuneOptions options, nb::handle progress, nb::handle finished, R
   return result;
 }
 
-/// The results of the problems that had their turn, and those of the ranges.
+/// The results of the problems, of fewer where it was stopped, and those of the ranges.
 nb::tuple tune(const std::vector<Problem>& problems, const std::vector<ProblemRange>& ranges,
                const TuneOptions& options, nb::handle progress, nb::handle finished) {
   const TunedTogether tuned = tune_heard(options, progress, finished, [&](const TuneOptions& heard, const auto& hear) {
@@ -139,10 +140,12 @@ void bind_results(nb::module_& module) {
           nb::sig("def incumbent(self) -> str | None"), "What would be chosen without measuring.")
       .def_prop_ro(
           "chosen", [](const TuneResult& self) { return text_or_none(self.chosen); },
-          nb::sig("def chosen(self) -> str | None"), "None: it was cancelled, or nothing could run.")
+          nb::sig("def chosen(self) -> str | None"), "None: it was cancelled or not begun, or nothing could run.")
       .def_ro("plan", &TuneResult::plan, "The plan it was chosen with, by its token.")
       .def_prop_ro("because", [](const TuneResult& self) { return to_python(self.because); })
-      .def_ro("gain", &TuneResult::gain, "How many times as fast as the incumbent.")
+      .def_prop_ro(
+          "gain", [](const TuneResult& self) { return self.measured() ? std::optional(self.gain) : std::nullopt; },
+          "How many times as fast as the incumbent; None: nothing was timed.")
       .def_ro("cut_short", &TuneResult::cut_short, "A budget ended the race before it was sure.")
       .def_ro("cut_by", &TuneResult::cut_by, "Which budget did: problem_budget_s or total_budget_s; else empty.")
       .def_ro("cancelled", &TuneResult::cancelled)
@@ -152,7 +155,7 @@ void bind_results(nb::module_& module) {
       .def_ro("candidates", &TuneResult::candidates)
       .def_prop_ro(
           "not_stored", [](const TuneResult& self) { return text_or_none(self.not_stored); },
-          nb::sig("def not_stored(self) -> str | None"), "Why what was found could not be kept.")
+          nb::sig("def not_stored(self) -> str | None"), "Why what was found is not kept.")
       .def("__repr__", [](const TuneResult& self) {
         return "TuneResult('" + to_string(self.problem) + "': " + (self.chosen.empty() ? "nothing" : self.chosen) + ")";
       });
@@ -165,11 +168,12 @@ void bind_tune(nb::module_& module) {
   nb::class_<TuneOptions>(module, "TuneOptions")
       .def(
           "__init__",
-          [](TuneOptions* self, nb::handle budget, nb::handle total, nb::handle min_gain, nb::handle timeout,
-             nb::handle isolate, nb::handle seed, nb::handle points) {
-            new (self) TuneOptions(options_from(budget, total, min_gain, timeout, isolate, seed, points));
+          [](TuneOptions* self, const std::string& function, nb::handle budget, nb::handle total, nb::handle min_gain,
+             nb::handle timeout, nb::handle isolate, nb::handle seed, nb::handle points) {
+            new (self)
+                TuneOptions(options_from(function.c_str(), budget, total, min_gain, timeout, isolate, seed, points));
           },
-          nb::arg("budget_s").none(), nb::arg("total_budget_s").none(), nb::arg("min_gain").none(),
+          nb::arg("function"), nb::arg("budget_s").none(), nb::arg("total_budget_s").none(), nb::arg("min_gain").none(),
           nb::arg("probe_timeout_s").none(), nb::arg("isolate").none(), nb::arg("seed").none(),
           nb::arg("range_points") = nb::none());
   module.def("tune", tune, nb::arg("problems"), nb::arg("ranges"), nb::arg("options"), nb::arg("progress").none(),

@@ -35,7 +35,7 @@ std::string text_or_type(PyObject* made, nb::handle value) {
   const char* found = text.is_valid() ? PyUnicode_AsUTF8AndSize(text.ptr(), nullptr) : nullptr;
   if (found != nullptr) return found;
   PyErr_Clear();
-  return "a " + python_type(value);
+  return a_python_type(value);
 }
 
 }  // namespace
@@ -45,11 +45,17 @@ std::string python_str(nb::handle value) { return text_or_type(PyObject_Str(valu
 
 std::string python_type(nb::handle value) { return nb::cast<std::string>(value.type().attr("__name__")); }
 
+std::string a_python_type(nb::handle value) {
+  const std::string name = python_type(value);
+  const bool vowel = !name.empty() && std::string_view("aeiouAEIOU").find(name[0]) != std::string_view::npos;
+  return (vowel ? "an " : "a ") + name;
+}
+
 DataType data_type_from(nb::handle value) {
   const std::string name = name_of_dtype(value);
   if (name.empty()) {
     raise_type_error("[dtype] " + python_repr(value) +
-                     " is no dtype; pass a name such as \"bf16\", a NumPy dtype or a PyTorch dtype");
+                     " is not a dtype; pass a name such as \"bf16\", a NumPy dtype or a PyTorch dtype");
   }
   return parse_data_type(name == "float8_e4m3fn" ? "f8e4m3" : std::string_view(name));
 }
@@ -59,7 +65,7 @@ Device device_from(nb::handle value) {
   if (nb::isinstance<nb::str>(value) || python_type(value) == "device") {
     return parse_device(text_from(nb::str(value), "device", "the name"));
   }
-  raise_type_error("[device] a " + python_type(value) + " is no device; pass a name such as \"cpu\" or \"cuda:0\"");
+  raise_type_error("[device] " + a_python_type(value) + " is not a device; pass a name such as \"cpu\" or \"cuda:0\"");
 }
 
 nb::str to_python(DataType dtype) {

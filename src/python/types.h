@@ -19,6 +19,8 @@ nb::str to_python(DataType dtype);
 
 /// The name of its type, for error texts: "list".
 std::string python_type(nb::handle value);
+/// The same with its article: "an int".
+std::string a_python_type(nb::handle value);
 /// As Python prints it; its type where it cannot be printed.
 std::string python_repr(nb::handle value);
 std::string python_str(nb::handle value);

@@ -13,7 +13,7 @@ CALL = re.compile(r"\b(?:\w*fail\w*|refuse\w*|raise_type_error)\s*\((.*?)\);", r
 ONLY_IN_CPP = {"register_device", "Attributes", "make_kernel", "find_op", "min_inputs", "max_inputs", "layered_scope"}
 # Words of other packages, of problem texts and of the system.
 NOT_OURS = {"arch_prctl", "resolve_neg", "forward_ad", "unpack_dual", "no_grad", "ml_dtypes", "workspace_limit",
-            "max_version"}
+            "max_version", "head_size"}
 
 
 def advice(source: str) -> list[str]:

@@ -125,12 +125,12 @@ class WrongTypes(BadInput):
 class WrongValues(BadInput):
     def test_attributes_out_of_range_are_value_errors(self) -> None:
         self.refused(ValueError, "dim 7", lambda: ops.softmax(X, dim=7))
-        self.refused(ValueError, "p is no probability", lambda: ops.dropout(X, p=1.5))
+        self.refused(ValueError, "p is not a probability", lambda: ops.dropout(X, p=1.5))
         self.refused(ValueError, "p is not finite", lambda: ops.dropout(X, p=float("nan")))
         self.refused(ValueError, "reduction 'most'; use one of: mean", lambda: ops.nll_loss(X, X, reduction="most"))
-        self.refused(ValueError, "approximate has half a character", lambda: ops.gelu(X, approximate="\ud800"))
+        self.refused(ValueError, "approximate contains an unpaired surrogate", lambda: ops.gelu(X, approximate="\ud800"))
         self.refused(ValueError, "dim does not fit 64 bits", lambda: ops.softmax(X, dim=2**70))
-        self.refused(ValueError, "outside; use -2 to 1", lambda: ops.softmax(X, dim=-(2**63)))
+        self.refused(ValueError, "out of range; use -2 to 1", lambda: ops.softmax(X, dim=-(2**63)))
 
     def test_pools_without_a_step_are_value_errors(self) -> None:
         image = np.ones((1, 1, 4, 4), np.float32)
@@ -209,7 +209,7 @@ class WrongTexts(BadInput):
 
     def test_what_is_no_devices_name_says_what_to_pass(self) -> None:
         for value in (None, 0, b"cpu"):
-            with self.subTest(value), self.assertRaisesRegex(xrt.ArgumentTypeError, "is no device; pass a name such as"):
+            with self.subTest(value), self.assertRaisesRegex(xrt.ArgumentTypeError, "is not a device; pass a name such as"):
                 xrt.Device(value)
 
 
@@ -252,6 +252,31 @@ class WrongArrays(BadInput):
         released.release()
         self.refused(ValueError, "released memoryview", lambda: ops.relu(released))
 
+    def test_odd_arguments_are_refused_in_our_words(self) -> None:
+        square = memoryview(bytearray(4)).cast("B", (2, 2))
+        self.refused(TypeError, "shape is a memoryview", lambda: xrt.empty(square))
+        for name in ("inputs", "optional_inputs", "attributes", "aliases"):
+            self.refused(TypeError, f"{name} is a memoryview", lambda name=name: xrt.register_op("odd", **{name: square}))
+        for attributes, kind in (([("a", 1, 2)], "list"), ("ab", "str"), (5, "int"), ([], "list")):
+            self.refused(TypeError, f"attributes is an? {kind}",
+                         lambda attributes=attributes: xrt.register_op("odd", attributes=attributes))
+
+    def test_names_in_messages_are_one_line(self) -> None:
+        self.refused(ValueError, r"'a\\x0ab' is not a valid kernel name",
+                     lambda: xrt.register_kernel("a\nb", "relu", lambda *_: None))
+        self.refused(ValueError, r"'a\\x0ab' is not a name", lambda: xrt.register_op("a\nb"))
+        self.refused(ValueError, r"'a\\x0ab' cannot name a parameter", lambda: xrt.register_op("odd", inputs="a\nb"))
+        for arguments in ({"name": "a\0b"}, {"inputs": ["a\0b"]}, {"attributes": {"a\0b": 1}}, {"aliases": ["a\0b"]}):
+            self.refused(ValueError, "contains a NUL",
+                         lambda arguments=arguments: xrt.register_op(**({"name": "odd"} | arguments)))
+
+    def test_an_op_without_outputs_is_refused(self) -> None:
+        nothing = xrt.register_op("nothing_at_all", lambda inputs: [])
+        xrt.register_kernel("none", "nothing_at_all", lambda *_: None)
+        self.addCleanup(xrt.unregister_kernel, "none", "nothing_at_all")
+        for _ in range(3):
+            self.refused(ValueError, "nothing_at_all returned no outputs", lambda: nothing(np.ones(3, np.float32)))
+
     def test_a_result_that_has_no_room_is_a_memory_error(self) -> None:
         # More than addresses reach: a system that promises memory it does not have would else be taken at its word.
         huge = np.broadcast_to(np.float32(1), (1 << 24, 1 << 24))
@@ -259,13 +284,63 @@ class WrongArrays(BadInput):
 
     def test_an_output_that_overlaps_an_input_is_refused_where_it_matters(self) -> None:
         square = np.ones((4, 4), np.float32)
-        self.refused(ValueError, "output 0 lies over input 0", lambda: ops.matmul(square, square, out=square))
-        self.refused(ValueError, "output 0 lies over input 0", lambda: ops.relu(square[:3], out=square[1:]))
+        self.refused(ValueError, "output 0 overlaps input 0", lambda: ops.matmul(square, square, out=square))
+        self.refused(ValueError, "output 0 overlaps input 0", lambda: ops.relu(square[:3], out=square[1:]))
         self.assertIs(ops.relu(square, out=square), square)  # exactly on it is fine for an elementwise op
+
+    def test_a_scale_of_zero_is_not_taken_for_the_default(self) -> None:
+        x = np.ones((1, 1, 2, 4), np.float32)
+        self.refused(
+            xrt.NotSupportedError, "0 stands for one over", lambda: ops.scaled_dot_product_attention(x, x, x, scale=0.0)
+        )
+
+    def test_overlaps_are_found_whatever_the_width_and_the_order(self) -> None:
+        for width in (6, 10, 64, 100, 768):
+            rows = np.ones((5, width), np.float32)
+            half = width // 2
+            left, right = rows[:, :half], rows[:, half:]
+            for source, target in ((left, right), (right, left), (rows[::2][:2], rows[1::2])):
+                self.assertIs(ops.relu(source, out=target), target)  # they share nothing
+            for source, target in ((rows[:, : half - 1], rows[:, 1:half]), (rows[:, 1:half], rows[:, : half - 1])):
+                self.refused(ValueError, "output 0 overlaps input 0", lambda: ops.exp(source, out=target))
 
     def test_an_output_with_elements_in_one_place_is_refused(self) -> None:
         shared = np.lib.stride_tricks.as_strided(np.zeros(3, np.float32), (2, 3), (0, 4))
         self.refused(ValueError, "elements of the output .* overlap", lambda: ops.relu(X, out=shared))
+        back = np.lib.stride_tricks.as_strided(np.zeros(10, np.float32)[5:], (2, 3), (-4, -4))
+        self.refused(ValueError, "its elements overlap", lambda: ops.add(X, 0.0, out=back))
+
+    def test_an_output_is_refused_exactly_where_elements_of_it_overlap(self) -> None:
+        draw = np.random.default_rng(5)
+        seen = {True: 0, False: 0}
+        for _ in range(300):
+            shape = tuple(int(n) for n in draw.integers(1, 5, draw.integers(1, 4)))
+            strides = tuple(int(n) for n in draw.integers(0, 9, len(shape)))
+            places = [sum(i * s for i, s in zip(index, strides)) for index in np.ndindex(shape)]
+            overlaps = len(set(places)) < len(places)
+            seen[overlaps] += 1
+            memory = np.zeros(max(places) + 1, np.float32)
+            out = np.lib.stride_tricks.as_strided(memory, shape, tuple(4 * s for s in strides))
+            x = draw.standard_normal(shape).astype(np.float32)
+            if overlaps:
+                self.refused(ValueError, "overlap", lambda: ops.exp(x, out=out))
+                self.assertFalse(memory.any())
+            else:
+                np.testing.assert_allclose(ops.exp(x, out=out), np.exp(x), rtol=1e-5)
+        self.assertGreater(min(seen.values()), 50)
+
+    def test_outputs_that_overlap_each_other_are_refused_in_any_layout(self) -> None:
+        square, raw = np.zeros((3, 3), np.float32), np.zeros(40, np.uint8)
+        ones = np.ones((2, 3), np.float32)
+        odd = raw[1:37].view(np.float32).reshape(3, 3)
+        for first, second in ((square[:2], square), (square[:2], square[::-1]), (odd[:2], odd)):
+            self.refused(
+                ValueError,
+                "output 1 overlaps output 0",
+                lambda: xrt.backward("matmul", ones, np.ones((3, 3), np.float32), grad_output=ones, out=(first, second)),
+            )
+        values = np.zeros(15, np.float32)
+        self.refused(ValueError, "overlaps", lambda: ops.unscale(values[5:9], 0.5, out=(values[:4][::-1], values[1:2])))
 
     def test_misaligned_arrays_are_taken(self) -> None:
         place = misaligned(6).reshape(2, 3)

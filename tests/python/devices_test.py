@@ -1,5 +1,10 @@
 """Arrays on other devices than the CPU: moved there, computed there, brought back."""
 
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
 import unittest
 import warnings
 
@@ -53,12 +58,69 @@ class EveryDeviceTest(unittest.TestCase):
             xrt.empty(4, device="cuxa")
 
 
+# A process that only computes and tunes on the CPU has not started CUDA and OpenCL: its children can.
+FORKS = """
+import os, sys
+import numpy as np
+import xpuruntime as xrt
+
+x = np.ones((8, 8), np.float32)
+xrt.ops.matmul(x, x)
+print(xrt.explain("matmul", x, x), xrt.explain("relu(f32[8])"))
+xrt.tune("relu(f32[9])", store=sys.argv[2])
+xrt.use_store(sys.argv[2])
+xrt.ops.relu(np.ones(9, np.float32))
+xrt.report()
+if len(sys.argv) > 3:  # now it has
+    xrt.asarray(x).to(sys.argv[1])
+child = os.fork()
+if child == 0:
+    if sys.argv[1] == "cuda:0":
+        import torch
+        torch.ones(3, device="cuda").sum().item()
+    try:
+        there = xrt.asarray(x).to(sys.argv[1])
+        os._exit(0 if xrt.ops.matmul(there, there).to("cpu").numpy()[0, 0] == 8 else 1)
+    except xrt.XpuRuntimeError as error:
+        print(error, flush=True)
+        os._exit(2)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def forks(*arguments: str) -> subprocess.CompletedProcess:
+    with tempfile.TemporaryDirectory() as folder:
+        device, *rest = arguments
+        command = [sys.executable, "-c", FORKS, device, str(pathlib.Path(folder, "store.sqlite")), *rest]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+@unittest.skipIf("tsan" in os.environ.get("LD_PRELOAD", ""), "the thread sanitizer does not follow forks")
+class ForksTest(unittest.TestCase):
+    def setUp(self):
+        if "opencl:0" not in [str(device) for device in xrt.devices()]:
+            self.skipTest("no OpenCL device here")
+
+    def test_a_child_of_a_process_that_used_the_cpu_can_use_opencl(self):
+        done = forks("opencl:0")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_child_of_a_process_that_used_opencl_is_told_why_it_cannot(self):
+        done = forks("opencl:0", "used before")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("before this process was forked", done.stdout)
+
+
 @unittest.skipUnless(torch is not None and torch.cuda.is_available(), "no PyTorch with a GPU here")
 class CudaTest(unittest.TestCase):
     def setUp(self):
         if "cuda:0" not in [str(device) for device in xrt.devices()]:
             self.skipTest("the CUDA backend has no device")
         torch.manual_seed(0)
+
+    def test_a_child_of_a_process_that_used_the_cpu_can_use_the_gpu(self):
+        done = forks("cuda:0")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_tensors_of_pytorch_are_used_where_they_are(self):
         a, b = torch.randn(64, 128, device="cuda", dtype=torch.bfloat16), torch.randn(128, 32, device="cuda", dtype=torch.bfloat16)
@@ -82,6 +144,24 @@ class CudaTest(unittest.TestCase):
             doubled = result * 2
         side.synchronize()
         self.assertTrue(torch.equal(doubled, torch.full_like(doubled, 12)))
+
+    def test_pytorchs_stream_waits_for_ours_and_the_host_does_not(self):
+        tensor = xrt.asarray(np.arange(1 << 20, dtype=np.float32)).to("cuda:0")
+        out = xrt.empty(1 << 20, device="cuda:0")
+        ops.add(tensor, tensor, out=out)
+        ops.sub(tensor, tensor, out=out)
+        torch.cuda.synchronize()
+        side = torch.cuda.Stream()
+        torch.cuda._sleep(300_000_000)  # on the default stream, where our work is queued
+        ops.add(tensor, tensor, out=out)
+        with torch.cuda.stream(side):
+            copy = torch.from_dlpack(out).clone()
+            self.assertFalse(torch.cuda.default_stream().query(), "the host has waited")
+        side.synchronize()
+        self.assertTrue(torch.equal(copy, 2 * torch.arange(1 << 20, device="cuda", dtype=torch.float32)))
+        with self.assertRaisesRegex(ValueError, "means nothing"):
+            out.__dlpack__(stream=0)
+        out.__dlpack__(stream=-1)
 
     def test_a_tensor_of_ours_goes_to_pytorch_and_back(self):
         tensor = xrt.asarray(np.arange(6, dtype=np.float32)).to("cuda:0")

@@ -24,7 +24,7 @@ class EnvironmentTest(unittest.TestCase):
         environment["XPURUNTIME_STORE"] = str(self.folder / "store.sqlite")
         environment.update({f"XPURUNTIME_{name}": str(value) for name, value in switches.items()})
         return subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", PRELUDE + program], env=environment, capture_output=True, text=True,
-                              timeout=300, check=False)
+                              cwd=self.folder, timeout=300, check=False)
 
     def output(self, program: str, **switches: object) -> list:
         """The lines on stderr of a program that ends well."""
@@ -77,6 +77,7 @@ class EnvironmentTest(unittest.TestCase):
         self.assertRegex(lines[2], "decided .* -> simd, ")
         self.assertRegex(lines[3], r"called .* on simd, \d")
         self.assertEqual(lines[2].count("out of ideas"), 1, lines[2])
+        self.assertEqual([line for line in lines[4:] if "decided" in line], [])
 
     def test_the_line_of_a_takeover_names_the_failure_where_the_reason_does_not(self) -> None:
         program = ("def broken(problem, inputs, outputs): raise RuntimeError('out of ideas')\n"
@@ -94,6 +95,20 @@ class EnvironmentTest(unittest.TestCase):
         self.assertEqual(text.count("RuntimeWarning: kernel 'mine' raised"), 1, text)
         self.assertIn('File "<string>", line 3, in broken', text)
         self.assertEqual(text.count("RuntimeError: out of ideas"), 1, text)
+
+    def test_a_kernel_that_raises_while_it_is_tuned_warns_once_too(self) -> None:
+        program = ("def broken(problem, inputs, outputs): raise RuntimeError('x' * 9000 + 'out of ideas')\n"
+                   "xrt.register_kernel('mine', 'relu', broken)\n" + THREE_CALLS + "xrt.ops.relu(x[:4])\n")
+        text = "\n".join(self.output(program, TUNE="on"))
+        self.assertEqual(text.count("RuntimeWarning: kernel 'mine' raised"), 1, text)
+        self.assertEqual(text.count("out of ideas"), 1, text)
+        by_call = program.replace("'x' * 9000 + ", "") + "xrt.tune('relu(f32[9])', budget_s=0.01)\n"
+        text = "\n".join(self.output(by_call, STORE=self.folder / "other.sqlite"))
+        self.assertEqual(text.count("RuntimeWarning: kernel 'mine' raised"), 1, text)
+        only_tuned = by_call.replace(THREE_CALLS, "").replace("xrt.ops.relu(x[:4])\n", "")
+        text = "\n".join(self.output(only_tuned, STORE=self.folder / "third.sqlite"))
+        self.assertEqual(text.count("RuntimeWarning: kernel 'mine' raised"), 1, text)
+        self.assertIn('File "<string>", line 3, in broken', text)
 
     def test_a_warning_that_is_an_error_is_raised(self) -> None:
         program = ("import warnings; warnings.simplefilter('error')\n"
@@ -116,6 +131,12 @@ class EnvironmentTest(unittest.TestCase):
         self.assertEqual([row["problem"] for row in json.loads(done.stdout)["results"]],
                          ["relu(f32[8,8]) @cpu:0", "add(f32[8,8], f32[8,8]) @cpu:0"])
 
+    def test_a_relative_trace_is_of_the_folder_at_the_start(self) -> None:
+        program = "import os; xrt.ops.relu(x); os.mkdir('other'); os.chdir('other')\n"
+        self.output(program, TRACE="trace.json")
+        self.assertEqual([file.name for file in self.folder.glob("**/*.json")], ["trace.json"])
+        self.assertTrue((self.folder / "trace.json").exists())
+
     def test_trace_has_every_problem_however_many_calls_there_were(self) -> None:
         file = self.folder / "trace.json"
         self.output("xrt.ops.add(x, x)\nfor _ in range(70000): xrt.ops.relu(x, out=x)\n", TRACE=file)
@@ -133,6 +154,11 @@ class EnvironmentTest(unittest.TestCase):
         self.output(fork, TRACE=self.folder / "of-%p.json")
         texts = [path.read_text() for path in self.folder.glob("of-*.json")]
         self.assertEqual(sorted('"add"' in text for text in texts), [False, True])
+
+    def test_lines_that_cannot_be_written_are_missed_once(self) -> None:
+        limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        [line] = self.output(limit + THREE_CALLS, VERBOSE=f"2:{self.folder / 'lines.txt'}")
+        self.assertIn("XPURUNTIME_VERBOSE: lines are lost, its file cannot be written: File too large", line)
 
     # ---- TUNE ----
 
@@ -156,11 +182,19 @@ class EnvironmentTest(unittest.TestCase):
         program = "xrt.set_kernel_policy(xrt.KernelPolicy(auto_strategy='first_supported'))\nxrt.ops.relu(x[:4])\n"
         self.assertNotIn("tuned: ", self.output(program, TUNE="on", VERBOSE=1)[0])
 
+    def test_tune_is_switched_by_the_usual_words_in_any_case(self) -> None:
+        for words, tuned in (("1 ON True", True), ("0 Off FALSE", False)):
+            for word in words.split():
+                (self.folder / "store.sqlite").unlink(missing_ok=True)
+                lines = self.output(THREE_CALLS, TUNE=word, VERBOSE=1)
+                self.assertEqual("by strategy: tuned: " in lines[0], tuned, (word, lines))
+
     def test_tune_stops_when_its_budget_is_spent(self) -> None:
         program = "for n in range(1, 40): xrt.ops.matmul(x[:n % 8 + 1], x)\n"
         lines = [line for line in self.output(program, TUNE="on:1ms", VERBOSE=1) if "decided" in line]
         self.assertEqual(len(lines), 8)
         self.assertIn("no kernel was measured", lines[-1])
+        self.assertIn("; not tuned: the budget of 1 ms for all problems is spent", lines[-1])
 
     def test_the_budget_is_one_for_all_threads(self) -> None:
         program = ("import threading\n"
@@ -178,7 +212,18 @@ class EnvironmentTest(unittest.TestCase):
         for switch, value in (("TRACE", lock), ("VERBOSE", f"1:{lock}")):
             done = self.start(THREE_CALLS, LOCK=lock, **{switch: value})
             self.assertIn("it names the file of XPURUNTIME_LOCK", done.stderr)
+        for name in ("both.txt", "both-%p.txt"):
+            done = self.start(THREE_CALLS, TRACE=self.folder / name, VERBOSE=f"1:{self.folder / name}")
+            self.assertIn("[XPURUNTIME_VERBOSE] it names the file of XPURUNTIME_TRACE; name another", done.stderr)
+        self.assertEqual(list(self.folder.glob("both*")), [])
         self.assertEqual(lock.read_text(), before)
+
+    def test_a_trace_does_not_replace_a_store(self) -> None:
+        store = self.folder / "mine.sqlite"
+        done = self.start(f"xrt.ops.relu(x)\nheld = xrt.open_store({str(store)!r})\n", TRACE=store)
+        self.assertIn("XPURUNTIME_TRACE", done.stderr)
+        self.assertIn("it is a store", done.stderr)
+        self.assertEqual(self.start(f"print(xrt.open_store({str(store)!r}).read())").returncode, 0)
 
     def test_tuning_under_a_lock_is_refused(self) -> None:
         done = self.start("xrt.ops.relu(x)\n", TUNE="on", LOCK=self.folder / "kernels.lock")
@@ -196,8 +241,9 @@ class EnvironmentTest(unittest.TestCase):
 
     def test_a_value_that_makes_no_sense_is_an_error_at_the_first_use(self) -> None:
         cases = {"VERBOSE": ["3", "yes", "1:", ":x", f"1:{self.folder}", f"2:{self.folder}/none/lines.txt"],
-                 "TUNE": ["maybe", "on:", "on:fast", "on:-3s", "off:3s", "on:30"],
-                 "TRACE": [self.folder, "/dev/null"], "LOCK": [self.folder / "missing.lock", self.folder]}
+                 "TUNE": ["maybe", "2", "on:", "on:fast", "on:-3s", "off:3s", "on:30"],
+                 "TRACE": [self.folder, "/dev/null"], "PLUGINS": ["/none.so", "none.so"],
+                 "LOCK": [self.folder / "missing.lock", self.folder]}
         for name, values in cases.items():
             for value in values:
                 with self.subTest(name=name, value=value):

@@ -163,7 +163,7 @@ class ExecutionPolicyFileTest(unittest.TestCase):
             {"optimize_level": 4},
             {"compile_timeout_ms": 0},
             {"precision": "fp64"},
-            {"target": "toaster"},
+            {"target": "a toaster"},
             {"cache_dir": None},
             {"version": 2},
             {"other": 1},

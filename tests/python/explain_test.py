@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+import re
 import unittest
 
 import numpy as np
@@ -73,6 +74,14 @@ class ExplainTest(unittest.TestCase):
         with xrt.with_policy(matmul={"kernel": "reference", "mode": "force"}):
             self.assertEqual(xrt.explain("matmul", a, b).level, "force")
 
+    def test_casts_are_those_that_the_call_makes(self) -> None:
+        x = np.ones((8, 12), np.float32)
+        with xrt.autocast("bf16"):
+            casts = [str(cast) for cast in xrt.explain("linear", x, x).casts]
+            into_f32 = xrt.explain("linear", x, x, out=np.empty((8, 8), np.float32)).casts
+        self.assertEqual(len(casts), 2, casts)  # of the inputs: the result stays as it is
+        self.assertEqual(len(into_f32), 3)
+
     def test_a_problem_object_is_as_good_as_its_text(self) -> None:
         self.assertEqual(xrt.explain(xrt.Problem(PROBLEM)), xrt.explain(PROBLEM))
         self.assertNotEqual(xrt.explain(PROBLEM), xrt.explain("relu(f32[8])"))
@@ -134,6 +143,16 @@ class ListingTest(unittest.TestCase):
         self.assertEqual(len(ops), len(set(ops)))
         for op in ops:
             self.assertTrue(xrt.get_available_kernels(op), op)
+
+    def test_dtypes_that_the_rows_of_two_operand_kernels_list_are_taken(self) -> None:
+        for row in xrt._core.op_rows():
+            if row["name"] not in ("add", "sub", "mul", "div"):
+                continue
+            listed = next(kernel["dtypes"] for kernel in row["kernels"] if kernel["name"] == "simd")
+            for dtype in re.split(", | and ", listed):
+                with self.subTest(op=row["name"], dtype=dtype):
+                    problem = f"{row['name']}({dtype}[8], {dtype}[8])"
+                    self.assertEqual(xrt.explain(problem).kernel, "simd")
 
     def test_the_cpu_is_the_first_device_and_has_a_profile(self) -> None:
         self.assertEqual(str(xrt.devices()[0]), "cpu:0")

@@ -41,6 +41,16 @@ class Files(unittest.TestCase):
                 with self.assertRaisesRegex(xrt.errors.FileError, "cannot be written: it is a (pipe|device|folder)"):
                     save(path)
 
+    def test_an_empty_name_is_refused(self) -> None:
+        store = xrt.open_store(self.folder / "store.sqlite")
+        for use in [*savers(store), store.import_json, xrt.KernelPolicy.load, xrt.KernelLock.load]:
+            with self.assertRaisesRegex(xrt.errors.FileError, "the name is empty; name a file"):
+                use("")
+        for use in [xrt.open_store, xrt.use_store]:
+            with self.assertRaisesRegex(ValueError, "no file was named; name one"):
+                use("")
+        self.assertEqual(json.loads(store.export_json()), store.read())
+
     def test_saving_keeps_permissions_and_links(self) -> None:
         file, link = self.folder / "file", self.folder / "link"
         link.symlink_to("file")

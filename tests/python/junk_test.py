@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import ctypes
 import random
+import re
 import unittest
 from typing import Any, Callable
 
@@ -53,7 +54,6 @@ RIGHT: dict[str, Callable[[], list[Any]]] = {
     "add": lambda: [normal(4, 6), normal(6)],
     "sub": lambda: [normal(4, 6), 2.0],
     "mul": lambda: [normal(4, 6), normal(4, 1)],
-    "embedding": lambda: [indices(10, 4), normal(10, 6)],
     "cross_entropy": lambda: [normal(4, 6), indices(6, 4), abs(normal(6)), -100, "mean", 0.0],
     "nll_loss": lambda: [normal(4, 6), indices(6, 4), abs(normal(6)), -100, "sum"],
     "cast": lambda: [normal(4, 6), "f16"],
@@ -69,9 +69,13 @@ OP_OF = {name: op for name, _, op in xrt._core.op_signatures()}
 
 
 def usual(name: str, parameters: list[str]) -> list[Any]:
-    """An array for each input that is needed, and the defaults."""
+    """An array for each input that is needed, as the row's sample has them, and the defaults."""
     row = ROWS[OP_OF[name]]
     arrays = [normal(4, 6) for spec in row["inputs"] if not spec["optional"]]
+    if "i64" in row["sample"]:
+        sample = re.findall(r"(\w+)\[([\d,]+)\]", row["sample"])
+        shapes = [(dtype, [int(extent) for extent in extents.split(",")]) for dtype, extents in sample]
+        arrays = [indices(2, *shape) if dtype == "i64" else normal(*shape) for dtype, shape in shapes]
     if "normalized_shape" in parameters:
         return [*arrays, (6,), *(normal(6) for spec in row["inputs"] if spec["optional"]), 1e-5]
     return arrays + [spec["default"] for spec in row["attributes"]]

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+import traceback
 import unittest
 import warnings
 
@@ -53,6 +54,127 @@ class KernelTest(unittest.TestCase):
         out = numpy.empty_like(self.x)
         xrt.ops.add(self.x, self.x, out=out)
         self.assertEqual(places, [array.__array_interface__["data"][0] for array in (self.x, out)])
+
+    def test_it_may_write_an_output_before_it_reads_the_input_in_the_same_memory(self) -> None:
+        def copy_then_add(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            out = outputs[0].numpy()
+            out[...] = inputs[0].numpy()
+            out += inputs[1].numpy()
+
+        def zero_then_add(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            out = outputs[0].numpy()
+            out[...] = 0
+            for array in inputs:
+                out += array.numpy()
+
+        for run in (copy_then_add, zero_then_add):
+            self.kernel(run)
+            for place in (0, 1):
+                for layout in (lambda a: a.copy(), lambda a: a.copy().T, lambda a: numpy.repeat(a, 2, 1)[:, ::2]):
+                    arrays = [layout(self.x), layout(self.x + 10)]
+                    wanted = arrays[0] + arrays[1]
+                    other = arrays[1 - place].copy()
+                    self.assertIs(xrt.ops.add(*arrays, out=arrays[place]), arrays[place])
+                    numpy.testing.assert_array_equal(arrays[place], wanted)
+                    numpy.testing.assert_array_equal(arrays[1 - place], other)
+            both = self.x.copy()
+            xrt.ops.add(both, both, out=both)
+            numpy.testing.assert_array_equal(both, 2 * self.x)
+            self.assertEqual(xrt.quarantined(), [])
+            xrt.unregister_kernel("mine", "add")
+
+    def test_what_lies_between_the_elements_of_an_in_place_call_stays(self) -> None:
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            self.assertEqual(inputs[0].strides, outputs[0].strides)
+            outputs[0].numpy()[...] = 0
+            numpy.add(inputs[0].numpy(), inputs[1].numpy(), out=outputs[0].numpy())
+
+        self.kernel(run)
+        wide = numpy.arange(48, dtype=numpy.float32).reshape(4, 12)
+        wanted = wide.copy()
+        wanted[:, ::2] += self.x
+        xrt.ops.add(wide[:, ::2], self.x, out=wide[:, ::2])
+        numpy.testing.assert_array_equal(wide, wanted)
+        self.assertEqual(xrt.quarantined(), [])
+
+    def test_a_rotation_in_two_steps_works_in_place(self) -> None:
+        def rotate(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            x, places, cos, sin = (tensor.numpy() for tensor in inputs)
+            out = outputs[0].numpy()
+            cos, sin = cos[places][..., None, :], sin[places][..., None, :]
+            half = x.shape[-1] // 2
+            out[..., :half] = x[..., :half] * cos - x[..., half:] * sin
+            out[..., half:] = x[..., half:] * cos + x[..., :half] * sin
+
+        x = numpy.random.default_rng(5).standard_normal((1, 3, 2, 8)).astype(numpy.float32)
+        places = numpy.arange(3, dtype=numpy.int64).reshape(1, 3)
+        angles = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
+        tables = numpy.cos(angles), numpy.sin(angles)
+        wanted = xrt.ops.rope(x, places, *tables)
+        self.kernel(rotate, "rope")
+        self.assertEqual(xrt.explain("rope", x, places, *tables).kernel, "mine")
+        xrt.ops.rope(x, places, *tables, out=x)
+        numpy.testing.assert_allclose(x, wanted, rtol=1e-5, atol=1e-5)
+        self.assertEqual(xrt.quarantined(), [])
+
+    def test_an_op_of_ones_own_works_in_place(self) -> None:
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            out = outputs[0].numpy()
+            out[...] = 0
+            for array in inputs:
+                out += array.numpy()
+
+        total = xrt.register_op("total_of_two", inputs=["input", "other"])
+        self.kernel(run, "total_of_two")
+        for place in (0, 1):
+            arrays = [self.x.copy(), self.x + 10]
+            total(*arrays, out=arrays[place])
+            numpy.testing.assert_array_equal(arrays[place], 2 * self.x + 10)
+
+    def test_a_generator_is_no_kernel(self) -> None:
+        def run(problem: xrt.Problem, inputs: list, outputs: list):
+            outputs[0].numpy()[...] = 7
+            yield
+
+        self.kernel(run, "relu")
+        numpy.testing.assert_array_equal(xrt.ops.relu(self.x), numpy.maximum(self.x, 0))
+
+    def test_backward_works_in_place(self) -> None:
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            x, gradient = (tensor.numpy() for tensor in inputs)
+            out = outputs[0].numpy()
+            out[...] = 0
+            out += gradient * (x > 5)  # no other kernel would
+
+        self.kernel(run, "relu", directions="backward")
+        for place in (0, 1):
+            x, gradient = arrays = [self.x.copy(), self.x + 10]
+            wanted = gradient * (x > 5)
+            xrt.backward("relu", x, grad_output=gradient, out=arrays[place])
+            numpy.testing.assert_array_equal(arrays[place], wanted)
+
+    def test_one_that_declares_in_place_gets_input_and_output_on_the_same_memory(self) -> None:
+        shared = []
+
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            shared.append([numpy.shares_memory(array.numpy(), outputs[0].numpy()) for array in inputs])
+            add(problem, inputs, outputs)
+
+        y = self.x.copy()
+        for in_place in (False, True):
+            self.kernel(run, in_place=in_place)
+            xrt.ops.add(self.x, y, out=y)
+            xrt.unregister_kernel("mine", "add")
+        self.assertEqual(shared, [[False, False], [False, True]])
+        numpy.testing.assert_array_equal(y, 3 * self.x)
+
+    def test_no_other_kernel_runs_after_one_that_failed_in_place(self) -> None:
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            raise RuntimeError("out of ideas")
+
+        self.kernel(run)
+        with self.assertRaisesRegex(xrt.DeviceError, "out of ideas.*the output overwrites an input"):
+            xrt.ops.add(self.x, self.x.copy(), out=self.x)
 
     def test_backward_is_not_asked_of_a_kernel_that_does_not_declare_it(self) -> None:
         gradient = numpy.full_like(self.x, 2)
@@ -135,7 +257,7 @@ class KernelTest(unittest.TestCase):
         self.assertIn("said no", reason_of(False))
         self.assertEqual(reason_of(numpy.bool_(True)), "chosen")
         self.assertIn("returned a NoneType", reason_of(None))
-        self.assertIn("returned a int", reason_of(1))
+        self.assertIn("returned an int", reason_of(1))
 
     def test_async_functions_are_refused(self) -> None:
         async def supports(problem: xrt.Problem, profile: xrt.DeviceProfile) -> bool:
@@ -200,20 +322,36 @@ class KernelTest(unittest.TestCase):
 
         self.kernel(run)
         with xrt.with_policy(add={"kernel": "mine", "mode": "force"}):
-            with self.assertRaisesRegex(xrt.DeviceError, "RuntimeError: out of ideas"):
+            with self.assertRaisesRegex(xrt.DeviceError, "RuntimeError: out of ideas") as caught:
                 xrt.ops.add(self.x, self.x)
+        cause = caught.exception.__cause__
+        self.assertIsInstance(cause, RuntimeError)
+        self.assertEqual(traceback.extract_tb(cause.__traceback__)[-1].name, "run")
+        with self.assertRaises(ValueError) as caught:  # nothing is left of it for the next error
+            xrt.ops.add(self.x, self.x[:3])
+        self.assertIsNone(caught.exception.__cause__)
 
-    def test_wrong_values_of_the_callers_fail_the_call_and_not_the_kernel(self) -> None:
-        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
-            if inputs[0].numpy()[0, 0] < 0:
-                raise xrt.InvalidArgumentError("negative")
-            add(problem, inputs, outputs)
+    def test_errors_of_this_package_in_it_are_like_any_other(self) -> None:
+        def negative(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            raise xrt.InvalidArgumentError("negative")
 
-        self.kernel(run)
-        with self.assertRaisesRegex(xrt.InvalidArgumentError, "negative"):
-            xrt.ops.add(self.x - 1, self.x)
-        self.assertEqual(xrt.quarantined(), [])
-        self.assertEqual(self.kernel_of_add(), "mine")
+        def wrong_call(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            xrt.ops.matmul(inputs[0], inputs[1])
+
+        for run, reason in ((negative, "InvalidArgumentError: negative"), (wrong_call, "inner extents 6 and 4 differ")):
+            xrt.register_kernel("mine", "add", run)
+            try:
+                with self.assertWarnsRegex(RuntimeWarning, f"(?s)kernel 'mine' raised.*in {run.__name__}.*{reason}"):
+                    numpy.testing.assert_array_equal(xrt.ops.add(self.x, self.x), 2 * self.x)
+                self.assertIn(reason, xrt.quarantined()[-1].reason)
+            finally:
+                xrt.unregister_kernel("mine", "add")
+
+    def test_one_that_takes_other_arguments_says_so(self) -> None:
+        self.kernel(lambda problem: None)
+        with self.assertWarnsRegex(RuntimeWarning, "(?s)kernel 'mine' raised.*TypeError: .* takes 1 positional argument"):
+            numpy.testing.assert_array_equal(xrt.ops.add(self.x, self.x), 2 * self.x)
+        self.assertIn("takes 1 positional argument but 3 were given", xrt.quarantined()[-1].reason)
 
     def test_a_keyboard_interrupt_in_it_reaches_the_user_and_sets_nothing_aside(self) -> None:
         def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
@@ -304,6 +442,67 @@ xrt.ops.relu(numpy.zeros(3, numpy.float32))
         numpy.testing.assert_array_equal(xrt.ops.add(self.x, self.x), 2 * self.x)
         self.assertEqual(xrt.quarantined(), [])
 
+    def test_one_that_calls_its_own_op_without_end_is_named(self) -> None:
+        self.kernel(lambda problem, inputs, outputs: xrt.ops.add(inputs[0], inputs[1], out=outputs[0]))
+        with self.assertWarnsRegex(RuntimeWarning, r"kernel 'mine' calls add again without end.*with_policy\(add="):
+            numpy.testing.assert_array_equal(xrt.ops.add(self.x, self.x), 2 * self.x)
+        self.assertIn("RecursionError", xrt.quarantined()[0].reason)
+
+    def test_one_that_is_forced_and_calls_itself_says_so_once(self) -> None:
+        self.kernel(lambda problem, inputs, outputs: xrt.ops.add(inputs[0], inputs[1], out=outputs[0]))
+        with warnings.catch_warnings(), xrt.with_policy(add={"kernel": "mine", "mode": "force"}):
+            warnings.simplefilter("ignore")
+            with self.assertRaisesRegex(xrt.DeviceError, "it raised RecursionError: .* inside each other; ") as caught:
+                xrt.ops.add(self.x, self.x)
+        self.assertEqual(str(caught.exception).count("mine failed"), 1)
+
+    def test_it_may_call_its_own_op_if_it_names_another_kernel(self) -> None:
+        calls = []
+
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            calls.append(problem)
+            with xrt.with_policy(add="reference"):
+                xrt.ops.add(inputs[0], inputs[1], out=outputs[0])
+
+        self.kernel(run)
+        for _ in range(2):
+            numpy.testing.assert_array_equal(xrt.ops.add(self.x, self.x), 2 * self.x)
+        self.assertEqual((len(calls), xrt.quarantined()), (2, []))
+
+    def test_one_that_failed_in_an_inner_call_is_not_called_again_by_the_outer_ones(self) -> None:
+        calls = []
+
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            calls.append(problem)
+            if len(calls) == 2:
+                raise ValueError("not inside myself")
+            xrt.ops.add(inputs[0], inputs[1], out=outputs[0])
+
+        self.kernel(run)
+        with self.assertWarns(RuntimeWarning):
+            xrt.ops.add(self.x, self.x)
+        numpy.testing.assert_array_equal(xrt.ops.add(self.x, self.x), 2 * self.x)
+        self.assertEqual(len(calls), 2)
+
+    def test_no_thread_calls_one_that_failed_in_another(self) -> None:
+        calls = []
+
+        def run(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            calls.append(threading.current_thread())
+            if threading.current_thread() is not threading.main_thread():
+                raise ValueError("not here")
+            add(problem, inputs, outputs)
+
+        self.kernel(run)
+        xrt.ops.add(self.x, self.x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            other = threading.Thread(target=lambda: xrt.ops.add(self.x, self.x))
+            other.start()
+            other.join()
+        xrt.ops.add(self.x, self.x)
+        self.assertEqual(calls, [threading.main_thread(), other])
+
     def test_a_program_may_end_with_kernels_and_rules_in_place(self) -> None:
         program = """
 import numpy, xpuruntime as xrt
@@ -327,6 +526,7 @@ print(xrt.ops.relu(numpy.zeros(3, numpy.float32)))
         for arguments, options in ((("other", "add", 3), {}), ((3, "add", add), {}), (("other", 3, add), {}),
                                    (("other", "add", add, 3), {}), (("other", "add", add), {"workspace_bytes": "1"}),
                                    (("other", "add", add), {"deterministic": 1}),
+                                   (("other", "add", add), {"in_place": 1}),
                                    (("other", "add", add), {"directions": 3}),
                                    (("other", "add", add), {"directions": ["forward", None]}),
                                    (("other", "add", add), {"version": 3}),

@@ -49,6 +49,10 @@ class Layouts(unittest.TestCase):
         self.assertEqual(len(decision.to_dict()["copies"]), 2)
         self.assertIn("copies: input 0 f32[4,6]{1,4} to f32[4,6]", decision._repr_html_())
 
+    def test_a_described_device_is_asked_with_copies_too(self) -> None:
+        decision = xrt.KernelSelector("cpu").select("softmax(f32[4,6]{1,4})", profile=xrt.device_profile())
+        self.assertEqual((decision.kernel, [step.kernel for step in decision.copies]), ("simd", ["blocked"]))
+
     def test_a_convolution_with_channels_last(self) -> None:
         x, weight = random(2, 5, 9, 8), random(6, 5, 3, 3)
         expected = np.zeros((2, 6, 7, 6))

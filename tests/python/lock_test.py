@@ -31,6 +31,18 @@ class LockTest(unittest.TestCase):
         self.assertNotIn(ADD, forced)
         self.assertEqual((len(usual), len(forced)), (2, 1))
 
+    def test_find_gives_the_entry_of_the_range_that_holds_a_problem(self) -> None:
+        lock = xrt.record_lock("add(f32[n], f32[n]) where n=1..16")
+        (entry,) = lock.entries
+        self.assertEqual(lock.find(entry.problem), entry)
+        self.assertEqual(lock.find("add(f32[n], f32[n]) where n=1..16"), entry)
+        self.assertEqual(lock.find(xrt.ProblemRange(entry.problem)), entry)
+        self.assertEqual(lock.find(ADD), entry)
+        self.assertIsNone(lock.find("add(f32[17], f32[17])"))
+        self.assertIsNone(lock.find("add(f32[n], f32[n]) where n=1..8"))
+        self.assertIn(xrt.Problem("add(f32[7], f32[7])"), lock)
+        self.assertNotIn("add(f32[17], f32[17])", lock)
+
     def test_it_records_the_log_as_it_ran(self) -> None:
         xrt.enable_dispatch_logging()
         self.addCleanup(xrt.clear_dispatch_logs)
@@ -41,6 +53,38 @@ class LockTest(unittest.TestCase):
         lock = xrt.record_lock(xrt.get_dispatch_logs())
         self.assertEqual([(entry.problem, entry.kernel) for entry in lock.entries], [(MATMUL, "reference")])
         self.assertEqual(xrt.record_lock(xrt.get_dispatch_logs()[0]), lock)
+
+    def test_a_lock_of_the_log_replays_calls_in_another_precision(self) -> None:
+        x = numpy.ones((8, 12), numpy.float32)
+        calls = {
+            "autocast": lambda: xrt.ops.linear(x, x),
+            "dtype": lambda: xrt.ops.relu(x, dtype="f16"),
+        }
+        for name, call in calls.items():
+            with self.subTest(name), xrt.autocast("bf16"):
+                xrt.enable_dispatch_logging()
+                wanted = call()
+                lock = xrt.record_lock(xrt.get_dispatch_logs())
+                xrt.disable_dispatch_logging()
+                xrt.clear_dispatch_logs()
+                with xrt.use_lock(lock):
+                    got = call()
+                self.assertEqual(got.dtype, wanted.dtype)
+                self.assertEqual(got.tobytes(), wanted.tobytes())
+
+    def test_a_lock_of_texts_recorded_in_autocast_replays_the_calls_there(self) -> None:
+        x, table = numpy.ones((8, 12), numpy.float32), numpy.arange(80, dtype=numpy.float16).reshape(10, 8)
+        rows = numpy.array([3, 0, 9, 9])
+        with xrt.autocast("bf16"):
+            texts = ["linear(f32[8,12], f32[8,12])", "softmax(f16[10,8])", "embedding(i64[4], f16[10,8])"]
+            lock = xrt.record_lock(texts)
+            self.assertIn("rows", [entry.kernel for entry in lock.entries])
+            with xrt.use_lock(lock):
+                xrt.ops.linear(x, x)
+                xrt.ops.softmax(table)
+                looked_up = xrt.ops.embedding(rows, table)
+        self.assertEqual(looked_up.dtype, numpy.float16)
+        numpy.testing.assert_array_equal(looked_up, table[rows])
 
     def test_what_a_lock_in_force_lacks_is_recorded_as_its_error_says(self) -> None:
         add = xrt.record_lock([ADD])
@@ -139,11 +183,22 @@ class LockTest(unittest.TestCase):
             with self.assertRaises(xrt.XpuRuntimeError):
                 xrt.ops.add(x, x)
 
+    def test_a_report_shows_how_its_entries_fared(self) -> None:
+        lock = xrt.record_lock([ADD, MATMUL])
+        report = xrt.verify_lock(lock)
+        self.assertEqual(repr(report), "ReplayReport(2 same, fine=True)")
+        lock.save(self.path)
+        for path in (self.path, str(self.path)):
+            self.assertEqual(repr(xrt.verify_lock(path)), "ReplayReport(2 same, fine=True)")
+        with self.assertRaisesRegex(xrt.FileError, "cannot be read"):
+            xrt.verify_lock(f"{self.path}.missing")
+        self.assertEqual(repr(report.results[0]), f"ReplayResult('{ADD}': {lock.entries[0].kernel}, 'same')")
+
     def test_wrong_arguments_say_what_to_pass(self) -> None:
         lock = xrt.record_lock(ADD)
         for call in (lambda: xrt.record_lock(3), lambda: xrt.record_lock([3]), lambda: xrt.record_lock(ADD, seed="1"),
                      lambda: lock.add(ADD), lambda: lock.find(3), lambda: lock.diff("other"), lambda: lock.save(3),
-                     lambda: xrt.verify_lock(str(self.path)), lambda: xrt.verify_lock(lock, 3),
+                     lambda: xrt.verify_lock(3), lambda: xrt.verify_lock(b"lock"), lambda: xrt.verify_lock(lock, 3),
                      lambda: xrt.refreshed(lock, None), lambda: xrt.KernelLock.from_json(b"{}")):
             with self.assertRaises(xrt.ArgumentTypeError):
                 call()

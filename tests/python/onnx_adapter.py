@@ -74,10 +74,9 @@ def softmax(name: str) -> Callable[[Node], Any]:
 def gemm(node: Node) -> Any:
     """alpha * A * B + beta * C."""
     a, b, c = node.inputs[0], node.inputs[1], node.input(2)
-    a = ops.transpose(a, 0, 1) if node.get("transA", 0) else a
-    weight = b if node.get("transB", 0) else ops.transpose(b, 0, 1)
-    product = ops.mul(ops.linear(a, weight), node.get("alpha", 1.0))
-    return product if c is None else ops.add(product, ops.mul(c, node.get("beta", 1.0)))
+    more = {} if c is None else {"beta": node.get("beta", 1.0)}
+    flags = {"transpose_a": bool(node.get("transA", 0)), "transpose_b": bool(node.get("transB", 0))}
+    return ops.matmul(a, b, c, alpha=node.get("alpha", 1.0), **flags, **more)
 
 
 def matmul_integer(node: Node) -> Any:

@@ -94,8 +94,16 @@ class KernelPolicyTest(unittest.TestCase):
         self.assertEqual(base.get("matmul"), "openblas")
 
     def test_preferences_cannot_be_changed_behind_the_policys_back(self) -> None:
-        with self.assertRaises(TypeError):
-            KernelPolicy(matmul="packed").preferences["matmul"] = "openblas"  # type: ignore[index]
+        policy = KernelPolicy(matmul="packed", precision={"softmax": "bf16"})
+        with self.assertRaisesRegex(TypeError, r"^\[KernelPolicy\] this is a read-only copy .*; use its set, force"):
+            policy.preferences["matmul"] = "openblas"  # type: ignore[index]
+        with self.assertRaisesRegex(xrt.errors.ArgumentTypeError, "remove_precision, or assign a whole dict"):
+            del policy.precision["softmax"]  # type: ignore[attr-defined]
+        for method, arguments in (("update", ({},)), ("setdefault", ("relu", "simd")), ("pop", ("matmul",)),
+                                  ("popitem", ()), ("clear", ()), ("__ior__", ({},))):
+            with self.assertRaisesRegex(xrt.errors.ArgumentTypeError, "use its set, force"):
+                getattr(policy.preferences, method)(*arguments)
+        self.assertEqual(dict(policy.preferences), {"matmul": "packed"})
 
     def test_a_copy_is_its_own(self) -> None:
         policy = KernelPolicy(matmul="packed", rules=[{"op": "relu", "use": "reference"}])
@@ -163,7 +171,7 @@ class BadPolicyTest(unittest.TestCase):
             (lambda: KernelPolicy("matmul"), "keywords"),
             (lambda: KernelPolicy(matmul=3), "kernel's name"),
             (lambda: KernelPolicy(matmul=None), "kernel's name"),
-            (lambda: KernelPolicy(matmul=["packed", 3]), "a text"),
+            (lambda: KernelPolicy(matmul=["packed", 3]), "a string"),
             (lambda: KernelPolicy(strategy=1.5), "AutoSelectStrategy"),
             (lambda: KernelPolicy(strategy=True), "AutoSelectStrategy"),
             (lambda: KernelPolicy(deterministic=1), "True or False"),
@@ -173,13 +181,14 @@ class BadPolicyTest(unittest.TestCase):
             (lambda: KernelPolicy(default_precision=float), "dtype"),
             (lambda: KernelPolicy(precision="f32"), "dict"),
             (lambda: KernelPolicy(preferences=["matmul"]), "dict"),
-            (lambda: KernelPolicy(rules=[{"op": object()}]), "texts, numbers"),
-            (lambda: KernelPolicy().set(None, "packed"), "a text"),
-            (lambda: KernelPolicy().get(3), "a text"),
+            (lambda: KernelPolicy(rules=[{"op": object()}]), "strings, numbers"),
+            (lambda: KernelPolicy().set(None, "packed"), "a string"),
+            (lambda: KernelPolicy().get(3), "a string"),
             (lambda: KernelPolicy().merge(3), "KernelPolicy"),
             (lambda: KernelPolicy.load(3), "a path"),
-            (lambda: KernelPolicy.from_json(b"{}"), "a text"),
+            (lambda: KernelPolicy.from_json(b"{}"), "a string"),
             (lambda: xrt.set_kernel_policy(), "no policy"),
+            (lambda: xrt.set_kernel_policy(None), r"an empty one says nothing"),
             (lambda: xrt.set_kernel_policy(42), "KernelPolicy"),
             (lambda: xrt.with_policy(), "no policy"),
         ]
@@ -203,7 +212,7 @@ class BadPolicyTest(unittest.TestCase):
             (lambda: KernelPolicy(threads=0), "1 or more"),
             (lambda: KernelPolicy(threads=1 << 40), "1 or more"),
             (lambda: KernelPolicy(workspace_limit_bytes=-1), "0 or more"),
-            (lambda: KernelPolicy(default_precision="int16"), "no float type"),
+            (lambda: KernelPolicy(default_precision="int16"), "not a float type"),
             (lambda: KernelPolicy(default_precision="f17"), "unknown"),
             (lambda: KernelPolicy(precision={"softmax": {"sideways": "f32"}}), "direction"),
             (lambda: KernelPolicy(precision={"softmax": {}}), "no direction"),

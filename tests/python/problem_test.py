@@ -92,8 +92,10 @@ class DeviceProfileTest(unittest.TestCase):
                 self.assertEqual(made, profile)
 
     def test_unknown_fields_wrong_values_and_missing_files_are_errors(self) -> None:
-        with self.assertRaisesRegex(xrt.XpuRuntimeError, "vendr"):
+        with self.assertRaisesRegex(xrt.XpuRuntimeError, r"^\[DeviceProfile\] unknown field 'vendr'; use one of: .*vendor,"):
             xrt.DeviceProfile(vendr="arm")
+        with self.assertRaisesRegex(xrt.XpuRuntimeError, r"^\[DeviceProfile\] field 'vendor' is 'ARM'; write it in lower"):
+            xrt.DeviceProfile(vendor="ARM")
         with self.assertRaises(xrt.XpuRuntimeError):
             xrt.DeviceProfile(compute_units="many")
         with self.assertRaises(xrt.ArgumentTypeError):

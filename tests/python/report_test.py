@@ -60,6 +60,15 @@ class Report(unittest.TestCase):
             self.assertEqual(xrt.report_data(problems=RELU)["decisions"][0]["kernel"], "reference")
         self.assertEqual(xrt.report_data(problems=RELU)["decisions"][0]["kernel"], "simd")
 
+    def test_sizes_of_a_locked_range_are_no_change(self):
+        lock = xrt.record_lock(["relu(f32[n]) where n=1..512"])
+        for problems in (None, "relu(f32[7])", "relu(f32[n]) where n=1..512"):
+            self.assertEqual(xrt.report_data(problems=problems, against=lock)["changes"], [])
+        with xrt.with_policy(relu="reference"):
+            change, = xrt.report_data(problems="relu(f32[7])", against=lock)["changes"]
+        self.assertEqual(change, {"problem": "relu(f32[7]) @cpu:0", "field": "kernel", "before": "simd",
+                                  "after": "reference"})
+
     def test_times_come_from_the_store(self):
         store = xrt.open_store(self.folder / "s.sqlite")
         environment = next(iter(json.loads(xrt.record_lock([RELU]).to_json())["environments"].values()))

@@ -182,9 +182,9 @@ class SeedTest(unittest.TestCase):
     def test_5_3_a_policy_is_validated_against_the_registry(self) -> None:
         validate = self.run_block("5.3")["validate_policy"]
         self.assertEqual(validate(KernelPolicy(matmul="reference")), [])
-        (warning,) = validate(KernelPolicy(matmul="cutlass"))
-        self.assertRegex(warning, r"^Unknown kernel 'cutlass' for op 'matmul'\. Available: \[.*'reference'.*\]$")
-        self.assertEqual(len(xrt.validate_policy(KernelPolicy(matmul="cutlass"))), 1)
+        (warning,) = validate(KernelPolicy(attention="flash_v2"))
+        self.assertRegex(warning, r"^Unknown kernel 'flash_v2' for op 'attention'\. Available: \[.*'reference'.*\]$")
+        self.assertEqual(len(xrt.validate_policy(KernelPolicy(attention="flash_v2"))), 1)
         self.assertRegex(validate(KernelPolicy(conv="cudnn"))[0], "^Unknown kernel 'cudnn' for op 'conv'")
 
     def test_6_1_a_policy_for_a_block(self) -> None:

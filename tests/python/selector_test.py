@@ -76,6 +76,28 @@ class KernelSelectorTest(unittest.TestCase):
         with self.assertRaises(xrt.InvalidArgumentError):
             self.selector.select(problem + " @cuda:0")
 
+    def test_precision_and_casts_are_those_of_explain(self) -> None:
+        def of(decision: xrt.Decision) -> tuple:
+            document = decision.to_dict()
+            return [document[key] for key in ("problem", "kernel", "precision", "casts")]
+
+        casting = xrt.KernelPolicy(default_precision="bf16")
+        for dtype in ("bf16", "f16", "f32", "f64", "i32", "i64"):
+            for op in (f"matmul({dtype}[8,8], {dtype}[8,8])", f"relu({dtype}[64])", f"transpose({dtype}[8,8])"):
+                for policy in (xrt.KernelPolicy(), casting, xrt.KernelPolicy(precision={"matmul": "f64"}, threads=1)):
+                    with self.subTest(op=op, policy=policy), xrt.with_policy(policy):
+                        self.assertEqual(of(self.selector.select(op, policy)), of(xrt.explain(op)))
+        product = "matmul(bf16[8,8], bf16[8,8])"
+        self.assertEqual(self.selector.select(product).to_dict()["precision"],
+                         {"forward": "bf16", "backward": "bf16", "because": "the inputs are bf16"})
+        cast = self.selector.select(product.replace("bf16", "f32"), casting)
+        self.assertEqual((str(cast.problem), len(cast.casts)), (product + " @cpu:0", 3))
+        described = self.selector.select(product.replace("bf16", "f32"), casting, xrt.device_profile())
+        self.assertEqual(of(described), of(cast))
+        with xrt.autocast("bf16"):
+            self.assertEqual(of(self.selector.select("linear(f32[8,8], f32[8,8])")),
+                             of(xrt.explain("linear(f32[8,8], f32[8,8])")))
+
     def test_wrong_arguments_say_what_to_pass(self) -> None:
         calls = (lambda: self.selector.is_kernel_available(3, "f16"),
                  lambda: self.selector.is_kernel_available("matmul", 3),

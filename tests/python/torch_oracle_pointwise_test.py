@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as functional
 from hypothesis import strategies as st
 
+import torch_oracle_decoder_test
 import torch_oracle_test
 import xpuruntime as xrt
 from oracle_case import CHECKED, OracleCase, against_oracle
@@ -198,7 +199,7 @@ class MovementOps(OracleCase):
 
 class AllOps(unittest.TestCase):
     def test_every_op_has_an_oracle(self) -> None:
-        self.assertTrue(torch_oracle_test.MatrixOps)  # its decorators fill the set
+        self.assertTrue(torch_oracle_test.MatrixOps and torch_oracle_decoder_test.DecoderOps)  # decorators fill the set
         self.assertEqual(set(xrt.get_registered_ops()) - CHECKED, set())
 
 

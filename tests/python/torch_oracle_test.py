@@ -49,6 +49,29 @@ def attend(inputs: list[np.ndarray], mask: np.ndarray | None, causal: bool, scal
     return np.einsum("bhqk,bhkd->bhqd", weights / np.where(total == 0, 1, total), v)
 
 
+def visible(lengths: np.ndarray, queries: int, keys: int, causal: bool, align: str) -> np.ndarray:
+    """Which keys each query of each sequence sees, as a mask [batch, 1, queries, keys]."""
+    length, query, key = lengths[:, None, None], np.arange(queries)[None, :, None], np.arange(keys)[None, None]
+    last = query + (length - queries if align == "bottom_right" else 0)
+    return ((key < length) & ((key <= last) | (not causal)))[:, None]
+
+
+def log_sum_exp(q: np.ndarray, k: np.ndarray, mask: np.ndarray, scale: float) -> np.ndarray:
+    """Of the scores of each row; minus infinity where no key is left."""
+    k = np.repeat(k.astype(np.float64), q.shape[1] // k.shape[1], 1)
+    scores = np.where(mask, np.einsum("bhqd,bhkd->bhqk", q.astype(np.float64), k) * scale, -np.inf)
+    return np.logaddexp.reduce(scores, -1)
+
+
+def paged(x: np.ndarray, table: np.ndarray, size: int) -> np.ndarray:
+    """[batch, heads, keys, dim] as pages [pages, size, heads, dim], in the places that the table gives them."""
+    pages = np.ones((table.max() + 1, size, x.shape[1], x.shape[3]), x.dtype)
+    for b, row in enumerate(table):
+        for i, page in enumerate(row):
+            pages[page] = x[b, :, i * size : (i + 1) * size].transpose(1, 0, 2)
+    return pages
+
+
 class MatrixOps(OracleCase):
     @against_oracle("matmul", examples=60)
     def test_matmul_agrees_with_pytorch(self, draw: Any) -> None:
@@ -59,6 +82,26 @@ class MatrixOps(OracleCase):
         b_shape = draw(st.sampled_from([(*right, k, n), (k,)]))
         a, b = draw(arrays(a_shape, dtype)), draw(arrays(b_shape, dtype))
         self.check(draw, "matmul", a, b, want=torch.matmul(exact(a), exact(b)), dtype=product_dtype(dtype))
+
+    @against_oracle("matmul", examples=50)
+    def test_matmul_adds_as_addmm_and_baddbmm_do(self, draw: Any) -> None:
+        dtype, m, n, k = draw(floats), draw(small), draw(small), draw(small)
+        batch = draw(st.sampled_from([(), (2,)]))
+        a, b = draw(arrays((*batch, m, k), dtype)), draw(arrays((*batch, k, n), dtype))
+        c = draw(arrays(draw(st.sampled_from([(*batch, m, n), (n,), (m, 1), (1, 1)])), dtype))
+        more = {"alpha": draw(st.sampled_from([1, 0.5, -2])), "beta": draw(st.sampled_from([1, 0, 0.25]))}
+        want = (torch.baddbmm if batch else torch.addmm)(wide(c), wide(a), wide(b), **more)
+        self.check(draw, "matmul", a, b, c, want=want, **more)
+
+    @against_oracle("matmul", examples=40)
+    def test_matmul_scales_rows_columns_or_whole_matrices(self, draw: Any) -> None:
+        dtype, m, n, k = draw(st.sampled_from([*FLOATS, np.dtype(np.int8)])), draw(small), draw(small), draw(small)
+        a, b = draw(arrays((m, k), dtype)), draw(arrays((k, n), dtype))
+        scale_a = values((draw(st.sampled_from([1, m])),), np.dtype(np.float32), draw(st.integers(0, 99)))
+        scale_b = values((draw(st.sampled_from([1, n])),), np.dtype(np.float32), draw(st.integers(0, 99)))
+        left, right = wide(a).double() * wide(scale_a)[:, None], wide(b).double() * wide(scale_b)
+        kind = np.dtype(np.float32) if dtype == np.int8 else dtype
+        self.check(draw, "matmul", a, b, want=left @ right, dtype=kind, scale_a=scale_a, scale_b=scale_b)
 
     @against_oracle("linear", examples=40)
     def test_linear_agrees_with_pytorch(self, draw: Any) -> None:
@@ -114,6 +157,26 @@ class MatrixOps(OracleCase):
         # One kernel rounds the weights to bf16 before they meet the values, which are at most 2.
         absolute = 2.0**-7 if dtype == BF16 else 0
         self.check(draw, "scaled_dot_product_attention", q, k, v, want=want, absolute=absolute, **more)
+
+
+    @against_oracle("attention", examples=50)
+    def test_attention_of_sequences_agrees_with_its_definition(self, draw: Any) -> None:
+        dtype, batch, key_heads, repeats = draw(floats), draw(small), draw(st.integers(1, 2)), draw(st.integers(1, 2))
+        queries, page_size, pages, size = draw(small), draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(small)
+        keys = page_size * pages
+        q = draw(arrays((batch, key_heads * repeats, queries, size), dtype))
+        k, v = (values((batch, key_heads, keys, size), dtype, draw(st.integers(0, 99))) for _ in range(2))
+        lengths = np.array([draw(st.integers(0, keys)) for _ in range(batch)], draw(st.sampled_from(["i4", "i8"])))
+        causal = draw(st.booleans())
+        align = draw(st.sampled_from(["top_left", "bottom_right"])) if causal else "top_left"
+        mask = visible(lengths, queries, keys, causal, align)
+        want = [attend([q, k, v], mask, False, size**-0.5), log_sum_exp(q, k, mask, size**-0.5)]
+        more = {"is_causal": causal, "lengths": lengths, "causal_align": align, "lse": True}
+        if draw(st.booleans()):
+            table = np.random.default_rng(7).permutation(batch * pages).reshape(batch, pages).astype(np.int32)
+            k, v, more["page_table"] = paged(k, table, page_size), paged(v, table, page_size), table
+        absolute = 2.0**-7 if dtype == BF16 else 0
+        self.check(draw, "attention", q, k, v, want=want, dtype=[dtype, np.dtype(np.float32)], absolute=absolute, **more)
 
 
 class PoolingOps(OracleCase):

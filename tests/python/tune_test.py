@@ -31,6 +31,7 @@ class TuneCase(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.store = xrt.open_store(self.folder / "store.sqlite")
         self.addCleanup(xrt.use_store, None)
+        self.addCleanup(xrt.clear_quarantine)
 
     def tune(self, problems: object = ADD, **options: object) -> list:
         return xrt.tune(problems, **{"budget_s": 0.02, "store": self.store, **options})
@@ -42,20 +43,29 @@ class TuneCase(unittest.TestCase):
 
 
 class TuneRangesTest(TuneCase):
+    def test_no_points_at_all_is_an_error(self) -> None:
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, r"^\[tune\] range_points must be 1 or more"):
+            self.tune("relu(f32[n]) where n=1..4", range_points=0)
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, r"^\[tune\] range_points must be 1 or more"):
+            self.tune("relu(f32[n]) where n=1..4", range_points=-1)
+
     def test_a_range_gives_parts_and_a_policy_for_sizes_that_were_never_measured(self) -> None:
         result, = self.tune("matmul(f32[m,16], f32[16,16]) where m=1..40", budget_s=0.002, range_points=9)
         self.assertIsInstance(result, xrt.RangeResult)
-        self.assertEqual((result.problems, result.covered, result.complete), (40, 40, True))
+        self.assertEqual((result.problems, result.covered + result.undecided, result.complete), (40, 40, True))
         self.assertLessEqual(len(result.measured), 9)
-        self.assertEqual(sum(len(part.range) for part in result.parts), 40)
+        self.assertEqual(sum(len(part.range) for part in result.parts), result.covered)
+        self.assertGreaterEqual(result.covered, len({str(race.problem) for race in result.measured}))
         self.assertEqual(set(self.stored()), {str(race.problem) for race in result.measured})
         with xrt.with_policy(result.policy()):
             for size in range(1, 41):
                 problem = result.range.at(m=size)
-                part, = (part for part in result.parts if problem in part.range)
+                parts = [part for part in result.parts if problem in part.range]
                 decision = xrt.explain(problem)
-                self.assertEqual((decision.kernel, decision.level), (part.kernel, "rule"))
-                self.assertIn(f"at m={size}", decision.because)
+                self.assertEqual((decision.level, len(parts)), ("rule", 1) if parts else ("strategy", 0))
+                for part in parts:
+                    self.assertEqual(decision.kernel, part.kernel)
+                    self.assertIn(f"at m={size}", decision.because)
             self.assertEqual(xrt.explain("matmul(f32[41,16], f32[16,16])").level, "strategy")
         self.assertEqual(xrt.KernelPolicy(rules=result.rules()), result.policy())
         self.assertEqual(result.policy({"threads": 1}).threads, 1)
@@ -89,7 +99,7 @@ class TuneRangesTest(TuneCase):
                 spread.at(**wrong)
         with self.assertRaisesRegex(xrt.InvalidArgumentError, "column 22: the range runs backwards"):
             self.tune("relu(f32[n]) where n=9..1")
-        with self.assertRaisesRegex(xrt.InvalidArgumentError, "column 14: ranges of sizes stand here"):
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, "column 14: this has ranges of sizes"):
             xrt.explain("relu(f32[n]) where n=1..9")
 
     def test_a_lock_of_ranges_replays_every_size_inside_and_names_the_range_outside(self) -> None:
@@ -192,7 +202,11 @@ class TuneTest(TuneCase):
         self.assertEqual(text.getvalue(), f"1/2 {ADD} @cpu:0: {first.chosen}\n2/2 {SMALL} @cpu:0: {second.chosen}\n")
 
     def test_the_total_budget_ends_the_run(self) -> None:
-        self.assertEqual(self.tune([ADD, SMALL], total_budget_s=0), [])
+        for result, text in zip(self.tune([ADD, SMALL], total_budget_s=0), (ADD, SMALL), strict=True):
+            self.assertEqual(str(result.problem), f"{text} @cpu:0")
+            self.assertEqual((result.chosen, result.gain, result.cut_short, result.cut_by), (None, None, True, "total_budget_s"))
+            self.assertEqual(result.not_stored, "not tuned: total_budget_s is spent")
+        self.assertEqual(self.stored(), [])
 
     def test_wrong_arguments_say_what_to_pass(self) -> None:
         for problems, options in ((3, {}), ([3], {}), (ADD, {"budget_s": "1"}), (ADD, {"isolate": 1}),
@@ -203,6 +217,10 @@ class TuneTest(TuneCase):
             self.tune("matmull(f32[2,2], f32[2,2])")
         with self.assertRaisesRegex(xrt.InvalidArgumentError, r"\[tune\] budget_s must be"):
             self.tune(budget_s=-1)
+        for options, name in (({"budget_s": -1}, "budget_s"), ({"min_gain": 2}, "min_gain"),
+                              ({"probe_timeout_s": -1}, "probe_timeout_s")):
+            with self.assertRaisesRegex(xrt.InvalidArgumentError, rf"^\[enable_tuning\] {name} must be"):
+                xrt.enable_tuning(**options)
         with self.assertRaisesRegex(xrt.InvalidArgumentError, "total_budget_s must be"):
             self.tune([ADD, "relu(f32[n]) where n=1..3"], total_budget_s=-1)
         for options in ({"budget_s": -1}, {"min_gain": 2}, {"budget_s": float("nan")}, {"seed": -1}):
@@ -277,6 +295,51 @@ class PythonKernelTuneTest(TuneCase):
             self.assertIn(reason, candidate.reason)
             self.store.prune(op="add")
             xrt.refresh_measurements()
+
+    def test_one_that_was_found_wrong_runs_no_more_in_this_process_until_the_quarantine_is_cleared(self) -> None:
+        def wrong(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            outputs[0].numpy()[...] = 7
+
+        ones = numpy.ones(64, numpy.float32)
+        xrt.register_kernel("mine", "add", wrong, version="1")
+        self.addCleanup(xrt.unregister_kernel, "mine", "add")
+        self.assertEqual(xrt.ops.add(ones, ones)[0], 7)
+        result, = self.tune(ADD)
+        self.assertEqual(xrt.ops.add(ones, ones)[0], 2)
+        for strategy in ("first_supported", "lowest_memory", "best_performance"):
+            with xrt.with_policy(strategy=strategy):
+                self.assertEqual(xrt.ops.add(ones, ones)[0], 2)
+        (entry,) = xrt.quarantined()
+        self.assertEqual((entry.kernel, entry.problem), ("mine", result.problem))
+        self.assertRegex(entry.reason, "^quarantined: it gave wrong numbers: .*[(]found by tuning[)]$")
+        self.assertNotIn("mine", [locked.kernel for locked in xrt.record_lock(ADD).entries])
+
+        xrt.clear_quarantine()  # the store's stays, and counts where the store is read
+        self.assertEqual((xrt.ops.add(ones, ones)[0], xrt.quarantined()), (7, []))
+        with xrt.with_policy(strategy="best_performance"):
+            self.assertEqual(xrt.ops.add(ones, ones)[0], 2)
+        result, = self.tune(ADD)  # refused for what the store says, and so again by every strategy
+        self.assertEqual(xrt.ops.add(ones, ones)[0], 2)
+
+    def test_one_that_ends_the_process_in_the_trial_does_not_end_this_one(self) -> None:
+        here = os.getpid()
+        ran = []
+
+        def ends(problem: xrt.Problem, inputs: list, outputs: list) -> None:
+            if os.getpid() != here:
+                os._exit(3)
+            ran.append(problem)
+
+        xrt.register_kernel("mine", "add", ends)
+        self.addCleanup(xrt.unregister_kernel, "mine", "add")
+        result = xrt.tune("add(f32[n], f32[n]) where n=5..6", budget_s=0.002, store=self.store)[0]
+        sizes = {str(race.problem) for race in result.measured}
+        self.assertTrue(sizes)
+        self.assertEqual({str(entry.problem) for entry in xrt.quarantined()}, sizes)
+        for race in result.measured:
+            ones = numpy.ones(race.problem.inputs[0].shape, numpy.float32)
+            self.assertEqual(xrt.ops.add(ones, ones)[0], 2)
+        self.assertEqual(ran, [])
 
     def test_threads_that_are_busy_in_python_do_not_hang_the_trial(self) -> None:
         over = threading.Event()

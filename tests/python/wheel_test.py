@@ -72,7 +72,8 @@ class WheelTest(unittest.TestCase):
     def test_it_carries_the_library_the_command_and_the_types(self):
         package = self.unpacked / "xpuruntime"
         expected = ["__init__.py", "py.typed", "_core.pyi", "ops.pyi", "bin/xrt", "include/xpuruntime/runtime/runtime.h"]
-        expected += ["lib/libxpuruntime_cuda.so", "lib/libxpuruntime_opencl.so", "lib/cmake/xpuruntime/xpuruntimeConfig.cmake"]
+        expected += [f"lib/xpuruntime/libxpuruntime_{part}.so" for part in ("cuda", "opencl")]
+        expected += ["lib/cmake/xpuruntime/xpuruntimeConfig.cmake"]
         for name in expected:
             self.assertTrue((package / name).is_file(), name)
         self.assertEqual(len(list(package.glob("_core*.so"))), 1)
@@ -122,7 +123,7 @@ class WheelTest(unittest.TestCase):
         )
         kernel, version, *libraries = run(python, "-c", program, env=clean, cwd=self.folder.name).split()
         self.assertTrue(kernel)
-        with_onednn = (self.unpacked / "xpuruntime" / "lib" / "libxpuruntime_onednn.so").is_file()
+        with_onednn = (self.unpacked / "xpuruntime" / "lib" / "xpuruntime" / "libxpuruntime_onednn.so").is_file()
         self.assertEqual(libraries, ["onednn", "openblas"] if with_onednn else ["openblas"])
         self.assertEqual(run(environment / "bin" / "xrt", "--version", env=clean).split()[-1], version)
         self.assertIn("cpu:0", run(environment / "bin" / "xrt", "devices", env=clean))

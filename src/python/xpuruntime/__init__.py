@@ -1,5 +1,6 @@
 """Which kernel runs each ML operation, at which precision, on which device: decided, explained, kept and replayed."""
 
+from . import cuda as cuda
 from . import ops as ops
 from ._core import AmpConfig as AmpConfig
 from ._core import AmpRegistry as AmpRegistry
@@ -11,6 +12,7 @@ from ._core import Device as Device
 from ._core import DeviceProfile as DeviceProfile
 from ._core import DispatchLog as DispatchLog
 from ._core import GradScaler as GradScaler
+from ._core import Graph as Graph
 from ._core import KernelCapability as KernelCapability
 from ._core import KernelDtype as KernelDtype
 from ._core import KernelLock as KernelLock

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NoReturn
 
 from . import _core
+from .errors import ArgumentTypeError
 
 
 class OpMapping(Mapping[str, object]):
@@ -16,6 +18,12 @@ class OpMapping(Mapping[str, object]):
 
     def __getitem__(self, op: str) -> object:
         return self._values[op if op in self._values else self._given.get(_core.op_name(op), op)]
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise ArgumentTypeError("[KernelPolicy] this is a read-only copy of a part of the policy; use its set, force, "
+                                "set_precision, remove and remove_precision, or assign a whole dict")
+
+    __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _refuse
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

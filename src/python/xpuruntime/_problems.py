@@ -11,7 +11,7 @@ def problems_from(given: object, function: str) -> list[_core.Problem]:
     if isinstance(given, (str, _core.Problem, _core.Decision, _core.DispatchLog)):
         given = [given]
     if not hasattr(given, "__iter__"):
-        raise ArgumentTypeError(f"[{function}] problems is a {type(given).__name__}; pass texts such as "
+        raise ArgumentTypeError(f"[{function}] problems is of type {type(given).__name__}; pass texts such as "
                                 "\"matmul(f32[64,64], f32[64,64])\" in a list")
     found = dict.fromkeys(_problem(item) for item in given)
     if not found:

@@ -70,32 +70,41 @@ if TYPE_CHECKING:
     def register_kernel(name: str, op: str, run: Callable[..., object],
                         supports: Callable[..., object] | None = None, device: object = "cpu", *,
                         workspace_bytes: int = 0, deterministic: bool = True, directions: str | Sequence[str] = "forward",
-                        version: str | None = None) -> None: ...
+                        version: str | None = None, takes: str | Sequence[str] = (),
+                        in_place: bool = False) -> None: ...
 
     @overload
     def register_kernel(name: str, op: str, *, supports: Callable[..., object] | None = None, device: object = "cpu",
                         workspace_bytes: int = 0, deterministic: bool = True, directions: str | Sequence[str] = "forward",
-                        version: str | None = None) -> Callable[[Function], Function]: ...
+                        version: str | None = None, takes: str | Sequence[str] = (),
+                        in_place: bool = False) -> Callable[[Function], Function]: ...
 
 
 def register_kernel(name: str, op: str, run: Callable[..., object] | None = None,
                     supports: Callable[..., object] | None = None, device: object = "cpu", *,
                     workspace_bytes: int = 0, deterministic: bool = True, directions: str | Sequence[str] = "forward",
-                    version: str | None = None) -> Callable[[Function], Function] | None:
+                    version: str | None = None, takes: str | Sequence[str] = (),
+                    in_place: bool = False) -> Callable[[Function], Function] | None:
     """Adds a kernel that is a Python function: `run(problem, inputs, outputs)` writes the outputs.
 
     Inputs and outputs are `Tensor` objects, good until `run` returns; with `workspace_bytes` it gets one more, for
     scratch. `supports(problem, profile)` returns True, or False or a text that says why not. What `run` raises sets
-    the kernel aside for that problem, and the next one runs. Without `run` this is a decorator.
+    the kernel aside for that problem, and the next one runs, unless an output overwrites an input. Without `run` this
+    is a decorator.
+
+    In a call that writes over an input, such as `ops.add(x, y, out=x)`, `run` gets a copy of that input: it may write
+    outputs before it has read all inputs. With `in_place=True` nothing is copied: `run` then gets input and output on
+    the same memory, and must read each element before it writes it.
 
     It is asked about forward problems alone, unless `directions` names more: `["forward", "backward"]`, or
     `"backward"`. `version` says which code it is, and must change with it, and with what it calls: times of one
     version are not used for another, and a lock replays only the version it was recorded with. Without a version a
-    lock does not replay it, and its times count as long as it is registered.
+    lock does not replay it, and its times count as long as it is registered. `takes` names what it computes of the
+    inputs and attributes that kernels opt in to, such as matmul's `alpha`; calls with others go to other kernels.
     """
     def register(function: Callable[..., object]) -> None:
         _core.register_kernel(name, op, function, supports, device, workspace_bytes, deterministic, directions,
-                              version)
+                              version, takes, in_place)
 
     if run is not None:
         register(run)
@@ -120,7 +129,8 @@ def register_op(name: str, infer: Callable[..., object] | None = None, *, inputs
     registered: see `register_kernel`. `category` is what policies and autocast know it as. An op stays for as long as
     the process.
     """
-    function = _core.register_op(name, infer, inputs, optional_inputs, dict(attributes or {}), category, aliases)
+    defaults = {} if attributes is None else dict(attributes) if hasattr(attributes, "keys") else attributes
+    function = _core.register_op(name, infer, inputs, optional_inputs, defaults, category, aliases)
     setattr(ops, name, function)
     return function  # type: ignore[return-value]
 

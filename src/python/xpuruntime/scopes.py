@@ -45,7 +45,7 @@ class Scope:
         from ._scoped import scoped
 
         if not callable(function):
-            raise ArgumentTypeError(f"[Scope] a {type(function).__name__} cannot be called; decorate a function")
+            raise ArgumentTypeError(f"[Scope] function is of type {type(function).__name__}; decorate a function")
         return scoped(self, function)
 
     def run(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -67,9 +67,9 @@ def autocast(dtype: object = None, *, enabled: bool = True, registry: _core.AmpR
     `dtype` is what "lower" means in those rules: bf16 or f16. `enabled=False` turns autocast off inside.
     """
     if not isinstance(enabled, bool):
-        raise ArgumentTypeError(f"[autocast] enabled is a {type(enabled).__name__}; pass True or False")
+        raise ArgumentTypeError(f"[autocast] enabled is of type {type(enabled).__name__}; pass True or False")
     if registry is not None and not isinstance(registry, _core.AmpRegistry):
-        raise ArgumentTypeError(f"[autocast] a {type(registry).__name__} is no registry; pass an AmpRegistry")
+        raise ArgumentTypeError(f"[autocast] registry is of type {type(registry).__name__}; pass an AmpRegistry")
     return Scope(_core.autocast_layer(dtype, enabled, registry))
 
 
@@ -77,11 +77,11 @@ def _lock_and_mode(lock: object, mode: object, function: str) -> tuple[_core.Ker
     loaded = _core.KernelLock.load(lock) if isinstance(lock, (str, os.PathLike)) else lock
     if loaded is not None and not isinstance(loaded, _core.KernelLock):
         raise ArgumentTypeError(
-            f"[{function}] a {type(lock).__name__} is no lock; pass a KernelLock or the path of one"
+            f"[{function}] lock is of type {type(lock).__name__}; pass a KernelLock or the path of one"
         )
     name = getattr(mode, "name", mode)
     if not isinstance(name, str):
-        raise ArgumentTypeError(f"[{function}] mode is a {type(mode).__name__}; pass 'strict' or 'revalidate'")
+        raise ArgumentTypeError(f"[{function}] mode is of type {type(mode).__name__}; pass 'strict' or 'revalidate'")
     return loaded, name.lower()
 
 

@@ -31,7 +31,7 @@ def tune(problems: object, *, budget_s: float = 0.5, total_budget_s: float | Non
     """
     asked, ranges = problems_and_ranges_from(problems, "tune")
 
-    options = _core.TuneOptions(budget_s, total_budget_s, min_gain, probe_timeout_s, isolate, seed, range_points)
+    options = _core.TuneOptions("tune", budget_s, total_budget_s, min_gain, probe_timeout_s, isolate, seed, range_points)
     if store is None:
         _core.use_writable_store()
     else:
@@ -53,7 +53,7 @@ def tune(problems: object, *, budget_s: float = 0.5, total_budget_s: float | Non
 def enable_tuning(*, budget_s: float = 0.5, min_gain: float = 0.02, probe_timeout_s: float = 10.0,
                   isolate: bool = True, seed: int = 1) -> None:
     """Measures problems that the strategy best_performance meets for the first time, before they run."""
-    _core.enable_tuning(_core.TuneOptions(budget_s, None, min_gain, probe_timeout_s, isolate, seed))
+    _core.enable_tuning(_core.TuneOptions("enable_tuning", budget_s, None, min_gain, probe_timeout_s, isolate, seed))
 
 
 class _Show:
@@ -70,7 +70,7 @@ class _Show:
 
 
 class _Line(_Show):
-    """One line on stderr, drawn anew a few times a second; a line a problem where stderr is no terminal."""
+    """One line on stderr, drawn anew a few times a second; a line a problem where stderr is not a terminal."""
 
     def __init__(self, total: int) -> None:
         super().__init__(self._draw if sys.stderr is not None and sys.stderr.isatty() else None)
@@ -122,5 +122,5 @@ def _shown(progress: object, total: int) -> _Show:
     if callable(progress):
         return _Show(progress)
     from .errors import ArgumentTypeError
-    raise ArgumentTypeError(f"[tune] progress is a {type(progress).__name__}; pass True, False, a function, or a bar "
+    raise ArgumentTypeError(f"[tune] progress is of type {type(progress).__name__}; pass True, False, a function, or a bar "
                             "with an update method")

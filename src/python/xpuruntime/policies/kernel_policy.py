@@ -11,7 +11,8 @@ from ..errors import ArgumentTypeError
 def policy_from(policy: object, fields: dict[str, object], function: str) -> KernelPolicy:
     """A policy from an object, the path of a file or a dict; keywords are layered over it."""
     if policy is None and not fields:
-        raise ArgumentTypeError(f"[{function}] no policy; pass a KernelPolicy, the path of a file, a dict, or keywords")
+        raise ArgumentTypeError(f"[{function}] no policy; pass a KernelPolicy (an empty one says nothing), the path of "
+                                "a file, a dict, or keywords")
     made = KernelPolicy() if policy is None else _core.as_policy(policy)
     return made.merge(KernelPolicy(**fields)) if fields else made  # type: ignore[arg-type]
 

@@ -1,0 +1,13 @@
+"""What only NVIDIA GPUs have."""
+
+from typing import Any
+
+from ._core import Graph
+
+
+def graph(device: Any = "cuda:0") -> Graph:
+    """Records the ops that this thread calls on the device inside of `with cuda.graph() as g:`; `g.replay()` runs them.
+
+    Every call must have run once before: nothing is chosen or prepared while a graph is recorded.
+    """
+    return Graph(device)
