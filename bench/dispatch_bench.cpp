@@ -1,10 +1,13 @@
 // What a decision costs, warm and cold, against PyTorch's dispatch of an op that does nothing.
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -237,6 +240,53 @@ struct Row {
   std::string bound;
 };
 
+constexpr Device gpu{DeviceType::nvidia, 0};
+
+void need(const Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.message());
+}
+
+/// Nanoseconds of the host for one launch: the least of several batches, each short enough for the device's queue.
+double ns_per_launch(DeviceDriver& driver, const std::function<void()>& launch) {
+  constexpr int rounds = 50, launches = 200;
+  double least = 1e18;
+  for (int round = 0; round < rounds; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < launches; ++i) launch();
+    const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
+    least = std::min(least, spent.count() / launches);
+    need(driver.synchronize(gpu.index, {}));
+  }
+  return least;
+}
+
+/// A small product on a GPU by one kernel, where there is one: its plan alone, and through a warm dispatch.
+void add_launches(std::vector<Row>& rows, std::string_view name) {
+  Runtime& runtime = Runtime::global();
+  DeviceDriver& driver = runtime.devices().driver(gpu);
+  const Tensor a = runtime.devices().allocate(DataType::bfloat16, {1, 64}, gpu);
+  const Tensor b = runtime.devices().allocate(DataType::bfloat16, {64, 64}, gpu);
+  const Tensor out = runtime.devices().allocate(DataType::bfloat16, {1, 64}, gpu);
+  const std::array<const Tensor*, 2> inputs = {&a, &b};
+  const std::array<const Tensor*, 1> outputs = {&out};
+  const Call call{OpId::matmul, inputs, outputs};
+  KernelPolicy policy;
+  policy.set("matmul", name);
+  runtime.dispatcher().set_policy(policy);
+  const Problem problem = runtime.dispatcher().decide(call).problem;
+  for (const auto& kernel : runtime.registry().kernels(OpId::matmul, gpu.type)) {
+    if (kernel->name() != name) continue;
+    const auto plan = kernel->prepare(problem, {gpu, runtime.devices().profile(gpu), driver});
+    const auto lease = runtime.devices().workspace(gpu).acquire(plan->workspace_bytes().value_or(0), {});
+    const RunArguments arguments{inputs, outputs, lease.data(), {}};
+    const double alone = ns_per_launch(driver, [&] { need(plan->run(arguments)); });
+    const double dispatched = ns_per_launch(driver, [&] { runtime.dispatcher().dispatch(call); });
+    rows.push_back({"CUDA, a launch by " + std::string(name), alone, ""});
+    rows.push_back({"  through a warm dispatch", dispatched, "adds " + number(dispatched - alone) + ", <= 150 ns"});
+  }
+  runtime.dispatcher().set_policy({});
+}
+
 /// `torch`: what PyTorch's plain and autocast dispatch took; 0 where it was not measured.
 void print(const std::vector<Row>& rows, double torch, double torch_autocast) {
   const auto ratio = [](double ns, double peer) { return peer > 0 ? number(ns / peer, 3) : "-"; };
@@ -285,6 +335,9 @@ int run() {
       {"cold decision, 8 candidates, plan known", bench.cold(true), "<= 10000 ns"},
       {"cold decision, 8 candidates, new problem", bench.cold(false), "<= 10000 ns"},
   };
+  if (Runtime::global().devices().has(gpu)) {
+    for (const char* kernel : {"skinny", "cublasLt"}) add_launches(rows, kernel);
+  }
   if (torch) {
     rows.push_back({"PyTorch " + torch->version + ", op that does nothing", ns[ours_end], ""});
     rows.push_back({"  through autocast", ns[ours_end + 1], ""});

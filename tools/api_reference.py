@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/api*.md from the Python package's stubs and annotated sources: api_reference.py [--check] [ROOT].
+"""Writes docs/api*.md from the built Python package's stubs and annotated sources: api_reference.py [--check] PACKAGE.
 
 Nothing is imported: what `__init__.py` exports is looked up in the files it comes from. --check only compares.
 """
@@ -33,7 +33,8 @@ package's stubs. `tools/api_reference.py` writes this page.
 SECTIONS = {
     "ops": "Ops", "gradients": "Backward", "inquiry": "Explain", "policies.kernel_policy": "Policies",
     "policies.execution_policy": "Execution policies", "policies.validate": "Validation", "scopes": "Scopes",
-    "rules": "Rules and kernels", "tuning": "Tuning", "locks": "Locks", "reports": "Reports", "errors": "Errors",
+    "rules": "Rules and kernels", "tuning": "Tuning", "locks": "Locks", "reports": "Reports",
+    "cuda": "NVIDIA GPUs", "errors": "Errors",
     "_core": "The library",
 }
 
@@ -193,9 +194,8 @@ def page_of(entry: Entry) -> str:
     return "api_objects" if entry.section == "_core" or (is_class and entry.section != "errors") else "api"
 
 
-def page(root: Path, name: str) -> str:
+def page(package: Path, name: str) -> str:
     """A whole page."""
-    package = root / "src" / "python" / "xpuruntime"
     groups: dict[str, list[Entry]] = {}
     for entry in exports(package):
         if page_of(entry) == name:
@@ -216,17 +216,16 @@ def page(root: Path, name: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    paths = [argument for argument in arguments if not argument.startswith("--")]
-    root = Path(paths[0]) if paths else Path(__file__).resolve().parents[1]
+    docs = Path(__file__).resolve().parents[1] / "docs"
     stale = []
     for name in HEADS:
-        target, text = root / "docs" / f"{name}.md", page(root, name)
+        target, text = docs / f"{name}.md", page(Path(arguments[-1]), name)
         if "--check" not in arguments:
             target.write_text(text, encoding="utf-8")
         elif not target.is_file() or target.read_text(encoding="utf-8") != text:
             stale.append(target.name)
     if stale:
-        print(f"{' and '.join(stale)}: not what the stubs say; run tools/api_reference.py", file=sys.stderr)
+        print(f"{' and '.join(stale)}: not what the stubs say; run tools/api_reference.py PACKAGE", file=sys.stderr)
     return 1 if stale else 0
 
 

@@ -7,7 +7,7 @@ preset=${1:?usage: tools/build.sh PRESET [TARGET...]}
 shift
 
 # Paths count from the build folder, so that what one checkout has compiled serves the next.
-export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 
 python=$(tools/python_env.sh)
 if [[ ! build/$preset/build.ninja -nt CMakePresets.json ]] ||

@@ -28,11 +28,7 @@ note() { summary+=("$(printf '%-18s %s' "$1" "$2")"); }
 
 finish() {
   printf '%s\n' "" "${summary[@]}"
-  if [[ -s $logs/linear_ours.tsv ]]; then
-    echo
-    python3 tools/linear_table.py "$logs"/linear_*.tsv
-    grep '^#' "$logs/linear_ours.tsv"
-  fi
+  [[ -s $logs/cuda_bench.log ]] && cat "$logs/cuda_bench.log"
   ((${#failed[@]} == 0)) && exit 0
   echo "gpu_check: failed: ${failed[*]}"
   exit 1
@@ -89,7 +85,11 @@ step lock 60 "$build/src/cli/xrt" lock verify "$build/gpu.lock" && cat "$logs/lo
 if command -v compute-sanitizer >/dev/null; then
   memory='CudaMatmul.SkinnyTakes*:CudaMatmul.ReferenceTakes*:CudaMatmul.NothingTo*:CudaElementwise.AddsAnyLayout'
   step memcheck 90 compute-sanitizer --tool memcheck --error-exitcode 9 "$cuda_tests" --gtest_filter="$memory"
+  step memcheck_ops 150 env XRT_TEST_REDUCED=7 compute-sanitizer --tool memcheck --error-exitcode 9 "$cuda_tests" \
+    --gtest_filter='*Conformance*cuda_0*:CudaOps.RowsMayBegin*:CudaOps.AWrong*:CudaOps.Appends*'
   step racecheck 90 compute-sanitizer --tool racecheck --error-exitcode 9 "$cuda_tests" --gtest_filter='CudaMatmul.SkinnyTakes*'
+  step racecheck_ops 90 compute-sanitizer --tool racecheck --error-exitcode 9 "$cuda_tests" \
+    --gtest_filter='CudaOps.RowsMayBegin*:CudaOps.AWrong*'
 else
   note sanitizer "compute-sanitizer is not installed"
 fi
@@ -102,6 +102,7 @@ if [[ -d $build/python ]]; then
     note "" "$(tail -n 1 "$logs/python_$test.log")"
   done
   step python_bench 90 python3 -B bench/python_bench.py && cat "$logs/python_bench.log"
+  step cuda_bench 200 python3 -B bench/cuda_bench.py linear ops layer host --json "$logs/cuda_bench.json"
 else
   note python "Python's headers or nanobind are not installed: the package was not built"
 fi
@@ -109,6 +110,4 @@ fi
 if [[ -x $build/bench/dispatch_bench ]]; then
   step dispatch_bench 90 "$build/bench/dispatch_bench" && cat "$logs/dispatch_bench.log"
 fi
-step cuda_bench 90 bash -c "'$build/bench/cuda_bench' >'$logs/linear_ours.tsv'"
-step torch_bench 90 bash -c "python3 tools/torch_linear_bench.py '$logs/linear_ours.tsv' >'$logs/linear_torch.tsv'"
 finish

@@ -11,8 +11,8 @@ log=build/release/install.log
 is_installed() {
   [[ -e $stamp && -x .venv/bin/xrt ]] || return
   local newer
-  newer=$(find src include schemas cmake pyproject.toml README.md build/release/libxpuruntime* build/release/python \
-    -newer "$stamp" -print -quit)
+  newer=$(find src include schemas cmake pyproject.toml README.md build/release/libxpuruntime* \
+    build/release/xpuruntime build/release/python -newer "$stamp" -print -quit)
   [[ -z $newer ]]
 }
 

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""tools/make_stubs.py [--check]: writes the stubs of the built package, _core.pyi and ops.pyi.
+"""tools/make_stubs.py FOLDER: writes the stubs of the built package, _core.pyi and ops.pyi, into the folder.
 
-Run it with the package on PYTHONPATH and a Python that has nanobind. With --check nothing is written; it exits with 1 if
-the stubs that are there are not those of the package.
+The build runs it, with the package on PYTHONPATH and a Python that has nanobind.
 """
 
 import re
@@ -12,8 +11,6 @@ from pathlib import Path
 import nanobind.stubgen
 
 import xpuruntime._core
-
-PACKAGE = Path(__file__).resolve().parent.parent / "src" / "python" / "xpuruntime"
 
 ABSTRACT = ["Callable", "Iterable", "Iterator", "Mapping", "Sequence"]
 
@@ -57,29 +54,19 @@ def split(parameters: str) -> list[str]:
 def ops_stub() -> str:
     """From the rows that the functions are made from."""
     functions = []
-    results = {"unscale": "tuple[Any, Any]"}
-    summaries = {row["name"]: row["summary"] for row in xpuruntime._core.op_rows()}
+    rows = {row["name"]: row for row in xpuruntime._core.op_rows()}
     for name, parameters, op in xpuruntime._core.op_signatures():
-        text = f"def {name}({parameters}) -> {results.get(op, 'Any')}:\n"
+        result = "Any" if rows[op]["outputs"] == 1 else f"tuple[{', '.join(['Any'] * rows[op]['outputs'])}]"
+        summary = rows[op]["summary"]
+        text = f"def {name}({parameters}) -> {result}:\n"
         if len(text) > 120:
             lines = "".join(f"    {parameter},\n" for parameter in split(parameters))
-            text = f"def {name}(\n{lines}) -> {results.get(op, 'Any')}:\n"
-        said = summaries[op] if op == name else f"{summaries[op]} The op `{op}`."
+            text = f"def {name}(\n{lines}) -> {result}:\n"
+        said = summary if op == name else f"{summary} The op `{op}`."
         functions.append(text + f'    """{said}"""\n')
     return OPS_HEAD + "\n" + "\n".join(functions)
 
 
-def main() -> int:
-    stubs = {"_core.pyi": core_stub(), "ops.pyi": ops_stub()}
-    if "--check" not in sys.argv[1:]:
-        for name, text in stubs.items():
-            (PACKAGE / name).write_text(text, encoding="utf-8")
-        return 0
-    stale = [name for name, text in stubs.items() if (PACKAGE / name).read_text(encoding="utf-8") != text]
-    for name in stale:
-        print(f"{name} is not the stub of this package; run tools/make_stubs.py")
-    return 1 if stale else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    for name, text in {"_core.pyi": core_stub(), "ops.pyi": ops_stub()}.items():
+        Path(sys.argv[1], name).write_text(text, encoding="utf-8")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/op_tables.py [--check]: writes the documentation's tables of ops, between markers, from the built package.
+"""tools/op_tables.py [--check]: writes the tables of ops and kernels, between markers, from the built package.
 
 Run it with the package on PYTHONPATH. With --check nothing is written; it exits with 1 if a page says something else than
 the rows.
@@ -81,11 +81,33 @@ def cast_table(rows: Rows) -> list[str]:
     return ["| op | not cast |", "|---|---|"] + [f"| {code(ops)} | {kept} |" for kept, ops in groups.items()]
 
 
+def kernel_text(kernel: dict[str, Any]) -> str:
+    """With its dtypes, unless they are the usual ones."""
+    usual = ("any dtype", "f32, f16 and bf16")
+    return f"`{kernel['name']}`" + ("" if kernel["dtypes"] in usual else f" ({kernel['dtypes']})")
+
+
+def kernel_table(rows: Rows) -> list[str]:
+    """One line for ops that have the same kernels; those that are only names are left out."""
+    groups: dict[str, list[str]] = {}
+    for row in rows:
+        cells = []
+        for device in ("cpu", "cuda", "opencl"):
+            built = [kernel for kernel in row["kernels"]
+                     if kernel["device_type"] == device and not kernel["needs"].startswith("a later version")]
+            cells.append(", ".join(kernel_text(kernel) for kernel in built))
+        groups.setdefault(" | ".join(cells), []).append(row["name"])
+    lines = ["| op | CPU | CUDA (compute capability 8.0 and up) | OpenCL |", "|---|---|---|---|"]
+    lines += [f"| {code(ops)} | {cells} |" for cells, ops in groups.items()]
+    return [line.replace("|  |", "| |").replace("|  |", "| |") for line in lines]
+
+
 # File, name of the part, and what stands in it.
 PARTS: list[tuple[str, str, Callable[[Rows], list[str]]]] = [
     ("docs/interfaces.md", "ops", op_table),
     ("docs/policies.md", "sizes", size_table),
     ("docs/precision.md", "casts", cast_table),
+    ("README.md", "kernels", kernel_table),
 ]
 
 
@@ -101,7 +123,6 @@ def with_part(text: str, name: str, lines: list[str]) -> str:
 def main(arguments: list[str]) -> int:
     rows = xpuruntime._core.op_rows()
     texts = {path: (ROOT / path).read_text(encoding="utf-8") for path, _, _ in PARTS}
-    texts["README.md"] = (ROOT / "README.md").read_text(encoding="utf-8")
     made = dict(texts)
     for path, name, lines in PARTS:
         made[path] = with_part(made[path], name, lines(rows))

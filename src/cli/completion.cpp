@@ -25,7 +25,7 @@ std::string names_of_kernels() {
 
 std::string names_of_devices() {
   std::string names;
-  for (std::size_t i = 0; i < device_type_count; ++i) names += std::string(to_string(static_cast<DeviceType>(i))) + " ";
+  for (const DeviceType type : device_types()) names += std::string(to_string(type)) + " ";
   return names;
 }
 

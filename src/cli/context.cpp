@@ -1,6 +1,7 @@
 #include "cli/context.h"
 
 #include <charconv>
+#include <utility>
 
 #include "cli/output.h"
 #include "core/json_text.h"
@@ -15,7 +16,7 @@ std::string flaw_of_seed(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, seed);
   if (error == std::errc{} && stop == end) return {};
-  return "'" + text + "' is no seed, write a whole number from 0 to " + std::to_string(UINT64_MAX);
+  return "'" + text + "' is not a valid seed; write a whole number from 0 to " + std::to_string(UINT64_MAX);
 }
 
 }  // namespace
@@ -71,10 +72,22 @@ KernelPolicy PolicyOptions::whole_policy(OpId op) const {
   return policy;
 }
 
-CLI::Option* add_output_to(CLI::App& command, const std::string& name, std::string& path, const std::string& about) {
-  return command.add_option(name, path, about)->type_name("FILE")->check([](const std::string& given) {
+void add_output_to(CLI::App& command, Context& context, const std::string& name, std::string& path,
+                   const std::string& about, const std::string& updated) {
+  command.add_option(name, path, about)->type_name("FILE")->check([](const std::string& given) {
     const std::string flaw = flaw_of_output_file(given);
     return flaw.empty() ? flaw : "'" + given + "' " + flaw;
+  });
+  context.output_checks.push_back([&command, &path, name, updated] {
+    if (path.empty()) return;
+    for (const CLI::Option* other : std::as_const(command).get_options()) {
+      const std::string other_name = other->get_name();
+      const bool is_file = other->count() > 0 && !other->get_positional() && other->get_type_name() == "FILE";
+      if (!is_file || other_name == name || other_name == updated) continue;
+      if (!same_file(path, other->as<std::string>())) continue;
+      fail(ErrorCode::invalid_argument, "xrt",
+           name + " names the file of " + other_name + ", '" + path + "', and would overwrite it; name another");
+    }
   });
 }
 

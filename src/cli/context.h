@@ -28,7 +28,8 @@ struct Context {
   std::vector<std::string> plugins = {};
   bool json = false;
   Painter paint = Painter::for_stdout();
-  std::function<Answer()> command = {};  // set by the parser
+  std::function<Answer()> command = {};                   // set by the parser
+  std::vector<std::function<void()>> output_checks = {};  // for after the parser
 
   ~Context();
 
@@ -61,8 +62,10 @@ struct PolicyOptions {
   KernelPolicy whole_policy(OpId op) const;
 };
 
-/// An option that names a file to write. What can be none is refused before the work begins.
-CLI::Option* add_output_to(CLI::App& command, const std::string& name, std::string& path, const std::string& about);
+/// An option that names a file to write. What can be none is refused before the work begins, and so is the file of
+/// another option, but for one that is `updated`.
+void add_output_to(CLI::App& command, Context& context, const std::string& name, std::string& path,
+                   const std::string& about, const std::string& updated = {});
 
 /// --seed, as run and trace take it.
 void add_seed_to(CLI::App& command, std::uint64_t& seed);

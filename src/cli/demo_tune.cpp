@@ -113,11 +113,11 @@ std::string figure(const char* format, double value) {
   return text;
 }
 
-std::string as_text(const std::vector<TunedBlock>& blocks, const std::vector<TuneResult>& results,
-                    const TunedFiles& files, const Replayed& replayed, const Painter& paint) {
-  std::string text = tuned_text(each_once(blocks), results, {}, {}, files, paint);
+std::string as_text(const std::vector<TunedBlock>& blocks, const Tuned& tuned, const Replayed& replayed,
+                    const Painter& paint) {
+  std::string text = tuned_text(tuned, paint);
   for (const TunedBlock& block : blocks) {
-    const auto [before, after] = totals(block, results);
+    const auto [before, after] = totals(block, tuned.results);
     text += block.name + ": " + figure("%.2f ms", before / 1000) + " by default, " + figure("%.2f ms", after / 1000) +
             " tuned, " + figure("%.2fx\n", after > 0 ? before / after : 1);
   }
@@ -126,12 +126,11 @@ std::string as_text(const std::vector<TunedBlock>& blocks, const std::vector<Tun
   return text + paint(replayed.equal == replayed.decisions ? Colour::green : Colour::red, last);
 }
 
-std::string as_json(const std::vector<TunedBlock>& blocks, const std::vector<TuneResult>& results,
-                    const TunedFiles& files, const Replayed& replayed) {
-  Json document = parse_known_json(tuned_json(each_once(blocks), results, {}, {}, files));
+std::string as_json(const std::vector<TunedBlock>& blocks, const Tuned& tuned, const Replayed& replayed) {
+  Json document = parse_known_json(tuned_json(tuned));
   Json list = Json::array();
   for (const TunedBlock& block : blocks) {
-    const auto [before, after] = totals(block, results);
+    const auto [before, after] = totals(block, tuned.results);
     list.push_back({{"block", block.name}, {"default_us", before}, {"tuned_us", after}});
   }
   document["blocks"] = list;
@@ -145,18 +144,17 @@ Answer tune_blocks(Context& context, const std::vector<Block>& blocks, const Tun
   Runtime& runtime = context.runtime();
   std::error_code failed;
   std::filesystem::create_directories(options.folder, failed);  // what cannot be written to says so below
-  const TunedFiles files{options.store.file(), options.folder + "/policy.json", options.folder + "/kernels.lock"};
   options.store.use_in(runtime, StoreMode::read_write);
   const std::vector<TunedBlock> bound = bound_problems(blocks);
-  const std::vector<Problem> problems = each_once(bound);
-  const std::vector<TuneResult> results = tune_each(runtime, problems);
-  for (const Problem& problem : problems) result_of(results, problem);  // nothing is written where one is missing
-  save_policy(files.policy, results);
-  const Replayed replayed = record_and_replay(runtime, files, problems);
+  Tuned tuned{.problems = each_once(bound), .complete = true, .problem_budget = "the limit of 0.5 s for each"};
+  tuned.results = tune_each(runtime, tuned.problems);
+  for (const Problem& problem : tuned.problems) result_of(tuned.results, problem);  // else nothing is written
+  tuned.files = {options.store.file(), options.folder + "/policy.json", options.folder + "/kernels.lock"};
+  save_policy(tuned.files.policy, tuned.results);
+  const Replayed replayed = record_and_replay(runtime, tuned.files, tuned.problems);
   const bool fine = replayed.report.fine() && replayed.equal == replayed.decisions;
-  return {
-      context.json ? as_json(bound, results, files, replayed) : as_text(bound, results, files, replayed, context.paint),
-      fine ? exit_fine : exit_no};
+  return {context.json ? as_json(bound, tuned, replayed) : as_text(bound, tuned, replayed, context.paint),
+          fine ? exit_fine : exit_no};
 }
 
 }  // namespace xpuruntime::cli

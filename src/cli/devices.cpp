@@ -15,8 +15,7 @@ struct AbsentType {
 
 std::vector<AbsentType> absent_types(const DeviceManager& devices) {
   std::vector<AbsentType> absent;
-  for (std::size_t i = 0; i < device_type_count; ++i) {
-    const auto type = static_cast<DeviceType>(i);
+  for (const DeviceType type : device_types()) {
     if (std::string why = devices.why_absent(type); !why.empty()) absent.push_back({type, std::move(why)});
   }
   return absent;
@@ -52,6 +51,13 @@ std::string as_text(const DeviceManager& devices, const Painter& paint) {
                memory_text(profile.global_memory_bytes), flags_text(profile)});
   }
   std::string text = table.to_text(paint);
+  for (const Device device : devices.devices()) {
+    const DeviceProfile& profile = devices.profile(device);
+    if (device.type != DeviceType::nvidia) continue;
+    std::string libraries = to_string(device) + ": driver " + profile.driver_version;
+    for (const auto& [name, version] : profile.library_versions) libraries.append(", " + name + " " + version);
+    text += paint(Colour::dim, libraries) + "\n";
+  }
   for (const AbsentType& absent : absent_types(devices)) {
     text += paint(Colour::dim, "no " + std::string(to_string(absent.type)) + ": " + absent.why) + "\n";
   }

@@ -1,7 +1,6 @@
 #include "cli/commands.h"
 #include "cli/store_option.h"
-#include "xpuruntime/precision/precision.h"
-#include "xpuruntime/select/select.h"
+#include "dispatch/by_precision.h"
 
 namespace xpuruntime::cli {
 namespace {
@@ -47,21 +46,7 @@ Decision explain_described(Context& context, const Options& options) {
     context.note("this build has no " + type + " kernels, so there is nothing to choose from; use a build with the " +
                  type + " backend, or open one with --plugin");
   }
-  const auto rule = policy.precision.find(problem.op);
-  const Autocast autocast = autocast_of(context, options);
-  const Precision precision =
-      resolve_precision(problem, {.policy_rule = rule == policy.precision.end() ? nullptr : &rule->second,
-                                  .autocast = &autocast,
-                                  .policy_default = policy.default_precision});
-  if (precision.wished) problem = at_precision(problem, governing_dtype(precision, problem));
-  const KernelList kernels = registry.kernels(problem.op, profile.type);
-  SelectionInputs inputs{problem, profile, kernels, policy, {}, builtin_rules()};
-  inputs.described = true;
-  const KernelList copy_kernels = registry.kernels(OpId::copy, profile.type);
-  inputs.copy_kernels = copy_kernels;
-  Decision decision = select(inputs).decision;
-  decision.precision = precision;
-  return decision;
+  return decide_described(registry, problem, profile, policy, autocast_of(context, options));
 }
 
 Decision explain_here(Context& context, const Options& options) {
@@ -70,7 +55,7 @@ Decision explain_here(Context& context, const Options& options) {
   const KernelPolicy policy = options.policy.policy(context, problem.op);
   if (const std::string why = runtime.devices().why_absent(problem.device.type); !why.empty()) {
     fail(ErrorCode::not_supported, "explain",
-         to_string(problem.device) + " is not here: " + why + "; to ask all the same, describe it with --profile");
+         to_string(problem.device) + " is not here: " + why + "; to ask anyway, describe it with --profile");
   }
   options.store.use_in(runtime, StoreMode::read_only);
   const ScopedPolicy scope(runtime.dispatcher(), policy);

@@ -16,7 +16,7 @@ struct Row {
   OpId op = OpId::matmul;
   DeviceType type = DeviceType::cpu;
   std::string name = {};
-  std::string summary = {};
+  CatalogueEntry entry = {};
   bool registered = false;
   std::string why_not = {};  // empty: it can be used here
 };
@@ -46,12 +46,11 @@ void add_rows(std::vector<Row>& rows, Runtime& runtime, OpId op, DeviceType type
   for (const auto& kernel : kernels) {
     const CatalogueEntry entry = entry_of(op, type, kernel->name());
     seen.insert(kernel->name());
-    rows.push_back(
-        {op, type, std::string(kernel->name()), std::string(entry.summary), true, why_not(runtime, *kernel, entry)});
+    rows.push_back({op, type, std::string(kernel->name()), entry, true, why_not(runtime, *kernel, entry)});
   }
   for (const CatalogueEntry& entry : catalogue()) {
     if (entry.op != op || entry.device_type != type || seen.count(entry.name) != 0) continue;
-    rows.push_back({op, type, std::string(entry.name), std::string(entry.summary), false, needs_of(entry)});
+    rows.push_back({op, type, std::string(entry.name), entry, false, needs_of(entry)});
   }
 }
 
@@ -59,16 +58,19 @@ std::vector<Row> collect(Runtime& runtime, const std::optional<std::string>& op_
   const std::vector<OpId> ops = op_name ? std::vector<OpId>{parse_op(*op_name)} : all_ops();
   std::vector<Row> rows;
   for (const OpId op : ops) {
-    for (std::size_t type = 0; type < device_type_count; ++type) {
-      add_rows(rows, runtime, op, static_cast<DeviceType>(type));
-    }
+    for (const DeviceType type : device_types()) add_rows(rows, runtime, op, type);
   }
   return rows;
 }
 
+std::string summary_of(const CatalogueEntry& entry) {
+  const std::string dtypes = entry.dtypes == any_dtype ? "" : "; " + to_string(entry.dtypes);
+  return std::string(entry.summary) + dtypes;
+}
+
 std::string line_of(const Row& row, std::size_t width, const Painter& paint) {
   const std::string head = padded(std::string(to_string(row.type)), 7) + " " + padded(row.name, width) + "  ";
-  if (row.why_not.empty()) return "  " + head + paint(Colour::green, "yes") + "  " + row.summary + "\n";
+  if (row.why_not.empty()) return "  " + head + paint(Colour::green, "yes") + "  " + summary_of(row.entry) + "\n";
   return "  " + paint(Colour::dim, head + "no   " + row.why_not) + "\n";
 }
 
@@ -86,7 +88,16 @@ std::string as_text(const std::vector<Row>& rows, const Painter& paint) {
          (ops.size() == 1 ? " op; " : " ops; ") + std::to_string(usable) + " can be used here\n";
 }
 
+Json names_of(DataTypeSet dtypes) {
+  Json names = Json::array();
+  for (int i = 0; i < data_type_count; ++i) {
+    if (dtypes.contains(static_cast<DataType>(i))) names.push_back(to_string(static_cast<DataType>(i)));
+  }
+  return names;
+}
+
 std::string as_json(const std::vector<Row>& rows) {
+  constexpr const char* directions[] = {"forward", "backward", "both"};
   Json document = {{"version", 1}, {"kernels", Json::array()}};
   for (const Row& row : rows) {
     document["kernels"].push_back({{"op", to_string(row.op)},
@@ -95,7 +106,9 @@ std::string as_json(const std::vector<Row>& rows) {
                                    {"usable", row.why_not.empty()},
                                    {"why_not", row.why_not.empty() ? Json(nullptr) : Json(row.why_not)},
                                    {"registered", row.registered},
-                                   {"summary", row.summary}});
+                                   {"summary", row.entry.summary},
+                                   {"dtypes", names_of(row.entry.dtypes)},
+                                   {"directions", directions[static_cast<std::size_t>(row.entry.directions)]}});
   }
   return dump_json(document, 2) + "\n";
 }

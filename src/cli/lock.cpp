@@ -4,8 +4,8 @@
 #include "cli/problem_list.h"
 #include "cli/store_option.h"
 #include "cli/table.h"
-#include "cli/tune_ranges.h"
 #include "core/json_text.h"
+#include "runtime/decided_parts.h"
 #include "xpuruntime/runtime/replay.h"
 
 namespace xpuruntime::cli {
@@ -50,10 +50,7 @@ std::vector<std::string> files_of(const Options& options, std::size_t most) {
 }
 
 Answer record(Context& context, const Options& options) {
-  ProblemList list{options.words, options.log};
-  const std::vector<ProblemRange> ranges = take_ranges(context, list.texts);
-  const bool only_ranges = !ranges.empty() && list.texts.empty() && list.log.empty();
-  const std::vector<Problem> problems = only_ranges ? std::vector<Problem>{} : list.problems(context);
+  const auto [problems, ranges] = ProblemList{options.words, options.log}.read(context);
   Runtime& runtime = context.runtime();
   options.store.use_in(runtime, StoreMode::read_only);
   const ScopedPolicy scope(runtime.dispatcher(), policy_of(context, options));
@@ -107,7 +104,7 @@ Json verify_json(const ReplayReport& report) {
 Answer verify(Context& context, const Options& options) {
   const auto lock = std::make_shared<const KernelLock>(KernelLock::load(files_of(options, 1).front()));
   if (lock->entries().empty()) {
-    fail(ErrorCode::not_supported, "xrt", "the lock holds no decision, so there is nothing to verify; record it anew");
+    fail(ErrorCode::not_supported, "xrt", "the lock holds no decision, so there is nothing to verify; record it again");
   }
   Runtime& runtime = context.runtime();
   const ReplayReport report =
@@ -117,11 +114,15 @@ Answer verify(Context& context, const Options& options) {
           report.fine() ? exit_fine : exit_no};
 }
 
-KernelLock recorded_now(Runtime& runtime, const std::string& text, std::uint64_t seed) {
-  if (!has_ranges(text)) return record_lock(runtime, std::vector<Problem>{parse_problem(text)}, seed);
-  KernelLock now;
-  record_ranges(now, runtime, std::vector<ProblemRange>{parse_problem_range(text)});
-  return now;
+std::vector<LockDifference> difference_to_now(Runtime& runtime, const KernelLock& lock, const LockEntry& entry) {
+  if (has_ranges(entry.problem)) return range_differences(runtime, lock, parse_problem_range(entry.problem), &entry);
+  KernelLock before;
+  before.add(entry, lock.environment_of(entry));
+  const std::vector<Problem> problems = {parse_problem(entry.problem)};
+  std::vector<LockDifference> found = diff(before, record_lock(runtime, problems, entry.seed));
+  // A policy's casts are entries of their own, which this one's lock may hold elsewhere.
+  std::erase_if(found, [&](const LockDifference& difference) { return difference.problem != entry.problem; });
+  return found;
 }
 
 /// What would be decided here and now for the problems of a lock.
@@ -131,17 +132,10 @@ std::vector<LockDifference> differences_to_now(Context& context, const Options& 
   const ScopedPolicy scope(runtime.dispatcher(), policy_of(context, options));
   std::vector<LockDifference> found;
   for (const auto& [text, entry] : lock.entries()) {
-    KernelLock before, now;
-    before.add(entry, lock.environment_of(entry));
     try {
-      now = recorded_now(runtime, text, entry.seed);
+      for (LockDifference& difference : difference_to_now(runtime, lock, entry)) found.push_back(std::move(difference));
     } catch (const Error& error) {
       found.push_back({text, "kernel", entry.kernel, std::string("none: ") + error.what()});
-      continue;
-    }
-    for (LockDifference& difference : diff(before, now)) {
-      // A policy's casts are entries of their own, which this one's lock may hold elsewhere.
-      if (difference.problem == text || has_ranges(text)) found.push_back(std::move(difference));
     }
   }
   return found;
@@ -188,13 +182,17 @@ Answer difference(Context& context, const Options& options) {
 /// Options that an action would pass over in silence.
 void check_options(const Options& options) {
   const bool verify = options.action == "verify", record = options.action == "record";
-  const auto refuse = [&](const char* option) {
+  const bool two = !verify && !record && options.words.size() > 1;
+  const auto refuse = [&](const char* option, const char* of = "") {
     fail(ErrorCode::invalid_argument, "xrt",
-         std::string(option) + " means nothing to lock " + options.action + "; leave it out");
+         std::string(option) + " means nothing to lock " + options.action + of + "; leave it out");
   };
-  if (verify && !options.policy.empty()) refuse("--policy");
-  if (verify && !options.store.path.empty()) refuse("--store");
-  if (verify && options.deterministic) refuse("--deterministic");
+  if (verify || two) {  // nothing is chosen
+    const char* of = two ? " of two locks" : "";
+    if (!options.policy.empty()) refuse("--policy", of);
+    if (!options.store.path.empty()) refuse("--store", of);
+    if (options.deterministic) refuse("--deterministic", of);
+  }
   if (!record && options.seed_given) refuse("--seed");  // each entry has its own
   if (!verify && options.revalidate) refuse("--revalidate");
   if (!verify && !record && !options.out.empty()) refuse("--out");
@@ -232,7 +230,7 @@ void add_lock(CLI::App& app, Context& context) {
                   "Record which kernel runs each problem, check that it still does, and show what changed", "");
   command.footer(help_by_action);
   const auto options = std::make_shared<Options>();
-  command.add_option("action", options->action, "What to do; see below")
+  command.add_option("action", options->action, "The action; see below")
       ->type_name("ACTION")
       ->required()
       ->check(CLI::IsMember({"record", "verify", "diff"}));
@@ -240,7 +238,7 @@ void add_lock(CLI::App& app, Context& context) {
       ->type_name("PROBLEM|LOCK");
   command.add_option("--from-log", options->log, "record: take problems from a trace, or from a text with one a line")
       ->type_name("FILE");
-  add_output_to(command, "--out", options->out,
+  add_output_to(command, context, "--out", options->out,
                 "record: write the lock here; verify: write it here if it holds, with what was revalidated as of now");
   command.add_option("--policy", options->policy, "record, diff: decide under the policy in this JSON file")
       ->type_name("FILE");

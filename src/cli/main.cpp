@@ -101,6 +101,7 @@ Answer answer(int count, const char* const* arguments) {
   } catch (const CLI::ParseError& error) {
     refuse_command_line(app, error);
   }
+  for (const auto& check : context.output_checks) check();
   leave_environment(app);
   Answer said = context.command();
   said.text = context.paint.harmless(said.text);

@@ -27,7 +27,7 @@ int write_all(int file, std::string_view text) {
 bool write_to_stdout(std::string_view text) {
   const int error = write_all(STDOUT_FILENO, text);
   if (error == 0 || error == EPIPE) return true;
-  write_message(std::string("the answer could not be written: ") + std::strerror(error));
+  write_message(std::string("the output could not be written: ") + std::strerror(error));
   return false;
 }
 

@@ -164,12 +164,12 @@ void add_policy(CLI::App& app, Context& context) {
   command
       .add_option("action", options->action,
                   "validate: what will not work as written; show: every field and where it is set; merge: later files "
-                  "win; diff: what two say otherwise")
+                  "win; diff: the differences of two")
       ->type_name("ACTION")
       ->required()
       ->check(CLI::IsMember({"validate", "show", "merge", "diff"}));
   command.add_option("files", options->files, "Policy files")->type_name("FILE")->required();
-  add_output_to(command, "--out", options->out, "Where merge writes; else it prints");
+  add_output_to(command, context, "--out", options->out, "Where merge writes; else it prints");
   command.callback(
       [&context, options] { context.command = [&context, options] { return policy(context, *options); }; });
 }

@@ -4,8 +4,14 @@
 #include <vector>
 
 #include "cli/context.h"
+#include "xpuruntime/core/problem_range.h"
 
 namespace xpuruntime::cli {
+
+struct ListedProblems {
+  std::vector<Problem> problems = {};
+  std::vector<ProblemRange> ranges = {};
+};
 
 /// PROBLEM... and --from-log, as tune and lock take them.
 struct ProblemList {
@@ -14,8 +20,9 @@ struct ProblemList {
 
   void add_log_to(CLI::App& command);
   /// All of them in order, each once; none at all is an error. A log is a trace that `xrt trace` or to_trace_json
-  /// wrote, or a text with a problem a line, where lines that start with # say nothing.
-  std::vector<Problem> problems(Context& context) const;
+  /// wrote, or a text with a problem or a range a line, where lines that start with # say nothing.
+  /// Events of a trace whose op is unknown here are left out with a note.
+  ListedProblems read(Context& context) const;
 };
 
 }  // namespace xpuruntime::cli

@@ -3,7 +3,6 @@
 #include "cli/commands.h"
 #include "cli/problem_list.h"
 #include "cli/store_option.h"
-#include "cli/tune_ranges.h"
 #include "core/json_text.h"
 
 namespace xpuruntime::cli {
@@ -38,11 +37,13 @@ ReportOptions report_options(Context& context, const Options& options) {
   made.against = lock_of(options.against);
   made.against_name = options.against;
   made.store = store_of(options);
-  const bool problems = !options.list.texts.empty() || !options.list.log.empty();
-  ProblemList list = options.list;
-  made.ranges = take_ranges(context, list.texts);
-  if (!list.texts.empty() || !list.log.empty()) made.problems = list.problems(context);
-  made.list_store = !options.store.path.empty() && made.lock == nullptr && !problems;
+  const bool listed = !options.list.texts.empty() || !options.list.log.empty();
+  if (listed) {
+    ListedProblems list = options.list.read(context);
+    made.problems = std::move(list.problems);
+    made.ranges = std::move(list.ranges);
+  }
+  made.list_store = !options.store.path.empty() && made.lock == nullptr && !listed;
   return made;
 }
 
@@ -65,7 +66,7 @@ Answer report(Context& context, const Options& options) {
 
 void add_report(CLI::App& app, Context& context) {
   CLI::App& command = add_command(app, context, "report",
-                                  "Write a page to look at: each choice, its alternatives with times and memory, why, "
+                                  "Write an HTML page: each choice, its alternatives with times and memory, why, "
                                   "what was refused, what changed",
                                   "xrt report --lock kernels.lock --out report.html");
   const auto options = std::make_shared<Options>();
@@ -77,8 +78,8 @@ void add_report(CLI::App& app, Context& context) {
   command.add_option("--against", options->against, "Show what changed since this lock")->type_name("FILE");
   options->store.add_to(command);
   command.add_option("--policy", options->policy, "Decide under the policy in this JSON file")->type_name("FILE");
-  command.add_option("--title", options->title, "What stands at the top of the page")->type_name("TEXT");
-  add_output_to(command, "--out", options->out, "Write to this file instead of stdout");
+  command.add_option("--title", options->title, "The title of the page")->type_name("TEXT");
+  add_output_to(command, context, "--out", options->out, "Write to this file instead of stdout");
   command.callback(
       [&context, options] { context.command = [&context, options] { return report(context, *options); }; });
 }

@@ -53,7 +53,7 @@ double timed_call(Runtime& runtime, const Call& call, Device device) {
   const Status status = driver.synchronize(device.index, current_stream(device));
   const auto end = std::chrono::steady_clock::now();
   if (!status.ok()) {
-    fail(status.code(), "run", "the device failed: " + status.message() + "; see whether it still answers");
+    fail(status.code(), "run", "the device failed: " + status.message() + "; check whether it still responds");
   }
   return std::chrono::duration<double, std::micro>(end - start).count();
 }
@@ -70,6 +70,8 @@ RunResult run_repeatedly(Runtime& runtime, const Call& call, Device device, int 
   std::vector<LogEntry> log = dispatcher.logs();
   // Casts are calls of their own; the problem's is what was asked about.
   std::erase_if(log, [&](const LogEntry& entry) { return entry.decision->problem.op != call.op; });
+  const auto timed = static_cast<std::size_t>(repeat);
+  if (log.size() > timed) log.erase(log.begin(), log.end() - repeat);  // a trace logs the call that decides too
   std::vector<double> logged;
   for (const LogEntry& entry : log) logged.push_back(entry.elapsed_us);
   const bool device_time = std::all_of(log.begin(), log.end(), [](const LogEntry& entry) { return entry.device_time; });
@@ -95,7 +97,7 @@ RunResult run_and_check(Context& context, const Problem& problem, const KernelPo
     result = run_repeatedly(runtime, call_on(problem, operands), problem.device, options.repeat);
   }
   for (const QuarantinedPlan& plan : runtime.dispatcher().quarantined()) {
-    context.note(plan.kernel + " was given up: " + plan.reason);
+    context.note(plan.kernel + " was abandoned: " + plan.reason);
   }
   for (const Candidate& candidate : result.decision.candidates) {  // a lack of memory quarantines nothing
     if (candidate.reason.starts_with("passed over in this call")) {

@@ -1,10 +1,10 @@
 #include <charconv>
-#include <chrono>
 #include <cmath>
 
 #include "cli/commands.h"
 #include "cli/store_list.h"
 #include "cli/store_option.h"
+#include "core/clock.h"
 #include "core/json_text.h"
 
 namespace xpuruntime::cli {
@@ -45,11 +45,7 @@ std::string flaw_of_age(const std::string& text) {
   constexpr double hundred_years = 100 * 365.25 * 86400;
   const double seconds = seconds_in(text);
   if (seconds >= 0 && seconds <= hundred_years) return {};
-  return "'" + text + "' is no age, write a number and s, m, h or d, such as 30d";
-}
-
-std::int64_t now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return "'" + text + "' is not a valid age; write a number and s, m, h or d, such as 30d";
 }
 
 StoreFilter filter_of(const Options& options, Context& context) {
@@ -60,7 +56,9 @@ StoreFilter filter_of(const Options& options, Context& context) {
   }
   if (!options.kernel.empty()) filter.kernel = options.kernel;
   if (!options.environment.empty()) filter.environment_id = options.environment;
-  if (!options.older_than.empty()) filter.older_than = now() - std::llround(seconds_in(options.older_than));
+  if (!options.older_than.empty()) {
+    filter.older_than = seconds_since_1970() - std::llround(seconds_in(options.older_than));
+  }
   return filter;
 }
 
@@ -185,12 +183,13 @@ Answer run(Context& context, const Options& options) {
 
 void add_store(CLI::App& app, Context& context) {
   CLI::App& command =
-      add_command(app, context, "store", "Look at the store of measurements, move it, clean it, check it",
+      add_command(app, context, "store", "Inspect, export, merge, prune and check the store of measurements",
                   "xrt store export --op matmul --out matmul.json");
   const auto options = std::make_shared<Options>();
   command
-      .add_option("action", options->action,
-                  "list; export; import FILE; merge STORE...; prune: remove what the filters mean; check: read it all")
+      .add_option(
+          "action", options->action,
+          "list; export; import FILE; merge STORE...; prune: remove what matches the filters; check: read it all")
       ->type_name("ACTION")
       ->required()
       ->check(CLI::IsMember({"list", "export", "import", "merge", "prune", "check"}));
@@ -203,7 +202,7 @@ void add_store(CLI::App& app, Context& context) {
   command.add_option("--older-than", options->older_than, "Prune what was measured longer ago, such as 30d or 12h")
       ->type_name("AGE")
       ->check(flaw_of_age);
-  add_output_to(command, "--out", options->out, "Where export writes (default: stdout)");
+  add_output_to(command, context, "--out", options->out, "Where export writes (default: stdout)");
   command.add_flag("--dry-run", options->dry_run, "Say what prune would remove, and remove nothing");
   command.callback([&context, options] { context.command = [&context, options] { return run(context, *options); }; });
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 
@@ -8,6 +9,7 @@
 #include "cli/tune_ranges.h"
 #include "cli/tuned.h"
 #include "core/duration.h"
+#include "core/environment_variable.h"
 #include "xpuruntime/runtime/replay.h"
 #include "xpuruntime/select/exact_rule.h"
 #include "xpuruntime/select/range_rule.h"
@@ -102,11 +104,15 @@ void save_lock(Runtime& runtime, const std::string& path, const std::vector<Prob
   lock.save(path);
 }
 
-struct Tuned {
-  std::vector<TuneResult> results = {};
-  std::vector<RangeResult> ranges = {};
-  bool complete = false;  // every problem has had its turn and has a choice
-};
+/// The file of the policy without which calls would be other problems than those of the lock; empty: none is needed.
+std::string policy_of_lock(const KernelPolicy& policy, const Options& options) {
+  const bool same_problems =
+      policy.limits() == Limits{} && policy.precision.empty() && !policy.default_precision.has_value();
+  if (same_problems) return "";
+  if (!options.out.empty() || !options.policy.empty()) return options.out.empty() ? options.policy : options.out;
+  const char* const file = environment_variable("XPURUNTIME_POLICY");
+  return file == nullptr ? "" : file;
+}
 
 Tuned tune_all(Runtime& runtime, const std::vector<Problem>& problems, const std::vector<ProblemRange>& ranges,
                TuneOptions options) {
@@ -120,8 +126,9 @@ Tuned tune_all(Runtime& runtime, const std::vector<Problem>& problems, const std
   };
   const TunedTogether found =
       runtime.tune(problems, ranges, options, [&](const TuneResult& result) { show.finished(result); });
-  Tuned tuned{found.results, found.ranges, !found.cancelled && found.results.size() == problems.size()};
-  for (const TuneResult& result : tuned.results) tuned.complete = tuned.complete && !result.chosen.empty();
+  Tuned tuned{problems, ranges.size(), found.results, found.ranges, !found.cancelled};
+  tuned.complete = tuned.complete && tuned.results.size() == problems.size();
+  for (const TuneResult& result : tuned.results) tuned.complete = tuned.complete && result.measured();
   tuned.complete = tuned.complete && tuned.ranges.size() == ranges.size();
   for (const RangeResult& result : tuned.ranges) {
     tuned.complete = tuned.complete && result.complete && result.covered + result.named_by_policy > 0;
@@ -136,11 +143,14 @@ bool tell(const Context& context, const Tuned& tuned, const Options& options) {
     measured.insert(measured.end(), range.measured.begin(), range.measured.end());
   }
   for (const TuneResult& result : measured) {
-    if (result.not_stored.empty()) continue;
+    if (result.not_stored.empty() || !result.measured()) continue;
     context.note("what was found was not stored: " + result.not_stored);
     return false;
   }
-  if (tuned.complete) return true;
+  const auto finished = [](const RangeResult& range) { return range.finished(); };
+  const bool all = std::all_of(tuned.ranges.begin(), tuned.ranges.end(), finished);
+  if (tuned.complete && !all) context.note("some sizes stay with the default; give more with --budget");
+  if (tuned.complete) return all;
   const bool files = !options.out.empty() || !options.lock.empty();
   const std::string unwritten = files ? "; no policy and no lock were written, as problems are missing" : "";
   context.note((interrupted.load() ? "interrupted; what was finished is stored"
@@ -150,44 +160,47 @@ bool tell(const Context& context, const Tuned& tuned, const Options& options) {
 }
 
 Answer tune(Context& context, const Options& options) {
+  if (options.ranges && options.list.log.empty()) {
+    fail(ErrorCode::invalid_argument, "xrt",
+         "--ranges is for the problems of a log; name one with --from-log, or write the range: \"relu(f32[n]) where "
+         "n=1..512\"");
+  }
   const TuneOptions limits = tune_options(options);
   const ScopedPolicy scope(context.runtime().dispatcher(), context.policy_of(options.policy));
   Runtime& runtime = context.runtime();
   const KernelPolicy policy = runtime.dispatcher().policy();
-  ProblemList list = options.list;
-  std::vector<ProblemRange> ranges = take_ranges(context, list.texts);
-  const bool only_ranges = !ranges.empty() && list.texts.empty() && list.log.empty();
-  std::vector<Problem> problems = only_ranges ? std::vector<Problem>{} : limited(list.problems(context), policy);
-  if (!list.log.empty()) propose_from_log(context, options.ranges, problems, ranges);
+  auto [problems, ranges] = options.list.read(context);
+  problems = limited(std::move(problems), policy);
+  if (!options.list.log.empty()) propose_from_log(context, options.ranges, problems, ranges);
   for (ProblemRange& range : ranges) {
     range = range.with_limits(stricter(range.least().limits, policy.limits()));
   }
   if (!options.lock.empty()) check_recordable(runtime, ranges);
   options.store.use_in(runtime, StoreMode::read_write);
-  const Tuned tuned = tune_all(runtime, problems, ranges, limits);
-
-  TunedFiles files{options.store.file()};
-  std::vector<Decision> decisions;
+  Tuned tuned = tune_all(runtime, problems, ranges, limits);
+  tuned.files.store = options.store.file();
   if (tuned.complete) {
     runtime.refresh_measurements();
     const ScopedPolicy measured(runtime.dispatcher(), measured_policy(policy));
-    decisions = decide_all(runtime.dispatcher(), problems);
-    if (!options.out.empty()) save_policy(files.policy = options.out, policy, decisions, tuned.ranges);
+    tuned.decisions = decide_all(runtime.dispatcher(), problems);
+    if (!options.out.empty()) {
+      save_policy(options.out, policy, tuned.decisions, tuned.ranges);
+      tuned.files.policy = options.out;
+    }
     if (!options.lock.empty()) {
       // Where a size can run nowhere: what was measured is told all the same.
       try {
         save_lock(runtime, options.lock, problems, ranges, tuned.ranges);
-        files.lock = options.lock;
+        tuned.files.lock = options.lock;
+        tuned.files.lock_policy = policy_of_lock(policy, options);
       } catch (const Error& error) {
         if (error.code() != ErrorCode::not_supported) throw;
         context.note(std::string("no lock was written: ") + error.what());
       }
     }
   }
-  const bool fine = tell(context, tuned, options) && (options.lock.empty() || !files.lock.empty());
-  return {context.json ? tuned_json(problems, tuned.results, tuned.ranges, decisions, files)
-                       : tuned_text(problems, tuned.results, tuned.ranges, decisions, files, context.paint),
-          fine ? exit_fine : exit_no};
+  const bool fine = tell(context, tuned, options) && (options.lock.empty() || !tuned.files.lock.empty());
+  return {context.json ? tuned_json(tuned) : tuned_text(tuned, context.paint), fine ? exit_fine : exit_no};
 }
 
 }  // namespace
@@ -212,8 +225,8 @@ void add_tune(CLI::App& app, Context& context) {
   command.add_option("--per-problem", options->per_problem, "Most time for measuring one of them (default 500ms)")
       ->type_name("TIME")
       ->check(flaw_of_duration);
-  add_output_to(command, "--out", options->out, "Write a policy with a rule for each of them");
-  add_output_to(command, "--lock", options->lock, "Write a lock of the tuned choices");
+  add_output_to(command, context, "--out", options->out, "Write a policy with a rule for each of them", "--policy");
+  add_output_to(command, context, "--lock", options->lock, "Write a lock of the tuned choices");
   command.callback([&context, options] { context.command = [&context, options] { return tune(context, *options); }; });
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cli/table.h"
-#include "xpuruntime/device/current.h"
 
 namespace xpuruntime::cli {
 namespace {
@@ -15,21 +14,11 @@ std::string sizes_of(const ProblemRange& range) {
 
 }  // namespace
 
-std::vector<ProblemRange> take_ranges(Context& context, std::vector<std::string>& texts) {
-  std::vector<ProblemRange> ranges;
-  for (const std::string& text : texts) {
-    if (!has_ranges(text)) continue;
-    context.runtime();  // a plugin may bring ops of its own
-    const ProblemRange range = parse_problem_range(text, context.given_device().value_or(current_device()));
-    if (std::find(ranges.begin(), ranges.end(), range) == ranges.end()) ranges.push_back(range);
-  }
-  std::erase_if(texts, [](const std::string& text) { return has_ranges(text); });
-  return ranges;
-}
-
 void propose_from_log(const Context& context, bool use, std::vector<Problem>& problems,
                       std::vector<ProblemRange>& ranges) {
   const std::vector<ProblemRange> found = propose_ranges(problems);
+  if (found.empty() && use)
+    context.note("no range was found: --ranges takes at least 4 problems that differ in one size alone");
   if (found.empty()) return;
   const auto in_one = [&](const Problem& problem) {
     return std::any_of(found.begin(), found.end(), [&](const ProblemRange& range) { return range.contains(problem); });
@@ -69,6 +58,8 @@ Json ranges_json(const std::vector<RangeResult>& results) {
                     {"problems", result.problems},
                     {"covered", result.covered},
                     {"guessed", result.guessed},
+                    {"undecided", result.undecided},
+                    {"too_large", result.too_large},
                     {"named_by_policy", result.named_by_policy},
                     {"named_because", result.named_because.empty() ? Json(nullptr) : Json(result.named_because)},
                     {"measured", measured},

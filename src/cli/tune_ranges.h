@@ -9,9 +9,6 @@
 
 namespace xpuruntime::cli {
 
-/// Takes the texts that have ranges out of a list and reads them.
-std::vector<ProblemRange> take_ranges(Context& context, std::vector<std::string>& texts);
-
 /// Of a log's problems: says which ranges they seem to come from, or puts these into `ranges` and leaves the others.
 void propose_from_log(const Context& context, bool use, std::vector<Problem>& problems,
                       std::vector<ProblemRange>& ranges);

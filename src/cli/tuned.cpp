@@ -19,18 +19,23 @@ std::string figure(const char* format, double value) {
 
 std::string time_of(const TunedCandidate* row) {
   if (row == nullptr || !row->time_us) return "-";
-  return figure(*row->time_us < 10 ? "%.2f us" : "%.1f us", *row->time_us);
+  return figure(*row->time_us < 10 ? "%#.3g us" : "%.1f us", *row->time_us);
 }
 
-std::string note_of(const TuneResult& result, const Decision* decision) {
+std::string note_of(const TuneResult& result, const Decision* decision, const std::string& problem_budget) {
   std::string note;
   const auto add = [&](const std::string& text) { note += (note.empty() ? "" : "; ") + text; };
   if (decision != nullptr && decision->kernel != result.chosen) {
-    add(decision->kernel + " runs all the same: " + decision->because);
+    add(decision->kernel + " still runs: " + decision->because);
   }
-  if (result.chosen.empty()) add(result.because);
-  if (result.cut_short)
-    add("cut short by " + std::string(result.cut_by == "total_budget_s" ? "--budget" : "--per-problem"));
+  std::string because = result.because;
+  const std::string total = "total_budget_s";  // as it is called in code
+  const std::size_t named = because.find(total);
+  if (named != std::string::npos) because.replace(named, total.size(), "--budget");
+  if (!result.measured()) add(because);
+  if (result.cut_short && named == std::string::npos) {
+    add("cut short by " + (result.cut_by == total ? "--budget" : problem_budget));
+  }
   for (const TunedCandidate& c : result.candidates) {
     if (c.outcome == TuneOutcome::quarantined) add(c.kernel + " is quarantined: " + c.reason);
   }
@@ -64,74 +69,125 @@ Json result_json(const TuneResult& result, const Decision* decision) {
           {"chosen", result.chosen.empty() ? Json(nullptr) : Json(result.chosen)},
           {"runs", decision == nullptr ? Json(nullptr) : Json(decision->kernel)},
           {"because", result.because},
-          {"gain", result.gain},
+          {"gain", result.measured() ? Json(result.gain) : Json(nullptr)},
           {"cut_short", result.cut_short},
           {"cut_by", name(result.cut_by)},
+          {"not_stored", name(result.not_stored)},
           {"spent_s", result.spent_s},
           {"candidates", candidates}};
 }
 
+const Decision* decision_of(const Tuned& tuned, std::size_t problem) {
+  return problem < tuned.decisions.size() ? &tuned.decisions[problem] : nullptr;
+}
+
+/// One word for a shell, in quotes where it would be read otherwise.
+std::string shell_word(const std::string& text) {
+  const auto plain = [](char c) {
+    return (static_cast<unsigned char>(c) & 0x80) != 0 || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+           (c >= 'a' && c <= 'z') || std::string_view("_-./:@%+,=").find(c) != std::string_view::npos;
+  };
+  if (std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 /// What was written, each with the way to put it in force.
-std::string how_to_use(const TunedFiles& files) {
-  const auto in_force = [](const char* what, const char* variable, const std::string& file) {
-    return std::string(what) + ": " + printable(file) + "; in force with " + variable + "=" + printable(file) + "\n";
+std::string how_to_use(const TunedFiles& files, bool anything_stored, bool complete) {
+  const auto in_force = [](const char* what, const std::string& settings, const std::string& file) {
+    return std::string(what) + ": " + printable(file) + "; in force with " + settings + "=" +
+           shell_word(printable(file)) + "\n";
   };
   if (files.policy.empty() && files.lock.empty()) {
-    return "in force under a policy with \"auto_strategy\": \"best_performance\"; --out FILE writes one with these "
-           "choices\n";
+    if (!anything_stored) return {};
+    return std::string("in force under a policy with \"auto_strategy\": \"best_performance\"") +
+           (complete ? "; --out FILE writes one with these choices\n" : "\n");
   }
+  const std::string with_policy =
+      files.lock_policy.empty() ? "" : "XPURUNTIME_POLICY=" + shell_word(printable(files.lock_policy)) + " ";
   return (files.policy.empty() ? "" : in_force("policy", "XPURUNTIME_POLICY", files.policy)) +
-         (files.lock.empty() ? "" : in_force("lock", "XPURUNTIME_LOCK", files.lock));
+         (files.lock.empty() ? "" : in_force("lock", with_policy + "XPURUNTIME_LOCK", files.lock));
+}
+
+/// What became of the problems and ranges.
+struct Counts {
+  explicit Counts(const Tuned& tuned) {
+    for (const TuneResult& result : tuned.results) {
+      spent_s += result.spent_s;
+      problems += result.measured() ? 1 : 0;
+      stored = stored || is_stored(result);
+    }
+    for (const RangeResult& range : tuned.ranges) {
+      spent_s += range.spent_s;
+      if (range.covered > 0) ++(range.finished() ? ranges : ranges_in_part);
+      if (range.covered == 0 && range.complete && range.named_by_policy > 0) ++ranges_of_policy;
+      stored = stored || std::any_of(range.measured.begin(), range.measured.end(), is_stored);
+    }
+  }
+
+  static bool is_stored(const TuneResult& result) {
+    return result.not_stored.empty() && !(result.record(0) == TuneRecord{});
+  }
+
+  double spent_s = 0;
+  std::size_t problems = 0;          // with a choice that was timed
+  std::size_t ranges = 0;            // with a choice for all sizes that are not left to the policy
+  std::size_t ranges_in_part = 0;    // with a choice for some
+  std::size_t ranges_of_policy = 0;  // left to the policy: it names the kernels of all sizes
+  bool stored = false;               // anything new
+};
+
+std::string summary(const Tuned& tuned) {
+  const Counts counts(tuned);
+  const auto of = [](std::size_t done, std::size_t all, const char* what) {
+    return std::to_string(done) + " of " + std::to_string(all) + what;
+  };
+  const std::string both = !tuned.problems.empty() && tuned.ranges_asked > 0 ? " and " : "";
+  std::string aside;
+  const auto add = [&](std::size_t number, const char* what) {
+    if (number > 0) aside += (aside.empty() ? "" : ", ") + std::to_string(number) + what;
+  };
+  add(tuned.problems.size() - counts.problems, " left untuned");
+  add(counts.ranges_in_part, " in part");
+  add(counts.ranges_of_policy, " decided by the policy already");
+  return (tuned.problems.empty() ? "" : of(counts.problems, tuned.problems.size(), " problems")) + both +
+         (tuned.ranges_asked == 0 ? "" : of(counts.ranges, tuned.ranges_asked, " ranges")) + " tuned" +
+         (aside.empty() ? "" : " (" + aside + ")") + " in " + figure("%.1f s", counts.spent_s) +
+         (counts.stored ? ", kept in " + printable(tuned.files.store) : "; nothing was stored") + "\n" +
+         how_to_use(tuned.files, counts.stored, tuned.complete);
 }
 
 }  // namespace
 
-std::string tuned_text(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
-                       const std::vector<RangeResult>& ranges, const std::vector<Decision>& decisions,
-                       const TunedFiles& files, const Painter& paint) {
+std::string tuned_text(const Tuned& tuned, const Painter& paint) {
   Table table({"problem", "default", "time", "tuned", "time", "gain", "note"});
-  double spent = 0;
-  std::size_t tuned = 0;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const TuneResult& result = results[i];
-    spent += result.spent_s;
-    tuned += result.chosen.empty() ? 0 : 1;
-    table.add({to_string(result.problem), result.incumbent, time_of(result.default_row()),
-               result.chosen.empty() ? "-" : result.chosen, time_of(result.chosen_row()),
+  for (std::size_t i = 0; i < tuned.results.size(); ++i) {
+    const TuneResult& result = tuned.results[i];
+    table.add({to_string(result.problem), result.incumbent.empty() ? "-" : result.incumbent,
+               time_of(result.default_row()), result.chosen.empty() ? "-" : result.chosen, time_of(result.chosen_row()),
                result.gain == 1 ? "" : figure("%.2fx", result.gain),
-               note_of(result, i < decisions.size() ? &decisions[i] : nullptr)});
+               note_of(result, decision_of(tuned, i), tuned.problem_budget)});
   }
-  for (std::size_t i = results.size(); i < problems.size(); ++i) {
-    table.add({to_string(problems[i]), "-", "-", "-", "-", "", "not tuned"});
+  for (std::size_t i = tuned.results.size(); i < tuned.problems.size(); ++i) {
+    table.add({to_string(tuned.problems[i]), "-", "-", "-", "-", "", "not tuned"});
   }
-  std::size_t tuned_ranges = 0;
-  for (const RangeResult& range : ranges) {
-    spent += range.spent_s;
-    tuned_ranges += range.parts.empty() && range.named_by_policy == 0 ? 0 : 1;
-  }
-  const bool complete = tuned == problems.size() && tuned_ranges == ranges.size();
-  const std::string ranged =
-      ranges.empty() ? "" : std::to_string(tuned_ranges) + " of " + std::to_string(ranges.size()) + " ranges";
-  const std::string single = std::to_string(tuned) + " of " + std::to_string(problems.size()) + " problems";
-  return (problems.empty() ? "" : table.to_text(paint) + "\n") + ranges_text(ranges, paint) +
-         (problems.empty() ? ranged : single + (ranged.empty() ? "" : " and " + ranged)) + " tuned in " +
-         figure("%.1f s", spent) + ", kept in " + printable(files.store) + "\n" + (complete ? how_to_use(files) : "");
+  return (tuned.problems.empty() ? "" : table.to_text(paint) + "\n") + ranges_text(tuned.ranges, paint) +
+         summary(tuned);
 }
 
-std::string tuned_json(const std::vector<Problem>& problems, const std::vector<TuneResult>& results,
-                       const std::vector<RangeResult>& ranges, const std::vector<Decision>& decisions,
-                       const TunedFiles& files) {
+std::string tuned_json(const Tuned& tuned) {
   Json list = Json::array();
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    list.push_back(result_json(results[i], i < decisions.size() ? &decisions[i] : nullptr));
+  for (std::size_t i = 0; i < tuned.results.size(); ++i) {
+    list.push_back(result_json(tuned.results[i], decision_of(tuned, i)));
   }
   const Json document = {{"version", 1},
-                         {"problems", problems.size()},
+                         {"problems", tuned.problems.size()},
                          {"results", list},
-                         {"ranges", ranges_json(ranges)},
-                         {"store", files.store},
-                         {"policy", name(files.policy)},
-                         {"lock", name(files.lock)}};
+                         {"ranges", ranges_json(tuned.ranges)},
+                         {"store", tuned.files.store},
+                         {"policy", name(tuned.files.policy)},
+                         {"lock", name(tuned.files.lock)}};
   return dump_json(document, 2) + "\n";
 }
 

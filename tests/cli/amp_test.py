@@ -44,7 +44,7 @@ class Amp(CliTest):
         bad = self.write("bad.json", '{"precision": {"matmul": {"forwards": "bf16"}}}')
         self.refused(2, "amp", "list", "--policy", bad, says="precision.matmul.forwards")
         bad = self.write("bad.json", '{"precision": {"matmul": "i8"}}')
-        self.refused(2, "amp", "list", "--policy", bad, says="no float type")
+        self.refused(2, "amp", "list", "--policy", bad, says="not a float type")
         bad = self.write("bad.json", '{"precision": {"matmul": "bf16", "gemm": "f16"}}')
         self.refused(2, "amp", "list", "--policy", bad, says="another name")
 
@@ -53,7 +53,7 @@ class Amp(CliTest):
         self.assertEqual(decision["problem"], "linear(f16[4,8], f16[6,8], f16[6]) @cpu:0")
         self.assertEqual([cast["tensor"] for cast in decision["casts"]], ["input 0", "input 1", "input 2", "output 0"])
         self.assertEqual(decision["precision"]["forward"], "f16")
-        self.refused(2, "explain", "relu(f32[4])", "--autocast", "f64", says="no low precision")
+        self.refused(2, "explain", "relu(f32[4])", "--autocast", "f64", says="not a low precision")
 
     def test_a_run_in_lower_precision_is_held_to_that_precision(self):
         policy = self.write("policy.json", '{"precision": {"matmul": "bf16"}}')

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "xpuruntime/registry/backend.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime {
 namespace {
@@ -28,11 +29,7 @@ Status each(const RunArguments& arguments, F function) {
   return {};
 }
 
-Verdict dense_floats(const Problem& problem, const DeviceProfile&) {
-  const TensorSpec& in = problem.inputs.front();
-  if (in.dtype != DataType::float32 || !in.contiguous) return Verdict::no("takes contiguous f32 only");
-  return Verdict::yes();
-}
+Verdict dense(const Problem& problem, const DeviceProfile&) { return is_contiguous(problem); }
 
 template <FunctionPlan::Function function>
 std::unique_ptr<const Plan> prepare(const Problem&, const PrepareContext&) {
@@ -55,13 +52,13 @@ Status end_the_process(const RunArguments&) { std::exit(3); }
 Status give_up(const RunArguments&) { throw std::runtime_error("it gave up"); }
 
 constexpr KernelSpec table[] = {
-    {OpId::relu, "wrong_relu", dense_floats, prepare<off_by_a_little>},
-    {OpId::relu, "lazy_relu", dense_floats, prepare<write_nothing>},
-    {OpId::relu, "failing_relu", dense_floats, prepare<refuse_to_start>},
-    with_backward({OpId::exp, "lone_exp", dense_floats, prepare<exponential>}),
-    {OpId::tanh, "crashing_tanh", dense_floats, prepare<crash>},
-    {OpId::tanh, "exiting_tanh", dense_floats, prepare<end_the_process>},
-    {OpId::tanh, "throwing_tanh", dense_floats, prepare<give_up>},
+    {OpId::relu, "wrong_relu", "a bad kernel", DataType::float32, prepare<off_by_a_little>, dense},
+    {OpId::relu, "lazy_relu", "a bad kernel", DataType::float32, prepare<write_nothing>, dense},
+    {OpId::relu, "failing_relu", "a bad kernel", DataType::float32, prepare<refuse_to_start>, dense},
+    with_backward({OpId::exp, "lone_exp", "a bad kernel", DataType::float32, prepare<exponential>, dense}),
+    {OpId::tanh, "crashing_tanh", "a bad kernel", DataType::float32, prepare<crash>, dense},
+    {OpId::tanh, "exiting_tanh", "a bad kernel", DataType::float32, prepare<end_the_process>, dense},
+    {OpId::tanh, "throwing_tanh", "a bad kernel", DataType::float32, prepare<give_up>, dense},
 };
 
 class BadKernels final : public Backend {

@@ -84,7 +84,7 @@ class CommandLine(CliTest):
         with open("/dev/full", "w", encoding="utf-8") as full:
             answer = subprocess.run([XRT, "kernels"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
         self.assertEqual(answer.returncode, 1)
-        self.assertIn("xrt: the answer could not be written", answer.stderr)
+        self.assertIn("xrt: the output could not be written", answer.stderr)
 
 
 class Colours(CliTest):

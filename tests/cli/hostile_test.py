@@ -143,6 +143,21 @@ class HostileFiles(CliTest):
             self.refused(2, "tune", SQUARE, "--budget", "60s", *store, "--lock", path, says="cannot be written")
         self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
 
+    def test_no_file_is_written_twice_or_over_what_is_read(self):
+        lock, log, policy = self.folder / "a.lock", self.write("log.txt", RELU), self.write("policy.json", "{}")
+        self.fine("lock", "record", RELU, "--out", lock)
+        link = self.folder / "link"
+        link.symlink_to("new.json")  # of a file that is still to be made
+        before = {path: path.read_bytes() for path in (lock, log, policy)}
+        store = ["--store", self.folder / "store.sqlite"]
+        for options in (["--out", self.folder / "new.json", "--lock", link], ["--out", log, "--from-log", log],
+                        ["--lock", policy, "--policy", policy], ["--out", self.folder / "store.sqlite"]):
+            self.refused(2, "tune", SQUARE, "--budget", "60s", *store, *options, says="would overwrite it")
+        self.refused(2, "report", "--lock", lock, "--out", lock, says="--out names the file of --lock")
+        self.refused(2, "lock", "record", RELU, "--policy", policy, "--out", policy, says="would overwrite it")
+        self.refused(2, "lock", "record", "--from-log", log, "--out", log, says="would overwrite it")
+        self.assertEqual({path: path.read_bytes() for path in before}, before)
+
     def test_a_file_is_whole_or_as_it_was_and_keeps_its_permissions(self):
         out = self.folder / "out.json"
         for command in (["trace", RELU, "--repeat", "500"], ["report", RELU]):
@@ -166,6 +181,11 @@ class HostileFiles(CliTest):
         self.refused(2, "lock", "record", "--from-log", large, says="larger than any log may be, which is 256 MiB")
         deep = '{"traceEvents": ' + "[" * 100000
         self.refused(2, "lock", "record", "--from-log", self.write("deep.json", deep), says="nested deeper")
+
+    def test_a_log_may_begin_with_a_byte_order_mark(self):
+        self.assertIn(RELU, self.fine("lock", "record", "--from-log", self.write("bom.txt", "\ufeff" + RELU)))
+        trace = self.fine("trace", RELU)
+        self.assertIn(RELU, self.fine("lock", "record", "--from-log", self.write("bom.json", "\ufeff" + trace)))
 
     def test_eight_thousand_rules_are_shown_and_validated(self):
         rules = [{"op": "relu", "use": "simd", "when": {"elements": i}} for i in range(8000)]

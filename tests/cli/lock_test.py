@@ -46,6 +46,18 @@ class Lock(CliTest):
             hashes.add(tuple(entry["outputs"] for entry in lock["decisions"]))
         self.assertEqual(len(hashes), 1, hashes)
 
+    def test_onednn_with_another_instruction_set_is_another_library(self):
+        policy = self.write("onednn.json", '{"preferences": {"matmul": "onednn"}, "deterministic": true}')
+        path = self.record("matmul(f32[64,64], f32[64,64])", options=("--policy", policy))
+        [entry] = json.loads(path.read_text())["decisions"]
+        if entry["kernel"] != "onednn":
+            self.skipTest("there is no oneDNN")
+        self.fine("lock", "verify", path)
+        for variable in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"):
+            answer = xrt("lock", "verify", path, env={variable: "SSE41"})
+            self.assertEqual(answer.returncode, 1, answer)
+            self.assertRegex(answer.stdout, r"onednn \d+\.\d+\.\d+ (?!sse41)\w+ there, \d+\.\d+\.\d+ sse41 here")
+
     def test_hashes_of_other_inputs_are_not_compared(self):
         one = self.record(SOFTMAX)
         other = self.record(SOFTMAX, name="other.lock", options=("--deterministic", "--seed", "2"))
@@ -199,6 +211,20 @@ class Lock(CliTest):
         self.assertIn("softmax(f32[64,1000]) @cpu:0  kernel  simd    reference", answer.stdout)
         self.assertIn("no difference in 2 decisions", self.fine("lock", "diff", before))
 
+    def test_diff_compares_a_size_with_the_range_that_decides_it_in_the_other_lock(self):
+        slow = self.write("slow.json", '{"preferences": {"relu": "reference"}}')
+        single, same, ranges = (self.folder / name for name in ("single.lock", "same.lock", "ranges.lock"))
+        self.fine("lock", "record", "relu(f32[15])", "--policy", slow, "--out", single)
+        self.fine("lock", "record", "relu(f32[15])", "--out", same)
+        self.fine("lock", "record", "relu(f32[n]) where n=1..50", "--out", ranges)
+        around = [(f"relu(f32[n]) @cpu:0 where n={sizes}", "entry", "", "simd") for sizes in ("1..14", "16..50")]
+        changed = ("relu(f32[15]) @cpu:0", "kernel", "reference", "simd")
+        for before, expected in ((single, [changed, *around]), (same, around)):
+            rows = self.document("lock", "diff", before, ranges, "--json", code=1)["differences"]
+            self.assertEqual([tuple(row.values()) for row in rows], expected)
+        changes = self.document("report", "--lock", ranges, "--against", single, "--json")["changes"]
+        self.assertEqual([tuple(row.values()) for row in changes], [changed, *around])
+
     def test_diff_to_now_uses_each_entrys_own_seed_and_goes_on_past_what_cannot_run(self):
         lock = self.record(SOFTMAX, RELU, options=("--deterministic", "--seed", "7"))
         self.fine("lock", "diff", lock, "--deterministic")
@@ -228,7 +254,7 @@ class Lock(CliTest):
     def test_wrong_usage(self):
         self.refused(2, "lock", "record", says="no problem was given")
         self.refused(2, "lock", "record", "--from-log", self.folder / "none.json", says="cannot be read")
-        self.refused(2, "lock", "record", "--from-log", self.write("x.json", '{"a": 1}'), says="no trace")
+        self.refused(2, "lock", "record", "--from-log", self.write("x.json", '{"a": 1}'), says="not a trace")
         self.refused(2, "lock", "record", "--from-log", self.write("empty.txt", "# nothing\n"), says="holds no problem")
         self.refused(2, "lock", "verify", says="takes one lock")
         self.refused(2, "lock", "verify", self.folder / "none.lock", says="cannot be read")
@@ -236,6 +262,8 @@ class Lock(CliTest):
         self.refused(2, "lock", "verify", self.write("x.lock", "{"), says="not JSON at line 1")
         self.refused(2, "lock", "forget", says="lock")
         self.refused(2, "lock", "verify", "x.lock", "--policy", "none.json", says="--policy means nothing to lock verify")
+        for option in (["--policy", "none.json"], ["--store", "none.db"], ["--deterministic"]):
+            self.refused(2, "lock", "diff", "a", "b", *option, says=f"{option[0]} means nothing to lock diff of two locks")
         self.refused(2, "lock", "record", RELU, "--revalidate", says="--revalidate means nothing to lock record")
         self.refused(2, "lock", "verify", "x.lock", "--seed", "3", says="--seed means nothing to lock verify")
 

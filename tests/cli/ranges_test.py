@@ -1,8 +1,10 @@
 """xrt tune with ranges of sizes: what it measures, the policy that it writes, and the ranges that it sees in a log."""
 import json
+import signal
+import subprocess
 import unittest
 
-from xrt_case import CliTest, xrt
+from xrt_case import XRT, CliTest, xrt
 
 PRODUCTS = "matmul(f32[m,32], f32[32,32]) where m=1..128"
 
@@ -57,8 +59,8 @@ class Ranges(CliTest):
             [result] = self.tune(PRODUCTS.replace("128", str(high)), "--policy", self.policy, "--out", self.policy,
                                  "--lock", lock)["ranges"]
             self.assertEqual((result["named_by_policy"], result["covered"]), (64, more))
-            self.assertIn(own, json.loads(self.policy.read_text())["rules"])
-            self.assertEqual(self.explain("matmul(f32[64,32], f32[32,32])")["kernel"], "openblas")
+            for size in (1, 64):
+                self.assertEqual(self.explain(f"matmul(f32[{size},32], f32[32,32])")["kernel"], "openblas")
             self.fine("lock", "diff", lock, "--policy", self.policy)
 
     def test_a_kernel_that_the_policy_prefers_runs_all_the_same(self):
@@ -67,10 +69,53 @@ class Ranges(CliTest):
         answer = xrt("tune", PRODUCTS, "--policy", self.policy, "--out", self.policy, "--store", self.store)
         self.assertEqual(answer.returncode, 0, answer)
         self.assertIn("128 are left alone: the policy prefers openblas", answer.stdout)
-        self.assertIn("1 of 1 ranges tuned", answer.stdout)
-        self.assertIn("in force with XPURUNTIME_POLICY", answer.stdout)
+        *_, summary, last = answer.stdout.splitlines()
+        self.assertRegex(summary, r"^0 of 1 ranges tuned \(1 decided by the policy already\) in \S+ s; nothing was stored$")
+        self.assertIn("in force with XPURUNTIME_POLICY", last)
         self.assertNotIn("--budget", answer.stderr)
         self.assertEqual(json.loads(self.policy.read_text()), own)
+
+    def test_the_last_line_of_an_unfinished_run_says_what_was_not_done(self):
+        wide = "matmul(f32[m,768], f32[768,768]) where m=1..512"
+        answer = xrt("tune", wide, "--budget", "1ms", "--store", self.store, "--out", self.policy)
+        self.assertEqual((answer.returncode, self.policy.exists()), (1, False), answer)
+        self.assertRegex(answer.stdout.splitlines()[-1], r"^0 of 1 ranges tuned .*in \S+ s")
+        with subprocess.Popen([XRT, "tune", wide, "relu(f32[n]) where n=1..512", "--store", self.store, "--out", self.policy],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            text, messages = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, self.policy.exists()), (1, False), messages)
+        self.assertIn("interrupted", messages)
+        *_, summary, last = text.splitlines()
+        self.assertRegex(summary, r"^0 of 2 ranges tuned \(1 in part\) in \S+ s, kept in " + str(self.store))
+        self.assertEqual(last, 'in force under a policy with "auto_strategy": "best_performance"')
+
+    def test_a_range_that_the_budget_cuts_gives_rules_only_for_what_is_known(self):
+        answer = xrt("tune", "softmax(f32[n,n]) where n=1..512", "--budget", "60ms", "--store", self.store, "--out",
+                     self.policy, "--json")
+        self.assertEqual(answer.returncode, 1, answer)
+        self.assertIn("some sizes stay with the default; give more with --budget", answer.stderr)
+        [result] = json.loads(answer.stdout)["ranges"]
+        self.assertGreater(result["undecided"], 0)
+        self.assertEqual(result["covered"] + result["undecided"], 512)
+        self.assertLessEqual(result["guessed"] + len(set(result["measured"])), result["covered"])
+        covered = set()
+        for part in result["parts"]:
+            low, high = part["range"].split("n=")[1].split("..")
+            covered.update(range(int(low), int(high) + 1))
+        for size in (1, 5, 31, 100, 512):
+            level = "rule" if size in covered else "strategy"
+            self.assertEqual(self.explain(f"softmax(f32[{size},{size}])")["level"], level, size)
+
+    def test_sizes_that_fit_neither_memory_nor_budget_are_counted_and_not_measured(self):
+        answer = xrt("tune", "relu(f32[n,n,n,n]) where n=1..1000", "--budget", "300ms", "--store", self.store, "--json")
+        self.assertEqual(answer.returncode, 1, answer)
+        [result] = json.loads(answer.stdout)["ranges"]
+        self.assertGreater(result["too_large"], 0)
+        self.assertEqual(result["covered"] + result["undecided"] + result["too_large"], 1000)
+        self.assertLess(result["spent_s"], 15)
+        self.assertNotIn("relu(f32[1000,1000,1000,1000]) @cpu:0", result["measured"])
 
     def test_single_problems_and_ranges_go_together(self):
         document = self.tune("relu(f32[64])", "relu(f32[n]) where n=1..16", "--out", self.policy)
@@ -81,15 +126,48 @@ class Ranges(CliTest):
         self.assertIn("1 of 1 problems and 1 of 1 ranges tuned in", text)
 
     def test_what_a_range_leaves_of_the_budget_goes_to_the_problems_and_back(self):
-        products = [f"matmul(f32[{size},{size}], f32[{size},{size}])" for size in (192, 256, 320, 384)]
-        answer = xrt("tune", "relu(f32[n]) where n=1..64", *products, "--store", self.store, "--budget", "2s", "--json",
+        products = [f"matmul(f32[{size},{size}], f32[{size},{size}])" for size in (72, 80, 96, 112)]
+        answer = xrt("tune", "relu(f32[n]) where n=1..64", *products, "--store", self.store, "--budget", "4s", "--json",
                      "--out", self.policy)
         document = json.loads(answer.stdout)
         self.assertEqual(answer.returncode, 0, answer)
         spent = sum(result["spent_s"] for result in document["results"] + document["ranges"])
         for result in document["results"]:
             self.assertIsNotNone(result["chosen"])
-            self.assertTrue(result["cut_by"] != "total_budget_s" or spent > 1.4, (result["cut_by"], spent))
+            self.assertTrue(result["cut_by"] != "total_budget_s" or spent > 2.8, (result["cut_by"], spent))
+
+    def test_tuning_again_under_a_policy_of_a_part_leaves_no_neighbours_with_one_kernel(self):
+        parts = ((3, 3, "reference"), (7, 7, "openblas"), (8, 9, "openblas"), (30, 40, "reference"))
+        rules = [{"op": "matmul", "range": f"matmul(f32[m,32], f32[32,32]) @cpu:0 where m={low}..{high}", "use": kernel}
+                 for low, high, kernel in parts]
+        self.policy.write_text(json.dumps({"rules": rules}))
+        [result] = self.tune(PRODUCTS, "--policy", self.policy, "--out", self.policy)["ranges"]
+        self.assertEqual(result["named_by_policy"], 15)
+        found = []
+        for rule in json.loads(self.policy.read_text())["rules"]:
+            low, high = rule["range"].split("m=")[1].split("..")
+            found.append((int(low), int(high), rule["use"]))
+        found.sort()
+        for (_, end, kernel), (begin, _, following) in zip(found, found[1:]):
+            self.assertLess(end, begin)
+            self.assertFalse(end + 1 == begin and kernel == following, found)
+        self.assertEqual(self.explain("matmul(f32[8,32], f32[32,32])")["kernel"], "openblas")
+
+    def test_a_range_without_any_measurement_is_not_complete(self):
+        answer = xrt("tune", "matmul(f32[m,768], f32[768,768]) where m=1..64", "--budget", "3ms", "--store", self.store,
+                     "--json")
+        [result] = json.loads(answer.stdout)["ranges"]
+        self.assertEqual((result["measured"], result["undecided"], result["complete"]), ([], 64, False))
+
+    def test_a_line_of_a_log_may_be_a_range(self):
+        log = self.write("log.txt", "relu(f32[n]) where n=1..16\nrelu(f32[64])\nrelu(f32[n]) @cpu:0 where n=1..16\n")
+        document = self.tune("--from-log", log, "relu(f32[64])")
+        self.assertEqual([result["problem"] for result in document["results"]], ["relu(f32[64]) @cpu:0"])
+        self.assertEqual([result["range"] for result in document["ranges"]], ["relu(f32[n]) @cpu:0 where n=1..16"])
+        lock = json.loads(self.fine("lock", "record", "--from-log", log))
+        self.assertEqual(len(lock["decisions"]), 2)
+        wrong = self.write("wrong.txt", "relu(f32[64])\nrelu(f32[n]) where n=9..1\n")
+        self.refused(2, "tune", "--from-log", wrong, says=f"log '{wrong}', line 2: ")
 
     def test_a_log_says_which_ranges_it_seems_to_hold(self):
         log = self.write("log.txt", "".join(f"relu(f32[{size}])\n" for size in (3, 5, 9, 12)) + "exp(f32[8])\n")
@@ -102,6 +180,10 @@ class Ranges(CliTest):
         self.assertEqual([result["problem"] for result in document["results"]], ["exp(f32[8]) @cpu:0"])
         self.assertEqual([result["range"] for result in document["ranges"]], [seen])
         self.assertEqual(self.explain("relu(f32[7])")["level"], "rule")
+        few = self.write("few.txt", "relu(f32[3])\nrelu(f32[5])\nrelu(f32[9])\n")
+        answer = xrt("tune", "--from-log", few, "--ranges", "--store", self.store, "--per-problem", "2ms")
+        self.assertEqual(answer.returncode, 0, answer)
+        self.assertIn("no range was found: --ranges takes at least 4 problems that differ in one size alone", answer.stderr)
 
     def test_a_lock_has_an_entry_for_each_part_and_replays_sizes_that_were_never_run(self):
         lock = self.folder / "kernels.lock"
@@ -142,15 +224,28 @@ class Ranges(CliTest):
             answer = xrt("tune", text, "--store", self.store)
             self.assertEqual(answer.returncode, 2, answer)
             self.assertIn("[parse_problem_range] " + why, answer.stderr)
-        says = "ranges of sizes stand here, and one problem is asked for"
+        says = "this has ranges of sizes, and one problem is expected"
         for command in ("explain", "run", "bench"):
             answer = xrt(command, PRODUCTS)
             self.assertEqual(answer.returncode, 2)
             self.assertIn(says, answer.stderr)
-        answer = xrt("tune", "--from-log", self.write("log.txt", PRODUCTS + "\n"), "--store", self.store)
-        self.assertEqual(answer.returncode, 2)
-        self.assertIn("log.txt', line 1: ", answer.stderr)
-        self.assertIn(says, answer.stderr)
+
+    def test_diff_and_report_say_the_same_of_a_locked_range(self):
+        lock = self.folder / "kernels.lock"
+        self.fine("lock", "record", "relu(f32[n]) where n=1..20", "--out", lock)
+        self.assertIn("no difference", self.fine("lock", "diff", lock))
+        self.assertEqual(self.document("report", "--against", lock, "--json")["changes"], [])
+        rules = [{"op": "relu", "range": f"relu(f32[n]) where n={sizes}", "use": "reference"} for sizes in ("5..9", "20..20")]
+        self.policy.write_text(json.dumps({"rules": rules}))
+        expected = [{"problem": f"relu(f32[n]) @cpu:0 where n={sizes}", "field": "kernel", "before": "simd",
+                     "after": "reference"} for sizes in ("20..20", "5..9")]
+        under = ("--policy", self.policy, "--json")
+        self.assertEqual(self.document("lock", "diff", lock, *under, code=1)["differences"], expected)
+        self.assertEqual(self.document("report", "--against", lock, *under)["changes"], expected)
+        [row] = self.document("report", "--lock", lock, *under)["decisions"]
+        self.assertRegex(row["notes"][0], "^here and now reference would run for n=5..9 and n=20: ")
+        limits = self.write("limits.json", '{"threads": 1}')
+        self.assertEqual(xrt("lock", "diff", lock, "--policy", limits).stdout, "limits: none -> threads=1 (1 decision)\n")
 
     def test_a_report_shows_the_ends_of_each_part(self):
         self.write("policy.json", '{"rules": [{"op": "relu", "range": "relu(f32[n]) where n=5..9", "use": "reference"}]}')

@@ -53,6 +53,30 @@ class Store(CliTest):
         only = json.loads(self.fine("store", "export", "--store", self.store, "--op", "ReLU", "--kernel", "broken"))
         self.assertEqual(only["environments"][0]["entries"][0]["measurements"], [])
 
+    def test_no_command_writes_over_a_store_or_the_files_beside_it(self):
+        self.filled(entry("relu(f32[8]) @cuda:0"))
+        before = self.store.read_bytes()
+        link = self.folder / "link"
+        link.symlink_to("store.sqlite")
+        paths = [self.store, link, *(f"{self.store}{beside}" for beside in ("-wal", "-shm", "-journal"))]
+        for path in paths:
+            for command in (["store", "export", "--store", self.store], ["trace", "relu(f32[8])"],
+                            ["lock", "record", "relu(f32[8])"]):
+                self.refused(2, *command, "--out", path, says="it is a store or belongs to one")
+            self.refused(2, "explain", "relu(f32[8])", env={"XPURUNTIME_TRACE": str(path)}, says="it is a store")
+            self.refused(2, "explain", "relu(f32[8])", env={"XPURUNTIME_VERBOSE": f"1:{path}"}, says="it is a store")
+        self.assertEqual(self.store.read_bytes(), before)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["in.json", "link", "store.sqlite"])
+
+    def test_a_trace_does_not_replace_a_store_that_was_made_meanwhile(self):
+        answer = xrt("tune", "relu(f32[8])", "--store", self.store, env={"XPURUNTIME_TRACE": str(self.store)})
+        self.assertIn("it is a store", answer.stderr)
+        self.assertEqual(len(self.entries("--op", "relu")) > 0, True)
+
+    def test_files_of_the_kernel_are_refused_before_they_are_read(self):
+        for action in ("list", "check"):
+            self.refused(2, "store", action, "--store", "/proc/version", says="made up by the kernel")
+
     def test_the_list_says_what_each_entry_is_worth_here(self):
         self.filled(entry("relu(f32[8]) @cuda:0"), environment={**ENVIRONMENT, "device": "cuda nvidia of another world"})
         self.assertEqual(xrt("tune", "relu(f32[64])", "--store", self.store, "--per-problem", "20ms").returncode, 0)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The documentation says what the code does: check_docs.py ROOT COMPILER.
 
-Marked examples compile, docs/seeds.md names all that the seeds name, docs/interfaces.md lists every key, field and op.
+Marked examples compile, docs/seeds.md names all that the seeds name, docs/interfaces.md lists every key, field and op, and
+CONTRIBUTING.md's chapter "Add an op" shows what stands in the tree.
 """
 import re
 import shutil
@@ -139,6 +140,22 @@ def check_interfaces(root):
     return problems
 
 
+def check_op_chapter(root):
+    """At most six files that exist and name the op, which the chapter names first; each block stands in the last one named."""
+    chapter = section((root / "CONTRIBUTING.md").read_text(encoding="utf-8"), "Add an op")
+    op, path, problems = re.search(r"`(\w+)`|\Z", chapter).group(1), None, []
+    files = {name: (root / name).read_text(encoding="utf-8") if (root / name).exists() else ""
+             for name in re.findall(r"`((?:include|src|tests)/[^`]+)`", chapter)}
+    problems += [f"{name} is not there or does not name {op}" for name in files if not re.search(rf"\b{op}\b", files[name])]
+    if not 1 <= len(files) <= 6:
+        problems.append(f"it names {len(files)} files; an op takes at most six")
+    for name, block in re.findall(r"`((?:include|src|tests)/[^`]+)`|^```\w+\n(.*?)^```$", chapter, re.MULTILINE | re.DOTALL):
+        path = name or path
+        if block and block not in files.get(path, ""):
+            problems.append(f"this is not in {path}:\n{block}")
+    return [f"CONTRIBUTING.md: Add an op: {problem}" for problem in problems]
+
+
 def main(root, compiler):
     root = Path(root)
     if shutil.which(compiler) is None:
@@ -146,6 +163,7 @@ def main(root, compiler):
         return SKIPPED
     seeds = (root / "docs/seeds.md").read_text(encoding="utf-8")
     found = check_examples(root, compiler) + check_stranger(root) + check_seeds(seeds) + check_interfaces(root)
+    found += check_op_chapter(root)
     print("\n".join(found) or "the documentation keeps its word")
     return 1 if found else 0
 

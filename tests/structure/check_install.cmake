@@ -14,7 +14,8 @@ step(${CMAKE_COMMAND} --install ${build} --prefix ${work}/first)
 # What C++ programs need, and nothing of the Python package: that is in the wheel.
 file(GLOB_RECURSE left LIST_DIRECTORIES false RELATIVE ${work}/first ${work}/first/*)
 foreach(file ${left})
-  if(NOT file MATCHES "^(bin/xrt|include/xpuruntime/.+\\.h|lib[^/]*/.+|share/xpuruntime/.+)$" OR file MATCHES "_core|\\.py")
+  if(NOT file MATCHES "^(bin/xrt|include/xpuruntime/.+\\.h|share/xpuruntime/schemas/.+\\.json)$" AND NOT file MATCHES
+     "^lib[^/]*/(libxpuruntime\\.so[.0-9]*|xpuruntime/libxpuruntime_[a-z]+\\.so|(cmake|pkgconfig)/xpuruntime.+)$")
     message(FATAL_ERROR "cmake --install leaves ${file}, which no C++ program needs")
   endif()
 endforeach()
@@ -39,14 +40,13 @@ endif()
 build_project(${checks}/stranger ${work}/build)
 step(${work}/build/stranger)
 
-# Without CMake: by the library's name.
-file(GLOB link ${work}/prefix/lib*/libxpuruntime.so)
-if(NOT IS_SYMLINK "${link}")
-  message(FATAL_ERROR "cmake --install leaves no link libxpuruntime.so, so that nobody can link with -lxpuruntime")
-endif()
-get_filename_component(libraries ${link} DIRECTORY)
-step(${compiler} -std=c++20 -I${work}/prefix/include ${checks}/stranger/main.cpp -o ${work}/by_name -L${libraries}
-     -lxpuruntime -Wl,-rpath,${libraries})
+# Without CMake: with what pkg-config says.
+file(GLOB described ${work}/prefix/lib*/pkgconfig/xpuruntime.pc)
+get_filename_component(folder "${described}" DIRECTORY)
+find_program(pkg_config NAMES pkg-config pkgconf REQUIRED)
+step(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} ${pkg_config} --cflags --libs xpuruntime)
+separate_arguments(flags UNIX_COMMAND "${output}")
+step(${compiler} -std=c++20 ${checks}/stranger/main.cpp -o ${work}/by_name ${flags} -Wl,-rpath,${folder}/..)
 step(${work}/by_name)
 
 if(NOT EXISTS ${work}/prefix/share/xpuruntime/schemas/kernel_policy.schema.json)

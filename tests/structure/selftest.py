@@ -7,6 +7,7 @@ import unittest
 from pathlib import Path
 
 import check_docs
+import check_exports
 import check_layers
 import check_links
 import check_private
@@ -145,6 +146,33 @@ class Private(Built):
         self.assertIn("is or needs libdnnl.so.2", problem)
 
 
+class Exports(Built):
+    VERSIONS = "XPURUNTIME_0 { global: *shown*; }; XPURUNTIME_PRIVATE_0 { global: *lent*; local: *; };"
+
+    def check(self, code, versions=VERSIONS):
+        self.write("include/a.h", "namespace xpuruntime {\nint shown(int x);\n}\n")
+        self.write("src/b.h", "namespace xpuruntime {\nint lent();\n}\n")
+        script = self.write("a.map", versions)
+        return check_exports.check(self.root, self.library(code, f"-Wl,--version-script,{script}"))
+
+    def test_takes_what_headers_declare(self):
+        code = "namespace xpuruntime { int shown(int x) { return x; } int lent() { return 1; } int own() { return 2; } }"
+        self.assertEqual(self.check(code), [])
+
+    def test_finds_what_no_header_declares(self):
+        code = "namespace xpuruntime { int shown(int x) { return x; } int shown_too() { return 1; } }"
+        self.assertEqual(self.check(code), ["xpuruntime::shown_too() is no name of a header"])
+
+    def test_finds_what_has_no_version(self):
+        code = "namespace xpuruntime { int shown(int x) { return x; } }"
+        problems = self.check(code, "{ global: *shown*; local: *; };")
+        self.assertEqual(problems[0], "xpuruntime::shown(int) has the version ''")
+
+    def test_finds_what_is_missing(self):
+        (problem,) = self.check("namespace xpuruntime { int lent() { return 1; } }")
+        self.assertIn("shown is not exported", problem)
+
+
 class Style(Tree):
     def test_takes_a_plain_file(self):
         self.write("src/core/a.cpp", "int a;\n")
@@ -200,6 +228,17 @@ class Docs(Tree):
         problems = check_docs.check_interfaces(self.root)
         self.assertIn("docs/interfaces.md: Decision: reason of src/select/decision.cpp is not there", problems)
         self.assertEqual([p for p in problems if "kernel of" in p], [])
+
+    def test_wants_the_chapter_on_ops_to_show_what_is_there(self):
+        self.write("src/a.cpp", "int twice(int x) {\n  return 2 * x;\n}\n")
+        shown = "## Add an op\n\n`twice`, in `src/a.cpp`:\n\n```cpp\n  return 2 * x;\n```\n\n## Next\n`src/b.cpp`\n"
+        self.write("CONTRIBUTING.md", shown)
+        self.assertEqual(check_docs.check_op_chapter(self.root), [])
+        more = "".join(f"`src/{letter}.cpp` " for letter in "bcdefg")
+        for wrong in (shown.replace("2 * x", "3 * x"), shown.replace("a.cpp", "b.cpp"), shown.replace("`twice`", "`thrice`"),
+                      shown.replace("## Next", more + "\n## Next"), "# Nothing\n"):
+            self.write("CONTRIBUTING.md", wrong)
+            self.assertNotEqual(check_docs.check_op_chapter(self.root), [], wrong)
 
 
 if __name__ == "__main__":

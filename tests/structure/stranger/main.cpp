@@ -3,21 +3,18 @@
 #include <array>
 #include <iostream>
 
+#include "xpuruntime/runtime/ops.h"
 #include "xpuruntime/runtime/runtime.h"
 
 using namespace xpuruntime;
 
 int main() {
-  alignas(16) float a[] = {1, 2, 3, 4, 5, 6}, b[] = {7, 8, 9, 10, 11, 12}, out[4] = {};
-  const Tensor x = Tensor::view(a, DataType::float32, {2, 3});
-  const Tensor y = Tensor::view(b, DataType::float32, {3, 2});
-  const Tensor z = Tensor::view(out, DataType::float32, {2, 2});
-  const Tensor* inputs[] = {&x, &y};
-  const Tensor* outputs[] = {&z};
-  const Call call{OpId::matmul, inputs, outputs};
+  alignas(16) const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {7, 8, 9, 10, 11, 12};
+  const Tensor x = Tensor::view(a, {2, 3}), y = Tensor::view(b, {3, 2});  // of const memory, so read-only
+  const Tensor z = ops::matmul(x, y);
 
   Dispatcher& dispatcher = Runtime::global().dispatcher();
-  dispatcher.dispatch(call);
-  std::cout << dispatcher.decide(call).to_text();
-  return std::ranges::equal(out, std::array{58.f, 64.f, 139.f, 154.f}) ? 0 : 1;
+  std::cout << dispatcher.explain(parse_problem("matmul(f32[2,3], f32[3,2])")).to_text();
+  const std::array expected = {58.f, 64.f, 139.f, 154.f};
+  return std::equal(expected.begin(), expected.end(), z.as<float>()) ? 0 : 1;
 }
