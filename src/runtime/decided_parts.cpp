@@ -49,11 +49,10 @@ LockEntry DecidedPart::entry() const {
 }
 
 void check_count(const ProblemRange& range, const std::string& function) {
-  constexpr std::size_t most_problems = 4096;
-  if (range.count() > most_problems) {
+  if (range.count() > most_decided) {
     fail(ErrorCode::invalid_argument, function,
          to_string(range) + " holds " + std::to_string(range.count()) + " problems, and at most " +
-             std::to_string(most_problems) + " are decided one by one; narrow it");
+             std::to_string(most_decided) + " are decided one by one; narrow it");
   }
 }
 

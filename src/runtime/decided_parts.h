@@ -19,10 +19,13 @@ struct DecidedPart {
   LockEntry entry() const;
 };
 
-/// An error of `function` where a range holds more problems than are decided one by one: 4096.
+/// Problems of a range that are decided one by one.
+inline constexpr std::size_t most_decided = 4096;
+
+/// An error of `function` where a range holds more problems than that.
 void check_count(const ProblemRange& range, const std::string& function);
 
-/// Decides every problem of a range, of which there may be 4096; a larger range is an error of `function`. Problems
+/// Decides every problem of a range, of which there may be `most_decided`; more are an error of `function`. Problems
 /// that nothing can run are parts without a kernel. Sizes of which `apart` says different things are in different
 /// parts.
 std::vector<DecidedPart> decided_parts(Runtime& runtime, const ProblemRange& range, const std::string& function,

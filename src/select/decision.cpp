@@ -100,7 +100,7 @@ std::string Decision::to_json(int indent) const {
   for (const CastStep& step : casts) document["casts"].push_back(to_json_object(step));
   for (const CopyStep& step : copies) document["copies"].push_back(to_json_object(step));
   for (const Candidate& candidate : candidates) document["candidates"].push_back(to_json_object(candidate));
-  // Reasons may quote a driver's text in any encoding; a record must print all the same.
+  // Reasons may quote a driver's text in any encoding; a record must still print.
   return dump_json(document, indent);
 }
 

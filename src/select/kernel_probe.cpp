@@ -80,7 +80,7 @@ bool KernelProbe::ask(OpId op, KernelDtype dtype) const {
 bool KernelProbe::ask(OpId op, std::span<const DataType> dtypes) const {
   const std::optional<Problem> problem = usual_problem(op, dtypes, device_);
   if (!problem) return false;
-  // Where only one input is a float, two dtypes are one: that is no mixture.
+  // Where only one input is a float, two dtypes are one: that is not mixed.
   const auto used = [&](DataType dtype) {
     return std::any_of(problem->inputs.begin(), problem->inputs.end(),
                        [&](const TensorSpec& spec) { return spec.dtype == dtype; });

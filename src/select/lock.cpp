@@ -66,6 +66,14 @@ const LockEntry* KernelLock::find(std::string_view problem) const {
   return found == entries_.end() ? nullptr : &found->second;
 }
 
+const LockEntry* KernelLock::find(const ProblemRange& range) const {
+  if (const LockEntry* own = find(to_string(range))) return own;
+  for (const auto& [text, other] : ranges_) {
+    if (other.contains(range) && range.contains(other)) return find(text);
+  }
+  return nullptr;
+}
+
 const LockEntry* KernelLock::find_for(const Problem& problem) const {
   // Memory of another alignment changes nothing where the kernel takes it by the same plan.
   Problem aligned = problem;

@@ -102,11 +102,21 @@ struct Side {
     std::vector<const ProblemRange*> all;
     for (const RangeEntry& range : ranges) all.push_back(&range.range);
     index = RangeIndex(all);
+    for (const ProblemRange* range : all) {
+      const Limits& own = range->least().limits;
+      if (std::find(limits.begin(), limits.end(), own) == limits.end()) limits.push_back(own);
+    }
+  }
+
+  /// The sizes of a problem are compared by themselves in the ranges at these places.
+  void leave_out(const Problem& problem, const std::vector<std::size_t>& places) {
+    for (const std::size_t place : places) ranges[place].alone.insert(*ranges[place].range.sizes_of(problem));
   }
 
   const KernelLock& lock;
   std::vector<RangeEntry> ranges = {};
   RangeIndex index = {};
+  std::vector<Limits> limits = {};  // that ranges have, each once
 };
 
 /// A range's text without its bounds, whatever its names are.
@@ -127,6 +137,7 @@ class Differ {
         if (!has_ranges(problem)) compare_single(entry, is_before);
       }
     }
+    for (const bool is_before : {true, false}) pair_with_ranges(is_before);
     for (RangeEntry& range : before_.ranges) {
       const LockEntry* other = after_.lock.find(range.entry->problem);
       other == nullptr ? add(range, &Family::before) : compare_same(range, *other);
@@ -171,9 +182,34 @@ class Differ {
       compare(is_before ? entry : range, is_before ? range : entry, entry.problem, false);
     }
     if (!problem) return;
-    const auto leave_out = [&](RangeEntry& range) { range.alone.insert(*range.range.sizes_of(*problem)); };
-    for (const std::size_t place : held) leave_out(other.ranges[place]);
-    for (const std::size_t place : own.index.holding(*problem)) leave_out(own.ranges[place]);
+    other.leave_out(*problem, held);
+    own.leave_out(*problem, own.index.holding(*problem));
+  }
+
+  /// The entry of one problem, with that of a range that holds it under other limits, where it is clear which.
+  void pair_with_ranges(bool is_before) {
+    Side &own = is_before ? before_ : after_, &other = is_before ? after_ : before_;
+    if (other.ranges.empty()) return;
+    for (auto& [text, entries] : is_before ? gone_ : new_) {
+      if (entries.size() != 1 || (is_before ? new_ : gone_).contains(text)) continue;
+      const LockEntry& entry = *entries.front();
+      std::vector<Problem> found;
+      Problem problem = parse_problem(text);
+      for (const Limits& limits : other.limits) {
+        problem.limits = limits;
+        // What the own lock has under these limits is compared with that range instead.
+        const bool taken = own.lock.find(to_string(problem)) != nullptr || !own.index.holding(problem).empty();
+        if (!taken && !other.index.holding(problem).empty()) found.push_back(problem);
+      }
+      if (found.size() != 1) continue;
+      const std::vector<std::size_t> held = other.index.holding(found.front());
+      const LockEntry& range = *other.ranges[held.front()].entry;
+      compare_limits(is_before ? entry : range, is_before ? range : entry,
+                     is_before ? entry.problem : to_string(found.front()), false);
+      // Where the own lock has it in a range too, that one is compared with the other's.
+      if (own.index.holding(parse_problem(entry.problem)).empty()) other.leave_out(found.front(), held);
+      entries.clear();
+    }
   }
 
   /// A range that both locks have.
@@ -245,14 +281,18 @@ class Differ {
     }
   }
 
+  void compare_limits(const LockEntry& a, const LockEntry& b, const std::string& problem, bool whole = true) {
+    out_.push_back({problem, "limits", without_limits(a.problem).limits, without_limits(b.problem).limits});
+    compare(a, b, problem, whole);
+  }
+
   /// A problem that one lock has under some limits and the other under others is one problem, where it is clear which.
   void pair_by_limits() {
     for (auto& [problem, entries] : gone_) {
       const auto found = new_.find(problem);
       if (found == new_.end() || entries.size() != 1 || found->second.size() != 1) continue;
-      const LockEntry &a = *entries.front(), &b = *found->second.front();
-      out_.push_back({a.problem, "limits", without_limits(a.problem).limits, without_limits(b.problem).limits});
-      compare(a, b, a.problem);
+      const LockEntry& before = *entries.front();
+      compare_limits(before, *found->second.front(), before.problem);
       entries.clear();
       found->second.clear();
     }

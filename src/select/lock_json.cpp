@@ -13,11 +13,11 @@ namespace {
 // libraries read.
 constexpr int latest_version = 3;
 
+int version_of(const LockEntry& entry) { return has_ranges(entry.problem) ? 3 : entry.kernel_version.empty() ? 1 : 2; }
+
 int version_of(const std::map<std::string, LockEntry, std::less<>>& entries) {
   int version = 1;
-  for (const auto& [problem, entry] : entries) {
-    version = std::max({version, entry.kernel_version.empty() ? 1 : 2, has_ranges(problem) ? 3 : 1});
-  }
+  for (const auto& [problem, entry] : entries) version = std::max(version, version_of(entry));
   return version;
 }
 
@@ -26,6 +26,7 @@ constexpr std::size_t most_lock_bytes = std::size_t{256} << 20;
 
 /// What is being read: entries name environments.
 struct Document {
+  int version = 1;
   std::map<std::string, Environment> environments = {};
   KernelLock lock = {};
 };
@@ -48,6 +49,11 @@ void check_problem(const LockEntry& entry, const JsonValue& from) {
   source.refuse(ErrorCode::corrupt_data, what + " does not fit its " + sum +
                                              ": it was damaged or edited by hand; take the file from version control, "
                                              "or record the lock again");
+}
+
+void read_version(Document& document, const JsonValue& from) {
+  check_version(from, latest_version);
+  document.version = from.json.get<int>();
 }
 
 void read_environments(Document& document, const JsonValue& from) {
@@ -76,6 +82,11 @@ void read_decisions(Document& document, const JsonValue& from) {
     const JsonValue element = from.element(i);
     const auto entry = element.as<LockEntry>();
     check_problem(entry, element);
+    if (const int needed = version_of(entry); needed > document.version) {
+      element.refuse(std::string(needed == 3 ? "is of a range" : "has a kernel_version") +
+                     ", which locks have from version " + std::to_string(needed) + " on, and this one says version " +
+                     std::to_string(document.version) + "; set its version to that, or record the lock again");
+    }
     const auto environment = document.environments.find(entry.environment);
     if (environment == document.environments.end()) {
       element.refuse("names the environment " + shown(entry.environment) + ", which the lock does not hold");
@@ -106,7 +117,7 @@ struct FieldsOf<LockEntry> {
 template <>
 struct FieldsOf<Document> {
   static constexpr FieldRow<Document> rows[] = {
-      version_field<Document, latest_version>(Presence::required),
+      {"version", read_version, nullptr, Presence::required},
       {"environments", read_environments, nullptr, Presence::required},
       {"decisions", read_decisions, nullptr, Presence::required},
   };

@@ -2,7 +2,30 @@
 
 #include <algorithm>
 
+#include "xpuruntime/core/error.h"
+
 namespace xpuruntime {
+
+std::optional<ProblemRange> joined(const ProblemRange& a, const ProblemRange& b) {
+  std::vector<SizeRange> names = a.names();
+  if (b.names().size() != names.size()) return std::nullopt;
+  bool wider = false;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    SizeRange& own = names[i];
+    const SizeRange& other = b.names()[i];
+    if (own.low == other.low && own.high == other.high) continue;
+    if (wider || other.low - 1 > own.high || own.low - 1 > other.high) return std::nullopt;
+    own.low = std::min(own.low, other.low);
+    own.high = std::max(own.high, other.high);
+    wider = true;
+  }
+  try {
+    ProblemRange both = a.with_names(std::move(names));
+    if (both.contains(a) && both.contains(b)) return both;
+  } catch (const Error&) {  // more problems than a range may hold
+  }
+  return std::nullopt;
+}
 
 RangeIndex::RangeIndex(std::span<const ProblemRange* const> ranges) : ranges_(ranges.begin(), ranges.end()) {
   for (std::size_t place = 0; place < ranges_.size(); ++place) {

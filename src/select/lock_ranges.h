@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,6 +9,9 @@
 #include "xpuruntime/core/problem_range.h"
 
 namespace xpuruntime {
+
+/// Both as one, by the names of the first, where they are alike but for the bounds of one size and leave no gap there.
+std::optional<ProblemRange> joined(const ProblemRange& a, const ProblemRange& b);
 
 /// Finds those of many ranges that hold a problem, without trying each of them.
 class RangeIndex {

@@ -6,7 +6,7 @@
 
 namespace xpuruntime {
 
-/// Whether `a` stands before `b`, without regard to case and underscores: as ops are found by name.
+/// Whether `a` comes before `b`, without regard to case and underscores: as ops are found by name.
 bool name_before(std::string_view a, std::string_view b);
 
 struct NameLess {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "select/lock_ranges.h"
 #include "select/rule_ranges.h"
 #include "tune/range_search.h"
 #include "xpuruntime/core/error.h"
@@ -31,19 +32,20 @@ bool is_hidden_by(const std::vector<ProblemRange>& parts, const ProblemRange& ol
   return true;
 }
 
-/// Whether a rule says nothing but which kernel runs a part of a range.
-bool is_part(const PolicyRule& rule, const ProblemRange& range) {
+/// Whether a rule says nothing but which kernel runs a range.
+bool is_plain(const PolicyRule& rule) {
   if (rule.range.empty() || rule.use.size() != 1) return false;
-  const ProblemRange part = parse_problem_range(rule.range);
-  return range.contains(part) && rule == range_rule(part, rule.use.front());
+  return rule == range_rule(parse_problem_range(rule.range), rule.use.front());
 }
 
-/// Whether no problem is in both, by the extents of their inputs. False where that is not certain.
+/// Whether no problem is in both, by the dtypes and extents of their inputs. False where that is not certain.
 bool are_apart(const ProblemRange& a, const ProblemRange& b) {
   const Problem &low_a = a.least(), &low_b = b.least();
-  if (low_a.op != low_b.op || low_a.inputs.size() != low_b.inputs.size()) return true;
+  if (low_a.op != low_b.op || low_a.direction != low_b.direction) return true;
+  if (low_a.inputs.size() != low_b.inputs.size()) return true;
   const Problem high_a = a.at(a.count() - 1), high_b = b.at(b.count() - 1);
   for (std::size_t i = 0; i < low_a.inputs.size(); ++i) {
+    if (low_a.inputs[i].dtype != low_b.inputs[i].dtype) return true;
     if (low_a.inputs[i].shape.size() != low_b.inputs[i].shape.size()) return true;
     for (std::size_t d = 0; d < low_a.inputs[i].shape.size(); ++d) {
       if (high_a.inputs[i].shape[d] < low_b.inputs[i].shape[d]) return true;
@@ -53,8 +55,14 @@ bool are_apart(const ProblemRange& a, const ProblemRange& b) {
   return false;
 }
 
+/// Whether a rule may hold some problem of a range.
+bool may_hold(const PolicyRule& rule, const ProblemRange& range) {
+  if (rule.op != range.least().op) return false;
+  return rule.range.empty() || !are_apart(range, parse_problem_range(rule.range));
+}
+
 /// Rules for the parts of a range, of which the first that holds a size decides it, as few as say the same.
-std::vector<PolicyRule> joined(const ProblemRange& range, const std::vector<PolicyRule>& rules) {
+std::vector<PolicyRule> as_few(const ProblemRange& range, const std::vector<PolicyRule>& rules) {
   std::vector<ProblemRange> parts;
   std::vector<std::string> kernels;
   for (const PolicyRule& rule : rules) {
@@ -80,22 +88,48 @@ std::vector<PolicyRule> joined(const ProblemRange& range, const std::vector<Poli
 /// Joins the new rules with those for other parts of the range among `old`, which are asked behind them. One stays
 /// where a rule that is asked before it may hold some of its sizes too.
 std::vector<PolicyRule> join(const ProblemRange& range, std::vector<PolicyRule> rules, std::vector<PolicyRule>& old) {
-  const auto is_ours = [&](const PolicyRule& rule) { return is_part(rule, range); };
+  const auto is_ours = [&](const PolicyRule& rule) {
+    return is_plain(rule) && range.contains(parse_problem_range(rule.range));
+  };
   if (rules.empty() || !std::all_of(rules.begin(), rules.end(), is_ours)) return rules;
   std::vector<PolicyRule> all = rules, others;
   auto rule = old.begin();
   for (; rule != old.end(); ++rule) {
     const bool ours = is_ours(*rule);
-    if (!ours && rule->op == range.least().op &&
-        (rule->range.empty() || !are_apart(range, parse_problem_range(rule->range))))
-      break;
+    if (!ours && may_hold(*rule, range)) break;
     (ours ? all : others).push_back(*rule);
   }
-  std::vector<PolicyRule> fewer = joined(range, all);
+  std::vector<PolicyRule> fewer = as_few(range, all);
   if (fewer.size() >= all.size()) return rules;
   others.insert(others.end(), rule, old.end());
   old = std::move(others);
   return fewer;
+}
+
+/// The range of two rules that one rule may stand for.
+std::optional<ProblemRange> joined(const PolicyRule& a, const PolicyRule& b) {
+  if (a.op != b.op || a.use != b.use || !is_plain(a) || !is_plain(b)) return std::nullopt;
+  return joined(parse_problem_range(a.range), parse_problem_range(b.range));
+}
+
+/// Widens new rules by those among `old` that continue them beyond the range, by the same rule.
+void join_neighbours(std::vector<PolicyRule>& rules, std::vector<PolicyRule>& old) {
+  for (PolicyRule& rule : rules) {
+    for (auto at = old.begin(); at != old.end();) {
+      const std::optional<ProblemRange> both = joined(rule, *at);
+      const auto asked_before = [&](const PolicyRule& other) {
+        return &other != &rule && may_hold(other, parse_problem_range(at->range));
+      };
+      if (!both || std::any_of(rules.begin(), rules.end(), asked_before) ||
+          std::any_of(old.begin(), at, asked_before)) {
+        ++at;
+        continue;
+      }
+      rule = range_rule(*both, rule.use.front());
+      old.erase(at);
+      at = old.begin();  // another may continue it now
+    }
+  }
 }
 
 }  // namespace
@@ -128,8 +162,7 @@ void check_range(const PolicyRule& rule) {
              std::string(to_string(rule.op)) + "; give both the same op");
   }
   if (to_string(range) == rule.range) return;
-  fail(ErrorCode::invalid_argument, "PolicyRule",
-       "the range is spelled otherwise than it prints; write " + to_string(range));
+  fail(ErrorCode::invalid_argument, "PolicyRule", "the range is not in its canonical form; write " + to_string(range));
 }
 
 std::string place_in_range(const PolicyRule& rule, const Problem& problem) {
@@ -177,6 +210,7 @@ KernelPolicy with_range_rules(KernelPolicy policy, const ProblemRange& range, st
   std::vector<PolicyRule> rest(behind, all.end());
   all.erase(behind, all.end());
   rules = join(range, std::move(rules), rest);
+  join_neighbours(rules, rest);
   all.insert(all.end(), rules.begin(), rules.end());
   all.insert(all.end(), rest.begin(), rest.end());
   policy.rules = std::move(all);

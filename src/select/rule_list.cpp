@@ -9,7 +9,7 @@
 namespace xpuruntime {
 namespace {
 
-/// Made by whoever asks first; of two at once, one's is dropped. There is no lock that a fork could leave held.
+/// Made at the first call; of two at once, one's is dropped. There is no lock that a fork could leave held.
 template <class T>
 class MadeOnce {
  public:

@@ -96,10 +96,8 @@ class Selector {
       if (exclusion.kernel != kernel.name()) continue;
       return exclusion.reason.empty() ? "it is excluded without a reason" : exclusion.reason;
     }
-    for (const QuarantineEntry& entry : known_.quarantine) {
-      if (entry.kernel == kernel.name() && entry.kernel_version == kernel.version() && entry.plan.empty())
-        return "quarantined when it was tuned: " + entry.reason;
-    }
+    if (const QuarantineEntry* stored = stored_quarantine(kernel))
+      return "quarantined when it was tuned: " + stored->reason;
     if (limits_.deterministic && !kernel.deterministic()) {
       return "it may give other bits each time, and the policy asks for deterministic kernels";
     }
@@ -117,6 +115,15 @@ class Selector {
              (entry.copying ? ", copies of tensors included" : "") + ", the limit is " + std::to_string(*limit);
     }
     return {};
+  }
+
+  /// What the store says against it, whatever its plan.
+  const QuarantineEntry* stored_quarantine(const Kernel& kernel) const {
+    for (const QuarantineEntry& entry : known_.quarantine) {
+      if (entry.kernel == kernel.name() && entry.kernel_version == kernel.version() && entry.plan.empty())
+        return &entry;
+    }
+    return nullptr;
   }
 
   /// Whether it was only the layout or the alignment that the kernel refused. What it throws when it is asked about
@@ -194,7 +201,7 @@ class Selector {
     }
   }
 
-  /// Why a kernel that somebody named cannot run; a kernel that is no candidate at all gets a row for it.
+  /// Why a kernel that somebody named cannot run; a kernel that is not a candidate at all gets a row for it.
   std::string refusal_of_named(const std::string& name) {
     for (const Candidate& candidate : decision().candidates) {
       if (candidate.kernel == name) return candidate.reason;
@@ -240,10 +247,16 @@ class Selector {
 
   void cannot_run(const LockEntry& locked) {
     const std::string refusal = refusal_of_named(locked.kernel);
-    const bool failed = refusal.starts_with("quarantined");
-    decision().because = "the lock says " + locked.kernel + ", which cannot run: " + refusal +
-                         (failed ? "; once that is fixed, clear_quarantine lets it run again"
-                                 : "; record the lock again, or replay it where it was made");
+    const Entry* entry = find(locked.kernel);
+    const bool in_process = refusal.starts_with("quarantined:");
+    std::string remedy = "record the lock again, or replay it where it was made";
+    if (in_process) remedy = "once that is fixed, clear_quarantine lets it run again";
+    if (entry != nullptr && stored_quarantine(*entry->kernel) != nullptr) {  // which clear_quarantine leaves as it is
+      remedy = "once that is fixed, " + std::string(in_process ? "call clear_quarantine, " : "") +
+               "remove its entries from the store (xrt store prune --op " + std::string(to_string(in_.problem.op)) +
+               " --kernel " + locked.kernel + "), and restart, or call refresh_measurements and set the policy again";
+    }
+    decision().because = "the lock says " + locked.kernel + ", which cannot run: " + refusal + "; " + remedy;
   }
 
   const KernelPreference* preference() const {
@@ -472,7 +485,7 @@ class Selector {
   Selection out_;
   std::vector<Entry> entries_;
   std::string forced_refusal_;
-  std::string preferred_note_;                // what was wished for and could not be had
+  std::string preferred_note_;                // preferred kernels that were unavailable
   const BuiltinRule* absent_rule_ = nullptr;  // the first that held and whose kernel is not here
 };
 

@@ -41,10 +41,10 @@ class Validation {
     for (const auto& [op, preference] : policy_.preferences) examine(op, preference);
     for (std::size_t i = 0; i < policy_.rules.size(); ++i) examine_rule(i);
     if (comparisons_ > most_comparisons) {
-      add(Severity::note, "rules", "too many to compare each with all before it: some that others hide may be unnamed");
+      add(Severity::note, "rules", "too many to compare each with all before it: some hidden rules may not be listed");
     }
     if (sizes_ == most_sizes_in_all) {
-      add(Severity::note, "rules", "so many ranges that only some sizes of the last ones were looked at");
+      add(Severity::note, "rules", "so many ranges that only some sizes of the last ones were checked");
     }
     for (const auto& [op, wishes] : policy_.precision) examine(op, wishes);
     if (policy_.default_precision == DataType::int8) {
@@ -78,7 +78,7 @@ class Validation {
     return found->second;
   }
 
-  /// A wish that is only for other devices, or has a second choice, is no mistake; one that nothing can grant is.
+  /// A preference that is only for other devices, or has a second choice, is not a mistake; one that never applies is.
   void examine_kernels(OpId op, const std::vector<std::string>& kernels, const std::string& field) {
     std::vector<NeverRuns> reasons;
     for (const std::string& kernel : kernels) {
@@ -96,8 +96,7 @@ class Validation {
     const PolicyRule& rule = policy_.rules[index];
     const std::string field = "rules[" + std::to_string(index) + "]";
     if (const std::string key = affords(rule, rule) ? contradiction_in(rule) : ""; !key.empty()) {
-      return add(Severity::warning, field + ".when." + key,
-                 "no problem can match: what is asked of it excludes itself");
+      return add(Severity::warning, field + ".when." + key, "no problem can match: its conditions exclude each other");
     }
     if (under_preference(rule, field)) return;
     if (const auto wider = hiding(rule, index)) return add(Severity::warning, field, hidden_by(*wider));
@@ -159,10 +158,10 @@ class Validation {
     if (found == policy_.preferences.end()) return false;
     const std::string op(to_string(rule.op));
     if (found->second.force) {
-      add(Severity::warning, field, "never asked: " + found->second.kernels.front() + " is forced for " + op);
+      add(Severity::warning, field, "never used: " + found->second.kernels.front() + " is forced for " + op);
       return true;
     }
-    add(Severity::note, field, "asked only where none of the kernels preferred for " + op + " can run");
+    add(Severity::note, field, "used only if none of the kernels preferred for " + op + " can run");
     return false;
   }
 

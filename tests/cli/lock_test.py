@@ -225,6 +225,23 @@ class Lock(CliTest):
         changes = self.document("report", "--lock", ranges, "--against", single, "--json")["changes"]
         self.assertEqual([tuple(row.values()) for row in changes], [changed, *around])
 
+    def test_diff_names_the_limits_where_a_range_holds_a_size_under_others(self):
+        single, ranges = self.folder / "single.lock", self.folder / "ranges.lock"
+        self.fine("lock", "record", "relu(f32[15])", "--deterministic", "--out", single)
+        self.fine("lock", "record", "relu(f32[n]) where n=15..15", "--out", ranges)
+        [row] = self.document("lock", "diff", single, ranges, "--json", code=1)["differences"]
+        self.assertEqual(tuple(row.values()), ("relu(f32[15]) @cpu:0 deterministic", "limits", "deterministic", ""))
+
+    def test_neighbouring_ranges_of_one_choice_are_recorded_as_one(self):
+        lock = self.folder / "ranges.lock"
+        texts = ("relu(f32[n]) where n=1..8", "relu(f32[m]) where m=17..20", "relu(f32[m]) where m=9..16",
+                 "relu(f32[n]) where n=22..24")
+        self.fine("lock", "record", *texts, "--out", lock)
+        problems = [entry["problem"] for entry in json.loads(lock.read_text())["decisions"]]
+        self.assertEqual(problems, ["relu(f32[m]) @cpu:0 where m=1..20", "relu(f32[n]) @cpu:0 where n=22..24"])
+        self.fine("lock", "verify", lock)
+        self.fine("lock", "diff", lock)
+
     def test_diff_to_now_uses_each_entrys_own_seed_and_goes_on_past_what_cannot_run(self):
         lock = self.record(SOFTMAX, RELU, options=("--deterministic", "--seed", "7"))
         self.fine("lock", "diff", lock, "--deterministic")

@@ -1,3 +1,5 @@
+#include "select/lock_ranges.h"
+
 #include <gtest/gtest.h>
 
 #include "core/expect_error.h"
@@ -65,6 +67,55 @@ TEST(LockRanges, AreWrittenAndReadBackAsVersion3) {
   EXPECT_EQ(lock_of({{"exp(f32[5])", "simd"}}).to_json().find("\"version\": 3"), std::string::npos);
 }
 
+TEST(LockRanges, InAFileOfAnOlderVersionAreRefused) {
+  const std::string text = lock_of({{"relu(f32[n]) where n=1..8", "simd"}}).to_json();
+  for (const char* version : {"1", "2"}) {
+    std::string older = text;
+    older.replace(older.find("\"version\": 3") + 11, 1, version);
+    expect_invalid("'decisions[0]' is of a range, which locks have from version 3 on, and this one says version " +
+                       std::string(version),
+                   [&] { KernelLock::from_json(older); });
+  }
+  KernelLock versioned = lock_of({{"relu(f32[8])", "mine"}});
+  const LockEntry entry = versioned.entries().begin()->second;
+  versioned.add(entry, machine()).kernel_version = "1.2";  // the entry that is there
+  std::string first = versioned.to_json();
+  first.replace(first.find("\"version\": 2") + 11, 1, "1");
+  expect_invalid("'decisions[0]' has a kernel_version, which locks have from version 2 on",
+                 [&] { KernelLock::from_json(first); });
+}
+
+TEST(LockRanges, AreFoundWhateverTheirSizesAreCalled) {
+  const KernelLock lock = lock_of({{"matmul(f32[m,8], f32[8,n]) where m=1..8, n=1..4", "simd"}});
+  const auto found = [&](const char* text) { return lock.find(parse_problem_range(text)); };
+  const LockEntry* const entry = &lock.entries().begin()->second;
+  EXPECT_EQ(found("matmul(f32[m,8], f32[8,n]) where m=1..8, n=1..4"), entry);
+  EXPECT_EQ(found("matmul(f32[rows,8], f32[8,m]) where m=1..4, rows=1..8"), entry);
+  for (const char* other :
+       {"matmul(f32[a,8], f32[8,b]) where a=1..4, b=1..8", "matmul(f32[a,8], f32[8,b]) where a=1..8, b=1..3",
+        "matmul(f32[a,8], f32[8,b]) threads=2 where a=1..8, b=1..4", "relu(f32[a,b]) where a=1..8, b=1..4"}) {
+    EXPECT_EQ(found(other), nullptr) << other;
+  }
+}
+
+TEST(LockRanges, AreJoinedWhereOneSizeGoesOn) {
+  const auto joined_text = [](const char* a, const char* b) {
+    const auto both = joined(parse_problem_range(a), parse_problem_range(b));
+    return both ? to_string(*both) : "";
+  };
+  EXPECT_EQ(joined_text("relu(f32[n]) where n=1..8", "relu(f32[m]) where m=9..20"),
+            "relu(f32[n]) @cpu:0 where n=1..20");
+  EXPECT_EQ(joined_text("relu(f32[n]) where n=5..8", "relu(f32[n]) where n=1..6"), "relu(f32[n]) @cpu:0 where n=1..8");
+  EXPECT_EQ(joined_text("relu(f32[a,b]) where a=1..2, b=3..4", "relu(f32[n,m]) where n=1..2, m=5..5"),
+            "relu(f32[a,b]) @cpu:0 where a=1..2, b=3..5");
+  for (const char* apart : {"relu(f32[n]) where n=10..20", "relu(f64[n]) where n=9..20", "exp(f32[n]) where n=9..20",
+                            "relu(f32[n]) threads=2 where n=9..20", "relu(f32[n,4]) where n=9..20"}) {
+    EXPECT_EQ(joined_text("relu(f32[n]) where n=1..8", apart), "") << apart;
+  }
+  EXPECT_EQ(joined_text("relu(f32[a,b]) where a=1..2, b=3..4", "relu(f32[a,b]) where a=3..4, b=5..5"), "");
+  EXPECT_EQ(joined_text("relu(f32[n]) where n=1..1048576", "relu(f32[n]) where n=1048577..1048578"), "");
+}
+
 TEST(LockRanges, DifferByEntryAndByLimits) {
   const KernelLock before = lock_of({{"relu(f32[n]) where n=1..8", "simd"}});
   EXPECT_TRUE(diff(before, before).empty());
@@ -129,7 +180,41 @@ TEST(LockRanges, AreComparedWithTheEntriesOfSingleSizesOfTheOtherLock) {
                 .front()
                 .field,
             "plan");
-  EXPECT_EQ(diff(lock_of({{"relu(f32[15]) threads=2", "simd"}}), range).size(), 2u);  // another problem
+}
+
+TEST(LockRanges, ThatHoldASingleSizeUnderOtherLimitsDifferInTheseThere) {
+  const auto single = lock_of({{"relu(f32[15]) deterministic", "simd"}});
+  const auto range = lock_of({{"relu(f32[n]) where n=1..50", "simd"}});
+  const auto around = [](const char* before, const char* after) -> std::vector<LockDifference> {
+    return {{"relu(f32[n]) @cpu:0 where n=1..14", "entry", before, after},
+            {"relu(f32[n]) @cpu:0 where n=16..50", "entry", before, after}};
+  };
+  const auto with_first = [](std::vector<LockDifference> rest, std::vector<LockDifference> first) {
+    first.insert(first.end(), rest.begin(), rest.end());
+    return first;
+  };
+  EXPECT_EQ(diff(single, range),
+            with_first(around("", "simd"), {{"relu(f32[15]) @cpu:0 deterministic", "limits", "deterministic", ""}}));
+  EXPECT_EQ(diff(range, single),
+            with_first(around("simd", ""), {{"relu(f32[15]) @cpu:0", "limits", "", "deterministic"}}));
+  EXPECT_EQ(diff(lock_of({{"relu(f32[15]) threads=2", "reference"}}), range),
+            with_first(around("", "simd"), {{"relu(f32[15]) @cpu:0 threads=2", "limits", "threads=2", ""},
+                                            {"relu(f32[15]) @cpu:0 threads=2", "kernel", "reference", "simd"}}));
+  // The size has an entry under the range's limits too, so the other one is gone.
+  const std::vector<LockDifference> gone = {{"relu(f32[15]) @cpu:0 deterministic", "entry", "simd", ""}};
+  const std::pair<std::string, std::string> limited = {"relu(f32[15]) deterministic", "simd"};
+  EXPECT_EQ(diff(lock_of({limited, {"relu(f32[n]) where n=1..50", "simd"}}), range), gone);
+  EXPECT_EQ(diff(lock_of({limited, {"relu(f32[15])", "simd"}}), range), with_first(around("", "simd"), gone));
+  // It is not clear under which limits.
+  const auto two = lock_of({{"relu(f32[n]) where n=1..50", "simd"}, {"relu(f32[n]) threads=2 where n=1..50", "simd"}});
+  const auto found = diff(single, two);
+  ASSERT_EQ(found.size(), 3u);
+  for (const LockDifference& difference : found) EXPECT_EQ(difference.field, "entry");
+  // Ranges of the same sizes stay whole.
+  EXPECT_EQ(diff(lock_of({{"relu(f32[n]) where n=1..50", "simd"}, {"relu(f32[15])", "simd"}}),
+                 lock_of({{"relu(f32[n]) threads=2 where n=1..50", "simd"}})),
+            (std::vector<LockDifference>{{"relu(f32[15]) @cpu:0", "limits", "", "threads=2"},
+                                         {"relu(f32[n]) @cpu:0 where n=1..50", "limits", "", "threads=2"}}));
 }
 
 TEST(LockRanges, WithStridesOrTwoNamesAreComparedWithSingleEntries) {

@@ -563,5 +563,29 @@ TEST_F(TunedSelection, AQuarantinedKernelIsRefusedWithItsReason) {
   EXPECT_EQ(row(decision, "a")->reason, "quarantined when it was tuned: it crashed with signal 11");
 }
 
+TEST_F(LockedChoice, NamesWhatEndsAQuarantine) {
+  lock_to("a", profile);
+  const auto snapshot = std::make_shared<WrittenSnapshot>();
+  const Measurements measurements(Measurements::Snapshots{{Device{}, snapshot}});
+  const LockUse use{std::make_shared<const KernelLock>(lock)};
+  const auto because = [&] {
+    return xpuruntime::select(
+               {problem, profile, kernels, policy, rules, builtin, &measurements, exclusions, true, &use})
+        .decision.because;
+  };
+  const std::string in_process = "clear_quarantine", in_store = "(xrt store prune --op matmul --kernel a)";
+  const auto expect_says = [&](bool process, bool store) {
+    EXPECT_EQ(because().find(in_process) != std::string::npos, process) << because();
+    EXPECT_EQ(because().find(in_store) != std::string::npos, store) << because();
+  };
+  expect_says(false, false);
+  snapshot->entry.quarantine.push_back({"", "a", "it crashed with signal 11", 0});
+  expect_says(false, true);
+  exclusions = {{"a", "quarantined: the launch failed"}};
+  expect_says(true, true);
+  snapshot->entry.quarantine.clear();
+  expect_says(true, false);
+}
+
 }  // namespace
 }  // namespace xpuruntime

@@ -170,6 +170,36 @@ TEST(RangeRule, NeighboursOfOneKernelBecomeOneRule) {
   EXPECT_EQ(std::vector<PolicyRule>(joined.rules.begin(), joined.rules.end()), expected);
 }
 
+TEST(RangeRule, ThoseThatWereTunedBeforeGoOnInNewOnesOfTheSameKernel) {
+  const PolicyRule limited = rule_of("relu(f32[n]) threads=2 where n=9..16", "simd");
+  const PolicyRule half = rule_of("relu(f16[n]) where n=1..16", "simd"), far = rule_of("relu(f32[n]) where n=30..40");
+  KernelPolicy policy;
+  policy.rules = {limited,
+                  half,
+                  far,
+                  rule_of("relu(f32[rows]) where rows=21..24"),
+                  rule_of("relu(f32[n]) where n=1..8", "simd"),
+                  rule_of("relu(f32[n]) where n=25..28")};
+  const auto rules =
+      with_range_rules(policy, parse_problem_range("relu(f32[m]) where m=9..20"),
+                       {rule_of("relu(f32[m]) where m=9..12", "simd"), rule_of("relu(f32[m]) where m=13..20")})
+          .rules;
+  const std::vector<PolicyRule> expected = {limited, rule_of("relu(f32[m]) where m=1..12", "simd"),
+                                            rule_of("relu(f32[m]) where m=13..28"), half, far};
+  EXPECT_EQ(std::vector<PolicyRule>(rules.begin(), rules.end()), expected);
+}
+
+TEST(RangeRule, OneThatANewRuleHoldsSizesOfDoesNotGoOnInAnother) {
+  KernelPolicy policy;
+  policy.rules = {rule_of("relu(f32[n]) where n=5..30", "simd")};
+  const std::vector<PolicyRule> parts = {rule_of("relu(f32[n]) where n=1..10", "simd"),
+                                         rule_of("relu(f32[n]) where n=11..20")};
+  const auto rules = with_range_rules(policy, parse_problem_range("relu(f32[n]) where n=1..20"), parts).rules;
+  ASSERT_EQ(rules.size(), 3u);
+  EXPECT_EQ(rules[0], parts[0]);
+  EXPECT_EQ(rules[2], policy.rules[0]);
+}
+
 // A rule that is asked before an old part, and holds some of its sizes, is still asked before it.
 TEST(RangeRule, PartsBehindARuleOfSomeOfTheirSizesAreNotJoined) {
   const ProblemRange range = parse_problem_range("relu(f32[n,8]) where n=1..20");

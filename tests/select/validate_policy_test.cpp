@@ -129,9 +129,9 @@ TEST_F(Validate, FindsRulesThatOthersHide) {
 TEST_F(Validate, FindsRulesBehindPreferences) {
   expect_one(R"({"preferences": {"matmul": {"kernel": "packed", "mode": "force"}},
                  "rules": [{"op": "matmul", "use": "skinny"}]})",
-             Severity::warning, "rules[0]", "never asked: packed is forced for matmul");
+             Severity::warning, "rules[0]", "never used: packed is forced for matmul");
   expect_one(R"({"preferences": {"matmul": "packed"}, "rules": [{"op": "matmul", "use": "skinny"}]})", Severity::note,
-             "rules[0]", "asked only where none of the kernels preferred for matmul can run");
+             "rules[0]", "used only if none of the kernels preferred for matmul can run");
 }
 
 TEST_F(Validate, FindsRulesThatExcludeThemselves) {

@@ -60,14 +60,14 @@ class KernelSelector {
   std::vector<Rule> rules(OpId op) const;
 
   // Precision. An unknown op is an error that lists the near ones; so is a name such as `conv2d_fp16` with a dtype that
-  // is not the one it names. auto_select is no preference, and with such a name the dtype that it names.
+  // is not the one it names. auto_select means no preference, or with such a name the dtype that it names.
 
-  /// Its own precision; float32 for all that is no 16-bit float.
+  /// Its own precision; float32 for everything but 16-bit floats.
   KernelDtype get_kernel_dtype(const Tensor& tensor) const;
   /// The one that all have, mixed where their dtypes differ, float32 for none.
   KernelDtype get_kernel_dtype(std::span<const Tensor> tensors) const;
-  /// What the dispatcher would compute these inputs in, without loss: FP16 with BF16 or FP32 is float32, integers do
-  /// not vote. FP64 and integers alone are float32 here, and computed in their own type.
+  /// What the dispatcher would compute these inputs in, without loss: FP16 with BF16 or FP32 is float32, integers are
+  /// ignored. FP64 and integers alone are float32 here, and computed in their own type.
   KernelDtype get_kernel_dtype(OpRef op, std::span<const DataType> input_dtypes) const;
   KernelDtype get_kernel_dtype(OpRef op, std::initializer_list<DataType> input_dtypes) const {
     return get_kernel_dtype(op, std::span(input_dtypes.begin(), input_dtypes.size()));
@@ -77,7 +77,7 @@ class KernelSelector {
   /// kernel of the registry takes a usual problem of it. Default capabilities describe, they do not count here.
   bool is_kernel_available(OpRef op, KernelDtype dtype) const;
 
-  /// Replaces what was registered for the op and the capability's dtype. A name that is no op becomes one of the
+  /// Replaces what was registered for the op and the capability's dtype. A name that is not an op becomes one of the
   /// caller's own, known to this selector.
   void register_kernel_capability(OpRef op, const KernelCapability& capability);
   std::optional<KernelCapability> find_kernel_capability(OpRef op, KernelDtype dtype) const;

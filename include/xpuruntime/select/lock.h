@@ -45,7 +45,10 @@ class KernelLock {
   /// Records an entry as it is, by the same rules.
   LockEntry& add(const LockEntry& entry, const Environment& environment);
 
+  /// The entry of just this text.
   const LockEntry* find(std::string_view problem) const;
+  /// The entry of a range, whatever its sizes are called.
+  const LockEntry* find(const ProblemRange& range) const;
   /// The entry that decides a problem: its own, or else that of a range that holds it, the first in the order of the
   /// file, or else one of these that differs in `deterministic` alone. The latter holds where the kernel makes the same
   /// plan either way, which who uses it checks; one of a range whose plans vary does not.
@@ -64,8 +67,8 @@ class KernelLock {
 
   /// One decision a line, sorted by problem, each with a checksum of its own: it merges and diffs well.
   std::string to_json() const;
-  /// A checksum that does not fit, unknown fields, wrong types, a problem that stands twice or cannot be read are
-  /// errors that name the entry.
+  /// A checksum that does not fit, unknown fields, wrong types, a problem that stands twice or cannot be read, and what
+  /// the file's version does not have are errors that name the entry.
   static KernelLock from_json(std::string_view json);
   static KernelLock load(const std::string& path);
   /// Writes to a temporary name, syncs, renames: the file is the old one or the new one.
