@@ -92,7 +92,7 @@ void add_output_to(CLI::App& command, Context& context, const std::string& name,
 }
 
 void add_seed_to(CLI::App& command, std::uint64_t& seed) {
-  command.add_option("--seed", seed, "Other random inputs (default 1)")->type_name("N")->check(flaw_of_seed);
+  command.add_option("--seed", seed, "Seed of the random inputs (default 1)")->type_name("N")->check(flaw_of_seed);
 }
 
 CLI::App& add_command(CLI::App& app, Context& context, const std::string& name, const std::string& description,

@@ -220,7 +220,7 @@ void add_demo(CLI::App& app, Context& context) {
   command.add_option("--block", options->block, "transformer or cnn (default both)")
       ->type_name("BLOCK")
       ->check(CLI::IsMember({"transformer", "cnn"}));
-  command.add_option("--policy", options->policy, "A policy file that is in force")->type_name("FILE");
+  command.add_option("--policy", options->policy, "Apply this policy file")->type_name("FILE");
   command.add_option("--repeat", options->repeat, "How many calls are timed (default 10)")
       ->type_name("N")
       ->check(CLI::Range(1, 100000));

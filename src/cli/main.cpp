@@ -89,7 +89,7 @@ void leave_environment(const CLI::App& app) {
 }
 
 Answer answer(int count, const char* const* arguments) {
-  CLI::App app("Shows which kernel runs an operation, why, and how well.", "xrt");
+  CLI::App app("Shows which kernel runs an operation, why, and how fast.", "xrt");
   Context context;
   add_all(app, context);
   try {

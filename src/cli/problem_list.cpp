@@ -109,7 +109,7 @@ std::string names_text(const std::set<std::string>& names) {
 }  // namespace
 
 void ProblemList::add_log_to(CLI::App& command) {
-  command.add_option("--from-log", log, "Take problems from a trace, or from a text with one, or a range, a line")
+  command.add_option("--from-log", log, "Take problems from a trace or a text with one problem or range per line")
       ->type_name("FILE");
 }
 
@@ -145,7 +145,7 @@ ListedProblems ProblemList::read(Context& context) const {
   if (list.problems.empty() && list.ranges.empty()) {
     fail(ErrorCode::invalid_argument, "xrt",
          log.empty() ? "no problem was given; name one, or a log with --from-log"
-                     : "log '" + log + "' holds no problem; write one with xrt trace --out, or a problem a line");
+                     : "log '" + log + "' holds no problem; write one with xrt trace --out, or one problem per line");
   }
   if (left_out > 0) {
     context.note("log '" + log + "': " + std::to_string(left_out) + (left_out == 1 ? " event" : " events") +

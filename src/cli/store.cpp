@@ -167,7 +167,7 @@ const Action& action_of(const Options& options) {
     }
     return action;
   }
-  refuse("store does not know '" + options.action + "'; see xrt store --help");
+  refuse("unknown command of store '" + options.action + "'; see xrt store --help");
 }
 
 Answer run(Context& context, const Options& options) {
@@ -193,7 +193,7 @@ void add_store(CLI::App& app, Context& context) {
       ->type_name("ACTION")
       ->required()
       ->check(CLI::IsMember({"list", "export", "import", "merge", "prune", "check"}));
-  command.add_option("files", options->files, "What import and merge take in")->type_name("FILE");
+  command.add_option("files", options->files, "The files that import and merge read")->type_name("FILE");
   options->store.add_to(command);
   command.add_option("--op", options->op, "Only entries of this op")->type_name("OP");
   command.add_option("--kernel", options->kernel, "Only entries of this kernel")->type_name("KERNEL");

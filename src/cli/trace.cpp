@@ -52,7 +52,7 @@ void add_trace(CLI::App& app, Context& context) {
   command.add_option("problems", options->problems, "The calls, in order")->type_name("PROBLEM")->required();
   command.add_option("--policy", options->file, "Decide under the policy in this JSON file")->type_name("FILE");
   add_output_to(command, context, "--out", options->out, "Write to this file instead of stdout");
-  command.add_option("--repeat", options->repeat, "How often all of them are run (default 3)")
+  command.add_option("--repeat", options->repeat, "How many times all of them run (default 3)")
       ->type_name("N")
       ->check(CLI::Range(1, 100000));
   add_seed_to(command, options->seed);

@@ -10,6 +10,7 @@
 #include "cli/tuned.h"
 #include "core/duration.h"
 #include "core/environment_variable.h"
+#include "core/printable.h"
 #include "xpuruntime/runtime/replay.h"
 #include "xpuruntime/select/exact_rule.h"
 #include "xpuruntime/select/range_rule.h"
@@ -104,12 +105,13 @@ void save_lock(Runtime& runtime, const std::string& path, const std::vector<Prob
   lock.save(path);
 }
 
-/// The file of the policy without which calls would be other problems than those of the lock; empty: none is needed.
-std::string policy_of_lock(const KernelPolicy& policy, const Options& options) {
+/// The file of the policy without which calls would be other problems than those of the lock, `written` or another;
+/// empty: none is needed.
+std::string policy_of_lock(const KernelPolicy& policy, const Options& options, const std::string& written) {
   const bool same_problems =
       policy.limits() == Limits{} && policy.precision.empty() && !policy.default_precision.has_value();
   if (same_problems) return "";
-  if (!options.out.empty() || !options.policy.empty()) return options.out.empty() ? options.policy : options.out;
+  if (!written.empty() || !options.policy.empty()) return written.empty() ? options.policy : written;
   const char* const file = environment_variable("XPURUNTIME_POLICY");
   return file == nullptr ? "" : file;
 }
@@ -159,6 +161,20 @@ bool tell(const Context& context, const Tuned& tuned, const Options& options) {
   return false;
 }
 
+/// Whether `write` wrote its file. Where the disk is full, or a size can run nowhere, the answer still shows what was
+/// measured.
+bool wrote(const Context& context, const Tuned& tuned, const std::string& what, const std::function<void()>& write) {
+  try {
+    write();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_supported && error.code() != ErrorCode::io_error) throw;
+    context.note("no " + what + " was written: " + error.what() + ". What was measured is " +
+                 (stored_anything(tuned) ? "kept in " + printable(tuned.files.store) : "not stored either"));
+    return false;
+  }
+}
+
 Answer tune(Context& context, const Options& options) {
   if (options.ranges && options.list.log.empty()) {
     fail(ErrorCode::invalid_argument, "xrt",
@@ -183,23 +199,16 @@ Answer tune(Context& context, const Options& options) {
     runtime.refresh_measurements();
     const ScopedPolicy measured(runtime.dispatcher(), measured_policy(policy));
     tuned.decisions = decide_all(runtime.dispatcher(), problems);
-    if (!options.out.empty()) {
-      save_policy(options.out, policy, tuned.decisions, tuned.ranges);
-      tuned.files.policy = options.out;
-    }
-    if (!options.lock.empty()) {
-      // Where a size can run nowhere: what was measured is told all the same.
-      try {
-        save_lock(runtime, options.lock, problems, ranges, tuned.ranges);
-        tuned.files.lock = options.lock;
-        tuned.files.lock_policy = policy_of_lock(policy, options);
-      } catch (const Error& error) {
-        if (error.code() != ErrorCode::not_supported) throw;
-        context.note(std::string("no lock was written: ") + error.what());
-      }
+    const auto save = [&] { save_policy(options.out, policy, tuned.decisions, tuned.ranges); };
+    if (!options.out.empty() && wrote(context, tuned, "policy", save)) tuned.files.policy = options.out;
+    const auto record = [&] { save_lock(runtime, options.lock, problems, ranges, tuned.ranges); };
+    if (!options.lock.empty() && wrote(context, tuned, "lock", record)) {
+      tuned.files.lock = options.lock;
+      tuned.files.lock_policy = policy_of_lock(policy, options, tuned.files.policy);
     }
   }
-  const bool fine = tell(context, tuned, options) && (options.lock.empty() || !tuned.files.lock.empty());
+  const bool all_written = tuned.files.policy == options.out && tuned.files.lock == options.lock;
+  const bool fine = tell(context, tuned, options) && all_written;
   return {context.json ? tuned_json(tuned) : tuned_text(tuned, context.paint), fine ? exit_fine : exit_no};
 }
 

@@ -160,6 +160,8 @@ std::string summary(const Tuned& tuned) {
 
 }  // namespace
 
+bool stored_anything(const Tuned& tuned) { return Counts(tuned).stored; }
+
 std::string tuned_text(const Tuned& tuned, const Painter& paint) {
   Table table({"problem", "default", "time", "tuned", "time", "gain", "note"});
   for (std::size_t i = 0; i < tuned.results.size(); ++i) {

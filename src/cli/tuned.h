@@ -29,6 +29,9 @@ struct Tuned {
   TunedFiles files = {};
 };
 
+/// Whether the store has something new of it.
+bool stored_anything(const Tuned& tuned);
+
 /// Where another kernel than the tuned one runs, as the policy says so, that is noted.
 std::string tuned_text(const Tuned& tuned, const Painter& paint);
 std::string tuned_json(const Tuned& tuned);

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "backends/cpu/backend.h"
+#include "device/absent_driver.h"
 #include "registry/shared_object.h"
-#include "runtime/absent_driver.h"
 
 namespace xpuruntime {
 namespace {

@@ -60,7 +60,7 @@ struct Part {
   std::string text = {};
 };
 
-/// The template with its marks replaced, in the order that they stand there: what was put in is not looked at again.
+/// The template with its marks replaced, in the order of the template: what was put in is not looked at again.
 std::string filled(std::string_view page, const std::vector<Part>& parts) {
   std::string out;
   for (const Part& part : parts) {

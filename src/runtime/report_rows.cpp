@@ -30,6 +30,16 @@ std::string sizes_of(const ProblemRange& part) {
   return text;
 }
 
+/// What is decided for the least sizes of a part. Its reason may name bytes or a size, so it says whose.
+Decision least_of(const DecidedPart& part) {
+  std::vector<SizeRange> sizes = part.range.names();
+  for (SizeRange& size : sizes) size.high = size.low;
+  const std::string at = "at " + sizes_of(part.range.with_names(sizes));
+  Decision decision = part.least;
+  if (decision.because.find(at) == std::string::npos) decision.because += " (" + at + ")";
+  return decision;
+}
+
 /// Reads rows out of locks, a store and this machine's own decisions; each problem of an environment once.
 class RowMaker {
  public:
@@ -198,7 +208,7 @@ class RowMaker {
       if (part.least.kernel != row.kernel) {
         others[part.least.kernel].push_back(&part);
       } else if (!row.decision) {
-        row.decision = part.least;
+        row.decision = least_of(part);
       }
     }
     for (const auto& [kernel, found] : others) {
@@ -208,9 +218,9 @@ class RowMaker {
         where += (i == 0 ? " for " : " and ") + sizes_of(found[i]->range);
       }
       if (found.size() > most) where += " and in " + std::to_string(found.size() - most) + " more parts";
-      note_other(row, found.front()->least, parts.size() == 1 ? "" : where);
+      note_other(row, least_of(*found.front()), parts.size() == 1 ? "" : where);
     }
-    if (!row.decision) row.decision = parts.front().least;
+    if (!row.decision) row.decision = least_of(parts.front());
   }
 
   static void note_other(ReportRow& row, const Decision& now, const std::string& where) {
@@ -245,7 +255,7 @@ class RowMaker {
   std::map<std::string, std::shared_ptr<const StoreSnapshot>> snapshots_ = {};  // by environment
 };
 
-/// The rows of single problems as a lock; of a problem that stands there twice, the first.
+/// The rows of single problems as a lock; of duplicate problems, the first.
 KernelLock lock_of(const ReportRows& rows) {
   KernelLock lock;
   for (const ReportRow& row : rows.rows) {

@@ -24,7 +24,7 @@ void load_plugins_of_environment(KernelRegistry& registry) {
   }
 }
 
-/// Where there is no home and no cache folder there is no store either, which only who asks for one needs to hear.
+/// Where there is no home and no cache folder there is no store either, which is reported only when one is asked for.
 std::string store_of_the_user() {
   try {
     return default_store_path();

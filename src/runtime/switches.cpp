@@ -86,8 +86,7 @@ std::shared_ptr<LineOutput> tell_calls(Dispatcher& dispatcher) {
   const Parts value(value_of(verbose_variable));
   if (value.first != "" && value.first != "0" && value.first != "1" && value.first != "2") {
     fail(ErrorCode::invalid_argument, verbose_variable,
-         "'" + value.first +
-             "' is not a level; write 0, 1 (a line a decision), 2 (a line a call too), or 1:FILE, 2:FILE");
+         "'" + value.first + "' is not a level; write 0, 1 (a line per decision), 2 (and per call), or 1:FILE, 2:FILE");
   }
   if (value.first.empty() && value.second) {
     fail(ErrorCode::invalid_argument, verbose_variable, "there is no level before the colon; write 1:FILE or 2:FILE");
@@ -136,7 +135,7 @@ bool tuning_is_asked_for() {
   const bool on = word == "1" || word == "on" || word == "true";
   if ((!off && !on) || (off && value.second)) {
     fail(ErrorCode::invalid_argument, tune_variable,
-         "'" + value_of(tune_variable) + "' is not a setting; write on, off, or on and the most time for it: on:30s");
+         "'" + value_of(tune_variable) + "' is not a setting; write on, off, or on with a time limit: on:30s");
   }
   return on;
 }

@@ -28,18 +28,21 @@ double factor_of_ranges(std::size_t rounds, double min_gain) {
   return rounds < std::size(factors) ? factors[rounds] : 1 / (1 - min_gain);
 }
 
-/// One or two short batches may both have been interrupted; no interruption lasts longer than this.
+/// One or two short batches may both have been interrupted; hardly an interruption lasts longer than this.
 double least_batch_us(std::size_t rounds) {
   constexpr double least[] = {50'000, 50'000, 25'000};
   return rounds < std::size(least) ? least[rounds] : 0;
 }
 
-// One call this long each is as good as three short batches.
+// What others do on the machine can double a time. In few rounds it may hit the same one of two each time.
+constexpr double factor_to_leave = 3;
+
+// Of calls this long the first is as good as a batch.
 constexpr double long_call_us = 50'000;
 
 /// What the gain of a winner must be when the budget ended the race this early.
 double factor_to_win(std::size_t rounds) {
-  constexpr double factors[] = {2, 1.3, 1.1, 1.05};
+  constexpr double factors[] = {3, 2, 2, 1.5};
   return factors[std::min<std::size_t>(rounds, 4) - 1];
 }
 
@@ -194,7 +197,9 @@ std::size_t Race::leader() const {
 bool Race::drop_by_ranges(std::size_t candidate, std::size_t leader) {
   const auto& slow = runners_[candidate].times;
   const auto& fast = runners_[leader].times;
-  const double factor = factor_of_ranges(std::min(slow.size(), fast.size()), options_.min_gain);
+  const std::size_t rounds = std::min(slow.size(), fast.size());
+  double factor = factor_of_ranges(rounds, options_.min_gain);
+  if (candidate == incumbent_ && rounds < 5) factor = std::max(factor, factor_to_leave);
   const double least = *std::min_element(slow.begin(), slow.end());
   if (least * static_cast<double>(runners_[candidate].calls) < least_batch_us(slow.size())) return false;
   const double most = *std::max_element(fast.begin(), fast.end());
@@ -251,10 +256,10 @@ bool Race::beats_incumbent(std::size_t candidate) const {
   const double middle = middle_ratio(candidate, *incumbent_);
   if (!(middle < std::log(1 - options_.min_gain))) return false;
   if (const auto bounds = median_bounds(logs, alpha_to_win)) return bounds->high < 0;
-  if (logs.empty()) return factor_to_win(1) * time_of(candidate) < time_of(*incumbent_) - one_time_us;
+  if (logs.empty()) return factor_to_win(2) * time_of(candidate) < time_of(*incumbent_) - one_time_us;
   // The shorter of this call and the first one: an interruption hits one of them.
   const double least_us = runners_[candidate].least_us;
-  if (logs.size() == 1 && least_us > long_call_us) return factor_to_win(3) * least_us < runners_[*incumbent_].least_us;
+  if (logs.size() == 1 && least_us > long_call_us) return factor_to_win(2) * least_us < runners_[*incumbent_].least_us;
   const double worst = *std::max_element(logs.begin(), logs.end());
   return worst < -std::log(factor_to_win(logs.size()));
 }

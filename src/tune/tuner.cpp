@@ -131,6 +131,7 @@ bool Tuner::tune_all(const std::vector<TuneTask>& tasks, const TuneOptions& opti
     if (!over && spent >= total) over = true, ends = spent + total;
     if (spent >= ends) return false;
     share.problem_budget_s = std::min(options.problem_budget_s, over ? 0 : (total - spent) / left);
+    if (options.total_budget_s) share.total_budget_s = ends - spent;
     TuneProgress before;
     before.problem_index = i;
     before.problem_count = tasks.size();

@@ -23,6 +23,7 @@ constexpr double needs_no_warming_us = 3000;
 constexpr int most_discarded = 100;
 // Of one kernel; more than a budget can race.
 constexpr std::size_t most_variants = 64;
+constexpr const char* not_timed = "not timed: the time budget was spent";
 // So many calls take time by every clock that moves.
 constexpr std::int64_t calls_that_take_time = 10'000;
 
@@ -64,9 +65,9 @@ TuneResult Tuning::run(const std::vector<QuarantineEntry>& quarantined) {
     result_.because = "it was cancelled";
   } else if (result_.chosen.empty() && cut_short_) {
     result_.cut_short = true;
-    result_.cut_by = "problem_budget_s";
-    result_.because = "what was tried failed, and the time budget of " + duration_text(options_.problem_budget_s) +
-                      " was spent before the others; give more";
+    late_ = total_left_us() < 0;
+    result_.cut_by = late_ ? "total_budget_s" : "problem_budget_s";
+    result_.because = "what was tried failed, and " + budget_text() + " was spent before the others; give more";
   } else if (result_.chosen.empty()) {
     result_.because =
         "no kernel for " + std::string(to_string(problem_.op)) + " on " + to_string(problem_.device) + " can run this";
@@ -192,7 +193,15 @@ void Tuning::pass_over_the_reference() {
   }
 }
 
+/// Of the total budget, before the winner must be checked on other inputs: that takes about as long as to make the
+/// first ones, and three checks.
+double Tuning::total_left_us() {
+  if (!options_.total_budget_s) return INFINITY;
+  return *options_.total_budget_s * 1e6 - watch_.elapsed_us() - made_us_ - 3 * check_us_;
+}
+
 void Tuning::admit_all(const Operands& operands, const Track& track) {
+  made_us_ = watch_.elapsed_us();
   // Our own first: they are what the others' numbers are compared with where the reference says too little. The
   // incumbent before all: a budget that ends here must leave something to choose.
   std::vector<Contender*> order;
@@ -201,12 +210,17 @@ void Tuning::admit_all(const Operands& operands, const Track& track) {
   }
   const auto rank = [&](const Contender* contender) { return 2 * contender->third_party + (contender != incumbent()); };
   std::stable_sort(order.begin(), order.end(), [&](auto* a, auto* b) { return rank(a) < rank(b); });
-  // Two are compared whatever the budget, unless one call took so long that it says enough.
+  // Two are compared whatever the problem's budget, unless one call took so long that it says enough. Where the total
+  // one is spent, which counts the tensors and checks too, one must do.
   std::size_t admitted = 0;
-  const auto enough = [&] { return admitted > 1 || (admitted == 1 && spent_us_ > Race::one_time_us); };
+  const auto enough = [&] {
+    if (admitted > 0 && total_left_us() < 0) return true;
+    const bool compared = admitted > 1 || (admitted == 1 && spent_us_ > Race::one_time_us);
+    return compared && spent_us_ > options_.problem_budget_s * 1e6;
+  };
   for (Contender* contender : order) {
     if (!keep_going(usable())) return;
-    if (enough() && spent_us_ > options_.problem_budget_s * 1e6) {
+    if (enough()) {
       contender->refuse("not tried: the time budget was spent");
       cut_short_ = true;
       continue;
@@ -225,7 +239,8 @@ void Tuning::run_slow_ones_again(const Operands& operands, const Track& track) {
   }
   for (Contender& contender : contenders_) {
     if (!contender.usable() || !Race::gives_up_on(contender.first_us, best)) continue;
-    const bool over = spent_us_ + contender.first_us > options_.problem_budget_s * 1e6;
+    const double left_us = std::min(options_.problem_budget_s * 1e6 - spent_us_, total_left_us());
+    const bool over = contender.first_us > left_us;
     if (over && contender.first_us > Race::one_time_us) {
       cut_short_ = true;
       continue;
@@ -290,6 +305,7 @@ void Tuning::admit(Contender& contender, const Operands& operands, const Track& 
     probe(contender, operands, track);
     if (!contender.usable() || result_.cancelled) return;
   }
+  const double before_us = watch_.elapsed_us();
   blank_outputs(registry_.devices(), operands);
   Status status = track.prepare(contender);
   if (status.ok()) {
@@ -299,6 +315,7 @@ void Tuning::admit(Contender& contender, const Operands& operands, const Track& 
   }
   judge_run(contender, status, operands);
   if (contender.usable()) check(contender, operands.outputs());
+  check_us_ = std::max(check_us_, watch_.elapsed_us() - before_us - contender.first_us);
 }
 
 void Tuning::probe(Contender& contender, const Operands& operands, const Track& track) {
@@ -376,9 +393,9 @@ std::vector<std::size_t> Tuning::entrants(RaceOptions& rules) {
   two.resize(std::min<std::size_t>(two.size(), 2));
   const auto says_enough = [&](std::size_t i) { return contenders_[i].first_us > Race::one_time_us; };
   if (std::any_of(two.begin(), two.end(), says_enough)) return all;
-  for (const std::size_t i : all) contenders_[i].row.reason = "not timed: the time budget was spent";
+  for (const std::size_t i : all) contenders_[i].row.reason = not_timed;
   cut_short_ = cut_short_ || two.size() < all.size();
-  rules.sure_rounds = 1;
+  rules.sure_rounds = total_left_us() < 0 ? 0 : 1;
   std::sort(two.begin(), two.end());
   return two;
 }
@@ -387,7 +404,9 @@ std::vector<std::size_t> Tuning::entrants(RaceOptions& rules) {
 bool Tuning::race(const Operands& operands, const Track& track) {
   RaceOptions rules;
   rules.min_gain = options_.min_gain;
-  rules.budget_us = std::max(0.0, options_.problem_budget_s * 1e6 - spent_us_);
+  const double own_us = options_.problem_budget_s * 1e6 - spent_us_, total_us = total_left_us();
+  late_ = total_us < own_us;
+  rules.budget_us = std::max(0.0, std::min(own_us, total_us));
   const std::vector<std::size_t> entered = entrants(rules);
   std::vector<double> first_us;
   std::optional<std::size_t> champion;
@@ -502,7 +521,10 @@ bool Tuning::finish(const Race& race, const std::vector<std::size_t>& entered, c
     if (!contender.usable()) continue;  // found wrong when it was the winner's yardstick
     const Race::Standing standing = race.standing(i);
     contender.row.reason = standing.dropped;
-    if (standing.rough && !has_rough_time(contender, &contender == &winner, track)) continue;
+    if (standing.rough && !has_rough_time(contender, &contender == &winner, track)) {
+      if (contender.row.reason.empty() && result.cut_short) contender.row.reason = not_timed;
+      continue;
+    }
     contender.row.time_us = standing.rough ? contender.first_us : standing.time_us;
     contender.row.noise_us = standing.noise_us;
     contender.row.runs = standing.runs;
@@ -515,17 +537,20 @@ bool Tuning::finish(const Race& race, const std::vector<std::size_t>& entered, c
   if (before != nullptr && before->row.time_us && winner.row.time_us && *winner.row.time_us > 0)
     result_.gain = *before->row.time_us / *winner.row.time_us;
   result_.cut_short = result.cut_short || cut_short_;
-  if (result_.cut_short) result_.cut_by = "problem_budget_s";
+  if (result_.cut_short) result_.cut_by = late_ ? "total_budget_s" : "problem_budget_s";
   result_.because = why(result, entered);
   return true;
+}
+
+std::string Tuning::budget_text() const {
+  return late_ ? "the total time budget" : "the time budget of " + duration_text(options_.problem_budget_s);
 }
 
 std::string Tuning::why(const Race::Result& result, const std::vector<std::size_t>& entered) const {
   const Contender& winner = contenders_[entered[result.winner]];
   const Contender& fastest = contenders_[entered[result.fastest]];
   const std::string cut = clock_stood_still_  ? "; the clock stood still, and nothing could be timed"
-                          : result_.cut_short ? "; the time budget of " + duration_text(options_.problem_budget_s) +
-                                                    " ended the race before it was sure"
+                          : result_.cut_short ? "; " + budget_text() + " ended the race before it was sure"
                                               : "";
   const double own_us = winner.row.time_us.value_or(0);
   const auto beats = [&](std::size_t i) { return contenders_[i].row.time_us.value_or(INFINITY) < own_us; };

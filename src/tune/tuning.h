@@ -34,6 +34,7 @@ class Tuning {
   void add_variants(const Track& track);
   void run_all();
   bool keep_going(std::size_t left);
+  double total_left_us();
   void admit_all(const Operands& operands, const Track& track);
   void admit(Contender& contender, const Operands& operands, const Track& track);
   void pass_over_the_reference();
@@ -57,6 +58,7 @@ class Tuning {
   void draw_other_inputs(const Operands& operands);
   void renew_yardstick(const Contender& winner, const Operands& operands, const Track& track);
   bool finish(const Race& race, const std::vector<std::size_t>& entered, const Operands& operands, const Track& track);
+  std::string budget_text() const;
   std::string why(const Race::Result& result, const std::vector<std::size_t>& entered) const;
   const Contender* incumbent() const;
   std::size_t usable() const;
@@ -70,7 +72,10 @@ class Tuning {
   std::uint64_t seed_ = 0;  // of the numbers that are in the inputs
   bool raced_ = false;      // a batch was run
   double spent_us_ = 0;     // in first runs and timed batches
+  double made_us_ = 0;      // until the first kernel ran: the tensors and their reference
+  double check_us_ = 0;     // the longest of the first runs, without the call
   bool cut_short_ = false;
+  bool late_ = false;  // the total budget left the race less time than the problem's own
   bool clock_stood_still_ = false;
   std::vector<Contender> contenders_;
   std::optional<std::uint64_t> inputs_hash_;  // unset: nobody takes part who might write to them

@@ -19,6 +19,7 @@ FAMILIES = [
     ("gelu(f16[1003])", "simd"),
     ("reduce_mean(f32[31,57]; dim=0)", "simd"),
     ("embedding(i64[20], f32[50,16])", "rows"),
+    ("embedding(i64[20], bf16[50,19]) -> f32[20,19]", "rows"),
     ("cross_entropy(f32[16,100], i64[16])", "simd"),
     ("transpose(f32[33,65])", "blocked"),
     ("concat(f32[3,4], f32[2,4])", "rows"),

@@ -207,6 +207,24 @@ class Tune(CliTest):
         self.assertIn("; nothing was stored", answer.stdout.splitlines()[-1])
         self.assertNotIn("kept in", answer.stdout)
 
+    def test_where_the_policy_does_not_fit_the_disk_it_is_said_that_the_measurements_are_stored(self):
+        def full():  # room for the store and the lock, not for the policy with the rules of the base
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+        rules = [{"op": "relu", "range": f"relu(f32[n,{i}]) @cpu:0 where n=1..2", "use": "reference"}
+                 for i in range(1, 1501)]
+        base, policy = self.write("base.json", json.dumps({"rules": rules})), self.write("policy.json", "old")
+        lock = self.folder / "kernels.lock"
+        answer = xrt("tune", SQUARE, "--policy", base, "--store", self.store, "--out", policy, "--lock", lock,
+                     preexec_fn=full)
+        self.assertEqual(answer.returncode, 1, answer)
+        self.assertRegex(answer.stderr, f"no policy was written: .*{policy}': cannot be written: .*"
+                                        f"What was measured is kept in {self.store}\n")
+        self.assertIn(f"kept in {self.store}\nlock: {lock}; ", answer.stdout)
+        self.assertEqual(policy.read_text(), "old")
+        self.assertEqual(list(self.folder.glob("policy.json*")), [policy])
+        self.assertIn("matmul", self.fine("store", "list", "--store", self.store))
+
     def test_what_was_cut_short_names_the_limit_that_cut_it(self):
         large = "matmul(f32[512,512], f32[512,512])"
         self.assertIn("cut short by --per-problem", xrt("tune", large, "--per-problem", "1ms").stdout)

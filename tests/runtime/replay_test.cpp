@@ -153,7 +153,7 @@ TEST_F(Replay, RevalidationCatchesAKernelWhoseNumbersAreWrongNow) {
   const ReplayReport report = verified(lock, LockMode::revalidate);
   ASSERT_EQ(report.results.size(), 1u);
   EXPECT_EQ(report.results.front().outcome, ReplayOutcome::failed);
-  EXPECT_NE(report.results.front().reason.find("did not stand up to revalidation"), std::string::npos)
+  EXPECT_NE(report.results.front().reason.find("failed revalidation"), std::string::npos)
       << report.results.front().reason;
   EXPECT_THROW(refreshed(runtime, lock, report), Error);
 }
@@ -193,7 +193,7 @@ TEST_F(Replay, TellsCodeFromOtherCodeUnderTheSameName) {
   EXPECT_EQ(fresh.entries().begin()->second.kernel_version, "2");
   EXPECT_TRUE(verified(fresh).fine());
   bring("3", 1);  // and its numbers are wrong
-  EXPECT_NE(reason(lock, LockMode::revalidate).find("did not stand up to revalidation"), std::string::npos);
+  EXPECT_NE(reason(lock, LockMode::revalidate).find("failed revalidation"), std::string::npos);
 
   bring("", 0);
   const KernelLock unversioned = record();

@@ -232,7 +232,7 @@ TEST_F(Report, ChangesOfALockedRangeAreFoundAtEverySize) {
   options = {};
   options.lock = lock;
   const json row = only_row(options);
-  EXPECT_EQ(row["because"], "the first that can run it");
+  EXPECT_EQ(row["because"], "the first that can run it (at n=5)");  // the least size that has the lock's kernel
   ASSERT_EQ(row["notes"].size(), 1u) << row["notes"];
   EXPECT_EQ(row["notes"][0].get<std::string>().find("here and now reference would run for n=1..4 and n=9: "), 0u)
       << row["notes"];

@@ -61,6 +61,8 @@ inline int reduced() {
   const char* const given = std::getenv("XRT_TEST_REDUCED");
   return given == nullptr ? 1 : std::max(std::atoi(given), 1);
 }
+/// What is left of so many rounds: one at least, or nothing would be tested.
+inline int reduced(int rounds) { return std::max(rounds / reduced(), 1); }
 
 /// A store in a folder of its own.
 class StoreTest : public testing::Test {

@@ -12,7 +12,7 @@ struct Measurement {
   std::string kernel = {};
   std::string plan = {};  // the plan's token
   double time_us = 0;     // median
-  double noise_us = 0;    // the median lies this far off at most, 19 times of 20
+  double noise_us = 0;    // maximum error of the median at 95 % confidence
   std::int64_t runs = 0;
   std::uint64_t workspace_bytes = 0;
   double error = 0;                 // largest error against the reference, of its largest magnitude

@@ -1,5 +1,5 @@
 // Bars. They are drawn to scale up to a few times the shortest: a reference kernel that takes a thousand times as long
-// would leave nothing of the others. What is longer is cut and drawn so, and its number stands beside it.
+// would leave nothing of the others. What is longer is cut and drawn so, with its number next to it.
 
 const most_of_shortest = 6;
 

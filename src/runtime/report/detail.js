@@ -1,4 +1,4 @@
-// What stands under a row that was opened: the facts of the decision, and every kernel that was looked at.
+// What is under a row that was opened: the facts of the decision, and every kernel that was looked at.
 
 const order_of_verdicts = {
   chosen: 0,

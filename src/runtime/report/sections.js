@@ -27,7 +27,7 @@ function lead_parts() {
         equal ? ", and as good as the fastest, within 2 % or the noise, in " + equal + " more. " : ". ");
   } else {
     parts.push(
-        "No alternative was measured: ", make("code", {}, "xrt tune"), " does that, and the times then stand here. ");
+        "No alternative was measured: ", make("code", {}, "xrt tune"), " measures them, and times are then shown here. ");
   }
   if (data.against !== null) parts.push("Since " + data.against + " ", make("b", {}, changes_text()), ".");
   return parts;
@@ -182,7 +182,7 @@ function show_ops() {
   const ops = by_op();
   const most = Math.max(...ops.map((group) => group.time), 0);
   at("ops-about").textContent =
-      most ? "Time of the chosen kernels, one run of each problem. Ops stand in the order of what they cost." : "";
+      most ? "Time of the chosen kernels, one run of each problem. Ops are ordered by their time." : "";
   at("ops-list").classList.toggle("short", most === 0);
   show("ops-list", ops.map((group) => op_item(group, most)));
 }
