@@ -50,6 +50,7 @@ std::optional<Tensor> described(const Py_buffer& buffer, DataType dtype, std::sh
   // Some packages, ctypes for one, leave the strides of contiguous memory out even where they are asked for.
   Dims strides = buffer.strides == nullptr ? make_spec(dtype, shape).strides : Dims::filled(rank, 0);
   for (std::size_t i = 0; i < rank && buffer.strides != nullptr; ++i) {
+    if (shape[i] == 1) continue;  // its stride addresses nothing
     if (buffer.strides[i] < 0 || buffer.strides[i] % buffer.itemsize != 0) return {};
     strides[i] = buffer.strides[i] / buffer.itemsize;
   }

@@ -238,6 +238,24 @@ std::string version_from(nb::handle value, const char* function) {
   return version;
 }
 
+/// Refuses a function that cannot be called as it will be. One that does not tell its parameters is taken.
+void check_parameters(nb::handle run, bool with_workspace) {
+  nb::object signature;
+  try {
+    // Its own: a function that wraps another may pass on other arguments than it gets.
+    signature = nb::module_::import_("inspect").attr("signature")(run, nb::arg("follow_wrapped") = false);
+    const nb::object bind = signature.attr("bind");
+    with_workspace ? bind(0, 0, 0, 0) : bind(0, 0, 0);
+  } catch (const nb::python_error& error) {
+    if (!error.matches(nb::handle(PyExc_Exception))) throw;
+    if (!signature.is_valid()) return;
+    raise_type_error("[register_kernel] run is called as run(problem, inputs, outputs" +
+                     std::string(with_workspace ? ", workspace)" : ")") + ", and is defined with " +
+                     python_str(signature) + "; change its parameters" +
+                     (with_workspace ? "" : ", or pass workspace_bytes for one more"));
+  }
+}
+
 void register_kernel(nb::handle name, nb::handle op, nb::handle run, nb::handle supports, nb::handle device,
                      nb::handle workspace_bytes, nb::handle deterministic, nb::handle directions, nb::handle version,
                      nb::handle takes, nb::handle in_place) {
@@ -249,6 +267,7 @@ void register_kernel(nb::handle name, nb::handle op, nb::handle run, nb::handle 
   kernel.op = op_from(op, function);
   kernel.device_type = device_from(device).type;
   kernel.workspace_bytes = count_from(workspace_bytes, function, "workspace_bytes");
+  check_parameters(run, kernel.workspace_bytes != 0);
   kernel.deterministic = boolean_from(deterministic, function, "deterministic");
   kernel.directions = directions_from(directions, function);
   kernel.version = version_from(version, function);

@@ -45,9 +45,9 @@ LockEntry add(KernelLock& self, nb::handle decision) {
 }
 
 const LockEntry* entry_of(const KernelLock& lock, nb::handle problem) {
-  if (nb::isinstance<ProblemRange>(problem)) return lock.find(to_string(nb::cast<ProblemRange>(problem)));
+  if (nb::isinstance<ProblemRange>(problem)) return lock.find(nb::cast<ProblemRange>(problem));
   const std::string text = nb::isinstance<nb::str>(problem) ? text_from(problem, "KernelLock.find", "problem") : "";
-  if (has_ranges(text)) return lock.find(to_string(parse_problem_range(text)));
+  if (has_ranges(text)) return lock.find(parse_problem_range(text));
   return lock.find_for(problem_from(problem, "KernelLock.find"));
 }
 

@@ -94,6 +94,7 @@ DataType user_dtype(const DescrFields& descr, const Where& where) {
 std::optional<Dims> element_strides(const ArrayFields& array, std::int64_t element_size) {
   Dims strides = Dims::filled(static_cast<std::size_t>(array.rank), 0);
   for (int i = 0; i < array.rank; ++i) {
+    if (array.extents[i] == 1) continue;  // its stride addresses nothing
     if (array.strides[i] < 0 || array.strides[i] % element_size != 0) return {};
     strides[static_cast<std::size_t>(i)] = array.strides[i] / element_size;
   }

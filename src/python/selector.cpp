@@ -115,7 +115,10 @@ Decision select_kernel(const KernelSelector& self, nb::handle problem, nb::handl
   std::optional<KernelPolicy> own;
   if (!policy.is_none()) own = policy_from(policy, function);
   const WithoutGil release;
-  const ScopePtr scope = Runtime::global().dispatcher().current_scope();
+  Dispatcher& dispatcher = Runtime::global().dispatcher();
+  // A call's own choice: the locks and measured times in force count too.
+  if (!described && !own && asked.device == self.device()) return dispatcher.explain(asked);
+  const ScopePtr scope = dispatcher.current_scope();
   const KernelPolicy& in_force = own ? *own : scope->policy;
   asked.limits = stricter(asked.limits, in_force.limits());
   if (described)
@@ -320,13 +323,14 @@ void bind_selector(nb::module_& module) {
            nb::sig("def unregister_rule(self, rule: int) -> bool"), "By its id; False if there is none.")
       .def("rules", rules, nb::arg("op").none(), nb::sig("def rules(self, op: str) -> list[dict[str, object]]"),
            "The user's rules of an op in the order they are tried.")
-      .def("select", select_kernel, nb::arg("problem").none(), nb::arg("policy").none() = nb::none(),
-           nb::arg("profile").none() = nb::none(),
-           nb::sig("def select(self, problem: Problem | str, policy: object = None, "
-                   "profile: DeviceProfile | None = None) -> Decision"),
-           "Chooses among the registered kernels, under the policy in force where none is given, with precision and "
-           "casts as explain() has them. With a profile: as on the device that it describes, which need not be here. "
-           "Nothing is prepared: plans, locks and measured times are explain()'s.")
+      .def(
+          "select", select_kernel, nb::arg("problem").none(), nb::arg("policy").none() = nb::none(),
+          nb::arg("profile").none() = nb::none(),
+          nb::sig("def select(self, problem: Problem | str, policy: object = None, "
+                  "profile: DeviceProfile | None = None) -> Decision"),
+          "Chooses among the registered kernels as a call does here: as explain(). With a policy: under that one, with "
+          "precision and casts as explain() has them, but without plans, locks and measured times. With a profile: "
+          "the same, as on the device that it describes, which need not be here.")
       .def("__repr__", [](const KernelSelector& self) { return "KernelSelector('" + to_string(self.device()) + "')"; });
   bind_precision_methods(selector);
 }

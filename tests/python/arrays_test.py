@@ -177,6 +177,13 @@ class OtherPackagesTest(unittest.TestCase):
         self.assertEqual(memoryview(ops.relu(memoryview(values)[::-1])).tolist(), [4, 3, 2])
         self.assertEqual(memoryview(ops.copy(b"abc")).tolist(), [97, 98, 99])
 
+    def test_strides_of_extents_of_one_address_nothing(self):
+        last = np.arange(24, dtype=np.float32).reshape(3, 8)[::-1, ::2][:1]
+        self.assertEqual(last.strides, (-32, 8))
+        for taken in (last, memoryview(last)):
+            tensor = xrt.asarray(taken)
+            self.assertEqual((tensor.strides, tensor.numpy().ctypes.data), ((8, 2), last.ctypes.data))
+
     def test_the_tensor_class_views_and_is_viewed(self):
         values = np.arange(6, dtype=np.float32).reshape(2, 3)
         tensor = xrt.asarray(values.T)

@@ -37,6 +37,9 @@ class LockTest(unittest.TestCase):
         self.assertEqual(lock.find(entry.problem), entry)
         self.assertEqual(lock.find("add(f32[n], f32[n]) where n=1..16"), entry)
         self.assertEqual(lock.find(xrt.ProblemRange(entry.problem)), entry)
+        for text in ("add(f32[rows], f32[rows]) where rows=1..16", xrt.ProblemRange("add(f32[m], f32[m]) where m=1..16")):
+            self.assertEqual(lock.find(text), entry)
+            self.assertIn(text, lock)
         self.assertEqual(lock.find(ADD), entry)
         self.assertIsNone(lock.find("add(f32[17], f32[17])"))
         self.assertIsNone(lock.find("add(f32[n], f32[n]) where n=1..8"))

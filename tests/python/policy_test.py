@@ -188,9 +188,9 @@ class BadPolicyTest(unittest.TestCase):
             (lambda: KernelPolicy.load(3), "a path"),
             (lambda: KernelPolicy.from_json(b"{}"), "a string"),
             (lambda: xrt.set_kernel_policy(), "no policy"),
-            (lambda: xrt.set_kernel_policy(None), r"an empty one says nothing"),
+            (lambda: xrt.set_kernel_policy(None), r"an empty KernelPolicy\(\) removes the one that was set"),
             (lambda: xrt.set_kernel_policy(42), "KernelPolicy"),
-            (lambda: xrt.with_policy(), "no policy"),
+            (lambda: xrt.with_policy(), "no policy was given; pass a KernelPolicy, the path"),
         ]
         for number, (use, part) in enumerate(cases):
             with self.subTest(number), self.assertRaisesRegex(TypeError, part) as caught:

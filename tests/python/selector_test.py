@@ -76,6 +76,16 @@ class KernelSelectorTest(unittest.TestCase):
         with self.assertRaises(xrt.InvalidArgumentError):
             self.selector.select(problem + " @cuda:0")
 
+    def test_a_lock_in_force_is_obeyed(self) -> None:
+        with xrt.with_policy(relu="reference"):
+            lock = xrt.record_lock(["relu(f32[8])"])
+        with xrt.use_lock(lock):
+            decision = self.selector.select("relu(f32[8])")
+            self.assertEqual((decision.kernel, decision.level), ("reference", "lock"))
+            self.assertFalse(self.selector.select("relu(f32[9])").kernel)  # which the lock does not have
+            own = self.selector.select("relu(f32[9])", xrt.KernelPolicy(relu="reference"))
+            self.assertEqual((own.kernel, own.level), ("reference", "prefer"))
+
     def test_precision_and_casts_are_those_of_explain(self) -> None:
         def of(decision: xrt.Decision) -> tuple:
             document = decision.to_dict()
