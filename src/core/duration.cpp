@@ -14,7 +14,7 @@ constexpr int longest_h = 30 * 24;
 
 constexpr std::pair<std::string_view, double> units[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
 
-/// Negative where the text is no duration.
+/// Negative where the text is not a duration.
 double seconds_in(std::string_view text) {
   double number = 0;
   const char* const end = text.data() + text.size();

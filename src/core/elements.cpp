@@ -27,7 +27,7 @@ void write(void* base, std::int64_t index, T value) {
 template <class T>
 T clamped(double value) {
   if (std::isnan(value)) return 0;
-  // The upper bound of 64-bit integers is no double: the comparison is with the next power of two.
+  // The upper bound of 64-bit integers is not a double: the comparison is with the next power of two.
   if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
   if (value <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
   return static_cast<T>(value);

@@ -48,7 +48,7 @@ bool may_be_none(const OpInfo& info, std::size_t i);
 /// Of a forward call: as many inputs as the op takes, none of them missing that must be there.
 void check_input_count(const OpInfo& info, std::span<const TensorSpec> inputs);
 
-/// The narrowest type that holds all of them without loss. Integers do not vote beside floats.
+/// The narrowest type that holds all of them without loss. Integers are ignored next to floats.
 DataType promote(std::span<const TensorSpec> specs);
 /// What products of these types are summed in: 8-bit integers give i32, 8-bit floats f32.
 DataType product_dtype(std::span<const TensorSpec> specs);

@@ -157,7 +157,7 @@ constexpr auto text_or_nothing(std::string_view name) {
 /// Fails unless the version is one from 1 to `latest`.
 void check_version(const JsonValue& value, int latest);
 
-/// The version of a format of which those from 1 to `latest` can be read. It is written by whoever knows which it is.
+/// The version of a format of which those from 1 to `latest` can be read. The caller, who knows it, writes it.
 template <class Object, int latest>
 constexpr FieldRow<Object> version_field(Presence presence = Presence::optional) {
   return {"version", [](Object&, const JsonValue& from) { check_version(from, latest); }, nullptr, presence};

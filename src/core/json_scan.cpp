@@ -9,13 +9,13 @@
 namespace xpuruntime {
 namespace {
 
-constexpr std::size_t deepest = 64;  // far beyond any document of ours; a hostile one costs no stack
+constexpr std::size_t deepest = 64;  // far beyond any document of this library; a hostile one costs no stack
 
 class Scan {
  public:
   Scan(std::string_view text, const std::function<Scanning(const JsonField&)>& use) : text_(text), use_(use) {}
 
-  /// False: stop, whether the caller said so or the text is no JSON.
+  /// False: stop, whether the caller said so or the text is not JSON.
   bool value(std::size_t depth) {
     skip_blanks();
     if (at_end() || depth > deepest) return false;
@@ -105,7 +105,7 @@ class Scan {
   std::string_view text_;
   const std::function<Scanning(const JsonField&)>& use_;
   std::size_t at_ = 0;
-  std::string path_ = {};  // of the field at hand: one text that grows and shrinks, as a copy for each field adds up
+  std::string path_ = {};  // of the current field: one text that grows and shrinks, as a copy for each field adds up
   bool quiet_ = false;     // inside of a field that is passed over
 };
 

@@ -51,7 +51,7 @@ std::string cause_of(const std::exception& error) {
 constexpr std::size_t most_values = 20'000'000;
 
 /// Builds the document out of what the parser comes by. The parser's own way looks for each name among all before it,
-/// and keeps the last of those that stand twice.
+/// and keeps the last of duplicates.
 class JsonBuilder : public nlohmann::json_sax<Json> {
  public:
   JsonBuilder(std::string_view text, const JsonSource& source) : text_(text), source_(source) {}

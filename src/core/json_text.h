@@ -24,7 +24,7 @@ struct JsonSource {
 
   [[noreturn]] void refuse(ErrorCode code, const std::string& message) const;
   [[noreturn]] void refuse_field(std::string_view field, const std::string& message) const;
-  /// For a name that is no field; near ones among `known` are listed.
+  /// For a name that is not a field; near ones among `known` are listed.
   [[noreturn]] void refuse_unknown(std::string_view field, std::span<const std::string_view> known) const;
 };
 
@@ -40,7 +40,7 @@ JsonPlace place_of_byte(std::string_view text, std::size_t byte);
 /// Where a field's name stands ("rules[1].when.m"), or an element of a list; nothing where there is none.
 std::optional<JsonPlace> find_field(std::string_view text, std::string_view field);
 
-/// Strict JSON: comments, trailing text, a name that stands twice and deep nesting are errors with line and column.
+/// Strict JSON: comments, trailing text, duplicate names and deep nesting are errors with line and column.
 /// Takes n log n steps in the length of the text.
 Json parse_json(std::string_view text, const JsonSource& source);
 

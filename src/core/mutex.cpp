@@ -42,7 +42,7 @@ void enter(Thread& thread) {
 
 std::int32_t own_share(const Shard& shard) { return this_thread.held > 0 && &shard == this_thread.shard ? 1 : 0; }
 
-// Whoever comes in from now on sees that a fork is under way and turns back, so a place seen empty once stays so.
+// A thread that comes in from now on sees that a fork is under way and turns back, so a place seen empty once stays so.
 void before_fork() {
   constexpr auto patience = std::chrono::seconds(5);
   forking.fetch_add(1, std::memory_order_seq_cst);

@@ -62,7 +62,7 @@ void check_choices(const AttributeSpec& spec) {
     return ++count > 0;
   });
   if (spec.default_value < 0 || spec.default_value >= count) {
-    refuse("the default of attribute " + std::string(spec.name) + " is none of its choices; give the index of one");
+    refuse("the default of attribute " + std::string(spec.name) + " is not one of its choices; give the index of one");
   }
 }
 
@@ -120,7 +120,7 @@ void check_info(const OpInfo& info) {
     check_free_name(alias);
     return true;
   });
-  if (info.category > OpCategory::movement) refuse("the category is none of OpCategory; correct it");
+  if (info.category > OpCategory::movement) refuse("the category is not one of OpCategory; correct it");
   if (info.min_inputs > info.max_inputs || info.max_inputs > max_inputs) {
     refuse("inputs from " + std::to_string(info.min_inputs) + " to " + std::to_string(info.max_inputs) +
            " is not a valid range; give min_inputs <= max_inputs <= 64");

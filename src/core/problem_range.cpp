@@ -101,18 +101,30 @@ void check_clauses(const ProblemParser& parser, const NamedSizes& named, std::si
                 "the ranges hold more than " + std::to_string(most_problems) + " problems; narrow them");
 }
 
-/// Whether the strides that were written are those of a contiguous tensor, whatever its sizes.
-bool is_contiguous(const RangedSpec& spec) {
-  RangedExtent step{1};
-  for (std::size_t i = spec.shape.size(); i-- > 0;) {
-    if (step.value == 0 || spec.strides[i] != step) return false;
-    const RangedExtent& extent = spec.shape[i];
-    const bool two_names = step.name >= 0 && extent.name >= 0;  // which no stride can be written with
-    std::int64_t product = 0;
-    if (two_names || __builtin_mul_overflow(step.value, extent.value, &product)) product = 0;
-    step = {product, std::max(step.name, extent.name)};
+/// Strides that say nothing are left out; of an extent of 1, which addresses nothing, they follow from the others, as
+/// in make_spec.
+void unify_strides(RangedSpec& spec, const std::vector<RangeClause>& names) {
+  RangedExtent next{1};  // what a contiguous tensor would have here; 0 where that cannot be written
+  bool contiguous = true;
+  for (std::size_t i = spec.strides.size(); i-- > 0;) {
+    const RangedExtent extent = spec.shape[i];
+    if (extent == RangedExtent{1}) {
+      spec.strides[i] = next;
+      continue;
+    }
+    RangedExtent& stride = spec.strides[i];
+    contiguous = contiguous && next.value != 0 && stride == next;
+    next = {0, std::max(stride.name, extent.name)};
+    const std::int64_t most = next.name < 0 ? 1 : names[static_cast<std::size_t>(next.name)].range.high;
+    std::int64_t largest = 0;
+    const bool two_names = stride.name >= 0 && extent.name >= 0;
+    if (two_names || __builtin_mul_overflow(stride.value, extent.value, &next.value) ||
+        __builtin_mul_overflow(next.value, most, &largest) || next.value == 0) {
+      next = {};
+    }
   }
-  return true;
+  const bool empty = std::find(spec.shape.begin(), spec.shape.end(), RangedExtent{0}) != spec.shape.end();
+  if (contiguous || empty) spec.strides.clear();
 }
 
 /// One way to write the same: names in the order of their first use, and no strides that say nothing.
@@ -134,7 +146,7 @@ void unify(NamedSizes& named) {
           if (extent.name >= 0) extent.name = places[static_cast<std::size_t>(extent.name)];
         }
       }
-      if (!spec.strides.empty() && is_contiguous(spec)) spec.strides.clear();
+      unify_strides(spec, named.names);
     }
   }
 }

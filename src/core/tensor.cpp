@@ -27,7 +27,7 @@ void check_strides(const Dims& shape, const Dims& strides, std::size_t element_s
   }
   std::int64_t last = 0;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (strides[i] < 0) {
+    if (strides[i] < 0 && shape[i] > 1) {
       fail(ErrorCode::invalid_argument, "make_spec",
            "strides " + to_string(strides) + " are negative; copy the tensor to a layout with strides of 0 or more");
     }

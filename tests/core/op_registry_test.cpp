@@ -189,9 +189,9 @@ void expect_attribute_refused(const AttributeSpec& spec, const std::string& part
 TEST(OpRegistry, RefusesAttributesThatCouldNotBeReadBack) {
   const std::int64_t nan_bits = std::bit_cast<std::int64_t>(std::numeric_limits<double>::quiet_NaN());
   expect_attribute_refused({.name = "a=b"}, "is not a name");
-  expect_attribute_refused({.name = "a", .kind = AttributeKind::choice}, "none of its choices");
+  expect_attribute_refused({.name = "a", .kind = AttributeKind::choice}, "not one of its choices");
   expect_attribute_refused({.name = "a", .kind = AttributeKind::choice, .default_value = 2, .choices = "x|y"},
-                           "none of its choices");
+                           "not one of its choices");
   expect_attribute_refused({.name = "a", .kind = AttributeKind::choice, .choices = "x y"}, "choice that is not a name");
   expect_attribute_refused({.name = "a", .kind = AttributeKind::boolean, .default_value = 2}, "out of range");
   expect_attribute_refused({.name = "a", .kind = AttributeKind::dtype, .default_value = 13}, "out of range");

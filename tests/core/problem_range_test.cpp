@@ -42,6 +42,26 @@ TEST(ProblemRange, HasOneTextHoweverItIsWritten) {
   EXPECT_EQ(again("relu(f32[3,n,4]{4n,4,1}) where n=1..8"), "relu(f32[3,n,4]) @cpu:0 where n=1..8");
   EXPECT_EQ(again("relu(f32[m,n]{n,1}) where n=1..8, m=2..3"), "relu(f32[m,n]) @cpu:0 where m=2..3, n=1..8");
   EXPECT_EQ(again("relu(f32[4,n]{1,4}) where n=1..8"), "relu(f32[4,n]{1,4}) @cpu:0 where n=1..8");
+  EXPECT_EQ(again("relu(f32[0,n]{5,3}) where n=1..8"), "relu(f32[0,n]) @cpu:0 where n=1..8");
+}
+
+TEST(ProblemRange, MakesUpTheStridesOfExtentsOfOne) {
+  const auto same = [](const std::string& tensor, const std::string& as) {
+    const std::string where = " @cpu:0 where m=2..3, n=2..8", text = "relu(" + tensor + ")" + where;
+    EXPECT_EQ(to_string(parse_problem_range(text)), "relu(" + as + ")" + where) << tensor;
+    EXPECT_EQ(parse_problem_range("relu(" + as + ")" + where), parse_problem_range(text)) << tensor;
+  };
+  for (const char* stride : {"0", "1", "n", "7n", "4611686018427387904"}) {
+    same("f32[1,m,n]{" + std::string(stride) + ",n,1}", "f32[1,m,n]");
+    same("f32[m,1,n,4]{64n," + std::string(stride) + ",8,2}", "f32[m,1,n,4]{64n,8n,8,2}");
+    same("f32[1,m,n]{" + std::string(stride) + ",2n,1}", "f32[1,m,n]{0,2n,1}");  // not 2mn, which has two names
+    same("f32[m,n,1]{n,1," + std::string(stride) + "}", "f32[m,n,1]");
+  }
+  same("f32[m,n,1,1]{0,1,5,6}", "f32[m,n,1,1]{0,1,1,1}");
+  same("f32[1,1,m,4,n]{6,5,0,n,1}", "f32[1,1,m,4,n]{0,0,0,n,1}");
+  // 2^62 n does not fit 63 bits and would not be read again.
+  EXPECT_EQ(to_string(parse_problem_range("copy(u8[1,n]{5,4611686018427387904}) where n=2..2")),
+            "copy(u8[1,n]{0,4611686018427387904}) @cpu:0 where n=2..2");
 }
 
 TEST(ProblemRange, HoldsOneProblemForEachCombinationOfSizes) {

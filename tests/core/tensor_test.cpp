@@ -32,7 +32,7 @@ TEST(TensorSpec, IsContiguousUnlessStridesSayOtherwise) {
 
 TEST(TensorSpec, MakesUpTheStridesOfExtentsOfOne) {
   const TensorSpec plain = make_spec(f32, {2, 1, 3});
-  for (const std::int64_t stride : {std::int64_t{0}, std::int64_t{1}, std::int64_t{3}, huge}) {
+  for (const std::int64_t stride : {INT64_MIN, std::int64_t{-1}, std::int64_t{0}, std::int64_t{3}, huge}) {
     EXPECT_EQ(make_spec(f32, {2, 1, 3}, {3, stride, 1}), plain) << stride;
   }
   EXPECT_EQ(make_spec(f32, {1, 1}, {99, 77}), make_spec(f32, {1, 1}));

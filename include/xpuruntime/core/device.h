@@ -16,12 +16,12 @@ enum class DeviceType : std::uint8_t { cpu, nvidia, opencl, npu, kunlun, hygon, 
 inline constexpr std::size_t max_device_types = 16;
 
 /// The type of this name, which is new or known: `register_device_type("tpu")`. Files and texts hold the name; the
-/// number stands for it in this process alone. A name is a letter and then letters, digits and underscores, in lower
+/// number is valid in this process only. A name is a letter and then letters, digits and underscores, in lower
 /// case.
 DeviceType register_device_type(std::string_view name);
 /// All types that there are, in the order of their numbers.
 std::vector<DeviceType> device_types();
-/// Whether the number stands for a type.
+/// Whether the number is that of a type.
 bool is_device_type(DeviceType type);
 
 /// "cpu", "cuda" (for nvidia), "opencl" ...

@@ -21,7 +21,7 @@ enum class ErrorCode {
   io_error,      // a file could not be read or written
   corrupt_data,  // a file was read but is not what it claims to be
   timeout,
-  internal,  // a defect of ours
+  internal,  // a bug in this library
 };
 
 std::string_view to_string(ErrorCode code);

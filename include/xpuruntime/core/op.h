@@ -123,7 +123,7 @@ struct InputSpec {
   bool gradient = true;             // backward gives its gradient, if it is floating
   bool follows_precision = true;    // it is cast to the dtype that the op is computed in, if it is floating
   std::uint8_t in_place = 0;        // bit i: output i may be written over it
-  double fill = 0;                  // stands for an optional input that is left out before one that is given
+  double fill = 0;                  // the value of an optional input that is left out before one that is given
   bool opt_in = false;              // an optional input that goes to kernels that declare it: Kernel::takes
   std::int64_t (*bound)(const Problem& forward) = nullptr;  // of an index or a place: it is from 0 to this - 1
 };
@@ -222,7 +222,7 @@ class Attributes {
   explicit Attributes(OpId op);
 
   // Setters return *this so that calls chain. An unknown name or a wrong kind or length is an error.
-  // One integer stands for all elements of a list of fixed length, and is the only one of a list of any length.
+  // One integer sets all elements of a list of fixed length, and is the only one of a list of any length.
   Attributes& set(std::string_view name, std::int64_t value);
   Attributes& set_real(std::string_view name, double value);
   Attributes& set_list(std::string_view name, std::span<const std::int64_t> values);

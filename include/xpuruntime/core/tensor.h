@@ -52,7 +52,7 @@ constexpr DataType data_type_of() {
 }
 
 /// A view of memory that somebody owns: the caller, or `owner`. Cheap to copy; the shape never changes.
-/// `data` is a pointer, or on OpenCL a `cl_mem` handle; `byte_offset` leads from it to the first element.
+/// `data` is a pointer, or on OpenCL a `cl_mem` handle; the first element is `byte_offset` bytes after it.
 class alignas(64) Tensor {
  public:
   Tensor() = default;
@@ -118,7 +118,7 @@ class alignas(64) Tensor {
   struct Made {};
   Tensor(Made, void* data, const TensorSpec& spec, Device device, std::size_t byte_offset, std::shared_ptr<void> owner);
 
-  // What a call's signature reads lies on one cache line, up to rank 5: with thousands of problems in rotation, lines
+  // What a call's signature reads is on one cache line, up to rank 5: with thousands of problems in rotation, lines
   // are what their calls wait for.
   std::uint64_t meta_ = 0;
   TensorSpec spec_ = {};

@@ -19,13 +19,14 @@ Specs infer_rope(Inputs inputs, const Attributes& attributes) {
   const Dims tokens = tokens_of(shape);
   if (call.broadcast(call.shape(1), tokens) != tokens) {
     call.refuse("the positions " + to_string(call.shape(1)) + " are more than the tokens " + to_string(tokens) +
-                "; give one position a token");
+                "; give one position per token");
   }
   call.need_rank(2, 2, "[positions, pairs]");
   call.need_shape(3, call.shape(2), "table of sines");
   if (call.shape(2)[1] > shape.back() / 2) {
     call.refuse("the tables have " + std::to_string(call.shape(2)[1]) +
-                " columns, one a pair of elements; give at most " + std::to_string(shape.back() / 2) + ", half a head");
+                " columns, one per pair of elements; give at most " + std::to_string(shape.back() / 2) +
+                ", half a head");
   }
   return {make_spec(call[0].dtype, shape)};
 }

@@ -24,7 +24,7 @@ Operand operand(const ForwardCall& call, std::size_t input, std::string_view fla
   const bool transposed = call.attributes().boolean(flag);
   if (shape.empty()) call.refuse("a tensor without dims has no rows; reshape it or use mul");
   if (shape.size() == 1) {
-    if (transposed) call.refuse(std::string(flag) + " of a vector means nothing; leave the flag out");
+    if (transposed) call.refuse(std::string(flag) + " does not apply to a vector; leave the flag out");
     // A vector is a row on the left and a column on the right; that dim is dropped from the result.
     return input == 0 ? Operand{1, shape[0], {}, true} : Operand{shape[0], 1, {}, true};
   }
