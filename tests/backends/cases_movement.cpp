@@ -103,6 +103,7 @@ void add_large(List& list) {
         "concat(i32[5], f32[6])", "concat(f32[5,3]/4, f32[4,3]/4) -> f32[9,3]/4",
         "slice(f32[33]/4; start=1) -> f32[32]/4", "slice(f32[33]; start=1) -> f16[32]",
         "embedding(i32[5]/4, f32[7,9]/4) -> f32[5,9]/4", "embedding(i64[5], bf16[7,9]) -> f32[5,9]",
+        "embedding(i64[5], f32[7,19]{20,1}) -> bf16[5,19]", "embedding(i64[700], f16[1000,512]) -> f32[700,512]",
         "embedding(u8[5], f32[7,9])", "embedding(i16[5], f32[7,9])", "embedding(i8[5], f32[7,9])",
         "concat(f32[2,2], f32[2,2], f32[2,2], f32[2,2], f32[2,2], f32[2,2], f32[2,2], f32[2,2], f32[2,2]; dim=1)"}) {
     list.add(text);

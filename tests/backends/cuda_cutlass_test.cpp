@@ -3,7 +3,7 @@
 #include <set>
 
 #include "backends/cuda_fixture.h"
-#include "backends/oracle.h"
+#include "xpuruntime/core/float_formats.h"
 #include "xpuruntime/device/graph_capture.h"
 #include "xpuruntime/runtime/ops.h"
 
@@ -38,12 +38,6 @@ class CudaCutlass : public CudaTest {
   }
 };
 
-oracle::Values values_of(const DeviceTensor& tensor) {
-  oracle::Values values;
-  for_each_index(tensor.spec().shape, [&](const Dims& index) { values.push_back(tensor.at(index)); });
-  return values;
-}
-
 /// Runs it twice by one plan, compares the outputs with the oracle's, and the two runs with each other bit by bit.
 void expect_right(const std::string& text, std::mt19937_64& random, const std::string& token = {}) {
   SCOPED_TRACE(text + " " + token);
@@ -56,12 +50,12 @@ void expect_right(const std::string& text, std::mt19937_64& random, const std::s
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_TRUE(launch.output().margins_untouched());
     std::vector<oracle::Values> inputs;
-    for (std::size_t i = 0; i < problem.inputs.size(); ++i) inputs.push_back(values_of(launch.input(i)));
-    const oracle::Values values = values_of(launch.output());
+    for (std::size_t i = 0; i < problem.inputs.size(); ++i) inputs.push_back(launch.input(i).values());
+    const oracle::Values values = launch.output().values();
     const oracle::Answer answer = oracle::solve(problem, inputs)[0];
     EXPECT_EQ(oracle::compare_output(problem, 0, answer, values, "cutlass"), "") << launch.plan().token();
     ASSERT_TRUE(launch.queue().ok() && driver().synchronize(0, {}).ok() && launch.output().download().ok());
-    EXPECT_EQ(values_of(launch.output()), values);
+    EXPECT_EQ(launch.output().values(), values);
   } catch (const Error& error) {
     ADD_FAILURE() << error.what();
   }
@@ -72,11 +66,6 @@ constexpr const char* tiles[] = {
     "tile=128x128x64 cluster=2 schedule=pingpong",    "tile=64x128x64 cluster=1 schedule=pingpong",
     "tile=128x256x64 cluster=1 schedule=cooperative", "tile=128x128x64 cluster=1 schedule=cooperative",
     "tile=64x128x128 cluster=1 schedule=cooperative", "tile=32x128x128 cluster=1 schedule=cooperative"};
-
-std::string with_dtype(std::string text, const std::string& dtype) {
-  for (std::size_t at = text.find('T'); at != std::string::npos; at = text.find('T')) text.replace(at, 1, dtype);
-  return text;
-}
 
 TEST_F(CudaCutlass, MultipliesTailsWithEveryTile) {
   SCOPED_TRACE(seed_text());

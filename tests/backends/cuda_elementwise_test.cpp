@@ -1,6 +1,7 @@
 #include <bit>
 
 #include "backends/cuda_fixture.h"
+#include "xpuruntime/core/float_formats.h"
 
 namespace xpuruntime::cuda_tests {
 namespace {
@@ -13,12 +14,7 @@ Dims broadcast_index(const Dims& shape, const Dims& out) {
   return index;
 }
 
-/// A double as the dtype holds it.
-double rounded(DataType dtype, double value) {
-  std::byte bytes[8];
-  put(bytes, dtype, 0, value);
-  return get(bytes, dtype, 0);
-}
+using oracle::rounded;
 
 void expect_sum(const std::string& text, std::mt19937_64& random) {
   SCOPED_TRACE(text);

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -16,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "xpuruntime/core/float_formats.h"
+#include "backends/cases.h"
 #include "xpuruntime/registry/backend.h"
 
 // Drives the CUDA module as the registry does: through its one exported symbol.
@@ -62,65 +61,6 @@ class CudaTest : public testing::Test {
   std::mt19937_64 random_;
 };
 
-inline double get(const std::byte* data, DataType dtype, std::int64_t index) {
-  const auto as = [&]<class T>(T value) {
-    std::memcpy(&value, data + index * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
-    return value;
-  };
-  switch (dtype) {
-    case DataType::float64:
-      return as(double{});
-    case DataType::float32:
-    case DataType::tfloat32:
-      return static_cast<double>(as(float{}));
-    case DataType::float16:
-      return decode_float16(as(std::uint16_t{}));
-    case DataType::bfloat16:
-      return decode_bfloat16(as(std::uint16_t{}));
-    case DataType::float8_e4m3:
-      return decode_float8_e4m3(as(std::uint8_t{}));
-    case DataType::float8_e5m2:
-      return decode_float8_e5m2(as(std::uint8_t{}));
-    case DataType::int64:
-      return static_cast<double>(as(std::int64_t{}));
-    case DataType::int32:
-      return static_cast<double>(as(std::int32_t{}));
-    case DataType::int8:
-      return static_cast<double>(as(std::int8_t{}));
-    default:
-      throw std::runtime_error("get: no such dtype in these tests");
-  }
-}
-
-inline void put(std::byte* data, DataType dtype, std::int64_t index, double value) {
-  const auto as = [&]<class T>(T stored) {
-    std::memcpy(data + index * static_cast<std::int64_t>(sizeof(T)), &stored, sizeof(T));
-  };
-  switch (dtype) {
-    case DataType::float64:
-      return as(value);
-    case DataType::float32:
-    case DataType::tfloat32:
-      return as(static_cast<float>(value));
-    case DataType::float16:
-      return as(encode_float16(value));
-    case DataType::bfloat16:
-      return as(encode_bfloat16(value));
-    case DataType::float8_e4m3:
-      return as(encode_float8_e4m3(value));
-    case DataType::float8_e5m2:
-      return as(encode_float8_e5m2(value));
-    case DataType::int64:
-      return as(static_cast<std::int64_t>(value));
-    case DataType::int32:
-      return as(static_cast<std::int32_t>(value));
-    case DataType::int8:
-      return as(static_cast<std::int8_t>(value));
-    default:
-      throw std::runtime_error("put: no such dtype in these tests");
-  }
-}
-
 /// Calls `use` with each multi-index of a shape in row-major order.
 inline void for_each_index(const Dims& shape, const std::function<void(const Dims&)>& use) {
   for (const std::int64_t extent : shape) {
@@ -161,10 +101,9 @@ class DeviceTensor {
 
   const Tensor& tensor() const { return tensor_; }
   const TensorSpec& spec() const { return tensor_.spec(); }
-  double at(const Dims& index) const { return get(first(), spec().dtype, offset_of(spec(), index)); }
-  void set(const Dims& index, double value) {
-    put(bytes_.data() + offset_, spec().dtype, offset_of(spec(), index), value);
-  }
+  double at(const Dims& index) const { return oracle::decode(spec().dtype, bytes_.data() + byte_of(index)); }
+  void set(const Dims& index, double value) { oracle::encode(spec().dtype, value, bytes_.data() + byte_of(index)); }
+  oracle::Values values() const { return oracle::elements(spec(), bytes_.data() + offset_); }
   void fill(std::mt19937_64& random) {
     std::uniform_real_distribution<double> uniform(-1, 1);
     const double scale = is_floating(spec().dtype) ? 1 : spec().dtype == DataType::int8 ? 128 : 1000;
@@ -178,8 +117,7 @@ class DeviceTensor {
     std::vector<bool> ours(bytes_.size(), false);
     const std::size_t size = size_of(spec().dtype);
     for_each_index(spec().shape, [&](const Dims& index) {
-      const std::size_t begin = offset_ + static_cast<std::size_t>(offset_of(spec(), index)) * size;
-      for (std::size_t i = 0; i < size; ++i) ours[begin + i] = true;
+      for (std::size_t i = 0; i < size; ++i) ours[byte_of(index) + i] = true;
     });
     for (std::size_t i = 0; i < bytes_.size(); ++i) {
       if (!ours[i] && bytes_[i] != poison) return false;
@@ -188,7 +126,9 @@ class DeviceTensor {
   }
 
  private:
-  const std::byte* first() const { return bytes_.data() + offset_; }
+  std::size_t byte_of(const Dims& index) const {
+    return offset_ + static_cast<std::size_t>(offset_of(spec(), index)) * size_of(spec().dtype);
+  }
 
   int index_;
   std::size_t offset_;
@@ -265,6 +205,10 @@ class Launch {
   std::uint64_t workspace_bytes_ = 0;
   void* workspace_ = nullptr;
 };
+
+inline std::string with_dtype(std::string_view text, std::string_view dtype) {
+  return cases::replaced(text, "T", dtype);
+}
 
 inline Problem problem_of(const std::string& text) { return parse_problem(text, Device{DeviceType::nvidia, 0}); }
 

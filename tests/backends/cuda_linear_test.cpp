@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "backends/cuda_fixture.h"
-#include "backends/oracle.h"
 
 namespace xpuruntime::cuda_tests {
 namespace {
@@ -18,12 +17,6 @@ class CudaLinear : public CudaTest {
   }
 };
 
-oracle::Values values_of(const DeviceTensor& tensor) {
-  oracle::Values values;
-  for_each_index(tensor.spec().shape, [&](const Dims& index) { values.push_back(tensor.at(index)); });
-  return values;
-}
-
 /// Tensor cores add up products of 8-bit floats with fewer bits than f32 has: 2^9 times its error is allowed.
 double allowance(const Problem& problem, const std::string& kernel) {
   const DataType dtype = problem.inputs[0].dtype;
@@ -34,10 +27,10 @@ double allowance(const Problem& problem, const std::string& kernel) {
 /// Empty, or the first value that is wrong.
 std::string mistake(const Problem& problem, Launch& launch, const std::string& kernel) {
   std::vector<oracle::Values> inputs;
-  for (std::size_t i = 0; i < problem.inputs.size(); ++i) inputs.push_back(values_of(launch.input(i)));
+  for (std::size_t i = 0; i < problem.inputs.size(); ++i) inputs.push_back(launch.input(i).values());
   std::vector<oracle::Answer> answers = oracle::solve(problem, inputs);
   for (double& slack : answers[0].slack) slack *= allowance(problem, kernel);
-  return oracle::compare_output(problem, 0, answers[0], values_of(launch.output()), kernel);
+  return oracle::compare_output(problem, 0, answers[0], launch.output().values(), kernel);
 }
 
 void expect_right(const std::string& text, const std::string& kernel, std::mt19937_64& random,
@@ -55,11 +48,6 @@ void expect_right(const std::string& text, const std::string& kernel, std::mt199
   } catch (const Error& error) {
     ADD_FAILURE() << error.what();
   }
-}
-
-std::string with_dtype(std::string text, const std::string& dtype) {
-  for (std::size_t at = text.find('T'); at != std::string::npos; at = text.find('T')) text.replace(at, 1, dtype);
-  return text;
 }
 
 TEST_F(CudaLinear, AddsTheBiasAndAppliesTheActivation) {
@@ -276,10 +264,10 @@ TEST_F(CudaLinear, GivesTheSameBitsEveryTime) {
       if (!launch.verdict().supported) continue;
       launch.fill(random());
       ASSERT_TRUE(launch.run().ok());
-      const oracle::Values first = values_of(launch.output());
+      const oracle::Values first = launch.output().values();
       for (int again = 0; again < 5; ++again) {
         ASSERT_TRUE(launch.run().ok());
-        EXPECT_EQ(values_of(launch.output()), first) << name << ": " << text;
+        EXPECT_EQ(launch.output().values(), first) << name << ": " << text;
       }
     }
   }

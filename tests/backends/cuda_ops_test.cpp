@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "backends/cases.h"
 #include "backends/cuda_fixture.h"
 #include "backends/oracle.h"
 #include "xpuruntime/runtime/runtime.h"
@@ -15,8 +14,6 @@ constexpr Device gpu{DeviceType::nvidia, 0};
 constexpr const char* short_floats[] = {"f32", "f16", "bf16"};
 
 using CudaOps = CudaTest;
-
-std::string with_dtype(std::string_view text, std::string_view dtype) { return cases::replaced(text, "T", dtype); }
 
 /// Against float64, by the kernel named; where the op may write over inputs, that too.
 void expect_right(const std::string& text, const std::string& kernel, oracle::Fill fill = oracle::Fill::usual) {

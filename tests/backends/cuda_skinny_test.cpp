@@ -8,34 +8,23 @@ namespace {
 
 using CudaSkinny = CudaTest;
 
-/// The elements of a tensor as rows of a matrix, in float64.
-std::vector<double> values_of(const DeviceTensor& tensor) {
-  std::vector<double> values;
-  for_each_index(tensor.spec().shape, [&](const Dims& index) { values.push_back(tensor.at(index)); });
-  return values;
-}
-
 double activated(std::string_view activation, double x) {
   if (activation == "relu") return std::max(x, 0.0);
   if (activation == "gelu") return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
   return activation == "silu" ? x / (1 + std::exp(-x)) : x;
 }
 
-double rounding_of(DataType dtype) {
-  return dtype == DataType::float16 ? 0x1p-11 : dtype == DataType::bfloat16 ? 0x1p-8 : 0x1p-24;
-}
-
 /// matmul of two matrices or linear, by the definition.
 class Expected {
  public:
   Expected(Launch& launch, const Problem& problem)
-      : problem_(problem), a_(values_of(launch.input(0))), b_(values_of(launch.input(1))) {
+      : problem_(problem), a_(launch.input(0).values()), b_(launch.input(1).values()) {
     const Dims& weight = problem.inputs[1].shape;
     linear_ = problem.op == OpId::linear;
     along_k_ = linear_ || problem.attributes.boolean("transpose_b");
     n_ = static_cast<std::size_t>(weight[along_k_ ? 0 : 1]);
     k_ = static_cast<std::size_t>(weight[along_k_ ? 1 : 0]);
-    if (problem.inputs.size() > 2) c_ = values_of(launch.input(2));
+    if (problem.inputs.size() > 2) c_ = launch.input(2).values();
     alpha_ = linear_ ? 1 : problem.attributes.real("alpha");
     beta_ = linear_ ? 1 : problem.attributes.real("beta");
   }
@@ -75,9 +64,9 @@ void expect_right(const std::string& text, std::mt19937_64& random, const std::s
   const Status status = launch.run();
   ASSERT_TRUE(status.ok()) << status.message() << " " << launch.plan().token();
   EXPECT_TRUE(launch.output().margins_untouched());
-  const std::vector<double> values = values_of(launch.output());
+  const std::vector<double> values = launch.output().values();
   const Expected expected(launch, problem);
-  const double rounding = rounding_of(problem.outputs[0].dtype);
+  const double rounding = oracle::half_unit(problem.outputs[0].dtype);
   int wrong = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto [value, slack] = expected.at(i / expected.columns(), i % expected.columns());
@@ -86,7 +75,7 @@ void expect_right(const std::string& text, std::mt19937_64& random, const std::s
   }
   EXPECT_EQ(wrong, 0) << launch.plan().token();
   ASSERT_TRUE(launch.queue().ok() && driver().synchronize(0, {}).ok() && launch.output().download().ok());
-  EXPECT_EQ(values_of(launch.output()), values) << launch.plan().token();
+  EXPECT_EQ(launch.output().values(), values) << launch.plan().token();
 }
 
 std::string matmul_text(const std::string& dtype, int m, int n, int k, bool along_k) {

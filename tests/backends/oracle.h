@@ -51,6 +51,9 @@ class Case {
   std::vector<Answer> answers_;
 };
 
+/// The tensors as a call takes them.
+std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors);
+
 /// For each output an input that it may be written over: the op's row allows it and they are laid out alike.
 std::vector<std::optional<std::size_t>> inputs_to_overwrite(const Problem& problem);
 

@@ -18,12 +18,6 @@ Tensor upload(Runtime& runtime, const TensorSpec& spec, const std::vector<std::b
   return Tensor(memory.data(), spec, device, memory.byte_offset() + shift, memory.owner());
 }
 
-std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
-  std::vector<const Tensor*> out;
-  for (const Tensor& tensor : tensors) out.push_back(&tensor);
-  return out;
-}
-
 Solve solver_of(OpId op) {
   switch (op) {
     case OpId::matmul:
@@ -100,6 +94,12 @@ Solve solver_of(OpId op) {
 }
 
 }  // namespace
+
+std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
+  std::vector<const Tensor*> out;
+  for (const Tensor& tensor : tensors) out.push_back(&tensor);
+  return out;
+}
 
 std::vector<std::optional<std::size_t>> inputs_to_overwrite(const Problem& problem) {
   std::vector<std::optional<std::size_t>> over(problem.outputs.size());

@@ -76,6 +76,12 @@ struct Lines {
   std::size_t index(std::int64_t o, std::int64_t i, std::int64_t p) const {
     return static_cast<std::size_t>((o * length + p) * inner + i);
   }
+  /// The values along the axis.
+  Values line(const Values& values, std::int64_t o, std::int64_t i) const {
+    Values out;
+    for (std::int64_t p = 0; p < length; ++p) out.push_back(values[index(o, i, p)]);
+    return out;
+  }
 };
 
 }  // namespace xpuruntime::oracle

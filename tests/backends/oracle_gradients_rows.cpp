@@ -143,11 +143,7 @@ std::vector<Answer> gradients_of_softmax(const Problem& problem, const std::vect
   Answer out = {Values(inputs[0].size()), Values(inputs[0].size())};
   for (std::int64_t o = 0; o < lines.outer; ++o) {
     for (std::int64_t i = 0; i < lines.inner; ++i) {
-      Values x, g;
-      for (std::int64_t p = 0; p < lines.length; ++p) {
-        x.push_back(inputs[0][lines.index(o, i, p)]);
-        g.push_back(inputs[1][lines.index(o, i, p)]);
-      }
+      const Values x = lines.line(inputs[0], o, i), g = lines.line(inputs[1], o, i);
       const std::vector<Approximate> y = softmax_of(x);
       double total = 0, size = 0, shaken = 0;  // the sums are the same for the whole line
       const bool log = problem.op == OpId::log_softmax;

@@ -158,16 +158,10 @@ Approximate norm_of(const Values& line, double p) {
 
 std::vector<Answer> solve_normalize(const Problem& problem, const std::vector<Values>& inputs) {
   const Lines lines(problem.inputs[0].shape, problem.attributes.integer("dim"));
-  Answer out;
-  out.value.resize(inputs[0].size());
-  out.slack.resize(inputs[0].size());
-  Values line(static_cast<std::size_t>(lines.length));
+  Answer out = {Values(inputs[0].size()), Values(inputs[0].size())};
   for (std::int64_t o = 0; o < lines.outer; ++o) {
     for (std::int64_t i = 0; i < lines.inner; ++i) {
-      for (std::int64_t p = 0; p < lines.length; ++p) {
-        line[static_cast<std::size_t>(p)] = inputs[0][lines.index(o, i, p)];
-      }
-      const Approximate norm = norm_of(line, problem.attributes.real("p"));
+      const Approximate norm = norm_of(lines.line(inputs[0], o, i), problem.attributes.real("p"));
       for (std::int64_t p = 0; p < lines.length; ++p) {
         const std::size_t at = lines.index(o, i, p);
         out.value[at] = inputs[0][at] / std::max(norm.value, problem.attributes.real("eps"));

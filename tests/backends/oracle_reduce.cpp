@@ -33,16 +33,10 @@ LogSoftmax log_softmax_of(const Values& line) {
 // softmax is not the exp of log_softmax, but has the same errors and those of an exp and a division.
 std::vector<Answer> solve_softmax(const Problem& problem, const std::vector<Values>& inputs) {
   const Lines lines(problem.inputs[0].shape, problem.attributes.integer("dim"));
-  Answer out;
-  out.value.resize(inputs[0].size());
-  out.slack.resize(inputs[0].size());
-  Values line(static_cast<std::size_t>(lines.length));
+  Answer out = {Values(inputs[0].size()), Values(inputs[0].size())};
   for (std::int64_t o = 0; o < lines.outer; ++o) {
     for (std::int64_t i = 0; i < lines.inner; ++i) {
-      for (std::int64_t p = 0; p < lines.length; ++p) {
-        line[static_cast<std::size_t>(p)] = inputs[0][lines.index(o, i, p)];
-      }
-      const LogSoftmax answer = log_softmax_of(line);
+      const LogSoftmax answer = log_softmax_of(lines.line(inputs[0], o, i));
       for (std::int64_t p = 0; p < lines.length; ++p) {
         const Approximate l = answer.log_probability[static_cast<std::size_t>(p)];
         const bool logarithm = problem.op == OpId::log_softmax;

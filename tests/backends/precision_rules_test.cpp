@@ -49,12 +49,6 @@ std::vector<Tensor> tensors_of(const std::vector<TensorSpec>& specs, const std::
   return out;
 }
 
-std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
-  std::vector<const Tensor*> out;
-  for (const Tensor& tensor : tensors) out.push_back(&tensor);
-  return out;
-}
-
 /// The problem that is computed, its outputs as exact as they can be told from outside: in the caller's dtype where
 /// that is the narrower one.
 Problem computed_at(const Problem& problem, DataType dtype) {
@@ -76,7 +70,7 @@ void check(const Problem& problem, DataType dtype) {
   std::vector<oracle::Values> values = oracle::make_inputs(problem, 11, oracle::Fill::usual);
   const std::vector<Tensor> inputs = tensors_of(problem.inputs, &values),
                             outputs = tensors_of(problem.outputs, nullptr);
-  const std::vector<const Tensor*> in = pointers(inputs), out = pointers(outputs);
+  const std::vector<const Tensor*> in = oracle::pointers(inputs), out = oracle::pointers(outputs);
   const Call call{.op = problem.op,
                   .inputs = in,
                   .outputs = out,

@@ -56,7 +56,8 @@ std::string describe(cl_int code, std::string_view call) {
 constinit ForkGuard guard;
 
 Status fork_error() {
-  return {ErrorCode::device_error,
+  // Lost, so that no kernel is quarantined for it and another one tried: they would all say the same.
+  return {ErrorCode::device_lost,
           "OpenCL was started before this process was forked, and its drivers do not work in the child: use it only "
           "after the fork, or start processes anew (multiprocessing's \"spawn\")"};
 }

@@ -43,7 +43,7 @@ std::string error_name(cl_int code);
 /// out_of_memory for the codes that mean it, else device_error.
 ErrorCode error_code_of(cl_int code);
 
-/// An error where broken_by_fork().
+/// device_lost where broken_by_fork().
 Status usable_here();
 
 /// To be asked before the first call of OpenCL: the same, and starts it here.

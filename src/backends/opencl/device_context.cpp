@@ -84,7 +84,7 @@ cl_int DeviceContext::finish_all() {
   cl_int result = clFinish(queue());
   std::vector<cl_command_queue> noted;
   {
-    // References keep them while they are waited for without the lock: their owners may let go meanwhile.
+    // References keep them while they are waited for without the lock: their owners may release them meanwhile.
     const std::lock_guard lock(mutex_);
     noted = noted_;
     for (cl_command_queue other : noted) clRetainCommandQueue(other);

@@ -37,7 +37,7 @@ void* OpenClDriver::allocate(int index, std::size_t bytes) {
   if (largest != 0 && bytes > largest)
     fail(ErrorCode::out_of_memory, "OpenClDriver::allocate",
          std::to_string(bytes) + " bytes are more than the " + std::to_string(largest) +
-             " that the device gives at once: use smaller tensors");
+             " that the device allocates at once: use smaller tensors");
   cl_int code = CL_SUCCESS;
   // OpenCL has no buffers of no bytes.
   cl_mem memory = clCreateBuffer(device.context(), CL_MEM_READ_WRITE, std::max<std::size_t>(bytes, 1), nullptr, &code);

@@ -28,10 +28,7 @@ class AttentionRun {
   float lse(std::int64_t i) const { return outputs_[1].as<float>()[i]; }
 
   void with(const Kernel& kernel) {
-    std::vector<const Tensor*> inputs;
-    for (const Tensor& tensor : inputs_) inputs.push_back(&tensor);
-    std::vector<const Tensor*> outputs;
-    for (const Tensor& tensor : outputs_) outputs.push_back(&tensor);
+    const auto inputs = oracle::pointers(inputs_), outputs = oracle::pointers(outputs_);
     const auto bytes = static_cast<std::int64_t>(kernel.workspace_bytes(problem_, cpu_profile()));
     const Tensor workspace = Tensor::empty(DataType::uint8, {bytes});
     const PrepareContext context{problem_.device, cpu_profile(), Runtime::global().devices().driver(problem_.device)};

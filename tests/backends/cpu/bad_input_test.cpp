@@ -28,15 +28,10 @@ bool unchanged(const Tensor& tensor) {
 
 /// Calls the op; the error must be `invalid_argument`, hold `part` and, after a semicolon, what to do.
 void expect_refused(const Call& call, const std::string& part) {
-  try {
-    Runtime::global().dispatcher().dispatch(call);
-    ADD_FAILURE() << to_string(call.op) << " was run; expected: " << part;
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << text;
-    EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
-    EXPECT_NE(text.find("; "), std::string::npos) << text << "\ndoes not say what to do";
-  }
+  const std::string text =
+      error_text(ErrorCode::invalid_argument, [&] { Runtime::global().dispatcher().dispatch(call); });
+  EXPECT_HAS(text, part) << to_string(call.op) << " lacks: " << part;
+  EXPECT_HAS(text, "; ") << "does not say what to do";
 }
 
 struct BadCall {
@@ -55,8 +50,7 @@ void expect_refused(const BadCall& bad) {
   std::vector<Tensor> tensors;
   for (const std::string& text : bad.inputs) tensors.push_back(filled(spec_of(text), std::byte{0}));
   const Tensor output = filled(spec_of(bad.output), before);
-  std::vector<const Tensor*> inputs;
-  for (const Tensor& tensor : tensors) inputs.push_back(&tensor);
+  const auto inputs = oracle::pointers(tensors);
   const Tensor* const outputs[] = {&output};
   expect_refused(Call{op, inputs, outputs, &attributes}, bad.part);
   EXPECT_TRUE(unchanged(output));
@@ -178,9 +172,7 @@ void expect_index_refused(const BadIndex& bad, const Kernel& kernel) {
   }
   std::vector<Tensor> results;
   for (const TensorSpec& spec : problem.outputs) results.push_back(filled(spec, before));
-  std::vector<const Tensor*> inputs, outputs;
-  for (const Tensor& tensor : tensors) inputs.push_back(&tensor);
-  for (const Tensor& tensor : results) outputs.push_back(&tensor);
+  const auto inputs = oracle::pointers(tensors), outputs = oracle::pointers(results);
   KernelPolicy policy;
   policy.force(to_string(problem.op), kernel.name());
   const ScopedPolicy scope(runtime.dispatcher(), policy);
@@ -247,9 +239,7 @@ class Overlap : public ::testing::Test {
   void expect_overlap(OpId op, std::vector<Tensor> in, std::vector<Tensor> out, const std::string& part,
                       const Attributes* attributes = nullptr) {
     std::fill_n(memory_.as<std::byte>(), 4096, before);
-    std::vector<const Tensor*> inputs, outputs;
-    for (const Tensor& tensor : in) inputs.push_back(&tensor);
-    for (const Tensor& tensor : out) outputs.push_back(&tensor);
+    const auto inputs = oracle::pointers(in), outputs = oracle::pointers(out);
     expect_refused(Call{op, inputs, outputs, attributes}, part);
     EXPECT_TRUE(
         std::all_of(memory_.as<std::byte>(), memory_.as<std::byte>() + 4096, [](std::byte b) { return b == before; }));
@@ -298,8 +288,7 @@ TEST_F(Overlap, TwoOutputsOneOverTheOtherAreRefused) {
 
 TEST_F(Overlap, NeighboursAndExactPlacesAreTaken) {
   const auto runs = [&](OpId op, const std::vector<Tensor>& in, const Tensor& out) {
-    std::vector<const Tensor*> inputs;
-    for (const Tensor& tensor : in) inputs.push_back(&tensor);
+    const auto inputs = oracle::pointers(in);
     const Tensor* const outputs[] = {&out};
     EXPECT_NO_THROW(Runtime::global().dispatcher().dispatch(Call{op, inputs, outputs})) << to_string(op);
   };

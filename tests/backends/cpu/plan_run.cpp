@@ -20,8 +20,7 @@ PlanRun run_plan(const Kernel& kernel, const Problem& problem, const oracle::Cas
   for (const TensorSpec& spec : problem.outputs) {
     add(spec, std::vector<std::byte>(span_bytes(spec), oracle::output_poison));
   }
-  std::vector<const Tensor*> all;
-  for (const Tensor& tensor : tensors) all.push_back(&tensor);
+  const auto all = oracle::pointers(tensors);
   const std::span<const Tensor* const> inputs(all.data(), problem.inputs.size());
   const std::span<const Tensor* const> outputs(all.data() + problem.inputs.size(), problem.outputs.size());
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -13,7 +12,7 @@
 #include <vector>
 
 #include "backends/opencl/backend.h"
-#include "xpuruntime/core/float_formats.h"
+#include "backends/oracle_data.h"
 
 namespace xpuruntime::opencl {
 
@@ -30,26 +29,8 @@ struct HostTensor {
 
   explicit HostTensor(const TensorSpec& layout) : spec(layout), bytes(span_bytes(layout), std::byte{0xa5}) {}
 
-  double get(std::size_t element) const {
-    std::uint32_t wide = 0;
-    std::uint16_t narrow = 0;
-    std::memcpy(spec.dtype == DataType::float32 ? static_cast<void*>(&wide) : &narrow, bytes.data() + element * width(),
-                width());
-    if (spec.dtype == DataType::float16) return decode_float16(narrow);
-    if (spec.dtype == DataType::bfloat16) return decode_bfloat16(narrow);
-    float value = 0;
-    std::memcpy(&value, &wide, sizeof(value));
-    return value;
-  }
-  void set(std::size_t element, double value) {
-    if (spec.dtype == DataType::float32) {
-      const float narrowed = static_cast<float>(value);
-      std::memcpy(bytes.data() + element * width(), &narrowed, sizeof(narrowed));
-    } else {
-      const std::uint16_t bits = spec.dtype == DataType::float16 ? encode_float16(value) : encode_bfloat16(value);
-      std::memcpy(bytes.data() + element * width(), &bits, sizeof(bits));
-    }
-  }
+  double get(std::size_t element) const { return oracle::decode(spec.dtype, bytes.data() + element * width()); }
+  void set(std::size_t element, double value) { oracle::encode(spec.dtype, value, bytes.data() + element * width()); }
   std::size_t width() const { return size_of(spec.dtype); }
 };
 

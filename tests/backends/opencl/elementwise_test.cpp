@@ -1,5 +1,6 @@
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "backends/opencl/device_fixture.h"
 

@@ -8,12 +8,6 @@ namespace {
 
 constexpr DataType dtypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
 
-/// Half a step of the type, relative to the value.
-double rounding_of(DataType dtype) {
-  if (dtype == DataType::float16) return std::ldexp(1.0, -11);
-  return std::ldexp(1.0, dtype == DataType::bfloat16 ? -8 : -24);
-}
-
 class MatmulTest : public OpenClTest {
  protected:
   /// Runs the kernel on random operands and compares with sums in double.
@@ -54,7 +48,7 @@ class MatmulTest : public OpenClTest {
         magnitude += std::abs(product);
       }
       const double bound = static_cast<double>(k) * std::ldexp(1.0, -24) * magnitude +
-                           rounding_of(got.spec.dtype) * std::abs(sum) * 1.01 + std::ldexp(1.0, -25);
+                           oracle::half_unit(got.spec.dtype) * std::abs(sum) * 1.01 + std::ldexp(1.0, -25);
       ASSERT_NEAR(got.get(element_at(got.spec, at)), sum, bound) << "at " << to_string(at);
     } while (step(at, shape));
   }

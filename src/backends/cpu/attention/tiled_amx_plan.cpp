@@ -88,7 +88,7 @@ Verdict supports_attention_tiled_amx(const Problem& problem, const DeviceProfile
 std::unique_ptr<const Plan> prepare_attention_tiled_amx(const Problem& problem, const PrepareContext&) {
   if (!amx_allowed()) {
     fail(ErrorCode::not_supported, "prepare",
-         "the system lets this process use no AMX tiles; use another kernel, or allow them (arch_prctl)");
+         "the system does not let this process use AMX tiles; use another kernel, or allow them (arch_prctl)");
   }
   return std::make_unique<TiledPlan<AmxEngine>>(problem);
 }

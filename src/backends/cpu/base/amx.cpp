@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #if !defined(__clang__)
-// g++ 12 takes the "undefined" vectors inside its own intrinsics for forgotten values of ours.
+// g++ 12 takes the "undefined" vectors inside its own intrinsics for uninitialised variables of this file.
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif

@@ -41,8 +41,8 @@ constexpr std::int64_t amx_packed_elements(std::int64_t k, std::int64_t n) {
   return amx_blocks(k) * amx_blocks(n) * amx_block_elements;
 }
 
-/// Which rows of a block of 32 stand beside each other in a tile. A product comes out the same if the columns of the
-/// left operand stand in the same order: (0, 1), (2, 3) ... or (0, 16), (1, 17) ...
+/// Which rows of a block of 32 are next to each other in a tile. A product comes out the same if the columns of the
+/// left operand are in the same order: (0, 1), (2, 3) ... or (0, 16), (1, 17) ...
 enum class AmxPairs : std::uint8_t { neighbours, halves };
 
 /// Packs b[k, n] whose element (i, j) is at b[i * row + j].

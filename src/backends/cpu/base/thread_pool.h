@@ -16,7 +16,7 @@ namespace xpuruntime::cpu {
 /// process may run on. Read once.
 int default_threads();
 
-/// Fails where XPURUNTIME_NUM_THREADS is set to something that is no number of threads.
+/// Fails where XPURUNTIME_NUM_THREADS is set to an invalid number of threads.
 void check_thread_environment();
 
 /// How many threads a plan for this problem may use: its limit, else the default.

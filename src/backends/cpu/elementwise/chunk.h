@@ -7,8 +7,8 @@
 #define XRT_CPU_ELEMENTWISE_CHUNK_H_
 #endif
 
+#include "backends/cpu/base/block.h"
 #include "backends/cpu/base/simd.h"
-#include "backends/cpu/elementwise/block.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

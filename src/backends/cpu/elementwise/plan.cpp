@@ -57,7 +57,7 @@ class BlockPlan final : public Plan {
     return 0;
   }
 
-  /// Inputs that lie across are turned round tile by tile: element by element, each would touch a line of its own.
+  /// Inputs that lie across are transposed tile by tile: element by element, each would touch a line of its own.
   void run_tiles(void* const* bases) const {
     const std::int64_t width = nest_.extent(0), height = nest_.extent(across_);
     const std::int64_t wide = (width + side - 1) / side, high = (height + side - 1) / side;

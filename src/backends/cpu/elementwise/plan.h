@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/cpu/elementwise/block.h"
+#include "backends/cpu/base/block.h"
 #include "xpuruntime/registry/kernel.h"
 
 namespace xpuruntime::cpu {
@@ -17,6 +17,5 @@ std::unique_ptr<const Plan> make_block_plan(const Problem& problem, RunBlock run
 
 /// The code for this CPU; null where there is none for these dtypes.
 RunBlock find_binary_integers(OpId op, DataType dtype);
-RunBlock find_cast(DataType from, DataType to);
 
 }  // namespace xpuruntime::cpu

@@ -188,7 +188,7 @@ class ClassLossBackwardPlan final : public ClassReference {
       const double own = share(arguments, at, c);
       double value = 0;
       if (logits_) value = gradient * (shares * std::exp(score(arguments, from, c) - highest) / sum - own);
-      // What is no target has no part in nll_loss, whatever the gradient: NaN and infinity times 0 would be NaN.
+      // Only the target has a part in nll_loss, whatever the gradient: NaN and infinity times 0 would be NaN.
       if (!logits_ && target(arguments, at) == c) value = -gradient * own;
       store(arguments, to + c * out_step_, ignored ? 0 : value);
     }

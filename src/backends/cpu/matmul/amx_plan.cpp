@@ -162,7 +162,7 @@ Verdict supports_product_amx(const Problem& problem, const DeviceProfile& profil
   if (const Verdict verdict = has_amx(profile); !verdict.supported) return verdict;
   const Product product = product_of(problem);
   if (fits(product, true) || fits(product, false)) return Verdict::yes();
-  return Verdict::no("no operand lies along k with a stride of 1 while the other has one too");
+  return Verdict::no("needs one operand with stride 1 along k, and the other with stride 1 along either dim");
 }
 
 std::uint64_t workspace_product_amx(const Problem& problem, const DeviceProfile&) {
@@ -172,7 +172,7 @@ std::uint64_t workspace_product_amx(const Problem& problem, const DeviceProfile&
 std::unique_ptr<const Plan> prepare_product_amx(const Problem& problem, const PrepareContext&) {
   if (!amx_allowed()) {
     fail(ErrorCode::not_supported, "prepare",
-         "the system lets this process use no AMX tiles; use another kernel, or allow them (arch_prctl)");
+         "the system does not let this process use AMX tiles; use another kernel, or allow them (arch_prctl)");
   }
   return std::make_unique<AmxPlan>(product_of(problem));
 }

@@ -6,7 +6,7 @@
 namespace xpuruntime::cpu {
 namespace {
 
-// As many as a deterministic call is cut into where it is large enough, whoever runs them.
+// As many as a deterministic call is cut into where it is large enough, on any number of threads.
 constexpr std::int64_t fixed_parts = 16;
 // Handing a task to another thread pays from about this much work on.
 constexpr double least_microseconds = 10;

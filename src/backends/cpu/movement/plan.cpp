@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/base/block.h"
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/movement/indices.h"
@@ -66,14 +67,16 @@ class ConcatPlan final : public Plan {
   int threads_;
 };
 
-/// Copies whole rows of the table.
+/// Copies or casts whole rows of the table.
 class EmbeddingPlan final : public Plan {
  public:
   explicit EmbeddingPlan(const Problem& problem)
       : indices_(problem.inputs[0]),
         table_(problem.inputs[1]),
+        to_(problem.outputs[0].dtype),
+        cast_(to_ == table_.dtype ? nullptr : find_cast(table_.dtype, to_)),
         load_(integer_loader_of(problem.inputs[0].dtype)),
-        row_bytes_(table_.shape[1] * static_cast<std::int64_t>(size_of(table_.dtype))),
+        row_bytes_(table_.shape[1] * static_cast<std::int64_t>(size_of(to_))),
         threads_(threads_for(problem)) {}
 
   Status run(const RunArguments& arguments) const override {
@@ -83,22 +86,35 @@ class EmbeddingPlan final : public Plan {
     const auto* table = arguments.inputs[1]->as<const char>();
     auto* out = arguments.outputs[0]->as<char>();
     const std::int64_t stride = table_.strides[0] * static_cast<std::int64_t>(size_of(table_.dtype));
-    parallel_for(
-        element_count(indices_), grain_bytes / row_bytes_ + 1, threads_, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin; i < end; ++i) {
-            std::memcpy(out + i * row_bytes_, table + load_(indices, i) * stride, static_cast<std::size_t>(row_bytes_));
-          }
-        });
+    parallel_for(element_count(indices_), grain_bytes / row_bytes_ + 1, threads_,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end; ++i) {
+                     take_row(table + load_(indices, i) * stride, out + i * row_bytes_);
+                   }
+                 });
     return status;
   }
 
  private:
   static constexpr std::int64_t grain_bytes = 65536;
 
+  void take_row(const char* from, char* to) const {
+    if (cast_ == nullptr) {
+      std::memcpy(to, from, static_cast<std::size_t>(row_bytes_));
+      return;
+    }
+    cast_({.rows = 1,
+           .columns = table_.shape[1],
+           .a = {.data = const_cast<char*>(from), .dtype = table_.dtype},
+           .out = {.data = to, .dtype = to_}});
+  }
+
   TensorSpec indices_;
   TensorSpec table_;
+  DataType to_;
+  RunBlock cast_;  // null: the same dtype
   LoadInteger load_;
-  std::int64_t row_bytes_;
+  std::int64_t row_bytes_;  // of the output
   int threads_;
 };
 
@@ -115,7 +131,8 @@ std::unique_ptr<const Plan> prepare_concat_rows(const Problem& problem, const Pr
 }
 
 Verdict supports_embedding_rows(const Problem& problem, const DeviceProfile&) {
-  if (const Verdict verdict = moves_bytes(problem, 1); !verdict.supported) return verdict;
+  const bool casts = find_cast(problem.inputs[1].dtype, problem.outputs[0].dtype) != nullptr;
+  if (const Verdict verdict = moves_bytes(problem, 1); !casts && !verdict.supported) return verdict;
   if (!problem.inputs[0].contiguous) return Verdict::no("the indices are not contiguous");
   if (!problem.outputs[0].contiguous) return Verdict::no("the output is not contiguous");
   const TensorSpec& table = problem.inputs[1];

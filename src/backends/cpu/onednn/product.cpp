@@ -189,7 +189,7 @@ Verdict supports_layouts(const Product& product) {
   if (!layout_of(shape.m, shape.k, shape.a)) return Verdict::no("neither the rows nor the columns of a have stride 1");
   if (!layout_of(shape.k, shape.n, shape.b)) return Verdict::no("neither the rows nor the columns of b have stride 1");
   const auto out = layout_of(shape.m, shape.n, shape.c);
-  if (!out || out->transposed) return Verdict::no("the output's columns do not lie side by side");
+  if (!out || out->transposed) return Verdict::no("the output's columns do not have stride 1");
   if (product.has_bias && product.bias_stride != 1) return Verdict::no("the bias is not contiguous");
   return Verdict::yes();
 }

@@ -228,7 +228,7 @@ std::shared_ptr<const Program> program_for(const Problem& problem, MakeProgram m
 std::uint64_t program_workspace(const Problem& problem, const DeviceProfile& profile, MakeProgram make) {
   static const auto& here = *new std::vector<std::string>(probe_cpu().cpu_features);
   if (profile.cpu_features != here) {
-    fail(ErrorCode::not_supported, "onednn", "it finds its workspace on the machine itself; ask there");
+    fail(ErrorCode::not_supported, "onednn", "its workspace is known only on the machine itself; ask there");
   }
   return program_for(problem, make)->workspace_bytes;
 }

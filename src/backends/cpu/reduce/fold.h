@@ -6,7 +6,7 @@ namespace xpuruntime::cpu {
 
 enum class FoldKind : std::uint8_t { sum, max, min };
 
-/// A reduction cut into units that depend on the problem alone: whoever computes a unit gets the same bits.
+/// A reduction cut into units that depend on the problem alone: every thread that computes a unit gets the same bits.
 struct FoldJob {
   FoldKind kind = FoldKind::sum;
   DataType dtype = DataType::float32;

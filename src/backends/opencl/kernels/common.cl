@@ -1,4 +1,4 @@
-// Stands before every other source. Narrow types are storage only: all arithmetic is in float.
+// Comes before every other source. Narrow types are storage only: all arithmetic is in float.
 
 #define storage_f32 float
 #define storage_f16 half

@@ -25,6 +25,9 @@ struct Block {
 
 using RunBlock = void (*)(const Block& block);
 
+/// The code of the kernel `simd` of cast for this CPU; null where there is none for these dtypes.
+RunBlock find_cast(DataType from, DataType to);
+
 /// Where one row of an operand starts.
 inline BlockOperand row_of(const BlockOperand& operand, std::int64_t row, std::int64_t column = 0) {
   BlockOperand at = operand;
