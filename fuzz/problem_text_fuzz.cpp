@@ -1,38 +1,13 @@
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <optional>
-#include <string>
-#include <string_view>
-
-#include "xpuruntime/core/error.h"
+#include "parsed.h"
 #include "xpuruntime/core/problem_range.h"
-
-namespace {
-
-std::optional<xpuruntime::Problem> parsed(std::string_view text) {
-  try {
-    return xpuruntime::parse_problem(text);
-  } catch (const xpuruntime::Error&) {
-    return {};
-  }
-}
-
-std::optional<xpuruntime::ProblemRange> parsed_range(std::string_view text) {
-  try {
-    return xpuruntime::parse_problem_range(text);
-  } catch (const xpuruntime::Error&) {
-    return {};
-  }
-}
-
-}  // namespace
 
 /// Any text is refused with an Error, or read as a problem whose text reads back as an equal one;
 /// so for texts with ranges.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto problem = parsed({reinterpret_cast<const char*>(data), size});
-  if (const auto range = parsed_range({reinterpret_cast<const char*>(data), size})) {
+  const std::string_view given(reinterpret_cast<const char*>(data), size);
+  const auto problem = parsed(given, [](std::string_view text) { return xpuruntime::parse_problem(text); });
+  const auto range = parsed(given, [](std::string_view text) { return xpuruntime::parse_problem_range(text); });
+  if (range) {
     const std::string printed = to_string(*range);
     if (problem || to_string(xpuruntime::parse_problem_range(printed)) != printed) std::abort();
     if (!range->contains(range->least())) std::abort();

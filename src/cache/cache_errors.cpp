@@ -32,7 +32,7 @@ std::shared_ptr<const CacheErrorHandler> current_handler() {
 }  // namespace
 
 void set_cache_error_handler(CacheErrorHandler handler) {
-  // The old handler dies after the lock is released: its destructor is the user's code.
+  // The old handler is destroyed after the lock is released: its destructor is the user's code.
   auto next = handler ? std::make_shared<const CacheErrorHandler>(std::move(handler)) : nullptr;
   const std::lock_guard lock(reporter().mutex);
   reporter().handler.swap(next);

@@ -78,8 +78,8 @@ bool MakeTicket::waits_for_caller() const {
 
 void fail_circular_make() {
   fail(ErrorCode::invalid_argument, "LRUCache::get_or_make",
-       "the maker of a value asks, itself or through other makers, for that same value; break the circle by making the "
-       "inner value under another key");
+       "making this value needs the same value, directly or through other makers; break the cycle by making the inner "
+       "value under another key");
 }
 
 }  // namespace xpuruntime::detail

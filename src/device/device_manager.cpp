@@ -56,7 +56,9 @@ std::string advice(const std::vector<Device>& devices) {
 
 void check(const Status& status, const char* function, const std::string& what) {
   if (status.ok()) return;
-  fail(status.code(), function, what + " failed: " + status.message() + "; check whether the device still responds");
+  const bool lost = status.code() == ErrorCode::device_lost;  // which says itself what to do
+  fail(status.code(), function,
+       what + " failed: " + status.message() + (lost ? "" : "; check whether the device still responds"));
 }
 
 std::size_t byte_count(const TensorSpec& spec) {

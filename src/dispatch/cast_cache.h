@@ -33,7 +33,7 @@ inline LeasedTensor lease_tensor(WorkspacePool& pool, const TensorSpec& spec, De
 class CastCache {
  public:
   /// The cast of a tensor with this memory, layout and version, made for work on this stream; null if there is none.
-  /// One of another version is let go here; who holds it keeps it.
+  /// One of another version is released here; its holders keep it.
   std::shared_ptr<const LeasedTensor> find(const Tensor& from, DataType to, Stream stream);
   std::shared_ptr<const LeasedTensor> keep(const Tensor& from, LeasedTensor cast, Stream stream);
   void clear() { kept_.clear(); }

@@ -17,7 +17,7 @@ class CastFrame {
   void start_call(const Call& call, std::size_t temporaries);
   /// A tensor for work on this stream, to be overwritten: the `index`th of this call.
   const Tensor& temporary(std::size_t index, WorkspacePool& pool, const TensorSpec& spec, Device device, Stream stream);
-  /// Lets go of what the call held. Where memory is kept, large blocks and those of many temporaries still go back.
+  /// Releases what the call held. Where memory is kept, large blocks and those of many temporaries still go back.
   void end_call(bool keep_memory) noexcept;
 
   // What the kernel gets: the call's tensors, those that are cast replaced.

@@ -23,7 +23,7 @@ class FrameUse {
 
 }  // namespace
 
-// With its own decision, log entry and recovery, as if the caller had made it; only the decision is at hand already.
+// With its own decision, log entry and recovery, as if the caller had made it; only the decision is already made.
 void Dispatcher::run_cast(const TableEntry& cast, const Tensor& from, const Tensor& to, ThreadState& state) {
   const Tensor* const inputs[] = {&from};
   const Tensor* const outputs[] = {&to};

@@ -54,7 +54,7 @@ Decision refused_as_unlocked(const Problem& problem) {
   decision.level = Level::lock;
   decision.because =
       "a lock is in force in a scope of another thread or task (use_lock, ScopedLock), and this call is in none; "
-      "set it for the whole process (set_lock, XPURUNTIME_LOCK), take that scope along (current_scope), or enter one "
+      "set it for the whole process (set_lock, XPURUNTIME_LOCK), pass that scope on (current_scope), or enter one "
       "without a lock";
   return decision;
 }
@@ -299,7 +299,7 @@ void Dispatcher::Impl::let_go(CachedPlan& cached) {
     ending.assign(std::make_move_iterator(others), std::make_move_iterator(deferred.end()));
     deferred.erase(others, deferred.end());
   }
-  // An error belongs to the work and shows to whoever waits for that. Refused, it is for another thread's capture.
+  // An error belongs to the work and goes to the thread that waits for it. Refused, it is for another thread's capture.
   if (driver.synchronize(device.index, {}).code() != ErrorCode::not_supported) return;
   const std::lock_guard lock(deferred_mutex);
   std::move(ending.begin(), ending.end(), std::back_inserter(deferred));

@@ -78,8 +78,8 @@ class DecisionRecord : public std::enable_shared_from_this<DecisionRecord> {
   mutable std::uint64_t calls_ = 0;  // guarded, as is the sum
   mutable double ticks_ = 0;
   const std::shared_ptr<RecordArchive> archive_;
-  mutable std::atomic<bool> announced_{false};    // stands in the archive's stack
-  mutable const DecisionRecord* next_ = nullptr;  // there; of whoever announced this one
+  mutable std::atomic<bool> announced_{false};    // is in the archive's stack
+  mutable const DecisionRecord* next_ = nullptr;  // there; of the thread that announced this one
 
   friend class RecordArchive;
 };

@@ -21,7 +21,7 @@
 namespace xpuruntime {
 
 inline constexpr const char* device_is_lost =
-    "; nothing runs on this device in this process any more: start a new one. Other devices go on";
+    "; this process can no longer use this device: start a new process. Other devices keep working";
 
 /// A kernel that failed on a problem in the call that is running, where that is no reason to quarantine it.
 struct PassedOver {

@@ -17,10 +17,10 @@ class DecisionRecord;
 ///
 /// The ring owns the records that its slots name. A record is pinned before the first slot names it, and stays pinned
 /// until the last slot that named it is overwritten or forgotten. Pins go under the lock that readers hold, so a record
-/// that a reader finds is alive, whoever else has let go of it.
+/// that a reader finds is alive, whoever else has released it.
 class LogRing {
  public:
-  /// A call as it is written. Whoever writes it holds the record.
+  /// A call as it is written. Its writer holds the record.
   struct Call {
     const DecisionRecord* record = nullptr;
     std::uint64_t start_ticks = 0;
@@ -58,7 +58,7 @@ class LogRing {
   /// Leaves out all that was written so far.
   void forget();
   std::uint64_t dropped() const;
-  /// Lets go of records that no slot names any more. Only the writer's thread may, or another while that is elsewhere.
+  /// Releases records that no slot names any more. Only the writer's thread may, or another while that is elsewhere.
   void unpin_overwritten();
   /// Records that the ring owns; for the writer's thread.
   std::size_t pinned() const { return pinned_; }
@@ -96,7 +96,7 @@ class LogRing {
   std::uint64_t first(std::uint64_t end) const;
 
   std::vector<Slot> slots_;
-  mutable Mutex mutex_;  // readers hold it; the writer, when it lets go of records
+  mutable Mutex mutex_;  // readers hold it; the writer, when it releases records
   Pins pins_;            // the writer's own
   std::size_t pinned_ = 0;
   std::size_t at_ = 0;  // next_ modulo the capacity; the writer's own

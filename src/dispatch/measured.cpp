@@ -68,9 +68,9 @@ std::string Dispatcher::Impl::breach_of_lock(const Problem& problem, const Kerne
   const auto held = revalidator.get();
   if (held == nullptr) return {};
   const std::string flaw = (*held)(problem, entry->kernel, decision.plan);
-  return flaw.empty() ? ""
-                      : "the lock says " + entry->kernel + ", which did not stand up to revalidation: " + flaw +
-                            "; record the lock again";
+  return flaw.empty()
+             ? ""
+             : "the lock says " + entry->kernel + ", which failed revalidation: " + flaw + "; record the lock again";
 }
 
 void Dispatcher::set_measured_source(MeasuredSource source) { impl_->source.set(std::move(source)); }

@@ -33,7 +33,7 @@ XRT_ALWAYS_INLINE Head head_of(const Call& call) {
 /// The registry's generation, out of a stamp.
 inline std::uint32_t generation_of(std::uint64_t stamp) { return static_cast<std::uint32_t>(stamp); }
 
-/// A call with a null pointer for a tensor is no hit; the slow path says what is wrong with it.
+/// A call with a null pointer for a tensor is a miss; the slow path says what is wrong with it.
 bool has_tensors(const Call& call);
 
 /// Of a call whose tensors are there; they bring their own hash.

@@ -61,7 +61,7 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
   void answer();
 
   TableEntry* last = &start;  // the entry of the last call
-  TableEntry start = {};      // stands before the first call
+  TableEntry start = {};      // comes before the first call
   // Entries are reused, never freed: a `next` that points at an evicted one finds an entry that says what it is.
   SignatureTable<TableEntry> table{entries_at_most};
   std::uint64_t misses = 0;             // calls that were not in the table
@@ -75,7 +75,7 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
   SignatureTable<KnownOutputs> known_outputs{entries_at_most};
   std::shared_ptr<LogRing> ring;
   std::uint64_t thread;
-  Mutex release_mutex;  // held by whoever empties the table, unless it is this thread
+  Mutex release_mutex;  // held by the thread that empties the table, unless it is this one
 
  private:
   void drop_entries();
@@ -85,7 +85,7 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
   std::shared_ptr<const DecisionRecord> last_record_;  // of a table that another thread emptied
 };
 
-/// A call of this thread is running: no other thread touches its table, and no entry dies under it.
+/// A call of this thread is running: no other thread touches its table, and no entry is freed under it.
 class TableUse {
  public:
   XRT_ALWAYS_INLINE explicit TableUse(ThreadState& state)

@@ -50,7 +50,7 @@ Precision by_default(const Problem& problem, DataType wished, DataType own) {
   const DataType dtype = own == DataType::float64 ? own : kept_apart(problem, own, precision.forward);
   if (dtype == precision.forward) return precision;
   precision.forward = precision.backward = dtype;
-  precision.because += ", but a default does not make that of these inputs, which stay " + std::string(to_string(own));
+  precision.because += ", but a default does not convert these inputs, which stay " + std::string(to_string(own));
   return precision;
 }
 

@@ -200,7 +200,7 @@ std::shared_ptr<const Kernel> make_kernel(FunctionKernel function) {
   if (!is_versioned(function.version)) {
     fail(ErrorCode::invalid_argument, "make_kernel",
          "kernel '" + function.name + "': versions must not begin with '" + std::string(unversioned) +
-             "', which stands for none; give another");
+             "', which means no version; give another");
   }
   check_takes(function.op, function.name, function.takes);
   return std::make_shared<UserKernel>(std::move(function));

@@ -63,7 +63,7 @@ void KernelRegistry::add(std::shared_ptr<Backend> backend, KernelOrigin origin,
     if (!is_versioned(*version)) {
       fail(ErrorCode::invalid_argument, "add_backend",
            "backend '" + std::string(backend->name()) + "' has the version '" + *version +
-               "', which stands for none; give another");
+               "', which means no version; give another");
     }
   }
   // Everything that can fail comes before the first change, so that a bad backend leaves nothing behind.

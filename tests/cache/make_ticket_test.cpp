@@ -7,7 +7,7 @@
 #include <string_view>
 #include <thread>
 
-#include "xpuruntime/core/error.h"
+#include "core/expect_error.h"
 #include "xpuruntime/core/mutex.h"
 
 namespace xpuruntime::detail {
@@ -67,13 +67,7 @@ TEST_F(MakeTicketTest, LetsAThreadBeWaitedForThatIsFreeButHasNotWokenUp) {
 
 TEST_F(MakeTicketTest, RefusesAWaitForOneself) {
   std::unique_lock lock(our_mutex_);
-  try {
-    ours_.wait(lock);
-    FAIL() << "waited for itself";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_TRUE(std::string_view(error.what()).starts_with("[LRUCache::get_or_make]")) << error.what();
-  }
+  expect_invalid("[LRUCache::get_or_make]", [&] { ours_.wait(lock); });
 }
 
 }  // namespace

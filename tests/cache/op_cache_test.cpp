@@ -13,8 +13,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/expect_error.h"
 #include "xpuruntime/cache/cache_errors.h"
-#include "xpuruntime/core/error.h"
 #include "xpuruntime/device/current.h"
 
 namespace xpuruntime {
@@ -80,17 +80,12 @@ TEST_F(OpCacheTest, KeepsTheValuesOfDevicesApart) {
 
 TEST_F(OpCacheTest, RefusesDevicesThatCannotBe) {
   Cache cache;
-  const auto code_of = [&](DeviceType type, std::size_t index) {
-    try {
-      cache.get_cache(type, index);
-    } catch (const Error& error) {
-      return error.code();
-    }
-    return ErrorCode::internal;
+  const auto refuses = [&](DeviceType type, std::size_t index) {
+    error_text(ErrorCode::invalid_argument, [&] { cache.get_cache(type, index); });
   };
-  EXPECT_EQ(code_of(DeviceType::cpu, 256), ErrorCode::invalid_argument);
-  EXPECT_EQ(code_of(DeviceType::cpu, static_cast<std::size_t>(-1)), ErrorCode::invalid_argument);
-  EXPECT_EQ(code_of(static_cast<DeviceType>(max_device_types), 0), ErrorCode::invalid_argument);
+  refuses(DeviceType::cpu, 256);
+  refuses(DeviceType::cpu, static_cast<std::size_t>(-1));
+  refuses(static_cast<DeviceType>(max_device_types), 0);
   EXPECT_THROW(cache.get_cache(Device{static_cast<DeviceType>(200), 0}), Error);
 }
 

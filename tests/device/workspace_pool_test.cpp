@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/expect_error.h"
 #include "device/fake_driver.h"
 
 namespace xpuruntime {
@@ -137,12 +138,7 @@ TEST(WorkspacePool, ReportsAFullDeviceAndWorksAfterwards) {
   driver.set_memory_limit(0, 10000);
   WorkspacePool pool(driver, 0);
   const auto held = pool.acquire(6000, {});
-  try {
-    pool.acquire(8000, {});
-    FAIL() << "the device holds 10000 bytes";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
-  }
+  error_text(ErrorCode::out_of_memory, [&] { pool.acquire(8000, {}); });
   EXPECT_EQ(driver.refused_allocations(), 2);
   EXPECT_EQ(pool.stats().bytes_in_use, 6000U);
   EXPECT_NE(pool.acquire(4000, {}).data(), nullptr);

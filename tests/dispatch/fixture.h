@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/expect_error.h"
 #include "xpuruntime/runtime/runtime.h"
 #include "xpuruntime/select/kernel_selector.h"
 
@@ -53,19 +54,5 @@ struct Relu {
   std::array<const Tensor*, 1> inputs = {&in};
   std::array<const Tensor*, 1> outputs = {&out};
 };
-
-/// The text of the Error that `action` throws; fails the test if it throws none or one of another code.
-inline std::string error_text(ErrorCode code, const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
-
-#define EXPECT_HAS(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
 
 }  // namespace xpuruntime

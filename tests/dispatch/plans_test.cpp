@@ -210,7 +210,7 @@ TEST_F(Plans, ALostDeviceIsOneErrorAndNothingIsBlamed) {
   tiles.status = Status(ErrorCode::device_lost, "an illegal address was read");
   const std::string text = error_text(ErrorCode::device_lost, [&] { run(relu); });
   EXPECT_HAS(text, "an illegal address was read");
-  EXPECT_HAS(text, "start a new one");
+  EXPECT_HAS(text, "start a new process");
   EXPECT_TRUE(dispatcher().quarantined().empty());
   tiles.refuses = ErrorCode::device_lost;
   const Relu other(9);

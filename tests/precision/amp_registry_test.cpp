@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <random>
 #include <set>
 #include <thread>
 
-#include "xpuruntime/core/error.h"
+#include "core/expect_error.h"
 #include "xpuruntime/precision/autocast.h"
 
 namespace xpuruntime {
@@ -17,16 +16,6 @@ constexpr DataType f16 = DataType::float16;
 constexpr DataType bf16 = DataType::bfloat16;
 constexpr DataType f32 = DataType::float32;
 constexpr DataType f64 = DataType::float64;
-
-void expect_error(ErrorCode code, const std::string& part, const std::function<void()>& action) {
-  try {
-    action();
-    ADD_FAILURE() << "nothing was thrown: " << part;
-  } catch (const Error& error) {
-    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-  }
-}
 
 TEST(AmpConfig, IsBf16OverF32UnlessSaidOtherwise) {
   EXPECT_EQ(AmpConfig::create_default(), (AmpConfig{true, bf16, f32}));

@@ -7,25 +7,13 @@
 #include <limits>
 #include <string>
 
-#include "xpuruntime/core/error.h"
+#include "core/expect_error.h"
 
 namespace xpuruntime {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-
-/// The text of the Error that `action` throws.
-std::string error_text(ErrorCode code, const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
 
 void good_steps(LossScaler& scaler, int count) {
   for (int i = 0; i < count; ++i) scaler.update(false);

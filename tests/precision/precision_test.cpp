@@ -73,7 +73,7 @@ TEST(Precision, ADefaultNarrowsNoFloat64AndTradesNo16BitFormat) {
   const Precision wide = resolve("relu(f64[4])", {.policy_default = f16});
   EXPECT_EQ(wide.forward, f64);
   EXPECT_EQ(wide.because,
-            "the policy's default asks for f16, but a default does not make that of these inputs, which stay f64");
+            "the policy's default asks for f16, but a default does not convert these inputs, which stay f64");
   EXPECT_EQ(resolve("relu(bf16[4])", {.policy_default = f16}).forward, bf16);
   EXPECT_EQ(resolve("relu(f16[4])", {.policy_default = bf16}).forward, f16);
 }

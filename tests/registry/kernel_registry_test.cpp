@@ -76,7 +76,7 @@ TEST_F(KernelRegistryTest, RefusesABackendWhoseVersionStandsForNone) {
     std::shared_ptr<DeviceDriver> driver() override { return nullptr; }
     std::span<const KernelSpec> kernels() const override { return {}; }
   };
-  expect_error(ErrorCode::invalid_argument, "stands for none; give another",
+  expect_error(ErrorCode::invalid_argument, "means no version; give another",
                [&] { registry.add_backend(std::make_shared<Versioned>(), KernelOrigin::third_party); });
 }
 

@@ -7,8 +7,8 @@
 
 namespace xpuruntime {
 
-/// Hears of what went wrong while cached values were destroyed, where nobody is left to catch an exception. It may be
-/// called on any thread, on several at once; what it throws is dropped.
+/// Called with what went wrong while cached values were destroyed, where nobody is left to catch an exception. It may
+/// be called on any thread, on several at once; what it throws is dropped.
 using CacheErrorHandler = std::function<void(std::string_view message)>;
 
 /// Sets the process's handler. An empty one is the default: errors are then only counted.

@@ -31,7 +31,7 @@ struct CacheStats {
 
 /// Keeps the `capacity` values used last. Safe to use from many threads; `get` too takes the one lock, as it reorders.
 ///
-/// Values are shared: one that leaves the cache lives until its last user lets go of it. Then the destructor callback
+/// Values are shared: one that leaves the cache lives until its last user releases it. Then the destructor callback
 /// runs, on whichever thread that is and on the owner's device if one is given, with no lock held, so that it may use
 /// the cache. What it throws is contained and reported (cache_errors.h). Raw handles: see `is_handle`.
 /// Keys are compared whole; the hash only finds the place. Capacity 0 turns caching off: nothing is kept.
@@ -70,8 +70,8 @@ class LRUCache {
     return value;
   }
 
-  /// Stores `value` in place of what was under `key`, and hands it back. The cache takes the value over in any case:
-  /// with capacity 0 it dies when the caller lets go of it.
+  /// Stores `value` in place of what was under `key`, and returns it. The cache owns the value in any case: with
+  /// capacity 0 it is destroyed when the caller releases it.
   std::shared_ptr<Value> put(const Key& key, Value value) {
     auto stored = Owner::adopt(owner_, std::make_unique<Value>(std::move(value)));
     Removed removed;

@@ -73,7 +73,7 @@ class OpDispatcher {
   }
 
   static void set(std::atomic<Fn>& slot, Fn fn, bool override_existing) noexcept {
-    // Release, so that what was set up before registering is seen by whoever calls the function.
+    // Release, so that what was set up before registering is seen by all callers of the function.
     if (override_existing) {
       slot.store(fn, std::memory_order_release);
     } else {

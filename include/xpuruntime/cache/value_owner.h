@@ -45,7 +45,7 @@ class HandleCounts {
   std::unordered_map<Value, std::size_t> counts_;
 };
 
-/// For values that are their own resource: each dies for itself.
+/// For values that are their own resource: each is destroyed on its own.
 struct NoCounts {};
 
 /// How the values of one cache die: on which device and through which callback. Shared by the cache and its values,
@@ -71,7 +71,7 @@ class ValueOwner {
   }
 
  private:
-  // Each step stands alone: a callback that throws must not keep the value's own destructor from running. Without the
+  // Each step is independent: a callback that throws must not keep the value's own destructor from running. Without the
   // owner's device the callback is left out, as freeing on another device may corrupt that one.
   void release_evicted(Value* value, bool frees_resource) const noexcept {
     const bool calls_back = frees_resource && destructor_ != nullptr;

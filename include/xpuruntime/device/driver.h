@@ -36,7 +36,7 @@ class DeviceDriver {
   virtual std::string why_absent() const = 0;
 
   /// Memory as Tensor::data holds it. Throws Error(out_of_memory) when there is not enough. Also called while a stream
-  /// is captured: it is no part of what is recorded.
+  /// is captured: it is not part of what is recorded.
   virtual void* allocate(int index, std::size_t bytes) = 0;
   /// Work queued before this call may still use the memory: the driver keeps it until that is done.
   virtual void deallocate(int index, void* memory) noexcept = 0;
@@ -66,7 +66,7 @@ class DeviceDriver {
   /// waited for. No other capture of the process has the number.
   virtual std::uint64_t capture_id(int index, Stream stream);
   bool capturing(int index, Stream stream) { return capture_id(index, stream) != 0; }
-  /// Lets go of something once the graph that is being recorded there is destroyed and its last run is over; that may
+  /// Releases `held` once the graph that is being recorded there is destroyed and its last run is over; that may
   /// be some calls of the driver later. Throws where it cannot.
   virtual void keep_with_graph(int index, Stream stream, std::shared_ptr<void> held);
 

@@ -53,7 +53,7 @@ struct DeviceProfile {
 
   /// Indented JSON with every field, and a "version".
   std::string to_json() const;
-  /// Fields may be left out (their defaults stand); unknown fields, wrong types and trailing text are errors that say
+  /// Fields may be left out (defaults apply); unknown fields, wrong types and trailing text are errors that say
   /// where.
   static DeviceProfile from_json(std::string_view json);
   static DeviceProfile load(const std::string& path);

@@ -26,7 +26,7 @@ struct LogEntry {
 };
 
 /// The log as Chrome and Perfetto read it ("traceEvents"): one slice per call, with the decision in its arguments.
-/// Decisions that no entry has, as a log drops its oldest, stand at the beginning as moments without length.
+/// Decisions that no entry has, as a log drops its oldest, come first as instant events.
 std::string to_trace_json(std::span<const LogEntry> entries,
                           std::span<const std::shared_ptr<const Decision>> decisions = {});
 

@@ -46,7 +46,7 @@ using TuneHook = std::function<TuneAnswer(const Problem&, const std::string& inc
 /// entries that were made on this device with other software.
 using RevalidateHook = std::function<std::string(const Problem&, const std::string& kernel, const std::string& plan)>;
 
-/// Hears of every decision that is made for a call: each problem's first, what is made anew after a change, and the
+/// Called for every decision that is made for a call: each problem's first, what is made anew after a change, and the
 /// kernel that takes over from one that failed.
 using DecisionHook = std::function<void(const std::shared_ptr<const Decision>&)>;
 
@@ -110,7 +110,7 @@ class Dispatcher {
   /// The same if this thread has asked for it before, else null: it never decides anything, and takes no lock.
   const std::vector<TensorSpec>* known_output_specs(const Call& call) const;
 
-  /// Wishes dtypes for problems; see PrecisionHook. An empty hook removes it.
+  /// Chooses dtypes for problems; see PrecisionHook. An empty hook removes it.
   void set_precision_hook(PrecisionHook hook);
 
   // An empty function takes the hook away. No lock is held while one runs.

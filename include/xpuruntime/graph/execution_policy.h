@@ -38,7 +38,7 @@ struct ExecutionPolicy {
 
   /// The file format; docs/interfaces.md describes it.
   std::string to_json() const;
-  /// Fields may be left out (their defaults stand). Unknown keys, wrong types, comments and trailing text are errors
+  /// Fields may be left out (defaults apply). Unknown keys, wrong types, comments and trailing text are errors
   /// with line and column.
   static ExecutionPolicy from_json(std::string_view json);
   static ExecutionPolicy load(const std::string& path);

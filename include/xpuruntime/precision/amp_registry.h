@@ -15,7 +15,7 @@
 
 namespace xpuruntime {
 
-/// Who a rule comes from; what stands later is weaker.
+/// Who a rule comes from, strongest first.
 enum class RuleSource : std::uint8_t { user, defaults, category };
 std::string_view to_string(RuleSource source);
 
@@ -30,7 +30,7 @@ struct PackedRule {
   explicit operator bool() const { return bits != 0; }
 };
 
-/// The rules of a registry at one moment. Immutable: whoever holds it sees the same rules for as long.
+/// The rules of a registry at one moment. Immutable: its holders always see the same rules.
 class AmpRules {
  public:
   AmpRules(const AmpConfig& config, std::uint64_t version, std::vector<PackedRule> rules)
@@ -68,8 +68,8 @@ class AmpRegistry {
   /// Higher precision, backward as forward.
   void register_blacklist(OpId op, int priority = 0);
   void register_custom_op(OpId op, DataType forward, DataType backward, int priority = 0);
-  /// Replaces the user's rule for the op unless that has a higher priority; false if it has. Every rule of a user's
-  /// stands above every default.
+  /// Replaces the user's rule for the op unless that has a higher priority; false if it has. Every rule of a user
+  /// is stronger than every default.
   bool register_rule(const OpPrecisionRule& rule);
   /// Removes the user's rule, which brings the default back. False if there is none.
   bool unregister(OpId op);

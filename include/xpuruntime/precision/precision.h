@@ -21,7 +21,7 @@ struct Precision {
   bool operator==(const Precision&) const = default;
 };
 
-/// Wishes a dtype for a problem, or nothing. Asked once per signature, with no lock held.
+/// Returns the dtype to use for a problem, or nothing. Asked once per signature, with no lock held.
 using PrecisionHook = std::function<std::optional<DataType>(const Problem&)>;
 
 /// Who may say at which precision a call runs, strongest first.

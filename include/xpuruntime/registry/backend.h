@@ -1,13 +1,13 @@
 #pragma once
 
 // The backend contract. Everything needed to bring a device or a set of kernels to xpuruntime is in this header and the
-// two it stands on: device/driver.h (how the library reaches your devices) and registry/kernel.h (what a kernel
+// two it includes: device/driver.h (how the library reaches your devices) and registry/kernel.h (what a kernel
 // answers). registry/refusals.h has the usual reasons to refuse a problem.
 //
 // A backend is
 //   1. a DeviceDriver: which devices are there, memory, streams and events;
 //   2. one ordered constexpr table of KernelSpec rows, fastest first, reference last;
-//   3. a Backend object that hands out both.
+//   3. a Backend object that returns both.
 //
 // The shortest one that works is a plugin, a shared library, with a kernel for the CPU:
 //
@@ -56,7 +56,7 @@
 //   * supports() is data, not an exception, and reads nothing but the problem and the profile. It is asked only about
 //     the dtypes of its row, and about tensors aligned to their elements unless the row takes others.
 //   * prepare() may be slow and may throw Error: with not_supported it refuses the problem as supports() would have,
-//     with out_of_memory it is passed over this time, with any other code the kernel is set aside for the problem.
+//     with out_of_memory it is passed over this time, with any other code the kernel is quarantined for the problem.
 //     run() must be quick to queue, and reports a failed launch as a Status.
 //   * A kernel that can make several plans lists their tokens (KernelSpec::variants) and makes the one it is asked for
 //     (prepare_variant): tuning races them, and a store or a lock brings the very plan back in another process. A token
@@ -64,19 +64,19 @@
 //   * What an op's row marks as opt_in goes to kernels that name it (KernelSpec::takes): no kernel passes over an
 //     attribute or an input that came after it was written.
 //   * One plan may serve a class of problems, such as all lengths of a sequence (plan_problem): its runs read the
-//   extents.
+//     extents.
 //   * While a stream is captured (DeviceDriver::capturing) nothing is prepared, tuned, evicted or waited for. A plan
 //     that ran there, its workspace and its tensors' memory are kept for as long as the graph (keep_with_graph).
-//   * A device that takes no more work in this process is an error or Status with device_lost: nothing is set aside or
-//     stored because of what fails after that.
+//   * A device that takes no more work in this process is an error or Status with device_lost: nothing is quarantined
+//     or stored because of what fails after that.
 //   * On an asynchronous device a wrong value is found too late for a Status: the plan holds a word for it
 //     (DeviceDriver::make_value_fault), its kernels set it and write nothing for that value, and the next
 //     synchronisation reports it.
 //   * A value in the caller's tensors that cannot be right (an index past the end) is a Status with invalid_argument,
-//     given before anything is written. The call then fails with that text; the kernel is not set aside for it.
+//     given before anything is written. The call then fails with that text; the kernel is not quarantined for it.
 //   * An output that overlaps an input never reaches run(), but for an elementwise op exactly in place.
 //   * run() works on `arguments.stream`, on the tensors' own device, and never waits for the device if it is
-//   asynchronous.
+//     asynchronous.
 //   * Nothing prints, aborts or exits.
 
 #include <memory>
@@ -88,7 +88,7 @@
 
 namespace xpuruntime {
 
-/// Moves whenever this header or one that it stands on changes in a way that old plugins would not survive: driver.h
+/// Incremented when this header or one that it includes changes in a way that breaks old plugins: driver.h
 /// and kernel.h, and what they show: core/problem.h, core/tensor.h, core/op.h, device/profile.h, device/stream.h
 /// and registry/data_type_set.h.
 inline constexpr std::uint32_t backend_contract_version = 5;
@@ -103,7 +103,7 @@ class Backend {
   virtual std::shared_ptr<DeviceDriver> driver() = 0;
   virtual std::span<const KernelSpec> kernels() const = 0;
   /// Of its kernels' code (Kernel::version). A plugin's gets a hash of its file behind it, so that a build is told from
-  /// another; empty: the hash alone, and for a backend that is no plugin none.
+  /// another; empty: the hash alone, and for a backend that is not a plugin none.
   virtual std::string_view version() const { return {}; }
 };
 

@@ -114,7 +114,7 @@ class Kernel {
   virtual std::string_view version() const { return unversioned_; }
 
   /// The tokens of the plans to choose from, where it can make more than one for this problem. The choice it would make
-  /// itself need not stand first. Tuning races them; a store and a lock keep the token.
+  /// itself need not be first. Tuning races them; a store and a lock keep the token.
   virtual std::vector<std::string> variants(const Problem& problem, const PrepareContext& context) const;
 
   /// Names the class of problems that one plan serves, by one of them: all that are answered with the same get the plan

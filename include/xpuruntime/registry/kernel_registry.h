@@ -39,11 +39,11 @@ class KernelRegistry {
   void add_backend(std::shared_ptr<Backend> backend, KernelOrigin origin = KernelOrigin::third_party);
 
   /// Opens a shared library and adds its backend; returns the backend's name. The path must name a file: nothing is
-  /// searched. A missing or damaged file, one that is no plugin, or one of another version is an error that says which.
+  /// searched. A missing or damaged file, one that is not a plugin or of another version is an error that says which.
   std::string load_plugin(const std::string& path, KernelOrigin origin = KernelOrigin::third_party);
 
   /// Adds one kernel before the table's. A name that exists for the op and device type is an error, and so is a version
-  /// that is no short line of text.
+  /// that is not a short line of text.
   void register_kernel(std::shared_ptr<const Kernel> kernel);
   /// Removes a kernel added by register_kernel; false if there is none of that name.
   bool unregister_kernel(OpId op, DeviceType type, std::string_view name);

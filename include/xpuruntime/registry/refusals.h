@@ -12,7 +12,7 @@ namespace xpuruntime {
 
 using Check = Verdict (*)(const Problem&, const DeviceProfile&);
 
-/// Asks in order; the first refusal stands.
+/// Asks in order and returns the first refusal.
 Verdict first_refusal(std::initializer_list<Check> checks, const Problem& problem, const DeviceProfile& profile);
 
 /// Inputs that must be given are of `inputs` and outputs of `outputs`; optional inputs, and gradients in and out, of

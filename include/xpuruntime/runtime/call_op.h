@@ -16,7 +16,7 @@
 
 namespace xpuruntime::ops {
 
-/// The value of an attribute that is a list. One integer stands for all elements of a list of fixed length.
+/// The value of an attribute that is a list. One integer sets all elements of a list of fixed length.
 class Ints {
  public:
   Ints() = default;
