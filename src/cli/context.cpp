@@ -75,7 +75,7 @@ KernelPolicy PolicyOptions::whole_policy(OpId op) const {
 void add_output_to(CLI::App& command, Context& context, const std::string& name, std::string& path,
                    const std::string& about, const std::string& updated) {
   command.add_option(name, path, about)->type_name("FILE")->check([](const std::string& given) {
-    const std::string flaw = flaw_of_output_file(given);
+    const std::string flaw = flaw_of_new_file(given);
     return flaw.empty() ? flaw : "'" + given + "' " + flaw;
   });
   context.output_checks.push_back([&command, &path, name, updated] {

@@ -95,6 +95,19 @@ void save_policy(const std::string& path, const std::vector<TuneResult>& results
   with_exact_rules(policy, std::move(rules)).save(path);
 }
 
+/// The folder is made, and what cannot be written there is told before anything is measured.
+TunedFiles files_in(const TunedDemo& options) {
+  std::error_code failed;
+  std::filesystem::create_directories(options.folder, failed);  // where it is not there, no file can be made
+  const std::string policy = options.folder + "/policy.json", lock = options.folder + "/kernels.lock";
+  for (const std::string& file : {policy, lock}) {
+    if (const std::string flaw = flaw_of_new_file(file); !flaw.empty()) {
+      fail(ErrorCode::io_error, "xrt", "'" + file + "' " + flaw);
+    }
+  }
+  return {.store = options.store.file(), .policy = policy, .lock = lock, .lock_policy = policy};
+}
+
 /// Decides by the policy file alone, records, and replays what the file on the disk says.
 Replayed record_and_replay(Runtime& runtime, const TunedFiles& files, const std::vector<Problem>& problems) {
   {
@@ -142,14 +155,13 @@ std::string as_json(const std::vector<TunedBlock>& blocks, const Tuned& tuned, c
 
 Answer tune_blocks(Context& context, const std::vector<Block>& blocks, const TunedDemo& options) {
   Runtime& runtime = context.runtime();
-  std::error_code failed;
-  std::filesystem::create_directories(options.folder, failed);  // what cannot be written to says so below
+  const TunedFiles files = files_in(options);
   options.store.use_in(runtime, StoreMode::read_write);
   const std::vector<TunedBlock> bound = bound_problems(blocks);
   Tuned tuned{.problems = each_once(bound), .complete = true, .problem_budget = "the limit of 0.5 s for each"};
   tuned.results = tune_each(runtime, tuned.problems);
   for (const Problem& problem : tuned.problems) result_of(tuned.results, problem);  // else nothing is written
-  tuned.files = {options.store.file(), options.folder + "/policy.json", options.folder + "/kernels.lock"};
+  tuned.files = files;
   save_policy(tuned.files.policy, tuned.results);
   const Replayed replayed = record_and_replay(runtime, tuned.files, tuned.problems);
   const bool fine = replayed.report.fine() && replayed.equal == replayed.decisions;

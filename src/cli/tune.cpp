@@ -40,10 +40,12 @@ class Interruptible {
  public:
   Interruptible() {
     interrupted.store(false);
+    sigaction(SIGINT, nullptr, &old_);
+    if (old_.sa_handler == SIG_IGN) return;  // as shells start background jobs: it is not for them
     struct sigaction action = {};
     action.sa_handler = interrupt;
     action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &action, &old_);
+    sigaction(SIGINT, &action, nullptr);
   }
   ~Interruptible() { sigaction(SIGINT, &old_, nullptr); }
   Interruptible(const Interruptible&) = delete;
@@ -80,6 +82,41 @@ std::vector<Decision> decide_all(Dispatcher& dispatcher, const std::vector<Probl
     decisions.push_back(dispatcher.explain(problem));
   }
   return decisions;
+}
+
+/// The problems, and one of each range: all of a range have the same limits.
+std::vector<Problem> one_of_each(std::vector<Problem> problems, const std::vector<ProblemRange>& ranges) {
+  for (const ProblemRange& range : ranges) problems.push_back(range.least());
+  return problems;
+}
+
+/// The policy with the limits that all problems have: under others, a call is another problem than any of them. Where
+/// it has such a limit or rules, those are for calls under its own.
+KernelPolicy with_shared_limits(KernelPolicy policy, const std::vector<Problem>& problems) {
+  if (!policy.rules.empty()) return policy;
+  const Limits& first = problems.front().limits;
+  const auto shared = [&](auto limit) {
+    return std::all_of(problems.begin(), problems.end(),
+                       [&](const Problem& problem) { return problem.limits.*limit == first.*limit; });
+  };
+  if (!policy.threads && shared(&Limits::threads)) policy.threads = first.threads;
+  if (!policy.workspace_limit_bytes && shared(&Limits::workspace_bytes)) {
+    policy.workspace_limit_bytes = first.workspace_bytes;
+  }
+  if (!policy.deterministic && first.deterministic && shared(&Limits::deterministic)) policy.deterministic = true;
+  return policy;
+}
+
+/// The limits of problems that are not these, each once, as they end a problem's text.
+std::vector<std::string> other_limits(const std::vector<Problem>& problems, const Limits& set) {
+  std::vector<std::string> others;
+  for (const Problem& problem : problems) {
+    if (problem.limits == set) continue;
+    const std::string text = to_string(problem);
+    const std::string limits = text.substr(text.find(' ', text.rfind(" @") + 1) + 1);
+    if (std::find(others.begin(), others.end(), limits) == others.end()) others.push_back(limits);
+  }
+  return others;
 }
 
 void save_policy(const std::string& path, const KernelPolicy& base, const std::vector<Decision>& decisions,
@@ -195,18 +232,25 @@ Answer tune(Context& context, const Options& options) {
   options.store.use_in(runtime, StoreMode::read_write);
   Tuned tuned = tune_all(runtime, problems, ranges, limits);
   tuned.files.store = options.store.file();
+  const std::vector<Problem> each = one_of_each(problems, ranges);
+  KernelPolicy named = policy;  // that what is printed puts in force
   if (tuned.complete) {
     runtime.refresh_measurements();
     const ScopedPolicy measured(runtime.dispatcher(), measured_policy(policy));
     tuned.decisions = decide_all(runtime.dispatcher(), problems);
-    const auto save = [&] { save_policy(options.out, policy, tuned.decisions, tuned.ranges); };
-    if (!options.out.empty() && wrote(context, tuned, "policy", save)) tuned.files.policy = options.out;
+    const KernelPolicy base = with_shared_limits(policy, each);
+    const auto save = [&] { save_policy(options.out, base, tuned.decisions, tuned.ranges); };
+    if (!options.out.empty() && wrote(context, tuned, "policy", save)) {
+      tuned.files.policy = options.out;
+      named = base;
+    }
     const auto record = [&] { save_lock(runtime, options.lock, problems, ranges, tuned.ranges); };
     if (!options.lock.empty() && wrote(context, tuned, "lock", record)) {
       tuned.files.lock = options.lock;
-      tuned.files.lock_policy = policy_of_lock(policy, options, tuned.files.policy);
+      tuned.files.lock_policy = policy_of_lock(named, options, tuned.files.policy);
     }
   }
+  tuned.files.other_limits = other_limits(each, named.limits());
   const bool all_written = tuned.files.policy == options.out && tuned.files.lock == options.lock;
   const bool fine = tell(context, tuned, options) && all_written;
   return {context.json ? tuned_json(tuned) : tuned_text(tuned, context.paint), fine ? exit_fine : exit_no};

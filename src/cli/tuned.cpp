@@ -93,17 +93,32 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
+/// What is needed beside the settings; empty: nothing.
+std::string what_else(const std::vector<std::string>& other_limits) {
+  std::string text;
+  for (const std::string& limits : other_limits) text += (text.empty() ? "" : " or ") + limits;
+  return text.empty() ? text : "; for problems with " + text + " the program must also set these limits";
+}
+
+/// Without files: how what is in the store comes into force.
+std::string how_to_use_store(const Tuned& tuned) {
+  const bool ranges = tuned.ranges_asked > 0;
+  return std::string("in force under a policy with \"auto_strategy\": \"best_performance\"") +
+         (ranges ? ", for the sizes that were measured" : "") +
+         (!tuned.complete ? ""
+          : ranges        ? "; --out FILE writes rules for all"
+                          : "; --out FILE writes one with these choices") +
+         what_else(tuned.files.other_limits) + "\n";
+}
+
 /// What was written, each with the way to put it in force.
-std::string how_to_use(const TunedFiles& files, bool anything_stored, bool complete) {
-  const auto in_force = [](const char* what, const std::string& settings, const std::string& file) {
+std::string how_to_use(const Tuned& tuned, bool any_choice_stored) {
+  const TunedFiles& files = tuned.files;
+  const auto in_force = [&](const char* what, const std::string& settings, const std::string& file) {
     return std::string(what) + ": " + printable(file) + "; in force with " + settings + "=" +
-           shell_word(printable(file)) + "\n";
+           shell_word(printable(file)) + what_else(files.other_limits) + "\n";
   };
-  if (files.policy.empty() && files.lock.empty()) {
-    if (!anything_stored) return {};
-    return std::string("in force under a policy with \"auto_strategy\": \"best_performance\"") +
-           (complete ? "; --out FILE writes one with these choices\n" : "\n");
-  }
+  if (files.policy.empty() && files.lock.empty()) return any_choice_stored ? how_to_use_store(tuned) : "";
   const std::string with_policy =
       files.lock_policy.empty() ? "" : "XPURUNTIME_POLICY=" + shell_word(printable(files.lock_policy)) + " ";
   return (files.policy.empty() ? "" : in_force("policy", "XPURUNTIME_POLICY", files.policy)) +
@@ -116,18 +131,21 @@ struct Counts {
     for (const TuneResult& result : tuned.results) {
       spent_s += result.spent_s;
       problems += result.measured() ? 1 : 0;
-      stored = stored || is_stored(result);
+      add_stored(result);
     }
     for (const RangeResult& range : tuned.ranges) {
       spent_s += range.spent_s;
       if (range.covered > 0) ++(range.finished() ? ranges : ranges_in_part);
       if (range.covered == 0 && range.complete && range.named_by_policy > 0) ++ranges_of_policy;
-      stored = stored || std::any_of(range.measured.begin(), range.measured.end(), is_stored);
+      for (const TuneResult& result : range.measured) add_stored(result);
     }
   }
 
-  static bool is_stored(const TuneResult& result) {
-    return result.not_stored.empty() && !(result.record(0) == TuneRecord{});
+  void add_stored(const TuneResult& result) {
+    if (!result.not_stored.empty()) return;
+    const TuneRecord record = result.record(0);
+    stored = stored || !(record == TuneRecord{});
+    choice_stored = choice_stored || !record.choices.empty();
   }
 
   double spent_s = 0;
@@ -136,6 +154,7 @@ struct Counts {
   std::size_t ranges_in_part = 0;    // with a choice for some
   std::size_t ranges_of_policy = 0;  // left to the policy: it names the kernels of all sizes
   bool stored = false;               // anything new
+  bool choice_stored = false;        // not only kernels that must not run
 };
 
 std::string summary(const Tuned& tuned) {
@@ -155,7 +174,7 @@ std::string summary(const Tuned& tuned) {
          (tuned.ranges_asked == 0 ? "" : of(counts.ranges, tuned.ranges_asked, " ranges")) + " tuned" +
          (aside.empty() ? "" : " (" + aside + ")") + " in " + figure("%.1f s", counts.spent_s) +
          (counts.stored ? ", kept in " + printable(tuned.files.store) : "; nothing was stored") + "\n" +
-         how_to_use(tuned.files, counts.stored, tuned.complete);
+         how_to_use(tuned, counts.choice_stored);
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ struct TunedFiles {
   std::string store = {};
   std::string policy = {};
   std::string lock = {};
-  std::string lock_policy = {};  // whose limits and casts the lock's problems have; empty: none
+  std::string lock_policy = {};                // whose limits and casts the lock's problems have; empty: none
+  std::vector<std::string> other_limits = {};  // of problems, that no policy sets: "threads=1"
 };
 
 /// What was asked of a tuning run, and what it found.

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "xpuruntime/core/mutex.h"
@@ -15,9 +15,11 @@
 namespace xpuruntime {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct Claims {
   Mutex mutex;
-  std::vector<FileId> ids;
+  std::vector<const FileClaim*> all;
 };
 
 // Never destroyed: a store may be closed by the last static destructor.
@@ -29,7 +31,8 @@ Claims& claims() {
 /// With the lock of all claims.
 bool is_claimed_file(const std::string& path) {
   const auto id = file_id(path);
-  return id && std::find(claims().ids.begin(), claims().ids.end(), *id) != claims().ids.end();
+  const auto& all = claims().all;
+  return std::any_of(all.begin(), all.end(), [&](const FileClaim* claim) { return id == claim->id(); });
 }
 
 /// With the lock of all claims: nobody here opens it as a store while it is looked at.
@@ -46,17 +49,21 @@ bool is_database_file(const std::string& path) {
   return got == static_cast<ssize_t>(magic.size()) && std::string_view(head.data(), head.size()) == magic;
 }
 
-/// Whether `holds` of the file that a path names, or of the one that it would lie beside.
-bool holds_of_main_file(const std::string& path, bool (*holds)(const std::string&)) {
-  // Behind links: a file that SQLite keeps beside a database is known by its own name alone.
-  std::error_code error;
-  const std::string real = std::filesystem::weakly_canonical(path, error).string();
-  if (error) return false;
-  const std::lock_guard lock(claims().mutex);
-  for (const std::string_view beside : {"", "-wal", "-shm", "-journal"}) {
-    if (real.ends_with(beside) && holds(real.substr(0, real.size() - beside.size()))) return true;
+/// With the lock of all claims.
+std::string main_file(const std::string& path) {
+  constexpr std::string_view all_beside[] = {"-wal", "-shm", "-journal"};
+  const std::string real = behind_links(path).string();
+  for (const std::string_view beside : all_beside) {
+    if (real.ends_with(beside)) return real.substr(0, real.size() - beside.size());
   }
-  return false;
+  const auto id = file_id(path);
+  if (!id) return {};
+  for (const FileClaim* claim : claims().all) {
+    for (const std::string_view beside : all_beside) {
+      if (id == file_id(std::string(claim->path()).append(beside))) return claim->path();
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -67,18 +74,39 @@ std::optional<FileId> file_id(const std::string& path) {
   return FileId{found.st_dev, found.st_ino};
 }
 
-FileClaim::FileClaim(FileId id) : id_(id) {
+FileClaim::FileClaim(std::string path, FileId id) : path_(std::move(path)), id_(id) {
   const std::lock_guard lock(claims().mutex);
-  claims().ids.push_back(id);
+  claims().all.push_back(this);
 }
 
 FileClaim::~FileClaim() {
   const std::lock_guard lock(claims().mutex);
-  claims().ids.erase(std::find(claims().ids.begin(), claims().ids.end(), id_));
+  std::erase(claims().all, this);
 }
 
-bool is_claimed(const std::string& path) { return holds_of_main_file(path, is_claimed_file); }
+fs::path behind_links(fs::path path) {
+  std::error_code ignored;        // what cannot be looked at cannot be written: that says why
+  constexpr int most_links = 40;  // as the system itself follows
+  for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(path, ignored)); ++i) {
+    path = path.parent_path() / fs::read_symlink(path, ignored);  // an absolute one replaces the folder
+  }
+  return path;
+}
 
-bool is_database(const std::string& path) { return holds_of_main_file(path, is_database_file); }
+std::string main_file_of(const std::string& path) {
+  const std::lock_guard lock(claims().mutex);
+  return main_file(path);
+}
+
+bool is_claimed(const std::string& path) {
+  const std::lock_guard lock(claims().mutex);
+  return is_claimed_file(path) || is_claimed_file(main_file(path));
+}
+
+bool is_database(const std::string& path) {
+  const std::lock_guard lock(claims().mutex);
+  // The main file first: where it is open here, the one beside it must not be opened, as closing it drops its locks.
+  return is_database_file(main_file(path)) || is_database_file(path);
+}
 
 }  // namespace xpuruntime

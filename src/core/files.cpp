@@ -83,8 +83,9 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
+  bool is_made() const { return handle_ >= 0; }
   bool write_all(std::string_view text) const {
-    if (handle_ < 0) return false;
+    if (!is_made()) return false;
     while (!text.empty()) {
       const ssize_t written = ::write(handle_, text.data(), text.size());
       if (written < 0 && errno == EINTR) continue;
@@ -109,16 +110,6 @@ class TemporaryFile {
   bool kept_ = false;
 };
 
-/// The file behind a path's links, also where it is still to be made; a link where they go round.
-fs::path behind_links(fs::path path) {
-  std::error_code ignored;        // what cannot be looked at cannot be written: that says why
-  constexpr int most_links = 40;  // as the system itself follows
-  for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(path, ignored)); ++i) {
-    path = path.parent_path() / fs::read_symlink(path, ignored);  // an absolute one replaces the folder
-  }
-  return path;
-}
-
 /// A rename would put the file in the place of the link.
 std::string target_of(const std::string& path, const JsonSource& source) {
   const fs::path target = behind_links(path);
@@ -140,7 +131,7 @@ void sync_folder(const std::string& path) {
 
 std::string flaw_of_output_file(const std::string& path) {
   if (path.empty()) return "cannot be written: the name is empty; name a file";
-  if (is_database(behind_links(path).string())) {
+  if (is_database(path)) {
     return "cannot be written: it is a store or belongs to one (an SQLite database); name another file";
   }
   struct stat found = {};
@@ -157,6 +148,13 @@ std::string flaw_of_output_file(const std::string& path) {
   }
   if (error == ENOENT) return {};  // behind the link a file may be made
   return std::string("cannot be written: ") + std::strerror(error) + "; name a file that can be made";
+}
+
+std::string flaw_of_new_file(const std::string& path) {
+  if (const std::string flaw = flaw_of_output_file(path); !flaw.empty()) return flaw;
+  if (const TemporaryFile file(behind_links(path).string()); file.is_made()) return {};
+  return std::string("cannot be written: no file can be made in its folder: ") + std::strerror(errno) +
+         "; name a file in another folder";
 }
 
 bool same_file(const std::string& a, const std::string& b) {

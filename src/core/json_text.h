@@ -68,6 +68,9 @@ void write_file_atomically(const std::string& path, std::string_view text, const
 /// Why a path can be no file to write to; empty where it may be one. For those who ask before they work.
 std::string flaw_of_output_file(const std::string& path);
 
+/// The same for write_file_atomically, which needs a folder in which files can be made: it makes one and removes it.
+std::string flaw_of_new_file(const std::string& path);
+
 /// Whether two paths name one file, also through links and where it is still to be made.
 bool same_file(const std::string& a, const std::string& b);
 

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/duration.h"
+#include "tune/timer.h"
 
 namespace xpuruntime {
 namespace {
@@ -74,7 +75,8 @@ class Here {
 
 }  // namespace
 
-MeasuredChoices::MeasuredChoices(Dispatcher& dispatcher) : dispatcher_(dispatcher) {
+MeasuredChoices::MeasuredChoices(Dispatcher& dispatcher, Tuner::Clock clock)
+    : dispatcher_(dispatcher), clock_(clock ? std::move(clock) : Tuner::Clock(steady_us)) {
   dispatcher_.set_measured_source([this] { return measurements(); });
 }
 
@@ -194,7 +196,7 @@ bool MeasuredChoices::tune_now(std::vector<TuneTask> tasks, const TuneOptions& o
     ++done;
   };
   look_at_next();
-  return Tuner(registry).tune_all(tasks, options, [&](const TuneResult& result) {
+  return Tuner(registry, clock_).tune_all(tasks, options, [&](const TuneResult& result) {
     TuneResult kept = result;
     if (kept.not_stored.empty()) kept.not_stored = keep(result);
     if (kept.not_stored.empty() && !kept.chosen.empty() && !kept.measured()) kept.not_stored = "nothing was timed";

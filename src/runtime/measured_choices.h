@@ -16,7 +16,11 @@ namespace xpuruntime {
 /// A runtime's store, what was frozen of it, and the tuner that fills it.
 class MeasuredChoices {
  public:
-  explicit MeasuredChoices(Dispatcher& dispatcher);
+  /// Without a clock, the system's steady one; see Tuner.
+  explicit MeasuredChoices(Dispatcher& dispatcher, Tuner::Clock clock = {});
+
+  /// Seconds since some moment, by the clock that budgets are kept by.
+  double now_s() const { return clock_() / 1e6; }
 
   /// Where the store lies that is opened when it is first asked for, if it is there; empty: none. One that may be
   /// written is made when tuning has found something.
@@ -51,6 +55,7 @@ class MeasuredChoices {
   std::string keep(const TuneResult& result);
 
   Dispatcher& dispatcher_;
+  const Tuner::Clock clock_;
   mutable Mutex mutex_;
   LongMutex tuning_;  // two races at once would disturb each other
   TunedHere tuned_;   // what races have found, for threads that waited for one

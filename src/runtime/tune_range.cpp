@@ -1,14 +1,12 @@
+#include "runtime/tune_range.h"
+
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 
-#include "core/clock.h"
-#include "runtime/measured_choices.h"
 #include "select/rule_index.h"
 #include "tune/operands.h"
 #include "tune/range_search.h"
-#include "xpuruntime/runtime/runtime.h"
 #include "xpuruntime/select/kernel_selector.h"
 
 namespace xpuruntime {
@@ -88,11 +86,9 @@ void leave_out_named(const KernelPolicy& policy, KernelRegistry& registry, const
   }
 }
 
-/// Leaves those alone whose tensors do not fit the device, or would take too much of the budget to make.
-void leave_out_large(const KernelRegistry& registry, const TuneOptions& options, std::vector<std::uint32_t>& classes,
+/// Leaves those alone whose tensors do not fit the device, or would take longer to make.
+void leave_out_large(const KernelRegistry& registry, double most_s, std::vector<std::uint32_t>& classes,
                      RangeResult& out) {
-  constexpr double most = 0.25;  // of the budget, for one of many
-  const double most_s = most * options.total_budget_s.value_or(INFINITY);
   for (std::size_t index = 0; index < classes.size(); ++index) {
     if (classes[index] == nothing_runs) continue;
     const Problem problem = out.range.at(index);
@@ -115,105 +111,169 @@ bool found_in_each(std::span<const std::uint32_t> classes, std::span<const int> 
 
 }  // namespace
 
-RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
-                          const std::function<void(const TuneResult&)>& finished) {
-  const KernelPolicy policy = dispatcher_->policy();
-  if (policy.auto_strategy == Strategy::lowest_memory) {
+RangeTuning::RangeTuning(Dispatcher& dispatcher, MeasuredChoices& measured, const ProblemRange& range,
+                         const TuneOptions& options, const std::function<void(const TuneResult&)>& finished)
+    : dispatcher_(dispatcher),
+      measured_(measured),
+      range_(range),
+      options_(options),
+      finished_(finished),
+      most_points_(points_for(range.count(), options.range_points)) {
+  if (dispatcher.policy().auto_strategy == Strategy::lowest_memory) {
     fail(ErrorCode::invalid_argument, function,
          "the policy asks for the least memory, which is not measured; tune ranges under another strategy");
   }
-  KernelPolicy unmeasured = KernelPolicy::from_limits(range.least().limits);
-  unmeasured.auto_strategy = Strategy::first_supported;
-  const auto decide = [&](const Problem& problem) {
-    const ScopedLock unlocked(*dispatcher_, {});
-    const ScopedPolicy scope(*dispatcher_, unmeasured);
-    return dispatcher_->explain(problem);
-  };
-  const double started = seconds_now();
-  RangeResult out;
-  out.range = settled(range, decide(range.least()));
-  out.problems = range.count();
-  const auto cut = [&] {
-    out.cut_short = true;
-    out.cut_by = "total_budget_s";
-  };
-  const auto keep_going = [&] {
-    const double spent = seconds_now() - started;
-    if (options.total_budget_s && spent > *options.total_budget_s) {
-      cut();
-      return false;
-    }
-    return !options.progress || options.progress({.problem = to_string(out.range), .spent_s = spent});
-  };
-  std::vector<std::uint32_t> classes = classes_of(*registry_, out.range, keep_going);
-  if (classes.empty()) {
-    out.complete = false;
-    if (out.cut_short) out.undecided = out.problems;
-    out.spent_s = seconds_now() - started;
-    return out;
-  }
-  leave_out_named(policy, *registry_, range, decide, classes, out);
-  leave_out_large(*registry_, options, classes, out);
-  if (out.undecided > 0) cut();
-  RangeSearchOptions search{options.min_gain, points_for(out.problems, options.range_points)};
+  out_.range = settled(range, decide(range.least()));
+  out_.problems = range.count();
+}
 
-  bool cancelled = false, untimed = false;
-  std::size_t races = 0;  // some sizes have two
-  const auto measure = [&](std::size_t index) -> std::optional<TuneResult> {
-    TuneOptions share = options;
-    if (options.total_budget_s) {
-      // Most ranges need about 24; what is left then is shared by as many again.
-      constexpr std::size_t usual = 24;
-      const auto left = static_cast<double>(std::min(search.most_points - races, usual - races % usual));
-      const double rest = *options.total_budget_s - (seconds_now() - started);
-      if (rest <= 0) return std::nullopt;
-      share.total_budget_s = rest;
-      share.problem_budget_s = std::min(options.problem_budget_s, rest / std::max(1.0, left));
-    }
-    if (options.progress) {
-      share.progress = [&](TuneProgress progress) {
-        progress.problem_index = races;
-        progress.problem_count = search.most_points;  // at most
-        progress.spent_s = seconds_now() - started;
-        return options.progress(progress);
-      };
-    }
-    const Decision decision = decide(range.at(index));
-    TuneResult found;
-    const bool done =
-        measured_->tune_all({{decision.problem, decision.kernel, {}}}, share, [&](const TuneResult& result) {
-          found = result;
-          if (finished) finished(result);
-        });
-    cancelled = found.cancelled;
-    const bool not_begun = found.cut_short && found.candidates.empty();
-    if (!done || cancelled || not_begun) return std::nullopt;
-    if (found.cut_short && share.problem_budget_s < options.problem_budget_s) found.cut_by = "total_budget_s";
-    untimed = untimed || (!found.chosen.empty() && !found.measured());
-    if (found.measured()) {
-      ++races;
-      std::erase_if(out.measured, [&](const TuneResult& before) { return before.problem == found.problem; });
-      out.measured.push_back(found);
-    }
-    // What others decide, or in another precision, is no choice of this range; nor is what stays untimed.
-    const bool ours = decision.level == Level::strategy && out.range.contains(decision.problem);
-    if (!ours || !found.measured()) found.chosen.clear();
-    if (!ours) found.cut_short = false;  // more time would not make it one
-    return found;
+/// Without measuring, and without a lock.
+Decision RangeTuning::decide(const Problem& problem) const {
+  KernelPolicy unmeasured = KernelPolicy::from_limits(range_.least().limits);
+  unmeasured.auto_strategy = Strategy::first_supported;
+  const ScopedLock unlocked(dispatcher_, {});
+  const ScopedPolicy scope(dispatcher_, unmeasured);
+  return dispatcher_.explain(problem);
+}
+
+void RangeTuning::start(std::optional<double> seconds) {
+  started_ = measured_.now_s() - out_.spent_s;
+  budget_s_ = seconds;
+  if (budget_s_) *budget_s_ += out_.spent_s;
+  RangeResult fresh;
+  fresh.range = std::move(out_.range);
+  fresh.problems = out_.problems;
+  fresh.measured = std::move(out_.measured);
+  fresh.named_by_policy = out_.named_by_policy;
+  fresh.named_because = std::move(out_.named_because);
+  out_ = std::move(fresh);
+  // What the total budget left untimed is worth another try.
+  const auto left_untimed = [](const Race& race) {
+    return race.result.cut_by == "total_budget_s" && !race.result.measured();
   };
-  const RangeChoices choices = search_range(out.range.names(), classes, search, measure);
-  for (const RangePart& part : parts_of(out.range.names(), choices.choice)) {
-    out.parts.push_back({out.range.with_names(part.names), choices.kernels[static_cast<std::size_t>(part.kernel)]});
-    out.covered += out.parts.back().range.count();
+  for (auto& [index, races] : held_) std::erase_if(races, left_untimed);
+  asked_.clear();
+  points_ = 0;
+  cancelled_ = untimed_ = false;
+}
+
+void RangeTuning::cut() {
+  out_.cut_short = true;
+  out_.cut_by = "total_budget_s";
+}
+
+bool RangeTuning::keep_going() {
+  if (budget_s_ && spent_s() > *budget_s_) {
+    cut();
+    return false;
   }
-  out.guessed = choices.guessed;
-  out.undecided += choices.undecided;
-  if (choices.stopped && !cancelled) cut();
+  return !options_.progress || options_.progress({.problem = to_string(out_.range), .spent_s = spent_s()});
+}
+
+/// Which of them can run which sizes; false where that was stopped.
+bool RangeTuning::ask_kernels() {
+  if (!classes_.empty()) return true;
+  classes_ = classes_of(dispatcher_.registry(), out_.range, [this] { return keep_going(); });
+  if (classes_.empty()) return false;
+  const auto decided = [this](const Problem& problem) { return decide(problem); };
+  leave_out_named(dispatcher_.policy(), dispatcher_.registry(), range_, decided, classes_, out_);
+  return true;
+}
+
+/// The classes of those sizes that fit the device and the time.
+std::vector<std::uint32_t> RangeTuning::affordable_classes() {
+  constexpr double most = 0.25;  // of the budget, for one of many
+  most_to_make_s_ = std::max(most_to_make_s_, most * budget_s_.value_or(INFINITY));
+  std::vector<std::uint32_t> classes = classes_;
+  leave_out_large(dispatcher_.registry(), most_to_make_s_, classes, out_);
+  if (out_.undecided > 0) cut();
+  return classes;
+}
+
+TuneOptions RangeTuning::options_of_race(std::optional<double> rest_s) const {
+  TuneOptions share = options_;
+  share.total_budget_s = rest_s;
+  if (rest_s) {
+    // Most ranges need about 24; what is left then is shared by as many again.
+    constexpr std::size_t usual = 24;
+    const auto left = static_cast<double>(std::min(most_points_ - points_, usual - points_ % usual));
+    share.problem_budget_s = std::min(options_.problem_budget_s, *rest_s / std::max(1.0, left));
+  }
+  if (options_.progress) {
+    share.progress = [this](TuneProgress progress) {
+      progress.problem_index = points_;
+      progress.problem_count = most_points_;  // at most
+      progress.spent_s = spent_s();
+      return options_.progress(progress);
+    };
+  }
+  return share;
+}
+
+/// False where time ran out, or it was cancelled.
+bool RangeTuning::hold_race(std::size_t index) {
+  std::optional<double> rest_s = budget_s_;
+  if (rest_s) *rest_s -= spent_s();
+  if (rest_s && *rest_s <= 0) return false;
+  const TuneOptions share = options_of_race(rest_s);
+  const Decision decision = decide(range_.at(index));
+  TuneResult found;
+  const bool done = measured_.tune_all({{decision.problem, decision.kernel, {}}}, share, [&](const TuneResult& result) {
+    found = result;
+    if (finished_) finished_(result);
+  });
+  cancelled_ = found.cancelled;
+  const bool not_begun = found.cut_short && found.candidates.empty();
+  if (!done || cancelled_ || not_begun) return false;
+  if (found.cut_short && share.problem_budget_s < options_.problem_budget_s) found.cut_by = "total_budget_s";
+  if (found.measured()) {
+    ++races_;
+    std::erase_if(out_.measured, [&](const TuneResult& before) { return before.problem == found.problem; });
+    out_.measured.push_back(found);
+  }
+  held_[index].push_back({found, decision.level == Level::strategy && out_.range.contains(decision.problem)});
+  return true;
+}
+
+/// What the search is told about a size: by a race of an earlier run, as long as there is one.
+std::optional<TuneResult> RangeTuning::measure(std::size_t index) {
+  const std::size_t turn = asked_[index]++;
+  if (turn >= held_[index].size() && !hold_race(index)) return std::nullopt;
+  const Race& race = held_[index][turn];
+  TuneResult found = race.result;
+  points_ += found.measured();
+  untimed_ = untimed_ || (!found.chosen.empty() && !found.measured());
+  // What others decide, or in another precision, is no choice of this range; nor is what stays untimed.
+  if (!race.ours || !found.measured()) found.chosen.clear();
+  if (!race.ours) found.cut_short = false;  // more time would not make it one
+  return found;
+}
+
+RangeResult RangeTuning::run(std::optional<double> seconds) {
+  start(seconds);
+  if (!ask_kernels()) {
+    out_.complete = false;
+    if (out_.cut_short) out_.undecided = out_.problems;
+    out_.spent_s = looking_s_ = spent_s();
+    return out_;
+  }
+  looking_s_ = -spent_s();
+  const std::vector<std::uint32_t> classes = affordable_classes();
+  looking_s_ += spent_s();
+  const RangeChoices choices = search_range(out_.range.names(), classes, {options_.min_gain, most_points_},
+                                            [this](std::size_t index) { return measure(index); });
+  for (const RangePart& part : parts_of(out_.range.names(), choices.choice)) {
+    out_.parts.push_back({out_.range.with_names(part.names), choices.kernels[static_cast<std::size_t>(part.kernel)]});
+    out_.covered += out_.parts.back().range.count();
+  }
+  out_.guessed = choices.guessed;
+  out_.undecided += choices.undecided;
+  if (choices.stopped && !cancelled_) cut();
   // Where time ran out, something must be known of each class of sizes.
-  const bool nothing = out.measured.empty() && out.undecided > 0;
-  out.complete = !untimed && !cancelled && !nothing && (!choices.stopped || found_in_each(classes, choices.choice));
-  out.spent_s = seconds_now() - started;
-  return out;
+  const bool nothing = out_.measured.empty() && out_.undecided > 0;
+  out_.complete = !untimed_ && !cancelled_ && !nothing && (!choices.stopped || found_in_each(classes, choices.choice));
+  out_.spent_s = spent_s();
+  return out_;
 }
 
 }  // namespace xpuruntime

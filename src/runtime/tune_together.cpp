@@ -1,7 +1,8 @@
+#include "runtime/tune_together.h"
+
 #include <algorithm>
 
-#include "core/clock.h"
-#include "xpuruntime/runtime/runtime.h"
+#include "runtime/tune_range.h"
 
 namespace xpuruntime {
 namespace {
@@ -13,32 +14,40 @@ double weight_of(const ProblemRange& range) { return static_cast<double>(std::mi
 /// has cut short.
 class Together {
  public:
-  Together(Runtime& runtime, std::span<const Problem> problems, std::span<const ProblemRange> ranges,
-           const TuneOptions& options, const std::function<void(const TuneResult&)>& finished)
-      : runtime_(runtime), problems_(problems), ranges_(ranges), options_(options), finished_(finished) {
+  Together(Dispatcher& dispatcher, MeasuredChoices& measured, std::span<const Problem> problems,
+           std::span<const ProblemRange> ranges, const TuneOptions& options,
+           const std::function<void(const TuneResult&)>& finished)
+      : dispatcher_(dispatcher),
+        measured_(measured),
+        problems_(problems),
+        ranges_(ranges),
+        options_(options),
+        finished_(finished) {
     if (!options.progress) return;
     options_.progress = [this, tell = options.progress](TuneProgress progress) {
-      progress.spent_s = seconds_now() - started_;
+      progress.spent_s = measured_.now_s() - started_;
       cancelled_ = cancelled_ || !tell(progress);
       return !cancelled_;
     };
   }
 
   TunedTogether run() {
-    runtime_.tune(std::span<const Problem>{}, options_);  // says what is wrong with the options
+    tune_problems(dispatcher_, measured_, {}, options_, {});  // says what is wrong with the options
     double weight = static_cast<double>(problems_.size());
     for (const ProblemRange& range : ranges_) weight += weight_of(range);
     std::vector<std::size_t> all(problems_.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-    tune_problems(all, static_cast<double>(problems_.size()) / std::max(1.0, weight));
+    tune_some(all, static_cast<double>(problems_.size()) / std::max(1.0, weight));
     weight -= static_cast<double>(problems_.size());
     for (std::size_t i = 0; i < ranges_.size() && !cancelled_; ++i) {
-      out_.ranges.push_back(tune_range(i, weight_of(ranges_[i]) / weight));
+      tunings_.emplace_back(dispatcher_, measured_, ranges_[i], options_, finished_);
+      out_.ranges.push_back(tunings_.back().run(share_of_rest(weight_of(ranges_[i]) / weight)));
       weight -= weight_of(ranges_[i]);
     }
     if (options_.total_budget_s) {
-      for (auto cut = cut_problems(); !cut.empty() && !cancelled_; cut = cut_problems()) tune_problems(cut, 1);
-      for (std::size_t i = 0; i < out_.ranges.size(); ++i) tune_again(i);
+      for (auto cut = cut_problems(); !cut.empty() && !cancelled_; cut = cut_problems()) tune_some(cut, 1);
+      while (ranges_got_on()) {
+      }
     }
     out_.cancelled = cancelled_;
     if (!cancelled_) add_those_not_begun();
@@ -46,24 +55,23 @@ class Together {
   }
 
  private:
-  double rest() const { return std::max(0.0, options_.total_budget_s.value_or(0) - (seconds_now() - started_)); }
+  double rest() const { return std::max(0.0, options_.total_budget_s.value_or(0) - (measured_.now_s() - started_)); }
 
-  TuneOptions options_for(double share) const {
-    TuneOptions options = options_;
-    if (options.total_budget_s) options.total_budget_s = rest() * share;
-    return options;
+  std::optional<double> share_of_rest(double share) const {
+    return options_.total_budget_s ? std::optional(rest() * share) : std::nullopt;
   }
 
-  void tune_problems(const std::vector<std::size_t>& which, double share) {
+  void tune_some(const std::vector<std::size_t>& which, double share) {
     if (which.empty() || cancelled_) return;
-    const TuneOptions options = options_for(share);
+    TuneOptions options = options_;
+    options.total_budget_s = share_of_rest(share);
     std::vector<Problem> asked;
     for (const std::size_t i : which) {
       asked.push_back(problems_[i]);
       had_[i] = budget_of_each(options.total_budget_s.value_or(0), which.size());
     }
     std::size_t done = 0;
-    runtime_.tune(asked, options, [&](const TuneResult& result) {
+    tune_problems(dispatcher_, measured_, asked, options, [&](const TuneResult& result) {
       keep(which[done++], result);
       if (finished_) finished_(result);
     });
@@ -116,36 +124,67 @@ class Together {
     }
   }
 
-  RangeResult tune_range(std::size_t index, double share) {
-    return runtime_.tune(ranges_[index], options_for(share), finished_);
+  /// Gives what is left to the ranges that were cut short, in equal parts. False where none has held a race in it.
+  bool ranges_got_on() {
+    std::vector<std::size_t> cut;
+    for (std::size_t i = 0; i < tunings_.size(); ++i) {
+      if (tunings_[i].may_go_on(rest())) cut.push_back(i);
+    }
+    bool got_on = false;
+    for (std::size_t i = 0; i < cut.size() && !cancelled_; ++i) {
+      got_on = goes_on(cut[i], rest() / static_cast<double>(cut.size() - i)) || got_on;
+    }
+    return got_on && !cancelled_;
   }
 
-  void tune_again(std::size_t index) {
-    const RangeResult& before = out_.ranges[index];
-    if (cancelled_ || !before.cut_short || rest() <= before.spent_s) return;
-    RangeResult result = tune_range(index, 1);
-    if (!result.complete && (cancelled_ || before.complete)) return;
-    if (result.covered < before.covered) return;
-    result.spent_s += before.spent_s;
-    out_.ranges[index] = std::move(result);
+  bool goes_on(std::size_t index, double seconds) {
+    const std::size_t races = tunings_[index].races();
+    RangeResult result = tunings_[index].run(seconds);
+    RangeResult& before = out_.ranges[index];
+    // Sizes that only the larger budget takes in may be left without a choice.
+    if (!cancelled_ && (result.complete || !before.complete)) before = result;
+    before.spent_s = result.spent_s;
+    return tunings_[index].races() > races;
   }
 
-  Runtime& runtime_;
+  Dispatcher& dispatcher_;
+  MeasuredChoices& measured_;
   const std::span<const Problem> problems_;
   const std::span<const ProblemRange> ranges_;
   TuneOptions options_;
   const std::function<void(const TuneResult&)>& finished_;
-  const double started_ = seconds_now();
+  const double started_ = measured_.now_s();
   std::vector<double> had_ = std::vector<double>(problems_.size());  // of the budget, each problem, the last time
+  std::vector<RangeTuning> tunings_ = {};                            // of the ranges that have had their turn
   bool cancelled_ = false;
   TunedTogether out_ = {};
 };
 
 }  // namespace
 
-TunedTogether Runtime::tune(std::span<const Problem> problems, std::span<const ProblemRange> ranges,
-                            const TuneOptions& options, const std::function<void(const TuneResult&)>& finished) {
-  return Together(*this, problems, ranges, options, finished).run();
+bool tune_problems(Dispatcher& dispatcher, MeasuredChoices& measured, std::span<const Problem> problems,
+                   const TuneOptions& options, const std::function<void(const TuneResult&)>& finished) {
+  // What runs without measuring: for a policy that asks for the least memory, that.
+  KernelPolicy unmeasured;
+  if (dispatcher.policy().auto_strategy != Strategy::lowest_memory) {
+    unmeasured.auto_strategy = Strategy::first_supported;
+  }
+  std::vector<TuneTask> tasks;
+  for (const Problem& problem : problems) {
+    const ScopedLock unlocked(dispatcher, {});
+    const ScopedPolicy scope(dispatcher, unmeasured);
+    const Decision decision = dispatcher.explain(problem);
+    tasks.push_back({decision.problem, decision.kernel, {}});
+  }
+  const bool complete = measured.tune_all(std::move(tasks), options, finished);
+  measured.refresh();
+  return complete;
+}
+
+TunedTogether tune_together(Dispatcher& dispatcher, MeasuredChoices& measured, std::span<const Problem> problems,
+                            std::span<const ProblemRange> ranges, const TuneOptions& options,
+                            const std::function<void(const TuneResult&)>& finished) {
+  return Together(dispatcher, measured, problems, ranges, options, finished).run();
 }
 
 }  // namespace xpuruntime

@@ -56,7 +56,8 @@ bool StoreConnection::Patience::wait() {
 
 // ---- one for each file ----
 
-StoreConnection::StoreConnection(Place place) : place_(std::move(place)), owner_(getpid()), claim_(place_.id) {}
+StoreConnection::StoreConnection(Place place)
+    : place_(std::move(place)), owner_(getpid()), claim_(std::in_place, place_.path, place_.id) {}
 
 StoreConnection::~StoreConnection() {
   const std::lock_guard lock(connections().mutex);
@@ -76,6 +77,7 @@ std::shared_ptr<StoreConnection> StoreConnection::open(const std::string& path, 
 
 /// SQLite makes the file: nobody else may open it.
 StoreConnection::Place StoreConnection::made_if_missing(const std::string& path, StoreMode mode) {
+  check_store_name(path);
   if (mode == StoreMode::read_write) make_store_folder(path);
   check_store_place(path, mode);
   if (!file_id(path)) {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/claimed_files.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -129,6 +130,14 @@ void check_kind(const struct stat& file, const std::string& path, StoreMode mode
 }
 
 }  // namespace
+
+void check_store_name(const std::string& path) {
+  const std::string store = main_file_of(path);
+  if (store.empty()) return;
+  refuse("'" + path +
+         "' names a file that SQLite keeps beside a store (-wal, -shm, -journal); name the store instead: '" + store +
+         "'");
+}
 
 void make_store_folder(const std::string& path) { make_folders(fs::absolute(path).parent_path(), path); }
 

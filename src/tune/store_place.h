@@ -6,6 +6,10 @@
 
 namespace xpuruntime {
 
+/// Refuses the name of a file that SQLite keeps beside a store, before anything is opened: what it holds is lost when
+/// that store is written, and closing it drops the locks of that store in this process.
+void check_store_name(const std::string& path);
+
 /// Makes the folders that are missing, for this user alone.
 void make_store_folder(const std::string& path);
 

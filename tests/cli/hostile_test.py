@@ -142,6 +142,13 @@ class HostileFiles(CliTest):
                 self.refused(2, *command, "--out", path, says="cannot be written: it is a")
             self.refused(2, "tune", SQUARE, "--budget", "60s", *store, "--lock", path, says="cannot be written")
         self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
+        self.assertFalse((self.folder / "store.sqlite").exists())
+        for option in ("--out", "--lock"):  # a folder in which nobody can make a file
+            self.refused(2, "tune", SQUARE, "--budget", "60s", *store, option, "/proc/new",
+                         says="'/proc/new' cannot be written: no file can be made in its folder: ")
+        self.refused(2, "demo", "--tune", *store, "--out", "/proc/new", says="'/proc/new/policy.json' cannot be written: ")
+        self.refused(2, "demo", "--tune", *store, "--out", "/proc", says="no file can be made in its folder: ")
+        self.assertFalse((self.folder / "store.sqlite").exists())
 
     def test_no_file_is_written_twice_or_over_what_is_read(self):
         lock, log, policy = self.folder / "a.lock", self.write("log.txt", RELU), self.write("policy.json", "{}")

@@ -7,6 +7,7 @@ import unittest
 from xrt_case import XRT, CliTest, xrt
 
 PRODUCTS = "matmul(f32[m,32], f32[32,32]) where m=1..128"
+IN_FORCE = 'in force under a policy with "auto_strategy": "best_performance", for the sizes that were measured'
 
 
 class Ranges(CliTest):
@@ -51,6 +52,18 @@ class Ranges(CliTest):
         for problem in result["measured"]:
             self.assertIn(problem, json.dumps(listed))
 
+    def test_without_a_policy_only_the_measured_sizes_are_said_to_be_in_force(self):
+        answer = xrt("tune", PRODUCTS, "--store", self.store, "--per-problem", "2ms")
+        self.assertEqual(answer.returncode, 0, answer)
+        self.assertEqual(answer.stdout.splitlines()[-1], IN_FORCE + "; --out FILE writes rules for all")
+
+    def test_the_limits_of_a_range_are_set_by_its_policy(self):
+        lock = self.folder / "kernels.lock"
+        self.tune(PRODUCTS.replace(" where", " threads=1 where"), "--out", self.policy, "--lock", lock)
+        self.assertEqual(self.explain("matmul(f32[77,32], f32[32,32])")["level"], "rule")
+        self.fine("run", "matmul(f32[77,32], f32[32,32])",
+                  env={"XPURUNTIME_POLICY": str(self.policy), "XPURUNTIME_LOCK": str(lock)})
+
     def test_rules_that_decide_sizes_stay_in_the_policy_that_is_written(self):
         own = {"op": "matmul", "range": "matmul(f32[m,32], f32[32,32]) @cpu:0 where m=1..64", "use": "openblas"}
         self.policy.write_text(json.dumps({"preferences": {}, "rules": [own]}))
@@ -89,7 +102,7 @@ class Ranges(CliTest):
         self.assertIn("interrupted", messages)
         *_, summary, last = text.splitlines()
         self.assertRegex(summary, r"^0 of 2 ranges tuned \(1 in part\) in \S+ s, kept in " + str(self.store))
-        self.assertEqual(last, 'in force under a policy with "auto_strategy": "best_performance"')
+        self.assertEqual(last, IN_FORCE)
 
     def test_a_range_that_the_budget_cuts_gives_rules_only_for_what_is_known(self):
         answer = xrt("tune", "softmax(f32[n,n]) where n=1..512", "--budget", "60ms", "--store", self.store, "--out",
@@ -202,7 +215,7 @@ class Ranges(CliTest):
         lock = self.folder / "kernels.lock"
         casts = self.write("casts.json", '{"precision": {"matmul": "bf16"}}')
         product = "matmul(f32[m,16], f32[16,16]) -> bf16[m,16] where m=1..4"
-        for says, code, arguments in (("at most 4096 are decided one by one", 2, ["relu(f32[n]) where n=1..5000"]),
+        for says, code, arguments in (("at most 131072 are decided one by one", 2, ["relu(f32[n]) where n=1..200000"]),
                                       ("its tensors are cast first", 1, [product, "--policy", casts])):
             answer = xrt("tune", *arguments, "--store", self.store, "--lock", lock)
             self.assertEqual(answer.returncode, code, answer)

@@ -68,6 +68,17 @@ class Store(CliTest):
         self.assertEqual(self.store.read_bytes(), before)
         self.assertEqual(sorted(os.listdir(self.folder)), ["in.json", "link", "store.sqlite"])
 
+    def test_no_command_takes_a_file_beside_a_store_for_a_store(self):
+        for _ in range(2):  # without the store, and with it
+            before = sorted(os.listdir(self.folder))
+            for path in (f"{self.store}{beside}" for beside in ("-wal", "-shm", "-journal")):
+                says = f"name the store instead: '{self.store}'"
+                for command in (["tune", "relu(f32[8])"], ["store", "list"], ["report", "relu(f32[8])"]):
+                    self.refused(2, *command, "--store", path, says=says)
+                self.refused(2, "tune", "relu(f32[8])", env={"XPURUNTIME_STORE": path}, says=says)
+            self.assertEqual(sorted(os.listdir(self.folder)), before)
+            self.filled(entry("relu(f32[8]) @cuda:0"))
+
     def test_a_trace_does_not_replace_a_store_that_was_made_meanwhile(self):
         answer = xrt("tune", "relu(f32[8])", "--store", self.store, env={"XPURUNTIME_TRACE": str(self.store)})
         self.assertIn("it is a store", answer.stderr)

@@ -183,6 +183,47 @@ class Tune(CliTest):
                      says=["differs in the limits (threads=1 there, none here); set the same limits in the policy",
                            "or record it too"])
 
+    def test_limits_that_all_problems_have_are_set_by_the_policy_that_is_written(self):
+        policy, lock = self.folder / "policy.json", self.folder / "kernels.lock"
+        plain = "linear(f32[64,256], f32[256,256])"
+        for limits in ("threads=1", "deterministic", "deterministic threads=1 workspace_limit=100000000"):
+            text = xrt("tune", f"{plain} {limits}", f"relu(f32[8]) {limits}", "--store", self.store, "--out", policy,
+                       "--lock", lock).stdout
+            settings = f"XPURUNTIME_POLICY={policy} XPURUNTIME_LOCK={lock}"
+            self.assertEqual(text.splitlines()[-2:], [f"policy: {policy}; in force with XPURUNTIME_POLICY={policy}",
+                                                      f"lock: {lock}; in force with {settings}"])
+            decision = self.document("explain", plain, "--policy", policy, "--json")
+            self.assertEqual(decision["level"], "rule", decision)
+            self.fine("run", plain, env=dict(setting.split("=", 1) for setting in settings.split()))
+
+    def test_limits_that_the_policy_does_not_set_are_said_to_be_needed(self):
+        policy, lock = self.folder / "policy.json", self.folder / "kernels.lock"
+        four = self.write("four.json", '{"threads": 4}')
+        rule = {"op": "relu", "range": "relu(f32[n]) where n=1..2", "use": "reference"}
+        ruled = self.write("ruled.json", json.dumps({"rules": [rule]}))
+        also = "; for problems with {} the program must also set these limits"
+        for problems, options, limits, threads in (
+                ([SQUARE, f"{SQUARE} threads=1", f"{SQUARE} deterministic"], [], "threads=1 or deterministic", None),
+                ([f"{SQUARE} threads=1"], ["--policy", four], "threads=1", 4),
+                ([f"{SQUARE} threads=1"], ["--policy", ruled], "threads=1", None)):
+            text = xrt("tune", *problems, *options, "--store", self.store, "--out", policy, "--lock", lock).stdout
+            for line in text.splitlines()[-2:]:
+                self.assertTrue(line.endswith(also.format(limits)), line)
+            self.assertEqual(json.loads(policy.read_text()).get("threads"), threads)
+        for options in ([], ["--lock", lock]):
+            text = xrt("tune", f"{SQUARE} threads=1", "--store", self.store, *options).stdout
+            self.assertTrue(text.splitlines()[-1].endswith(also.format("threads=1")), text)
+
+    def test_the_demos_files_are_in_force_as_it_says(self):
+        answer = xrt("demo", "--tune", "--block", "transformer", "--store", self.store, "--out", self.folder)
+        self.assertEqual(answer.returncode, 0, answer)
+        policy, lock = self.folder / "policy.json", self.folder / "kernels.lock"
+        self.assertIn(f"\nlock: {lock}; in force with XPURUNTIME_POLICY={policy} XPURUNTIME_LOCK={lock}\n", answer.stdout)
+        problems = [entry["problem"] for entry in json.loads(lock.read_text())["decisions"]]
+        linear = next(problem for problem in problems if problem.startswith("linear("))
+        self.fine("run", linear.replace(" deterministic", ""),
+                  env={"XPURUNTIME_POLICY": str(policy), "XPURUNTIME_LOCK": str(lock)})
+
     def test_what_puts_the_files_in_force_is_quoted_for_the_shell(self):
         for name in ("p q", "p$HOME", "p'q", "p;q", "~p", "p\\q", "p*"):
             policy, lock = self.write(f"{name}.json", '{"threads": 1}'), self.folder / f"{name}.lock"
@@ -332,6 +373,17 @@ class Tune(CliTest):
         self.assertLess(len(finished), 120)
         listed = json.loads(self.fine("store", "list", "--store", self.store, "--json"))
         self.assertIn(finished[0]["problem"], json.dumps(listed))
+
+    def test_an_interrupt_that_was_ignored_at_the_start_stays_ignored(self):
+        problems = [f"relu(f32[{n}])" for n in range(1, 21)]
+        with subprocess.Popen(["sh", "-c", 'trap "" INT; exec "$@"', "sh", XRT, "tune", *problems, "--store",
+                               str(self.store), "--per-problem", "5ms", "--budget", "2m"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            lines = [process.stderr.readline()]
+            process.send_signal(signal.SIGINT)
+            lines += process.stderr.readlines()
+        self.assertEqual(process.returncode, 0, lines)
+        self.assertIn("20/20", "".join(lines))
 
 
 class Killed(CliTest):

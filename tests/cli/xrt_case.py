@@ -2,6 +2,7 @@
 import json
 import os
 import pty
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -17,6 +18,9 @@ SCRATCH = tempfile.TemporaryDirectory()
 os.environ["XPURUNTIME_STORE"] = f"{SCRATCH.name}/store.sqlite"
 for variable in ("XPURUNTIME_POLICY", "XPURUNTIME_LOCK"):
     os.environ.pop(variable, None)
+
+# A shell starts background jobs with Ctrl-C ignored, and commands that tests interrupt would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SQUARE = "matmul(f32[64,64], f32[64,64])"
 COMMANDS = ["devices", "profile", "kernels", "explain", "run", "bench", "tune", "policy", "lock", "store", "report", "trace", "amp", "demo", "completion"]

@@ -305,6 +305,14 @@ TEST_F(JsonFile, ReadsNoPipeNoDeviceAndNoFolder) {
   }
   EXPECT_EQ(flaw_of_output_file(path("new")), "");
   EXPECT_NE(flaw_of_output_file(path("missing/new")).find("there is no folder"), std::string::npos);
+  EXPECT_NE(flaw_of_new_file(path("missing/new")).find("there is no folder"), std::string::npos);
+  EXPECT_NE(flaw_of_new_file("/proc/new").find("no file can be made in its folder"), std::string::npos);
+  const auto files = [&] {
+    return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+  };
+  const auto before = files();
+  EXPECT_EQ(flaw_of_new_file(path("new")), "");
+  EXPECT_EQ(files(), before);
   std::filesystem::create_symlink("round", path("round"));
   EXPECT_NE(flaw_of_output_file(path("round")).find("cannot be written"), std::string::npos);
 }

@@ -406,8 +406,8 @@ TEST_F(TuneRange, AReportShowsTheEndsOfEachPart) {
     EXPECT_NE(json.find("\"" + std::string(shown) + " @cpu:0\""), std::string::npos) << shown;
   }
   EXPECT_EQ(json.find("relu(f32[6])"), std::string::npos);
-  options.ranges = {parse_problem_range("relu(f32[n]) where n=1..5000")};
-  expect_invalid("at most 4096 are decided one by one", [&] { report_json(runtime_, options); });
+  options.ranges = {parse_problem_range("relu(f32[n]) where n=1..131073")};
+  expect_invalid("at most 131072 are decided one by one", [&] { report_json(runtime_, options); });
 }
 
 }  // namespace

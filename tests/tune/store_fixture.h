@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -120,5 +121,15 @@ inline int wait_for(pid_t child) {
 }
 
 inline int run_child(const std::function<int()>& work) { return wait_for(start_child(work)); }
+
+/// Whether this process has a lock on a file. Only another one can see it.
+inline bool has_lock_on(const std::string& path) {
+  return run_child([&] {
+           struct flock found = {};
+           found.l_type = F_WRLCK;
+           if (fcntl(open(path.c_str(), O_RDWR | O_CLOEXEC), F_GETLK, &found) != 0) return 2;
+           return found.l_type == F_UNLCK ? 1 : 0;
+         }) == 0;
+}
 
 }  // namespace xpuruntime

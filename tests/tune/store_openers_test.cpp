@@ -228,9 +228,12 @@ TEST_F(StoreOpeners, NothingElseInTheLibraryReadsOrReplacesTheFileOfAnOpenStore)
   store->put(xeon(), record_of(problem(1)));
   fs::create_symlink(path_, folder_ / "link");
   const JsonSource source = {"test", "the file: ", "policy"};
-  for (const std::string& name : {path_, (folder_ / "link").string(), path_ + "-wal", path_ + "-shm"}) {
+  fs::create_hard_link(path_ + "-shm", folder_ / "second");
+  for (const std::string& name :
+       {path_, (folder_ / "link").string(), path_ + "-wal", path_ + "-shm", (folder_ / "second").string()}) {
     expect_error(ErrorCode::io_error, "has open", [&] { read_text_file(name, source); });
     expect_error(ErrorCode::io_error, "it is a store", [&] { write_file_atomically(name, "{}", source); });
+    EXPECT_TRUE(has_lock_on(path_ + "-shm")) << name;
   }
   EXPECT_EQ(entry_count(store->read()), 4);
 }

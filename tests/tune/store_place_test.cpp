@@ -123,6 +123,36 @@ TEST_F(StorePlace, AReaderWhoDoesNotOwnItLeavesNothingBesideIt) {
   open_store(path_)->put(xeon(), record_of(problem(2)));
 }
 
+TEST_F(StorePlace, AFileBesideAStoreIsNoStoreWhetherItIsThereOrNot) {
+  const std::string link = (folder_ / "link").string();
+  const auto expect_all_refused = [&] {
+    for (const char* beside : {"-wal", "-shm", "-journal"}) {
+      expect_refused(path_ + beside, "name the store instead: '" + path_ + "'");
+      fs::create_symlink(std::string("store.sqlite") + beside, link);
+      expect_refused(link, "name the store instead: '" + path_ + "'");
+      fs::remove(link);
+    }
+  };
+  expect_all_refused();
+  expect_refused((folder_ / "new" / "a-wal").string(), "name the store instead");
+  EXPECT_TRUE(fs::is_empty(folder_));
+  { open_store(path_)->put(xeon(), record_of(problem(1))); }
+  expect_all_refused();
+  fs::create_symlink("store.sqlite", folder_ / "my-wal");  // it is the name of the file itself that counts
+  EXPECT_EQ(entry_count(open_store((folder_ / "my-wal").string())->read()), 4);
+}
+
+TEST_F(StorePlace, AnOpenStoreKeepsItsLocksWhenAFileBesideItIsOpenedAsAStore) {
+  const auto store = open_store(path_);
+  store->put(xeon(), record_of(problem(1)));
+  const std::string index = path_ + "-shm", second = (folder_ / "second").string();
+  ASSERT_TRUE(has_lock_on(index));
+  expect_refused(index, "name the store instead: '" + path_ + "'");
+  fs::create_hard_link(index, second);
+  expect_refused(second, "name the store instead: '" + fs::canonical(path_).string() + "'");
+  EXPECT_TRUE(has_lock_on(index));
+}
+
 TEST_F(StorePlace, AnOpenStoreIsClaimedByEveryName) {
   const auto store = open_store(path_);
   store->put(xeon(), record_of(problem(1)));
@@ -131,6 +161,9 @@ TEST_F(StorePlace, AnOpenStoreIsClaimedByEveryName) {
     EXPECT_TRUE(is_claimed(path_ + beside)) << beside;
     if (!fs::exists(path_ + beside)) continue;  // a journal, which others must not put there
     fs::create_symlink(path_ + beside, link);
+    EXPECT_TRUE(is_claimed(link)) << beside;
+    fs::remove(link);
+    fs::create_hard_link(path_ + beside, link);
     EXPECT_TRUE(is_claimed(link)) << beside;
     fs::remove(link);
   }

@@ -48,8 +48,8 @@ struct EnvironmentDifference {
   bool operator==(const EnvironmentDifference&) const = default;
 };
 
-/// Traits by name, then versions; another device is the one difference that counts. A number of threads that nobody set
-/// is the number of cores.
+/// Traits by name, then versions; another device is the one difference that counts. A number of threads that is not
+/// set is the number of cores.
 std::vector<EnvironmentDifference> environment_differences(const Environment& there, const Environment& here);
 
 EnvironmentMatch compare_environments(const Environment& there, const Environment& here);
