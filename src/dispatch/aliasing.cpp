@@ -115,7 +115,7 @@ bool may_be_in_place(const Call& call, std::size_t output, std::size_t input) {
 }  // namespace
 
 Region region_of(const Tensor& tensor) {
-  Region region{reinterpret_cast<std::uintptr_t>(tensor.as<std::byte>()),
+  Region region{reinterpret_cast<std::uintptr_t>(tensor.as<const std::byte>()),
                 static_cast<std::int64_t>(size_of(tensor.dtype())), tensor.shape(), tensor.strides()};
   for (std::size_t i = 0; i < region.steps.size(); ++i) region.steps[i] *= region.element;
   return region;

@@ -14,7 +14,7 @@
 
 namespace xpuruntime {
 
-/// Logged calls whose time the device measures. Events are read when they are done, and waited for when somebody asks.
+/// Logged calls whose time the device measures. Events are read when they are done, and waited for when logs are read.
 class AsyncLog {
  public:
   struct Item {

@@ -17,7 +17,7 @@ Decision decide_by_precision(const Problem& asked, Precision precision, const De
 /// As the dispatcher resolves it for a call that names no dtype itself, but for a precision hook.
 Precision precision_of(const Problem& asked, const KernelPolicy& policy, const Autocast& autocast);
 
-/// Decides a problem for a device that is somebody's description, with the rules of a selector, if one is given.
+/// Decides a problem for a device that is only described, with the rules of a selector, if one is given.
 /// Nothing is prepared and nothing runs.
 Decision decide_described(const KernelRegistry& registry, const Problem& asked, const DeviceProfile& profile,
                           const KernelPolicy& policy, const Autocast& autocast,

@@ -49,7 +49,7 @@ struct Dispatcher::Impl {
   Chosen decide_at(const SharedProblem& problem, const Scope& scope, std::span<const PassedOver> passed_over,
                    bool every_workspace);
   /// What the exception that is being handled says of a kernel that it left while it was prepared. That it cannot make
-  /// the plan that somebody named says nothing of its own choice.
+  /// the plan that was named says nothing of its own choice.
   void set_aside(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel, bool by_token,
                  std::vector<Exclusion>& for_now);
   /// The plan with this token, or the kernel's own choice where it is empty.

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "dispatch/dispatcher_impl.h"
+#include "select/lock_needs.h"
 
 namespace xpuruntime {
 namespace {
@@ -56,10 +57,9 @@ std::string Dispatcher::Impl::breach_of_lock(const Problem& problem, const Kerne
   const LockEntry* entry = lock.find_for(problem);
   if (entry == nullptr) return lock.why_missing(problem);
   if (entry->plan != decision.plan && !entry->plans_vary()) {
-    // Under `deterministic` and without it a kernel may plan otherwise: then one's entry says nothing of the other.
-    const bool own = has_ranges(entry->problem) ? least_problem(entry->problem).limits == problem.limits
-                                                : entry->problem == to_string(problem);
-    if (!own) return lock.why_missing(problem);
+    // Of other alignments, and with `deterministic` or without, a kernel may plan otherwise: then one's entry says
+    // nothing of the other.
+    if (!is_exact(*entry, problem)) return lock.why_missing(problem);
     return "the lock holds the plan '" + entry->plan + "' of " + entry->kernel + ", which plans '" + decision.plan +
            "' here; plans may follow the number of threads: replay it with as many, or record the lock again";
   }

@@ -13,7 +13,7 @@
 
 namespace xpuruntime {
 
-/// Interns scopes: equal contents, same object, same id, for as long as somebody holds it. Ids are never used twice.
+/// Interns scopes: equal contents, same object, same id, for as long as it is held. Ids are never used twice.
 /// The table itself holds scopes that may be entered again: those without measurements and those with the latest.
 class ScopeTable {
  public:

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
+#include "tune/range_grid.h"
 #include "tune/range_search.h"
 
 namespace xpuruntime {
@@ -11,18 +11,16 @@ namespace {
 
 /// The plan that all problems of a part have, by those of the whole range.
 std::string plan_of(const ProblemRange& range, const std::vector<std::string>& plans, const ProblemRange& part) {
-  std::optional<std::string> plan;
-  for (std::size_t index = 0; index < plans.size(); ++index) {
-    const std::vector<std::int64_t> sizes = range.sizes_at(index);
-    bool inside = true;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      inside = inside && sizes[i] >= part.names()[i].low && sizes[i] <= part.names()[i].high;
-    }
-    if (!inside) continue;
-    if (plan && *plan != plans[index]) return std::string(varying_plans);
-    plan = plans[index];
+  Box box;
+  for (std::size_t i = 0; i < range.names().size(); ++i) {
+    const std::int64_t low = range.names()[i].low;
+    box.low.push_back(static_cast<std::size_t>(part.names()[i].low - low));
+    box.high.push_back(static_cast<std::size_t>(part.names()[i].high - low));
   }
-  return plan.value_or("");
+  const RangeGrid grid(range.names());
+  const std::string& first = plans[grid.index(box.low)];
+  const bool same = grid.each(box, [&](std::size_t index) { return plans[index] == first; });
+  return same ? first : std::string(varying_plans);
 }
 
 /// What the lock holds for the sizes of a part, to be compared with what is decided for them now.
@@ -69,8 +67,14 @@ std::vector<DecidedPart> decided_parts(Runtime& runtime, const ProblemRange& ran
     choice.push_back(numbers.emplace(std::move(kind), static_cast<int>(numbers.size())).first->second);
     plans.push_back(decision.plan);
   }
+  const std::vector<RangePart> found = parts_of(range.names(), choice);
+  if (found.size() > most_parts) {
+    fail(ErrorCode::not_supported, function,
+         to_string(range) + " falls into " + std::to_string(found.size()) + " parts of one kernel each, and at most " +
+             std::to_string(most_parts) + " are kept; narrow it, or name one kernel for it in the policy");
+  }
   std::vector<DecidedPart> parts;
-  for (const RangePart& part : parts_of(range.names(), choice)) {
+  for (const RangePart& part : found) {
     DecidedPart decided{range.with_names(part.names)};
     decided.least = runtime.dispatcher().explain(decided.range.least());
     decided.largest = runtime.dispatcher().explain(decided.range.at(decided.range.count() - 1));

@@ -3,7 +3,7 @@
 #include "xpuruntime/core/problem.h"
 #include "xpuruntime/device/profile.h"
 
-// What the built-in rules for the CPU ask. Figures behind them: bench/cpu_bench on two cores of a Sapphire Rapids.
+// What the built-in rules for the CPU ask. Their figures are from bench/cpu_bench on two cores of a Sapphire Rapids.
 
 namespace xpuruntime::cpu_rules {
 

@@ -22,9 +22,9 @@ struct FirstChoice {
   std::string because = {};
 };
 
-/// The choice where nobody named a kernel and nothing was measured: the first line that holds of one list, which is the
+/// The choice where no kernel was named and nothing was measured: the first line that holds of one list, which is the
 /// built-in rules and after them the rows of the table. Kernels that need copies take part where the work outweighs
-/// them; else they come behind all that need none but `reference`, which is the last of all.
+/// them; else they come after all that need none but `reference`, which is the last of all.
 FirstChoice first_choice(std::span<const Option> options, std::span<const BuiltinRule> rules,
                          const DeviceProfile& profile);
 

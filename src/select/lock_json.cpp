@@ -3,6 +3,7 @@
 #include "core/environment_variable.h"
 #include "core/json_fields.h"
 #include "core/sha256.h"
+#include "tune/entry.h"
 #include "xpuruntime/core/problem.h"
 #include "xpuruntime/select/lock.h"
 
@@ -23,6 +24,8 @@ int version_of(const std::map<std::string, LockEntry, std::less<>>& entries) {
 
 constexpr int lock_depth = 4;  // the lock, its environments, one environment, its traits
 constexpr std::size_t most_lock_bytes = std::size_t{256} << 20;
+// Each entry is compared with its environment: one without end would cost as much for each.
+constexpr std::size_t most_environment_bytes = std::size_t{64} << 10;
 
 /// What is being read: entries name environments.
 struct Document {
@@ -57,13 +60,12 @@ void read_version(Document& document, const JsonValue& from) {
 }
 
 void read_environments(Document& document, const JsonValue& from) {
-  if (!from.json.is_object()) from.refuse("must be an object");
-  for (const auto& [id, value] : from.json.items()) {
-    Environment environment;
-    try {
-      environment = Environment::from_json(dump_json(value));
-    } catch (const Error& error) {
-      from.field(id, value).refuse(std::string("is wrong: ") + error.what());
+  check_object(from);
+  for (const auto& [id, json] : from.json.items()) {
+    const JsonValue value = from.field(id, json);
+    auto environment = value.as<Environment>();
+    if (environment.to_json().size() > most_environment_bytes) {
+      value.refuse("is larger than any environment may be, which is 64 KiB; record the lock again");
     }
     if (environment.id() != id) refuse_damaged("the environment " + shown(id), "id", from.source);
     document.environments.emplace(id, std::move(environment));

@@ -36,6 +36,11 @@ LockNeeds operator|(LockNeeds a, const LockNeeds& b) {
   return a;
 }
 
+bool is_exact(const LockEntry& entry, const Problem& problem) {
+  return has_ranges(entry.problem) ? parse_problem_range(entry.problem).contains(problem)
+                                   : entry.problem == to_string(problem);
+}
+
 std::string text_of_choice(const LockEntry& entry) {
   const auto behind = [](const std::string& text) { return text.empty() ? "" : " " + text; };
   return entry.kernel + behind(entry.kernel_version) + behind(entry.plans_vary() ? "" : entry.plan);

@@ -23,6 +23,10 @@ LockNeeds needs_of(const LockEntry& entry);
 /// What either depends on.
 LockNeeds operator|(LockNeeds a, const LockNeeds& b);
 
+/// Whether an entry is of a problem exactly as it is. KernelLock::find_for also finds those of other alignments, and
+/// with or without `deterministic`.
+bool is_exact(const LockEntry& entry, const Problem& problem);
+
 /// An entry's kernel, its version and its plan, for texts.
 std::string text_of_choice(const LockEntry& entry);
 

@@ -19,7 +19,7 @@ Json policy_to_json(const KernelPolicy& policy, bool normal);
 /// The fields that hold one value each.
 std::vector<std::string_view> single_policy_fields();
 
-/// A policy out of values that a program gave: errors name the field, but no place in a text that nobody wrote.
+/// A policy out of values that a program gave: errors name the field, but no place in a text, since there is none.
 KernelPolicy policy_from_values(std::string_view json);
 
 /// The policy in a text that was read from a file.

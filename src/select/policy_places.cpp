@@ -44,7 +44,7 @@ PolicyPlaces::PolicyPlaces(std::string_view text) {
   Lines lines(text);
   scan_json(text, [&](const JsonField& field) {
     places_.emplace(canonical(field.path), lines.at(field.byte));
-    return field.depth < deepest ? Scanning::inside : Scanning::behind;
+    return field.depth < deepest ? Scanning::inside : Scanning::after;
   });
 }
 

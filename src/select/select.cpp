@@ -9,6 +9,7 @@
 #include "core/printable.h"
 #include "registry/copying_kernel.h"
 #include "select/first_choice.h"
+#include "select/lock_needs.h"
 #include "select/rule_index.h"
 #include "select/rule_ranges.h"
 #include "select/unavailable.h"
@@ -249,9 +250,17 @@ class Selector {
     const std::string refusal = refusal_of_named(locked.kernel);
     const Entry* entry = find(locked.kernel);
     const bool in_process = refusal.starts_with("quarantined:");
+    const bool stored = entry != nullptr && stored_quarantine(*entry->kernel) != nullptr;
+    const bool excluded = std::any_of(in_.exclusions.begin(), in_.exclusions.end(),
+                                      [&](const Exclusion& exclusion) { return exclusion.kernel == locked.kernel; });
+    // It was the kernel's own answer, to a problem that the lock has otherwise.
+    if (entry != nullptr && !stored && !excluded && !is_exact(locked, in_.problem)) {
+      decision().because = in_.lock->lock->why_missing(in_.problem);
+      return;
+    }
     std::string remedy = "record the lock again, or replay it where it was made";
     if (in_process) remedy = "once that is fixed, clear_quarantine lets it run again";
-    if (entry != nullptr && stored_quarantine(*entry->kernel) != nullptr) {  // which clear_quarantine leaves as it is
+    if (stored) {  // which clear_quarantine leaves as it is
       remedy = "once that is fixed, " + std::string(in_process ? "call clear_quarantine, " : "") +
                "remove its entries from the store (xrt store prune --op " + std::string(to_string(in_.problem.op)) +
                " --kernel " + locked.kernel + "), and restart, or call refresh_measurements and set the policy again";

@@ -102,6 +102,7 @@ TEST_F(LockThreads, WhileALockIsInAScopeThreadsWithoutOneAreRefused) {
   {
     const ScopedLock scope(dispatcher(), lock_to("locked"));
     EXPECT_HAS(in_worker(), "relu(f32[8]) @cpu:0: a lock is in force in a scope of another thread or task");
+    EXPECT_HAS(in_worker(), "an event loop or a saved context that was made in one and still exists");
     EXPECT_HAS(in_worker(), "set it for the whole process (set_lock, XPURUNTIME_LOCK)");
     EXPECT_HAS(worker.run([&] {
       const ScopedPolicy own(dispatcher(), KernelPolicy{});

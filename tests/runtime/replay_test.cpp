@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <thread>
+
+#include "core/expect_error.h"
+#include "runtime/decided_parts.h"
 
 namespace xpuruntime {
 namespace {
@@ -285,6 +289,65 @@ TEST_F(Replay, ARangeDependsOnNoMoreThanAProblemAlone) {
   EXPECT_NE(verified(other).results.front().reason.find("the lock holds the plan 'tile=4x4' of simd"),
             std::string::npos)
       << verified(other).results.front().reason;
+}
+
+TEST_F(Replay, ARangeHasThePlanThatItsOwnSizesShare) {
+  const ScopedPolicy scope(runtime.dispatcher(), KernelPolicy::from_json(R"({"threads": 2, "rules": [
+    {"op": "matmul", "when": {"m": {">=": 4, "<=": 24}}, "use": "reference"}, {"op": "matmul", "use": "openblas"}]})"));
+  KernelLock lock;
+  record_ranges(lock, runtime,
+                std::vector{parse_problem_range("matmul(f32[m,256], f32[256,n]) where m=1..28, n=250..256")});
+  EXPECT_EQ(lock.entries().size(), 3u);
+  std::set<std::string> plans;
+  for (const auto& [text, entry] : lock.entries()) {
+    const ProblemRange range = parse_problem_range(text);
+    for (std::size_t i = 0; i < range.count(); ++i) {
+      const Decision decision = runtime.dispatcher().explain(range.at(i));
+      EXPECT_EQ(decision.kernel, entry.kernel) << text;
+      EXPECT_EQ(decision.plan, entry.plan) << text;  // whole or split among threads, but not both in one part
+    }
+    plans.insert(entry.plan);
+  }
+  EXPECT_EQ(plans.size(), 2u);
+}
+
+TEST_F(Replay, ARangeOfThousandsOfLengthsIsRecordedAndCompared) {
+  const ProblemRange range = parse_problem_range("relu(f32[n]) where n=1..5000");
+  KernelPolicy policy;
+  policy.force("relu", "reference");
+  const ScopedPolicy scope(runtime.dispatcher(), policy);
+  KernelLock lock;
+  record_ranges(lock, runtime, std::vector{range});
+  ASSERT_EQ(lock.entries().size(), 1u);
+  EXPECT_EQ(lock.entries().begin()->first, to_string(range));
+  EXPECT_TRUE(range_differences(runtime, lock, range).empty());
+  expect_invalid("holds 131073 problems, and at most 131072 are decided one by one", [&] {
+    record_ranges(lock, runtime, std::vector{parse_problem_range("relu(f32[n]) where n=1..131073")});
+  });
+}
+
+TEST_F(Replay, ARangeWhoseSizesTakeTurnsIsNotRecordedAsThousandsOfEntries) {
+  const ScopedPolicy scope(runtime.dispatcher(), KernelPolicy::from_json(R"({"rules": [
+    {"op": "relu", "when": {"elements": {"multiple_of": 2}}, "use": "reference"}, {"op": "relu", "use": "simd"}]})"));
+  KernelLock lock;
+  expect_error(ErrorCode::not_supported, "falls into 4100 parts of one kernel each, and at most 4096",
+               [&] { record_ranges(lock, runtime, std::vector{parse_problem_range("relu(f32[n]) where n=1..4100")}); });
+  EXPECT_TRUE(lock.entries().empty());
+}
+
+TEST_F(Replay, ARangeAskedWithOtherAlignmentSaysSoWhereThatGivesAnotherPlan) {
+  KernelPolicy policy;
+  policy.force("relu", "simd");
+  KernelLock lock;
+  {
+    const ScopedPolicy scope(runtime.dispatcher(), policy);
+    record_ranges(lock, runtime, std::vector{parse_problem_range("relu(f32[n]) where n=1..100")});
+  }
+  const ScopedLock locked(runtime.dispatcher(), {std::make_shared<const KernelLock>(lock)});
+  EXPECT_EQ(runtime.dispatcher().explain(parse_problem("relu(f32[50]/4)")).kernel, "simd");
+  const Decision copied = runtime.dispatcher().explain(parse_problem("relu(f32[50]/1)"));
+  EXPECT_EQ(copied.kernel, "");
+  EXPECT_HAS(copied.because, "which differs in the layout of input 0 (f32[50] there, f32[50]/1 here)");
 }
 
 TEST_F(Replay, VerifyingALockDoesNotDisturbOtherThreads) {

@@ -22,8 +22,8 @@ KernelLock record_lock(Runtime& runtime, std::span<const Problem> problems, std:
 KernelLock record_lock(Runtime& runtime, std::span<const LogEntry> log, std::uint64_t seed = 1);
 
 /// Decides every problem of the ranges under the policy in force on this thread, and adds one entry for each part that
-/// has one kernel; neighbours of one kernel and plan become one entry. A lock in force has no say. At most 4096
-/// problems a range; casts are an error.
+/// has one kernel; neighbours of one kernel and plan become one entry. A lock in force has no say. At most 131072
+/// problems a range, in at most 4096 parts; casts are an error.
 void record_ranges(KernelLock& lock, Runtime& runtime, std::span<const ProblemRange> ranges);
 
 /// Fails where record_ranges would for the ranges as such, whatever is chosen: for who measures for long before that.

@@ -24,7 +24,7 @@ class KernelProbe;
 class PerformanceTable;
 struct NamedOp;
 
-/// An op by id or by name, in any case: its own name or an alias of it, with a dtype behind it or without
+/// An op by id or by name, in any case: its own name or an alias of it, followed by a dtype or not
 /// (`conv2d_fp16` is conv2d in float16), or the name of an op of the caller's own that a capability was registered for.
 class OpRef {
  public:
@@ -73,7 +73,7 @@ class KernelSelector {
     return get_kernel_dtype(op, std::span(input_dtypes.begin(), input_dtypes.size()));
   }
 
-  /// Whether this device can run the op in this precision: by the capability that somebody registered, else because a
+  /// Whether this device can run the op in this precision: by the capability that was registered, else because a
   /// kernel of the registry takes a usual problem of it. Default capabilities describe, they do not count here.
   bool is_kernel_available(OpRef op, KernelDtype dtype) const;
 

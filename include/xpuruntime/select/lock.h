@@ -24,7 +24,7 @@ struct LockEntry {
   std::string environment = {};  // id of one of the lock's
   std::string outputs = {};      // SHA-256 of the outputs on the inputs that the seed gives; empty: not recorded
   std::uint64_t seed = 0;        // has a meaning only with outputs
-  /// Of a kernel that somebody brought: the version of its code, or "unversioned". Empty for kernels of the library.
+  /// Of a third-party kernel: the version of its code, or "unversioned". Empty for kernels of the library.
   std::string kernel_version = {};
 
   /// Of a range: not every size has the same plan, so none is held to it.
@@ -67,8 +67,8 @@ class KernelLock {
 
   /// One decision a line, sorted by problem, each with a checksum of its own: it merges and diffs well.
   std::string to_json() const;
-  /// A checksum that does not fit, unknown fields, wrong types, a problem that stands twice or cannot be read, and what
-  /// the file's version does not have are errors that name the entry.
+  /// A checksum that does not fit, unknown fields, wrong types, a duplicate or unreadable problem, and what the file's
+  /// version does not have are errors that name the entry.
   static KernelLock from_json(std::string_view json);
   static KernelLock load(const std::string& path);
   /// Writes to a temporary name, syncs, renames: the file is the old one or the new one.

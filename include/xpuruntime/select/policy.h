@@ -81,7 +81,7 @@ struct KernelPolicy {
 /// missing or no policy is an error that names the variable.
 std::optional<KernelPolicy> policy_from_environment();
 
-/// The policy of a file that somebody named, else of the environment, else one that says nothing.
+/// The policy of this file if a path is given, else of the environment, else an empty one.
 KernelPolicy load_policy(const std::string& explicit_path);
 
 }  // namespace xpuruntime
