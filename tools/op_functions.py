@@ -69,10 +69,11 @@ def default_text(attribute: Row) -> str:
     return "INT64_MAX" if value == 2**63 - 1 else repr(value)
 
 
-def option_fields(row: Row, must: list[Row]) -> str:
+def option_fields(row: Row, others: list[Row]) -> str:
+    """Of the optional inputs, and the attributes but for those that are no options."""
     fields = [f"const Tensor* {spec['name']} = nullptr;" for spec in row["inputs"] if spec["optional"]]
     for attribute in row["attributes"]:
-        if attribute in must:
+        if attribute in others:
             continue
         notes = "|".join(attribute["choices"]) or attribute["note"]
         comment = f"  // {notes}" if notes else ""
@@ -84,10 +85,21 @@ def struct_name(row: Row) -> str:
     return "".join(word.capitalize() for word in row["name"].split("_")) + "Options"
 
 
-def result_count(row: Row) -> int:
+def result_count(row: Row, switch: Row | None = None) -> int:
     needed = sum(not spec["optional"] for spec in row["inputs"])
-    sample = row["sample"] or ", ".join(["T[64,64]"] * needed)
-    return len(xrt.Problem(f"{row['name']}({sample.replace('T[', 'f32[')})").outputs)
+    text = (row["sample"] or ", ".join(["T[64,64]"] * needed)).replace("T[", "f32[")
+    if switch:
+        text += f"{'' if ';' in text else ';'} {switch['name']}=true"
+    return len(xrt.Problem(f"{row['name']}({text})").outputs)
+
+
+def switches_of(row: Row) -> list[Row]:
+    """Attributes that add a result, each a function of its own: the number of results is in its type. What is written over
+    an optional input, as the running statistics of a batch norm, is no result."""
+    if any(spec["optional"] and spec["in_place"] for spec in row["inputs"]):
+        return []
+    booleans = [one for one in row["attributes"] if one["kind"] == "boolean"]
+    return [one for one in booleans if result_count(row, one) > result_count(row)]
 
 
 def parameter(spec: Row) -> str:
@@ -101,22 +113,27 @@ def argument(attribute: Row) -> str:
     return f"{TYPES[attribute['kind']]} {attribute['name']}" if by_value else f"const Ints& {attribute['name']}"
 
 
-def functions(row: Row, must: list[Row], has_options: bool) -> str:
-    """The op's two functions."""
+def functions(row: Row, must: list[Row], has_options: bool, switch: Row | None = None) -> str:
+    """The op's two functions, with the result that a switch adds or without any."""
+    name, summary = row["name"], row["summary"]
+    if switch:
+        name, summary = f"{name}_with_{switch['name']}", f"The same, and as the last result its {switch['name']}."
     parameters = [parameter(spec) for spec in row["inputs"] if not spec["optional"]] + [argument(one) for one in must]
     if has_options:
         parameters.append(f"const {struct_name(row)}& options = {{}}")
     inputs = ", ".join(("options." if spec["optional"] else "") + spec["name"] for spec in row["inputs"])
-    values = ", ".join(("" if one in must else "options.") + one["name"] for one in row["attributes"])
+    places = {one["name"]: ("" if one in must else "options.") + one["name"] for one in row["attributes"]}
+    places |= {one["name"]: str(one == switch).lower() for one in switches_of(row)}
+    values = ", ".join(places.values())
     call = f"OpId::{row['name']}, {{{inputs}}}" + (f", {{{values}}}" if values else "")
-    count = result_count(row)
+    count = result_count(row, switch)
     result, out, outputs, caller = "Tensor", "const Tensor& out", "{&out, 1}", "call"
     if count > 1:
         result, outputs, caller = f"std::array<Tensor, {count}>", "out", f"call_all<{count}>"
         out = f"const {result}& out"
     joined = ", ".join(parameters)
-    return (f"/// {row['summary']}\ninline {result} {row['name']}({joined}) {{ return {caller}({call}); }}\n"
-            f"inline void {row['name']}_out({out}, {joined}) {{ call_out({outputs}, {call}); }}\n\n")
+    return (f"/// {summary}\ninline {result} {name}({joined}) {{ return {caller}({call}); }}\n"
+            f"inline void {name}_out({out}, {joined}) {{ call_out({outputs}, {call}); }}\n\n")
 
 
 def headers() -> dict[str, str]:
@@ -124,13 +141,14 @@ def headers() -> dict[str, str]:
     options, ops, named = OPTIONS_HEAD, OPS_HEAD + "\n", {}
     for row in xrt._core.op_rows():
         must = required(row, signatures)
-        fields = option_fields(row, must)
+        switches = switches_of(row)
+        fields = option_fields(row, must + switches)
         if fields and fields in named:  # ops that take the same have one struct under two names
             options += f"using {struct_name(row)} = {named[fields]};\n"
         elif fields:
             named[fields] = struct_name(row)
             options += f"\nstruct {struct_name(row)} {{\n{fields}}};\n"
-        ops += functions(row, must, bool(fields))
+        ops += "".join(functions(row, must, bool(fields), switch) for switch in [None, *switches])
     end = "}  // namespace xpuruntime::ops\n"
     return {"op_options.h": f"{options}\n{end}", "ops.h": ops + end}
 

@@ -5,7 +5,7 @@
 
 #include "xpuruntime/core/problem.h"
 
-// The inputs of attention behind query, key and value, by their places.
+// The inputs of attention after query, key and value, by their places.
 
 namespace xpuruntime {
 

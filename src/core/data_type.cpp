@@ -83,15 +83,20 @@ std::optional<DataType> find_data_type(std::string_view name) {
   return std::nullopt;
 }
 
-DataType parse_data_type(std::string_view name) {
-  if (const auto dtype = find_data_type(name)) return *dtype;
-  std::vector<std::string_view> known;
-  for (const DataTypeInfo& info : infos) known.push_back(info.name);
-  // Long spellings help the near-name search and stay out of the list that is shown when nothing is near.
-  std::vector<std::string_view> all = known;
+std::vector<std::string_view> data_type_spellings() {
+  std::vector<std::string_view> all;
+  for (const DataTypeInfo& info : infos) all.push_back(info.name);
   for (const DataTypeInfo& info : infos) all.insert(all.end(), {info.precision, info.full});
   for (const Spelling& spelling : spellings) all.push_back(spelling.text);
-  fail_unknown("parse_data_type", "dtype", name, near_names(name, all).empty() ? known : all);
+  return all;
+}
+
+DataType parse_data_type(std::string_view name) {
+  if (const auto dtype = find_data_type(name)) return *dtype;
+  std::vector<std::string_view> known = data_type_spellings();
+  // Long spellings help the near-name search and stay out of the list that is shown when nothing is near.
+  if (near_names(name, known).empty()) known.resize(data_type_count);
+  fail_unknown("parse_data_type", "dtype", name, known);
 }
 
 bool is_lossless(DataType from, DataType to) {

@@ -68,7 +68,8 @@ constexpr Access integers = {
 constexpr Access booleans = {
     load<std::uint8_t>,
     [](void* base, std::int64_t index, double value) { write<std::uint8_t>(base, index, value != 0); },
-    load_integer<std::uint8_t>};
+    load_integer<std::uint8_t>,
+    [](void* base, std::int64_t index, std::int64_t value) { write<std::uint8_t>(base, index, value != 0); }};
 
 // In the order of the enum.
 constexpr Access accesses[data_type_count] = {
@@ -111,6 +112,20 @@ double load_element(DataType dtype, const std::byte* from) { return loader_of(dt
 
 void store_element(DataType dtype, std::byte* to, double value) {
   storer_of(dtype)(to, 0, dtype == DataType::tfloat32 ? cut_to_tfloat32(value) : value);
+}
+
+bool store_number(DataType dtype, std::byte* to, double number) {
+  store_element(dtype, to, number);
+  if (size_of(dtype) >= 4) return true;
+  const double stored = load_element(dtype, to);
+  if (!std::isfinite(number)) return stored == number || std::isnan(number);
+  return std::abs(stored - number) <= epsilon_of(dtype) / 2 * std::abs(number);
+}
+
+bool store_number(DataType dtype, std::byte* to, std::int64_t number) {
+  if (is_floating(dtype)) return store_number(dtype, to, static_cast<double>(number));
+  integer_storer_of(dtype)(to, 0, number);
+  return integer_loader_of(dtype)(to, 0) == number;
 }
 
 }  // namespace xpuruntime

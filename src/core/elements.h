@@ -27,6 +27,11 @@ StoreInteger integer_storer_of(DataType dtype);
 double load_element(DataType dtype, const std::byte* from);
 void store_element(DataType dtype, std::byte* to, double value);
 
+/// Writes a number that is given next to an array, in the array's dtype. False if it does not fit: integers are exact,
+/// and in floats under 32 bits a number loses no more than its rounding, so none becomes 0 or infinity.
+bool store_number(DataType dtype, std::byte* to, double number);
+bool store_number(DataType dtype, std::byte* to, std::int64_t number);
+
 /// The distance from 1 to the next number; 0 for integers, which are exact.
 double epsilon_of(DataType dtype);
 

@@ -68,7 +68,7 @@ class Scan {
     path_ += step;
     const Scanning next = use_({path_, byte, depth, repeated});
     if (next == Scanning::stop) return false;
-    quiet_ = next == Scanning::behind;
+    quiet_ = next == Scanning::after;
     const bool whole = (this->*rest)(depth);
     quiet_ = false;
     path_.resize(before);

@@ -15,8 +15,8 @@ struct JsonField {
   bool repeated = false;       // its object has that name already
 };
 
-/// What a scan does next: look at what is inside of the field, go on behind it, or stop.
-enum class Scanning { inside, behind, stop };
+/// What a scan does next: look at what is inside of the field, go on after it, or stop.
+enum class Scanning { inside, after, stop };
 
 /// Walks through a JSON text and calls `use` with each field, in time linear in the text. The parser says what is wrong
 /// with a text but not where each field stands; this is the other half. It stops without a word where the text is no

@@ -147,7 +147,7 @@ std::optional<JsonPlace> find_field(std::string_view text, std::string_view fiel
   std::vector<std::size_t> ends = {0};  // how much of the field's path is met so far, by depth
   scan_json(text, [&](const JsonField& found) {
     ends.resize(found.depth);  // what holds it is on the way, else this would have been passed over
-    if (!field.substr(ends.back()).starts_with(found.path.substr(ends.back()))) return Scanning::behind;
+    if (!field.substr(ends.back()).starts_with(found.path.substr(ends.back()))) return Scanning::after;
     ends.push_back(found.path.size());
     if (found.path.size() < field.size()) return Scanning::inside;
     place = place_of_byte(text, found.byte);

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace xpuruntime {
 
 struct Problem;
 
 inline constexpr int max_batch_dims = 6;
+
+/// What kernels of products take of matmul's opt-in inputs and attributes (KernelSpec::takes), where they take all.
+inline constexpr std::string_view affine_names = "alpha|beta|c|scale_a|scale_b";
 
 /// How one operand is walked, in elements. An extent that is broadcast has stride 0.
 struct MatrixStrides {

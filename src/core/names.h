@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "xpuruntime/core/data_type.h"
 
@@ -21,5 +22,8 @@ std::string_view precision_name(DataType dtype);
 
 /// As NumPy and PyTorch have it: "float32", "bfloat16", "int8".
 std::string_view full_name(DataType dtype);
+
+/// All that find_data_type reads, the short name of each dtype first.
+std::vector<std::string_view> data_type_spellings();
 
 }  // namespace xpuruntime

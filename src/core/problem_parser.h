@@ -41,7 +41,7 @@ class ProblemParser {
       : text_(text), function_(function), named_(named) {}
 
   Problem problem(Device device);
-  /// What stands behind `where`, from a position on to the end.
+  /// What follows `where`, from a position on to the end.
   std::vector<RangeClause> ranges(std::size_t position);
   [[noreturn]] void refuse(std::size_t position, ErrorCode code, std::string_view message) const;
 

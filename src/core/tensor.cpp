@@ -140,6 +140,10 @@ Tensor Tensor::as_read_only() const {
   return out;
 }
 
+void Tensor::refuse_writing() {
+  fail(ErrorCode::invalid_argument, "Tensor::as", "the tensor is read-only; read it by a pointer to const");
+}
+
 std::uint64_t Tensor::new_version() {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;

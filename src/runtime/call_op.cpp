@@ -1,6 +1,5 @@
 #include "xpuruntime/runtime/call_op.h"
 
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,12 +11,19 @@
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime {
+namespace {
+
+Tensor on_device(const Tensor& made, Device device) {
+  return device.type == DeviceType::cpu ? made : Runtime::global().devices().copy_to(made, device);
+}
+
+}  // namespace
 
 Tensor constant(DataType dtype, const Dims& shape, double value, Device device) {
   const Tensor out = Tensor::empty(dtype, shape);
   const StoreElement store = storer_of(dtype);
   for (std::int64_t i = 0; i < element_count(out.spec()); ++i) store(out.data(), i, value);
-  return device.type == DeviceType::cpu ? out : Runtime::global().devices().copy_to(out, device);
+  return on_device(out, device);
 }
 
 namespace ops {
@@ -59,7 +65,7 @@ class Operation {
   void set_attribute(std::string_view name, const Value& value);
   void add_operand(const Operand& operand);
   void add(const Tensor* tensor);
-  void add_constant(DataType dtype, const Dims& shape, double value);
+  void add_made(const Tensor& tensor);
   void add_number(const Operand& operand);
   void fill_gap(const Tensor& next);
   const Tensor* state_of(std::size_t output) const;
@@ -114,9 +120,12 @@ void Operation::add_operand(const Operand& operand) {
   }
 }
 
-void Operation::add_constant(DataType dtype, const Dims& shape, double value) {
-  const Tensor made = constant(dtype, shape, value, inputs_[0].device());
-  add(constants_.emplace_back(std::make_unique<Tensor>(made)).get());
+void Operation::add_made(const Tensor& tensor) { add(constants_.emplace_back(std::make_unique<Tensor>(tensor)).get()); }
+
+bool store(const Operand& from, DataType dtype, std::byte* to) {
+  if (is_floating(dtype)) return store_number(dtype, to, from.number());
+  // The integer() of an unsigned one of 64 bits may be another.
+  return static_cast<double>(from.integer()) == from.number() && store_number(dtype, to, from.integer());
 }
 
 // In the dtype of the first input; a fraction beside integers is f32, and so is what has a dtype of its own.
@@ -125,26 +134,23 @@ void Operation::add_number(const Operand& operand) {
   DataType dtype = inputs_[0].dtype();
   const bool fraction = !is_floating(dtype) && !operand.is_integer();
   if (fraction || !input_spec(info_, inputs_.size()).follows_precision) dtype = DataType::float32;
-  std::byte stored[8];
-  store_element(dtype, stored, operand.number());
-  const double found = load_element(dtype, stored);
-  const bool fits = is_floating(dtype) ? std::isfinite(found) || !std::isfinite(operand.number())
-                                       : found == operand.number() && std::abs(found) <= 0x1p53;
-  if (!fits) refuse("the number does not fit " + std::string(to_string(dtype)) + "; pass a tensor of a wider dtype");
-  add_constant(dtype, {}, operand.number());
+  const Tensor made = Tensor::empty(dtype, {});
+  if (!store(operand, dtype, made.as<std::byte>())) {
+    refuse("the number does not fit " + std::string(to_string(dtype)) + "; pass a tensor of a wider dtype");
+  }
+  add_made(on_device(made, inputs_[0].device()));
 }
 
 // Ops know their inputs by place. Weights that are left out before a bias are ones of its shape.
 void Operation::fill_gap(const Tensor& next) {
   if (may_be_none(info_, inputs_.size())) {
-    const Tensor none(nullptr, no_input(), inputs_[0].device());
-    return add(constants_.emplace_back(std::make_unique<Tensor>(none)).get());
+    return add_made(Tensor(nullptr, no_input(), inputs_[0].device()));
   }
   const InputSpec spec = input_spec(info_, inputs_.size());
   if (inputs_.size() == 0 || spec.fill == 0 || spec.in_place != 0) {
     refuse(std::string(spec.name) + " is left out before an input that is given; give both");
   }
-  add_constant(inputs_[0].dtype(), next.shape(), spec.fill);
+  add_made(constant(inputs_[0].dtype(), next.shape(), spec.fill, inputs_[0].device()));
 }
 
 /// The input that an output past the first is written over: an optional one, which the op brings up to date.
@@ -169,8 +175,9 @@ void Operation::run_into_new(std::span<Tensor> results) {
     outputs_.push_back(output);
   }
   if (made != results.size()) {
-    refuse("it has " + std::to_string(made) + " results with these options, and " + std::to_string(results.size()) +
-           " are taken; make a Call with as many outputs");
+    const std::string count = std::to_string(made);
+    refuse("it has " + count + " results with these options, and " + std::to_string(results.size()) +
+           " are taken; take all with call_all<" + count + ">");
   }
   runtime.dispatcher().dispatch(call());
 }

@@ -7,6 +7,8 @@
 #include "runtime/measured_choices.h"
 #include "runtime/revalidate.h"
 #include "runtime/switches.h"
+#include "runtime/tune_range.h"
+#include "runtime/tune_together.h"
 
 namespace xpuruntime {
 namespace {
@@ -76,21 +78,17 @@ void Runtime::disable_tuning() { measured_->disable_tuning(); }
 
 bool Runtime::tune(std::span<const Problem> problems, const TuneOptions& options,
                    const std::function<void(const TuneResult&)>& finished) {
-  // What runs without measuring: for a policy that asks for the least memory, that.
-  KernelPolicy unmeasured;
-  if (dispatcher_->policy().auto_strategy != Strategy::lowest_memory) {
-    unmeasured.auto_strategy = Strategy::first_supported;
-  }
-  std::vector<TuneTask> tasks;
-  for (const Problem& problem : problems) {
-    const ScopedLock unlocked(*dispatcher_, {});
-    const ScopedPolicy scope(*dispatcher_, unmeasured);
-    const Decision decision = dispatcher_->explain(problem);
-    tasks.push_back({decision.problem, decision.kernel, {}});
-  }
-  const bool complete = measured_->tune_all(std::move(tasks), options, finished);
-  measured_->refresh();
-  return complete;
+  return tune_problems(*dispatcher_, *measured_, problems, options, finished);
+}
+
+RangeResult Runtime::tune(const ProblemRange& range, const TuneOptions& options,
+                          const std::function<void(const TuneResult&)>& finished) {
+  return RangeTuning(*dispatcher_, *measured_, range, options, finished).run(options.total_budget_s);
+}
+
+TunedTogether Runtime::tune(std::span<const Problem> problems, std::span<const ProblemRange> ranges,
+                            const TuneOptions& options, const std::function<void(const TuneResult&)>& finished) {
+  return tune_together(*dispatcher_, *measured_, problems, ranges, options, finished);
 }
 
 std::string_view version() { return XRT_VERSION; }

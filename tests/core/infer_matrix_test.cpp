@@ -21,8 +21,8 @@ TEST(InferMatrix, TransposesTheLastTwoDims) {
   EXPECT_EQ(outputs_of("matmul(f32[3,2], f32[3,4]; transpose_a=true)"), "f32[2,4]");
   EXPECT_EQ(outputs_of("matmul(f32[2,3], f32[6,4,3]; transpose_b=true)"), "f32[6,2,4]");
   EXPECT_EQ(outputs_of("matmul(f32[3,2], f32[4,3]; transpose_a=true transpose_b=true)"), "f32[2,4]");
-  expect_refused("matmul(f32[3], f32[3,4]; transpose_a=true)", "transpose_a of a vector");
-  expect_refused("matmul(f32[2,3], f32[3]; transpose_b=true)", "transpose_b of a vector");
+  expect_refused("matmul(f32[3], f32[3,4]; transpose_a=true)", "transpose_a does not apply to a vector");
+  expect_refused("matmul(f32[2,3], f32[3]; transpose_b=true)", "transpose_b does not apply to a vector");
 }
 
 TEST(InferMatrix, SumsProductsOfNarrowTypesInWideOnes) {

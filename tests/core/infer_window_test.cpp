@@ -97,7 +97,8 @@ TEST(InferWindow, PoolsWithTheKernelAsDefaultStride) {
   EXPECT_EQ(outputs_of("avg_pool2d(bf16[2,3,8,9]; kernel_size=2,3 stride=1)"), "bf16[2,3,7,7]");
   EXPECT_EQ(outputs_of("max_pool3d(i32[2,3,8,8,8]; kernel_size=2)"), "i32[2,3,4,4,4]");
   EXPECT_EQ(outputs_of("avg_pool3d(f32[2,3,8,8,8]; kernel_size=3 padding=1 ceil_mode=true)"), "f32[2,3,3,3,3]");
-  expect_refused("max_pool2d(f32[2,3,8,8])", "there is no kernel_size; set it");
+  expect_refused("max_pool2d(f32[2,3,8,8])", "kernel_size is 0 or not set; give 1 or more");
+  expect_refused("avg_pool2d(f32[2,3,8,8]; kernel_size=2,0)", "kernel_size is 0 or not set; give 1 or more");
   expect_refused("max_pool2d(f32[2,3,8,8]; kernel_size=3 padding=2)", "padding is over half the kernel");
   expect_refused("avg_pool2d(i32[2,3,8,8]; kernel_size=2)", "not floating");
   expect_refused("max_pool2d(f32[3,8,8]; kernel_size=2)", "[batch, channels, height, width]");

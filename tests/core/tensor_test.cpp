@@ -115,6 +115,14 @@ TEST(Tensor, ViewsMemoryThatTheCallerOwns) {
   EXPECT_EQ(tensor.device(), Device{});
 }
 
+TEST(Tensor, GivesNoPointerToWriteToConstMemory) {
+  const float values[] = {1, 2};
+  const Tensor tensor = Tensor::view(values, {2});
+  EXPECT_EQ(tensor.as<const float>()[1], 2);
+  EXPECT_EQ(tensor.as<void>(), values);
+  expect_invalid("[Tensor::as] the tensor is read-only", [&] { tensor.as<float>(); });
+}
+
 TEST(Tensor, FindsItsAlignmentFromTheAddressOfItsFirstElement) {
   alignas(64) std::byte memory[128];
   const TensorSpec spec = make_spec(DataType::uint8, {4});

@@ -165,8 +165,36 @@ TEST(Ops, TakeANumberInThePlaceOfATensor) {
   EXPECT_EQ(whole.dtype(), DataType::int32);
   EXPECT_EQ(whole.as<std::int32_t>()[2], 9);
   expect_near(ops::mul(Tensor::view(integers, {3}), 0.5), {3}, {0.5, 1, 1.5});
+}
+
+TEST(Ops, TakeIntegersExactly) {
+  std::int64_t values[] = {1};
+  const Tensor one = Tensor::view(values, {1});
+  for (const std::int64_t number : {9007199254740993, -9007199254740993, INT64_MAX - 1, INT64_MIN}) {
+    EXPECT_EQ(*ops::mul(one, number).as<std::int64_t>(), number);
+  }
+  EXPECT_EQ(*ops::add(one, 9007199254740993).as<std::int64_t>(), 9007199254740994);
+  EXPECT_EQ(*ops::mul(one, true).as<std::int64_t>(), 1);
+  expect_invalid("does not fit i64", [&] { ops::add(one, UINT64_MAX); });
+  expect_near(ops::mul(tensor_of({1}, {1}), UINT64_MAX), {1}, {0x1p64});
   std::int8_t small[] = {1};
   expect_invalid("does not fit i8", [&] { ops::add(Tensor::view(small, {1}), 300); });
+}
+
+// As in Python.
+TEST(Ops, RefuseNumbersThatANarrowFloatWouldDistort) {
+  const Tensor x = tensor_of({2}, {1});
+  const Tensor half = ops::cast(x, DataType::float16), eighth = ops::cast(x, DataType::float8_e5m2);
+  for (const double number : {1e-8, 1e5, -1e5}) {
+    expect_invalid("does not fit f16", [&] { ops::mul(half, number); });
+  }
+  expect_invalid("does not fit f16", [&] { ops::add(half, 100000); });
+  expect_invalid("does not fit f8e5m2", [&] { ops::mul(eighth, 1e-8); });
+  const auto as_floats = [](const Tensor& tensor) { return ops::cast(tensor, DataType::float32); };
+  expect_near(as_floats(ops::mul(half, 0.1)), {1}, {0.199951171875});
+  expect_near(as_floats(ops::mul(eighth, 1.1)), {1}, {2});
+  EXPECT_EQ(*as_floats(ops::add(half, INFINITY)).as<float>(), INFINITY);
+  EXPECT_EQ(*ops::mul(x, 1e300).as<float>(), INFINITY);
 }
 
 TEST(Ops, MoveElements) {
@@ -199,6 +227,20 @@ TEST(Ops, GiveSeveralResults) {
   const std::array<Tensor, 2> out = {Tensor::empty(DataType::float32, {2}), Tensor::empty(DataType::float32, {1})};
   ops::unscale_out(out, gradients, 0.25);
   expect_near(out[0], {2}, {0.5, 1});
+}
+
+TEST(Ops, GiveTheLogarithmsOfAttentionsSums) {
+  const Tensor query = tensor_of({1, 2}, {1, 1, 1, 2}), key = tensor_of({3, 4, 1, 0}, {1, 1, 2, 2});
+  const Tensor value = tensor_of({1, 0}, {1, 1, 2, 1});
+  const double sum = std::exp(11.0) + std::exp(1.0);
+  const auto [output, lse] = ops::attention_with_lse(query, key, value, {.scale = 1});
+  expect_near(output, {1, 1, 1, 1}, {std::exp(11.0) / sum});
+  expect_near(lse, {1, 1, 1}, {std::log(sum)});
+  expect_near(ops::attention(query, key, value, {.scale = 1}), {1, 1, 1, 1}, {std::exp(11.0) / sum});
+  const std::array<Tensor, 2> out = {Tensor::empty(DataType::float32, {1, 1, 1, 1}),
+                                     Tensor::empty(DataType::float32, {1, 1, 1})};
+  ops::attention_with_lse_out(out, query, key, value, {.scale = 1});
+  expect_near(out[1], {1, 1, 1}, {std::log(sum)});
 }
 
 TEST(Ops, UpdateRunningStatisticsInPlace) {
@@ -255,7 +297,10 @@ TEST(Ops, RefuseWhatDoesNotFit) {
   expect_invalid("more than 64 inputs", [&] { ops::concat(std::vector<Tensor>(65, a)); });
   expect_invalid("the first input is a number", [] { ops::call(OpId::add, {1, 2}); });
   expect_invalid("1 attributes, and it has 0", [&] { ops::call(OpId::relu, {a}, {true}); });
-  expect_invalid("has 2 results with these options, and 1 are taken", [&] { ops::call(OpId::unscale, {a, 0.5}); });
+  expect_invalid("has 2 results with these options, and 1 are taken; take all with call_all<2>", [&] {
+    ops::call(OpId::unscale, {a, 0.5});
+  });
+  expect_invalid("kernel_size is 0", [] { ops::max_pool2d(random_tensor({1, 1, 4, 4}, 1), 0); });
 }
 
 TEST(Ops, FollowThePolicyInForce) {

@@ -7,7 +7,7 @@
 
 namespace xpuruntime {
 
-/// Called with what went wrong while cached values were destroyed, where nobody is left to catch an exception. It may
+/// Called with what went wrong while cached values were destroyed, where nothing can catch an exception. It may
 /// be called on any thread, on several at once; what it throws is dropped.
 using CacheErrorHandler = std::function<void(std::string_view message)>;
 

@@ -52,7 +52,7 @@ Problem make_problem(OpId op, std::vector<TensorSpec> inputs, const Attributes& 
 /// Sets given outputs, which may be strided or of another dtype than inferred; wrong shapes are an error.
 void set_outputs(Problem& problem, std::vector<TensorSpec> outputs);
 
-/// A problem that somebody filled in by hand, checked and put in canonical form, or an error that says what is wrong.
+/// A problem that was filled in by hand, checked and put in canonical form, or an error that says what is wrong.
 Problem checked(const Problem& problem);
 
 /// `matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0`. docs/interfaces.md has the grammar.

@@ -85,7 +85,7 @@ class ProblemRange {
   std::vector<SizeRange> names_ = {};
 };
 
-/// Reads a problem text in which extents may be names, and behind it `where` with a range for each of them:
+/// Reads a problem text in which extents may be names, and after it `where` with a range for each of them:
 /// `where b=1..8, s=1..512`. Strides may be names, or multiples of one: `64n`. At most 4 names and 2^20 problems.
 /// Errors name the column.
 ProblemRange parse_problem_range(std::string_view text, Device device = {});

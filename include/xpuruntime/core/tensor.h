@@ -51,7 +51,7 @@ constexpr DataType data_type_of() {
   }
 }
 
-/// A view of memory that somebody owns: the caller, or `owner`. Cheap to copy; the shape never changes.
+/// A view of memory that the caller or `owner` owns. Cheap to copy; the shape never changes.
 /// `data` is a pointer, or on OpenCL a `cl_mem` handle; the first element is `byte_offset` bytes after it.
 class alignas(64) Tensor {
  public:
@@ -95,13 +95,17 @@ class alignas(64) Tensor {
   /// Bytes from the first element to the end of the last one.
   std::size_t span() const { return span_; }
 
-  /// First element, on devices whose memory is addressed by pointers.
+  /// First element, on devices whose memory is addressed by pointers. That of a read-only tensor is a `const T`;
+  /// `void`, as data(), says nothing of who may write.
   template <class T>
   T* as() const {
+    if constexpr (!std::is_const_v<T> && !std::is_void_v<T>) {
+      if (read_only()) refuse_writing();
+    }
     return reinterpret_cast<T*>(static_cast<std::byte*>(data_) + byte_offset_);
   }
 
-  /// 0: nobody says when the contents change. Else a number that is another one after every change, so that what was
+  /// 0: unknown when the contents change. Else a number that is another one after every change, so that what was
   /// made from the contents, such as a weight's cast, may be kept until then.
   std::uint64_t version() const { return version_; }
   void set_version(std::uint64_t version) { version_ = version; }
@@ -115,6 +119,7 @@ class alignas(64) Tensor {
 
  private:
   static constexpr std::uint64_t read_only_bit = std::uint64_t{1} << 41;
+  [[noreturn]] static void refuse_writing();
   struct Made {};
   Tensor(Made, void* data, const TensorSpec& spec, Device device, std::size_t byte_offset, std::shared_ptr<void> owner);
 

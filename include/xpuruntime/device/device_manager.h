@@ -31,7 +31,7 @@ class DeviceManager {
   /// Why a type has no device here; empty if it has.
   std::string why_absent(DeviceType type) const;
 
-  /// A stream that somebody made, with its identity.
+  /// A stream that a caller made, with its identity.
   Stream stream(Device device, void* handle) const;
   WorkspacePool& workspace(Device device) const;
 

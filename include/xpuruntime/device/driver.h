@@ -13,7 +13,7 @@
 namespace xpuruntime {
 
 /// A word that a plan's kernels set on the device when a value of the caller's cannot be right, such as an index past
-/// the end. They write nothing for that value and go on; nobody waits. Owned by the plan.
+/// the end. They write nothing for that value and go on; nothing waits. Owned by the plan.
 class ValueFault {
  public:
   virtual ~ValueFault() = default;
@@ -62,7 +62,7 @@ class DeviceDriver {
 
   /// What Stream::id is for this handle, of a stream that anybody made and that is alive now.
   virtual std::uint64_t stream_id(int index, void* handle);
-  /// Not 0 while what is queued there is recorded, by whomever, to be run later: then nothing may be prepared, tuned or
+  /// Not 0 while what is queued there is recorded, by any code, to be run later: then nothing may be prepared, tuned or
   /// waited for. No other capture of the process has the number.
   virtual std::uint64_t capture_id(int index, Stream stream);
   bool capturing(int index, Stream stream) { return capture_id(index, stream) != 0; }

@@ -31,7 +31,7 @@ class GraphCapture {
   /// Ends the recording, on the thread that began it. An error where something broke it: waiting, or using another
   /// stream. A call that failed did not.
   void end();
-  /// Queues all of it on the device's current stream, behind the graph's last run. What it computes is what the
+  /// Queues all of it on the device's current stream, after the graph's last run. What it computes is what the
   /// recorded calls would compute now, from the memory they named.
   void replay() const;
 

@@ -10,8 +10,8 @@
 
 namespace xpuruntime {
 
-/// All that rules and kernels may ask of a device. A plain value: a device that is not here is a profile somebody
-/// wrote.
+/// All that rules and kernels may ask of a device. A plain value: a device that is not here is a profile that
+/// was written.
 struct DeviceProfile {
   DeviceType type = DeviceType::cpu;
   std::string vendor = {};  // "nvidia", "intel", "amd", "apple", "arm", "pocl" ... always lower case

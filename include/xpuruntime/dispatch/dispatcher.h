@@ -186,7 +186,7 @@ class Dispatcher {
   // One word, as warm calls look at it. Lower half: the base scope's id. Upper: all ones where calls that no lock
   // reaches are refused.
   std::atomic<std::uint64_t> base_{0};
-  // 0: nobody wants to know of calls. One word, as warm calls look at it.
+  // 0: calls are not logged and there is no call hook. One word, as warm calls look at it.
   static constexpr std::size_t calls_are_told = ~(~std::size_t{0} >> 1);  // beside the capacity: there is a call hook
   std::atomic<std::size_t> log_capacity_{0};
   std::unique_ptr<Impl> impl_;

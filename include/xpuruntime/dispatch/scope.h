@@ -29,7 +29,7 @@ struct Scope {
 using ScopePtr = std::shared_ptr<const Scope>;
 
 /// While one lives, calls that no lock reaches are refused: workers of a program that is inside a lock would run
-/// unlocked otherwise, and nobody would see it. A lock of the whole process (Dispatcher::set_lock) reaches all, and a
+/// unlocked otherwise, without a sign. A lock of the whole process (Dispatcher::set_lock) reaches all, and a
 /// ScopedLock without a lock says that its block is meant to run unlocked. Guards of scopes with a lock have one.
 class LockHold {
  public:

@@ -116,7 +116,7 @@ class AmpRegistry {
   using Words = std::array<std::atomic<std::uint64_t>, chunk_size>;
   struct Chunk {
     Words user = {}, defaults = {};  // packed rules
-    // What lookups read: four bits for each dtype that an input may have. 0: nobody has asked for the op yet.
+    // What lookups read: four bits for each dtype that an input may have. 0: the op was not looked up yet.
     Words forward_dtypes = {}, backward_dtypes = {};
   };
 

@@ -16,7 +16,7 @@ struct Precision {
   DataType forward = DataType::float32;
   DataType backward = DataType::float32;
   std::string because = {};
-  bool wished = false;  // somebody asked for it; else it is the inputs' own
+  bool wished = false;  // it was asked for; else it is the inputs' own
 
   bool operator==(const Precision&) const = default;
 };

@@ -63,10 +63,11 @@
 //     describes the plan by what stays the same in another version of a library.
 //   * What an op's row marks as opt_in goes to kernels that name it (KernelSpec::takes): no kernel passes over an
 //     attribute or an input that came after it was written.
-//   * One plan may serve a class of problems, such as all lengths of a sequence (plan_problem): its runs read the
-//     extents.
-//   * While a stream is captured (DeviceDriver::capturing) nothing is prepared, tuned, evicted or waited for. A plan
-//     that ran there, its workspace and its tensors' memory are kept for as long as the graph (keep_with_graph).
+//   * One plan may serve a class of problems, such as all lengths of a sequence (plan_problem; in a table, by_class):
+//     its runs read the extents, and get the workspace of their own problem unless the plan names one for all.
+//   * While a stream is captured (DeviceDriver::capturing) nothing is prepared, tuned or waited for, and no plan that
+//     would have to be waited for is destroyed. Workspace may be allocated (DeviceDriver::allocate). A plan that ran
+//     there, its workspace and its tensors' memory are kept for as long as the graph (keep_with_graph).
 //   * A device that takes no more work in this process is an error or Status with device_lost: nothing is quarantined
 //     or stored because of what fails after that.
 //   * On an asynchronous device a wrong value is found too late for a Status: the plan holds a word for it
@@ -74,7 +75,8 @@
 //     synchronisation reports it.
 //   * A value in the caller's tensors that cannot be right (an index past the end) is a Status with invalid_argument,
 //     given before anything is written. The call then fails with that text; the kernel is not quarantined for it.
-//   * An output that overlaps an input never reaches run(), but for an elementwise op exactly in place.
+//   * An output that overlaps an input never reaches run(), but for one exactly in place of an input that the op lets
+//     it be written over (InputSpec::in_place).
 //   * run() works on `arguments.stream`, on the tensors' own device, and never waits for the device if it is
 //     asynchronous.
 //   * Nothing prints, aborts or exits.
@@ -102,7 +104,7 @@ class Backend {
   /// Null where the backend only adds kernels to a type that another backend drives.
   virtual std::shared_ptr<DeviceDriver> driver() = 0;
   virtual std::span<const KernelSpec> kernels() const = 0;
-  /// Of its kernels' code (Kernel::version). A plugin's gets a hash of its file behind it, so that a build is told from
+  /// Of its kernels' code (Kernel::version). A plugin's is followed by a hash of its file, so that a build is told from
   /// another; empty: the hash alone, and for a backend that is not a plugin none.
   virtual std::string_view version() const { return {}; }
 };

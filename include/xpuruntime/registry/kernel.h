@@ -40,8 +40,8 @@ struct RunArguments {
   Stream stream = {};
 };
 
-/// What a kernel made once for one problem: algorithm, compiled program, descriptors. Runs many times, from several
-/// threads at once.
+/// What a kernel made once for one problem, or for a class of them (Kernel::plan_problem): algorithm, compiled program,
+/// descriptors. Runs many times, from several threads at once.
 class Plan {
  public:
   virtual ~Plan() = default;
@@ -76,7 +76,7 @@ struct PrepareContext {
 /// asked only about what it declares.
 enum class Directions : std::uint8_t { forward, backward, both };
 
-/// Whether somebody gave a kernel this version; false for what Kernel::version makes up.
+/// Whether this version was given to a kernel; false for what Kernel::version makes up.
 bool is_versioned(std::string_view version);
 /// As files and people get it: "unversioned" for all that is_versioned denies.
 std::string written_version(std::string_view version);
@@ -109,7 +109,7 @@ class Kernel {
   virtual bool deterministic() const;
 
   /// Which code this is. Times and lock entries are kept under name and version, so that other code under the same name
-  /// does not pass for it. Empty for kernels of this library: the environment has its version. Where nobody gives one,
+  /// does not pass for it. Empty for kernels of this library: the environment has its version. Where none is given,
   /// a text that no other kernel has, in this process or another; a lock does not replay such a kernel.
   virtual std::string_view version() const { return unversioned_; }
 
@@ -202,6 +202,12 @@ constexpr KernelSpec with_backward(KernelSpec row) {
 /// The row of a kernel that computes opt-in inputs and attributes of its op: "alpha|beta|c".
 constexpr KernelSpec taking(std::string_view names, KernelSpec row) {
   row.takes = names;
+  return row;
+}
+
+/// The row of a kernel whose plans serve a class of problems each: see Kernel::plan_problem.
+constexpr KernelSpec by_class(std::optional<Problem> (*plan_problem)(const Problem&), KernelSpec row) {
+  row.plan_problem = plan_problem;
   return row;
 }
 

@@ -19,10 +19,10 @@ namespace xpuruntime {
 class KernelSelector;  // select layer
 
 /// The kernels of one op on one device type, in the order they are preferred: what was added later comes first, since
-/// somebody asked for it; a backend's own rows keep their order.
+/// it was asked for; a backend's own rows keep their order.
 using KernelList = std::vector<std::shared_ptr<const Kernel>>;
 
-/// Whose code a kernel is: this library's own, or somebody else's, which is tried in a process of its own before it is
+/// Whose code a kernel is: this library's own, or third-party code, which is tried in a process of its own before it is
 /// timed.
 enum class KernelOrigin : std::uint8_t { built_in, third_party };
 
@@ -59,7 +59,7 @@ class KernelRegistry {
   /// The selector of a device, made with the device's default capabilities on first use. Defined in the select layer.
   std::shared_ptr<KernelSelector> get_or_create_selector(Device device);
   /// Puts the default capabilities into a selector of that device: what its profile says it computes in. Rows that
-  /// somebody registered for the same op and dtype are replaced. Defined in the select layer.
+  /// were registered for the same op and dtype are replaced. Defined in the select layer.
   void register_default_capabilities(Device device, KernelSelector& selector) const;
   std::map<Device, std::shared_ptr<KernelSelector>> get_all_selectors() const;
   /// Drops all selectors; those still referenced stay valid.

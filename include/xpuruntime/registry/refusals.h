@@ -22,9 +22,18 @@ Verdict takes_dtypes(const Problem& problem, DataTypeSet inputs, DataTypeSet out
 Verdict refuse_dtype(std::string_view which, DataType dtype, std::string_view takes);
 /// "output 0 is f16, and this kernel takes the input's f32"
 Verdict is_same_dtype(std::string_view which, DataType dtype, std::string_view whose, DataType other);
+/// Input `first` and all after it are of the output's dtype: "input 1 is f16, and this kernel takes the output's f32".
+Verdict has_one_dtype(const Problem& problem, std::size_t first = 0);
 
+/// Every tensor that is given has elements: "input 0 is empty".
+Verdict is_not_empty(const Problem& problem);
 /// Every tensor is contiguous: "input 0 is not contiguous".
 Verdict is_contiguous(const Problem& problem);
+/// The inputs and the outputs from number `first` on are: those before it are asked about otherwise.
+Verdict is_contiguous(const Problem& problem, std::size_t first);
+Verdict is_contiguous(std::string_view which, const TensorSpec& spec);
+/// What lies along the last dim is contiguous: "the rows of input 1 are not contiguous".
+Verdict has_contiguous_rows(std::string_view which, const TensorSpec& spec);
 /// Every tensor starts where one of its elements may: "input 0 is not aligned to its elements".
 Verdict is_aligned(const Problem& problem);
 

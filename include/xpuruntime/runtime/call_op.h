@@ -31,6 +31,8 @@ class Ints {
 };
 
 /// An input: a tensor, a list of them, or a number in the place of one. A null pointer is an input that is left out.
+/// A number has the dtype of the tensor next to it (f32 for a fraction next to integers) and is refused if it does not
+/// fit: integers are exact, and of floats under 32 bits only rounding may be lost.
 /// For the length of a call: it points to the caller's tensors.
 class Operand {
  public:
@@ -39,19 +41,24 @@ class Operand {
   Operand(const std::vector<Tensor>& tensors) : tensors_(tensors) {}
   template <class Number>
   requires std::is_arithmetic_v<Number> Operand(Number number)
-      : number_(static_cast<double>(number)), kind_(std::is_integral_v<Number> ? Kind::integer : Kind::real) {}
+      : number_(static_cast<double>(number)), kind_(std::is_integral_v<Number> ? Kind::integer : Kind::real) {
+    if constexpr (std::is_integral_v<Number>) integer_ = static_cast<std::int64_t>(number);
+  }
 
   std::span<const Tensor> tensors() const { return tensors_; }
   bool left_out() const { return left_out_; }
   bool is_number() const { return kind_ != Kind::tensors; }
   bool is_integer() const { return kind_ == Kind::integer; }
   double number() const { return number_; }
+  /// Exact, of what is_integer() and fits 64 bits.
+  std::int64_t integer() const { return integer_; }
 
  private:
   enum class Kind : std::uint8_t { tensors, integer, real };
 
   std::span<const Tensor> tensors_ = {};
   double number_ = 0;
+  std::int64_t integer_ = 0;
   Kind kind_ = Kind::tensors;
   bool left_out_ = false;
 };

@@ -41,7 +41,6 @@ struct AttentionOptions {
   bool causal = false;
   double scale = 0.0;                          // 0: one over the root of the head size
   std::string_view causal_align = "top_left";  // top_left|bottom_right
-  bool lse = false;
 };
 
 struct MaxPool2dOptions {

@@ -59,12 +59,24 @@ inline void conv3d_out(const Tensor& out, const Tensor& input, const Tensor& wei
 inline Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
                         const AttentionOptions& options = {}) {
   return call(OpId::attention, {query, key, value, options.attn_mask, options.lengths, options.page_table},
-              {options.causal, options.scale, options.causal_align, options.lse});
+              {options.causal, options.scale, options.causal_align, false});
 }
 inline void attention_out(const Tensor& out, const Tensor& query, const Tensor& key, const Tensor& value,
                           const AttentionOptions& options = {}) {
   call_out({&out, 1}, OpId::attention, {query, key, value, options.attn_mask, options.lengths, options.page_table},
-           {options.causal, options.scale, options.causal_align, options.lse});
+           {options.causal, options.scale, options.causal_align, false});
+}
+
+/// The same, and as the last result its lse.
+inline std::array<Tensor, 2> attention_with_lse(const Tensor& query, const Tensor& key, const Tensor& value,
+                                                const AttentionOptions& options = {}) {
+  return call_all<2>(OpId::attention, {query, key, value, options.attn_mask, options.lengths, options.page_table},
+                     {options.causal, options.scale, options.causal_align, true});
+}
+inline void attention_with_lse_out(const std::array<Tensor, 2>& out, const Tensor& query, const Tensor& key,
+                                   const Tensor& value, const AttentionOptions& options = {}) {
+  call_out(out, OpId::attention, {query, key, value, options.attn_mask, options.lengths, options.page_table},
+           {options.causal, options.scale, options.causal_align, true});
 }
 
 /// Takes the largest element of each window of an image.
@@ -400,7 +412,7 @@ inline void rope_out(const Tensor& out, const Tensor& input, const Tensor& posit
   call_out({&out, 1}, OpId::rope, {input, positions, cos, sin}, {options.interleaved});
 }
 
-/// Writes new keys and values behind the `lengths` tokens of each sequence, in pages where there is a page table: into
+/// Writes new keys and values after the `lengths` tokens of each sequence, in pages where there is a page table: into
 /// the caches where they are `out`, else into copies of them.
 inline std::array<Tensor, 2> kv_append(const Tensor& key_cache, const Tensor& value_cache, const Tensor& key,
                                        const Tensor& value, const Tensor& lengths,

@@ -24,7 +24,7 @@ struct ReportOptions {
   std::string against_name = {};
   /// Times of the alternatives, by the environment that each decision was made in.
   std::shared_ptr<const MeasurementStore> store = {};
-  bool list_store = false;  // show all that the store holds, also what nobody else names
+  bool list_store = false;  // show all that the store holds, also what no other source names
 };
 
 /// The problems of a transformer block and of a CNN block: what `xrt demo` runs.

@@ -70,12 +70,12 @@ class Runtime {
 
   /// Measures a range at points that it chooses, cut finer where the choice changes, and says which kernel runs which
   /// part of it. `finished` hears of each measured problem, which is stored as above; the parts are not stored:
-  /// range_rules and with_range_rules make a policy of them.
+  /// range_rules and with_range_rules (select/range_rule.h) make a policy of them.
   RangeResult tune(const ProblemRange& range, const TuneOptions& options = {},
                    const std::function<void(const TuneResult&)>& finished = {});
 
   /// Problems and ranges under one total budget. Each has a share of it by how much it needs, more or less; what some
-  /// leave over goes to those that it cut short, which are measured again.
+  /// leave over goes to those that it cut short: problems are measured again, ranges go on from what they measured.
   TunedTogether tune(std::span<const Problem> problems, std::span<const ProblemRange> ranges,
                      const TuneOptions& options = {}, const std::function<void(const TuneResult&)>& finished = {});
 

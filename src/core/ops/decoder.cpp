@@ -139,7 +139,7 @@ constexpr OpInfo rows[] = {
      .name = "kv_append",
      .category = Kind::movement,
      .summary =
-         "Writes new keys and values behind the `lengths` tokens of each sequence, in pages where there is a page "
+         "Writes new keys and values after the `lengths` tokens of each sequence, in pages where there is a page "
          "table: into the caches where they are `out`, else into copies of them.",
      .inputs = kv_append_inputs,
      .infer = infer_kv_append,

@@ -77,7 +77,7 @@ Window pool_window(const ForwardCall& call, std::size_t i, const Attributes& att
   w.stride = attributes.list("stride")[i] == 0 ? w.kernel : attributes.list("stride")[i];
   w.padding = attributes.list("padding")[i];
   w.ceil_mode = attributes.boolean("ceil_mode");
-  if (w.kernel == 0) call.refuse("there is no kernel_size; set it");
+  if (w.kernel == 0) call.refuse("kernel_size is 0 or not set; give 1 or more");
   // More padding than that would make windows that hold no input at all.
   if (w.padding > w.kernel / 2) call.refuse(text_of(w) + ": the padding is over half the kernel; use less");
   return w;
