@@ -1,14 +1,12 @@
 #include "xpuruntime/registry/kernel_dtype.h"
 
-#include <span>
+#include <vector>
 
 #include "core/names.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
 namespace {
-
-constexpr std::string_view names[kernel_dtype_count] = {"f32", "f16", "bf16", "mixed", "auto"};
 
 struct Spelling {
   std::string_view text;
@@ -21,18 +19,11 @@ constexpr Spelling own_spellings[] = {{"mixed", KernelDtype::mixed},
                                       {"automatic", KernelDtype::auto_select},
                                       {"auto_select", KernelDtype::auto_select}};
 
-// What a misspelling is compared with; the errors of parse_data_type would offer types that are none here.
-constexpr std::string_view known[] = {"f32",      "f16",     "bf16",    "mixed", "auto",   "fp32", "fp16",
-                                      "bfloat16", "float32", "float16", "float", "single", "half"};
-
 }  // namespace
 
 std::string_view to_string(KernelDtype dtype) {
-  const auto index = static_cast<int>(dtype);
-  if (index >= kernel_dtype_count) {
-    fail(ErrorCode::invalid_argument, "kernel_dtype", "a KernelDtype outside its range; pass one of the enum's values");
-  }
-  return names[index];
+  if (const auto own = to_data_type(dtype)) return to_string(*own);
+  return dtype == KernelDtype::mixed ? "mixed" : "auto";
 }
 
 std::optional<KernelDtype> find_kernel_dtype(std::string_view name) {
@@ -47,9 +38,14 @@ std::optional<KernelDtype> find_kernel_dtype(std::string_view name) {
 
 KernelDtype parse_kernel_dtype(std::string_view name) {
   if (const auto dtype = find_kernel_dtype(name)) return *dtype;
-  std::span<const std::string_view> shown = names;
-  if (!near_names(name, known).empty()) shown = known;
-  fail_unknown("parse_kernel_dtype", "kernel dtype", name, shown);
+  std::vector<std::string_view> known;
+  for (int i = 0; i < kernel_dtype_count; ++i) known.push_back(to_string(static_cast<KernelDtype>(i)));
+  // Longer spellings are offered where one is near; the errors of parse_data_type would offer types that are none here.
+  for (const std::string_view spelling : data_type_spellings()) {
+    if (find_kernel_dtype(spelling)) known.push_back(spelling);
+  }
+  if (near_names(name, known).empty()) known.resize(kernel_dtype_count);
+  fail_unknown("parse_kernel_dtype", "kernel dtype", name, known);
 }
 
 KernelDtype to_kernel_dtype(DataType dtype) {
@@ -72,10 +68,11 @@ std::optional<DataType> to_data_type(KernelDtype dtype) {
       return DataType::float16;
     case KernelDtype::bfloat16:
       return DataType::bfloat16;
-    default:
-      to_string(dtype);  // as above
+    case KernelDtype::mixed:
+    case KernelDtype::auto_select:
       return std::nullopt;
   }
+  fail(ErrorCode::invalid_argument, "kernel_dtype", "a KernelDtype outside its range; pass one of the enum's values");
 }
 
 }  // namespace xpuruntime

@@ -6,13 +6,13 @@
 namespace xpuruntime {
 namespace {
 
-/// Asks `check(spec)` for each tensor, and says no in the name of the first that fails it.
+/// Asks `holds(spec)` for each tensor from number `first` on, and says no in the name of the first that fails it.
 template <class Holds>
-Verdict each_tensor(const Problem& problem, const Holds& check, std::string_view failing) {
+Verdict each_tensor(const Problem& problem, const Holds& holds, std::string_view failing, std::size_t first = 0) {
   for (const bool is_output : {false, true}) {
     const std::vector<TensorSpec>& specs = is_output ? problem.outputs : problem.inputs;
-    for (std::size_t i = 0; i < specs.size(); ++i) {
-      if (check(specs[i])) continue;
+    for (std::size_t i = first; i < specs.size(); ++i) {
+      if (holds(specs[i])) continue;
       return Verdict::no((is_output ? "output " : "input ") + std::to_string(i) + " " + std::string(failing));
     }
   }
@@ -83,9 +83,37 @@ Verdict is_same_dtype(std::string_view which, DataType dtype, std::string_view w
   return refuse_dtype(which, dtype, std::string(whose) + " " + std::string(to_string(other)));
 }
 
-Verdict is_contiguous(const Problem& problem) {
+Verdict has_one_dtype(const Problem& problem, std::size_t first) {
+  for (std::size_t i = first; i < problem.inputs.size(); ++i) {
+    const DataType dtype = problem.inputs[i].dtype, to = problem.outputs[0].dtype;
+    if (dtype != to) return is_same_dtype("input " + std::to_string(i), dtype, "the output's", to);
+  }
+  return Verdict::yes();
+}
+
+Verdict is_not_empty(const Problem& problem) {
   return each_tensor(
-      problem, [](const TensorSpec& spec) { return spec.contiguous; }, "is not contiguous");
+      problem,
+      [](const TensorSpec& spec) {
+        return element_count(spec) > 0 || !has_input({&spec, 1}, 0);
+      },
+      "is empty");
+}
+
+Verdict is_contiguous(const Problem& problem) { return is_contiguous(problem, 0); }
+
+Verdict is_contiguous(const Problem& problem, std::size_t first) {
+  return each_tensor(
+      problem, [](const TensorSpec& spec) { return spec.contiguous; }, "is not contiguous", first);
+}
+
+Verdict is_contiguous(std::string_view which, const TensorSpec& spec) {
+  return spec.contiguous ? Verdict::yes() : Verdict::no(std::string(which) + " is not contiguous");
+}
+
+Verdict has_contiguous_rows(std::string_view which, const TensorSpec& spec) {
+  if (spec.shape.back() <= 1 || spec.strides.back() == 1) return Verdict::yes();
+  return Verdict::no("the rows of " + std::string(which) + " are not contiguous");
 }
 
 Verdict is_aligned(const Problem& problem) {

@@ -36,6 +36,7 @@ void add_batch_norm(List& list) {
                 "batch_norm2d(T[0,3,4,4], T[3], T[3])",
                 "batch_norm2d(T[2,3,0,4], T[3], T[3], T[3], T[3])",
                 "batch_norm2d(T[2,0,4,4], T[0], T[0])",
+                "batch_norm1d(T[4,0], T[0], T[0]; training=true)",
                 "batch_norm2d(T[2,4,5,6], f32[4], f32[4], f32[4], f32[4])",  // statistics kept wider
                 "batch_norm2d(T[2,4,5,6], f32[4], f32[4], f32[4], f32[4]; training=true)",
                 "batch_norm2d(T[2,4,5,6], T[4]{2}, T[4]{3}, T[4]{2}, T[4]) -> T[2,4,5,6]{240,60,12,2}",

@@ -217,7 +217,7 @@ TEST(CudaCutlassRefusals, SayWhatItDoesNotTake) {
             "input 2 is f16, and this kernel takes the input's bf16");
   EXPECT_EQ(reason("matmul(bf16[64,60], bf16[60,64])"), "k = 60 is not a multiple of 8");
   EXPECT_EQ(reason("matmul(bf16[64,64], bf16[64,60])"), "n = 60 is not a multiple of 8");
-  EXPECT_EQ(reason("matmul(bf16[0,64], bf16[64,64])"), "an extent is 0");
+  EXPECT_EQ(reason("matmul(bf16[0,64], bf16[64,64])"), "input 0 is empty");
   EXPECT_EQ(reason("matmul(bf16[1,2147483648], bf16[2147483648,8])"),
             "the largest extent = 2147483648 is over 1073741824");
   EXPECT_EQ(reason("matmul(bf16[2,1,8,8], bf16[3,8,8])"), "one stride does not walk the batch");

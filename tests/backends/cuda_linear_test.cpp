@@ -350,7 +350,7 @@ TEST(CudaLinearRefusals, SayWhatTheLibraryCannotDo) {
   EXPECT_EQ(reason("matmul(f32[9,16], f32[16,9]) -> f64[9,9]"), "dtypes f32, f32 -> f64 are not taken together");
   EXPECT_EQ(reason("matmul(f8e5m2[16,16], f8e5m2[16,16]; transpose_b=true)"),
             "dtypes f8e5m2, f8e5m2 -> f32 are not taken together");
-  EXPECT_EQ(reason("linear(f32[4,0], f32[7,0], f32[7])"), "an extent is 0");
+  EXPECT_EQ(reason("linear(f32[4,0], f32[7,0], f32[7])"), "input 0 is empty");
   EXPECT_EQ(reason("matmul(f32[4,8]{16,2}, f32[8,6])"), "a matrix has no leading dimension: neither stride is 1");
   EXPECT_EQ(reason("matmul(i8[16,32], i8[32,16])"), "a matrix of 8-bit numbers is not contiguous along k");
   EXPECT_EQ(reason("matmul(i8[16,32], i8[18,32]; transpose_b=true)"),

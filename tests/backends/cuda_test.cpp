@@ -60,6 +60,7 @@ TEST_F(CudaVerdicts, SkinnySaysWhatItDoesNotTake) {
   EXPECT_EQ(reason("skinny", "matmul(f16[1,64], f32[64,64])"), "input 1 is f32, and this kernel takes the input's f16");
   EXPECT_EQ(reason("skinny", "matmul(f32[2,1,64], f32[64,64])"), "");  // two rows
   EXPECT_EQ(reason("skinny", "matmul(f32[2,1,64], f32[2,64,64])"), "batch = 2 is over 1");
+  EXPECT_EQ(reason("skinny", "matmul(f32[0,1,64], f32[0,64,64])"), "input 0 is empty");
   EXPECT_EQ(reason("skinny", "matmul(f32[1,64], f32[64,64]{130,2})"), "no stride of the second input is 1");
   EXPECT_EQ(reason("skinny", "matmul(f32[1,64], f32[64,64]/2)"), "input 1 is not aligned to its elements");
 }
@@ -69,7 +70,7 @@ TEST_F(CudaVerdicts, CublasLtSaysWhatItDoesNotTake) {
   EXPECT_EQ(reason("cublasLt", "matmul(bf16[2,3,17,64], bf16[64,64])"), "");
   EXPECT_EQ(reason("cublasLt", "matmul(f32[17,64]{1,20}, f32[64,64])"), "");
   EXPECT_EQ(reason("cublasLt", "matmul(f16[17,64], f32[64,64])"), "dtypes f16, f32 -> f32 are not taken together");
-  EXPECT_EQ(reason("cublasLt", "matmul(f32[0,64], f32[64,64])"), "an extent is 0");
+  EXPECT_EQ(reason("cublasLt", "matmul(f32[0,64], f32[64,64])"), "input 0 is empty");
   EXPECT_EQ(reason("cublasLt", "matmul(f32[2,1,5,7], f32[3,7,4])"), "one stride does not walk the batch");
   EXPECT_EQ(reason("cublasLt", "matmul(f32[17,64]{200,2}, f32[64,64])"),
             "a matrix has no leading dimension: neither stride is 1");
@@ -106,17 +107,17 @@ TEST_F(CudaVerdicts, RowKernelsSayWhatTheyDoNotTake) {
   EXPECT_EQ(reason("rows", "softmax(f32[4,8]; dim=0)"), "the dim is not the last one");
   EXPECT_EQ(reason("rows", "softmax(f32[4,8]{1,4})"), "the elements of a row are not contiguous");
   EXPECT_EQ(reason("rows", "softmax(f32[2,3,8]{80,8,1})"), "the rows are not evenly spaced");
-  EXPECT_EQ(reason("rows", "rms_norm(f32[4,8], f32[8]{2})"), "the weight or bias is not contiguous");
+  EXPECT_EQ(reason("rows", "rms_norm(f32[4,8], f32[8]{2})"), "input 1 is not contiguous");
   EXPECT_EQ(reason("rows", "layer_norm(f32[4,8]) -> bf16[4,8]"),
             "output 0 is bf16, and this kernel takes the input's f32");
   EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8], i64[4]; label_smoothing=0.1)"), "label_smoothing is not built");
   EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8], f32[4,8])"), "targets of probabilities are not built");
   EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8,2], i64[4,2])"), "the class dim is not the last one");
-  EXPECT_EQ(reason("rows", "embedding(i64[4], f32[9,8]{1,9})"), "the rows of the table are not contiguous");
+  EXPECT_EQ(reason("rows", "embedding(i64[4], f32[9,8]{1,9})"), "the rows of input 1 are not contiguous");
   EXPECT_EQ(reason("reduce", "reduce_sum(f32[4,8,2]; dim=0,2)"),
             "the reduced dims are not next to each other and contiguous");
   EXPECT_EQ(reason("reduce", "reduce_sum(i32[4])"), "input 0 is i32, and this kernel takes f32, f16 and bf16");
-  EXPECT_EQ(reason("copy", "copy(f32[4]) -> bf16[4]"), "inputs and output differ in dtype");
+  EXPECT_EQ(reason("copy", "copy(f32[4]) -> bf16[4]"), "input 0 is f32, and this kernel takes the output's bf16");
 }
 
 TEST_F(CudaVerdicts, KernelsOfADecodersLayerSayWhatTheyDoNotTake) {

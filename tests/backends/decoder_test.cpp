@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "backends/cases.h"
+#include "backends/cpu/forced_call.h"
 #include "backends/cpu/plan_run.h"
 #include "core/infer_calls.h"
 
@@ -134,7 +137,9 @@ std::vector<Answer> solve_add_rms_norm(const Problem& problem, const std::vector
     of_sum[0].push_back(rounded(stored, value));
   }
   if (inputs.size() > 2) of_sum.push_back(inputs[2]);
-  Answer normed = solve_rms_norm(problem, of_sum)[0];
+  Problem norm = problem;
+  norm.op = OpId::rms_norm;  // with the attributes of this one
+  Answer normed = solve(norm, of_sum)[0];
   // A dispatcher that computes in a wider dtype casts the sum after it was normalized.
   const bool cast = size_of(stored) < size_of(problem.inputs[0].dtype);
   for (std::size_t i = 0; i < normed.value.size() && cast; ++i) {
@@ -206,19 +211,14 @@ std::vector<Answer> solve_kv_append(const Problem& problem, const std::vector<Va
 
 }  // namespace
 
-Solve decoder_solver(OpId op) {
-  switch (op) {
-    case OpId::add_rms_norm:
-      return solve_add_rms_norm;
-    case OpId::silu_mul:
-      return solve_silu_mul;
-    case OpId::rope:
-      return solve_rope;
-    case OpId::kv_append:
-      return solve_kv_append;
-    default:
-      return nullptr;
-  }
+std::span<const Reference> decoder_references() {
+  static constexpr Reference rows[] = {
+      {OpId::add_rms_norm, solve_add_rms_norm},
+      {OpId::silu_mul, solve_silu_mul},
+      {OpId::rope, solve_rope},
+      {OpId::kv_append, solve_kv_append},
+  };
+  return rows;
 }
 
 }  // namespace xpuruntime::oracle
@@ -262,6 +262,33 @@ TEST(DecoderOracle, FindsANormOfSumsThatWereNotRoundedFirst) {
   }
   EXPECT_EQ(run.compare({"made up", {run.answers()[0].value, result.values[1]}}), "");
   EXPECT_NE(run.compare(result), "");
+}
+
+Tensor filled(DataType dtype, double value) {
+  const Tensor tensor = Tensor::empty(dtype, {33});
+  const std::vector<std::byte> bytes = oracle::layout(tensor.spec(), Values(33, value));
+  std::memcpy(tensor.data(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+// silu(-104) is too small for a float, and these products are not.
+TEST(SiluMul, TakesALargeFactorOfATinySilu) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const Attributes attributes = parse_problem("silu_mul(f32[33], f32[33])").attributes;
+  for (const DataType dtype : {DataType::float32, DataType::float16, DataType::bfloat16}) {
+    for (const double factor : {infinity, -infinity, oracle::rounded(dtype, 0x1p127)}) {
+      const double wanted = -104 / (1 + std::exp(104.0)) * factor;
+      const std::vector<Tensor> inputs = {filled(dtype, -104), filled(dtype, factor)};
+      for (const auto& kernel : cpu_tests::cpu_kernels(OpId::silu_mul)) {
+        const auto outputs = cpu_tests::forced_call(std::string(kernel->name()), attributes, inputs);
+        for (const float got : outputs[0]) {
+          const double bound = dtype == DataType::float32 ? 1e-6 : 1e-2;
+          const bool right = std::isinf(wanted) ? got == wanted : std::fabs(got / wanted - 1) < bound;
+          ASSERT_TRUE(right) << kernel->name() << " of " << to_string(dtype) << ": " << got << ", not " << wanted;
+        }
+      }
+    }
+  }
 }
 
 TEST(KvAppend, WritesInPlaceReadsNoPageThatItDoesNotWriteAndLetsTheLaterSequenceWin) {

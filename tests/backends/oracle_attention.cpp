@@ -114,8 +114,6 @@ Weights weights_of(const Attention& a, const Broadcast* mask, const Position& at
   return w;
 }
 
-}  // namespace
-
 // Kernels of 16-bit problems may keep the weights in 16 bits for the second product, as PyTorch does: half a unit of
 // the input dtype times sum |p||v| more. It is expressed in u, as all slack.
 std::vector<Answer> solve_attention(const Problem& problem, const std::vector<Values>& inputs) {
@@ -144,6 +142,13 @@ std::vector<Answer> solve_attention(const Problem& problem, const std::vector<Va
     }
   });
   return a.lse ? std::vector<Answer>{out, lse} : std::vector<Answer>{out};
+}
+
+}  // namespace
+
+std::span<const Reference> attention_references() {
+  static constexpr Reference rows[] = {{OpId::attention, solve_attention}};
+  return rows;
 }
 
 }  // namespace xpuruntime::oracle

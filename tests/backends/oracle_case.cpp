@@ -18,80 +18,25 @@ Tensor upload(Runtime& runtime, const TensorSpec& spec, const std::vector<std::b
   return Tensor(memory.data(), spec, device, memory.byte_offset() + shift, memory.owner());
 }
 
-Solve solver_of(OpId op) {
-  switch (op) {
-    case OpId::matmul:
-      return solve_matmul;
-    case OpId::linear:
-      return solve_linear;
-    case OpId::conv2d:
-    case OpId::conv3d:
-      return solve_conv;
-    case OpId::attention:
-      return solve_attention;
-    case OpId::max_pool2d:
-    case OpId::max_pool3d:
-    case OpId::avg_pool2d:
-    case OpId::avg_pool3d:
-      return solve_pool;
-    case OpId::batch_norm1d:
-    case OpId::batch_norm2d:
-    case OpId::batch_norm3d:
-      return solve_batch_norm;
-    case OpId::layer_norm:
-      return solve_layer_norm;
-    case OpId::rms_norm:
-      return solve_rms_norm;
-    case OpId::normalize:
-      return solve_normalize;
-    case OpId::softmax:
-    case OpId::log_softmax:
-      return solve_softmax;
-    case OpId::dropout:
-      return solve_dropout;
-    case OpId::relu:
-    case OpId::gelu:
-    case OpId::silu:
-    case OpId::sigmoid:
-    case OpId::tanh:
-    case OpId::log:
-    case OpId::exp:
-    case OpId::sqrt:
-      return solve_unary;
-    case OpId::add:
-    case OpId::sub:
-    case OpId::mul:
-    case OpId::div:
-      return solve_binary;
-    case OpId::reduce_sum:
-    case OpId::reduce_mean:
-    case OpId::reduce_max:
-    case OpId::reduce_min:
-      return solve_reduce;
-    case OpId::embedding:
-      return solve_embedding;
-    case OpId::cross_entropy:
-    case OpId::nll_loss:
-      return solve_class_loss;
-    case OpId::kl_div:
-    case OpId::poisson_nll_loss:
-      return solve_pointwise_loss;
-    case OpId::cast:
-    case OpId::copy:
-      return solve_copy;
-    case OpId::transpose:
-      return solve_transpose;
-    case OpId::concat:
-      return solve_concat;
-    case OpId::slice:
-      return solve_slice;
-    case OpId::unscale:
-      return solve_unscale;
-    default:
-      if (const Solve solve = decoder_solver(op)) return solve;
+using Family = std::span<const Reference> (*)();
+
+/// Null where no family has the op.
+Solve reference_of(OpId op, std::initializer_list<Family> families) {
+  for (const Family family : families) {
+    for (const Reference& reference : family()) {
+      if (reference.ops.contains(op)) return reference.solve;
+    }
   }
-  throw std::logic_error("the oracle has no answer for " + std::string(to_string(op)));
+  return nullptr;
 }
+
+Solve forward_of(OpId op) {
+  return reference_of(
+      op, {attention_references, decoder_references, elementwise_references, loss_references, matrix_references,
+           movement_references, norm_references, reduce_references, window_references});
+}
+
+Solve backward_of(OpId op) { return reference_of(op, {matrix_gradients, row_gradients}); }
 
 }  // namespace
 
@@ -114,9 +59,12 @@ std::vector<std::optional<std::size_t>> inputs_to_overwrite(const Problem& probl
 }
 
 std::vector<Answer> solve(const Problem& problem, const std::vector<Values>& inputs) {
-  if (problem.direction == Direction::backward) return solve_backward(problem, inputs);
-  return solver_of(problem.op)(problem, inputs);
+  const Solve reference = (problem.direction == Direction::backward ? backward_of : forward_of)(problem.op);
+  if (reference == nullptr) throw std::logic_error("the oracle has no answer for " + to_string(problem));
+  return reference(problem, inputs);
 }
+
+bool has_gradients(OpId op) { return backward_of(op) != nullptr; }
 
 Case::Case(Problem problem, std::uint64_t seed, Fill fill)
     : problem_(std::move(problem)), inputs_(make_inputs(problem_, seed, fill)) {
@@ -138,7 +86,8 @@ Result Case::run(Runtime& runtime, bool in_place, const std::function<void()>& a
   const Device device = problem_.device;
   std::vector<Tensor> inputs, outputs;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    inputs.push_back(upload(runtime, problem_.inputs[i], input_bytes_[i], device));
+    const Tensor input = upload(runtime, problem_.inputs[i], input_bytes_[i], device);
+    inputs.push_back(in_place ? input : input.as_read_only());  // memory of the caller's may be const
   }
   const auto over = inputs_to_overwrite(problem_);
   for (std::size_t i = 0; i < over.size(); ++i) {
@@ -180,54 +129,6 @@ std::shared_ptr<const Case> case_of(const std::string& text, Device device, Fill
     last = key;
   }
   return kept;
-}
-
-bool has_gradients(OpId op) {
-  switch (op) {
-    case OpId::matmul:
-    case OpId::linear:
-    case OpId::conv2d:
-    case OpId::conv3d:
-    case OpId::relu:
-    case OpId::gelu:
-    case OpId::silu:
-    case OpId::sigmoid:
-    case OpId::tanh:
-    case OpId::softmax:
-    case OpId::log_softmax:
-    case OpId::layer_norm:
-    case OpId::rms_norm:
-    case OpId::cross_entropy:
-    case OpId::nll_loss:
-      return true;
-    default:
-      return false;
-  }
-}
-
-std::vector<Answer> solve_backward(const Problem& problem, const std::vector<Values>& inputs) {
-  switch (problem.op) {
-    case OpId::matmul:
-      return gradients_of_matmul(problem, inputs);
-    case OpId::linear:
-      return gradients_of_linear(problem, inputs);
-    case OpId::conv2d:
-    case OpId::conv3d:
-      return gradients_of_conv(problem, inputs);
-    case OpId::softmax:
-    case OpId::log_softmax:
-      return gradients_of_softmax(problem, inputs);
-    case OpId::layer_norm:
-    case OpId::rms_norm:
-      return gradients_of_layer_norm(problem, inputs);
-    case OpId::cross_entropy:
-    case OpId::nll_loss:
-      return gradients_of_class_loss(problem, inputs);
-    default:
-      break;
-  }
-  if (op_info(problem.op).category == OpCategory::activation) return gradients_of_activation(problem, inputs);
-  throw std::logic_error("the oracle has no gradient of " + std::string(to_string(problem.op)));
 }
 
 }  // namespace xpuruntime::oracle

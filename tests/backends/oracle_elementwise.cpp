@@ -59,17 +59,6 @@ double binary(OpId op, double x, double y) {
 
 std::uint64_t multiply(std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} * b; }
 
-}  // namespace
-
-// An activation passes the error of its argument on by its slope, which is at most 1.13 for all of them.
-Approximate apply_activation(std::string_view name, Approximate x) {
-  Approximate out = {x.value <= 0 ? 0 : x.value, 0};
-  if (name == "gelu") out = gelu(x.value);
-  if (name == "silu") out = silu(x.value);
-  out.slack += 1.13 * x.slack;
-  return out;
-}
-
 std::vector<Answer> solve_unary(const Problem& problem, const std::vector<Values>& inputs) {
   Answer out;
   for (const double x : inputs[0]) {
@@ -88,17 +77,6 @@ std::vector<Answer> solve_binary(const Problem& problem, const std::vector<Value
     out.add(value, std::fabs(value));
   });
   return {out};
-}
-
-std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t first = multiply(0xD2511F53, counter[0]), second = multiply(0xCD9E8D57, counter[2]);
-    counter = {static_cast<std::uint32_t>(second >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(second),
-               static_cast<std::uint32_t>(first >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(first)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
-  return counter;
 }
 
 // Element i looks at word i % 4 of block i / 4. The second input, where there is one, holds the seed and an offset that
@@ -130,6 +108,52 @@ std::vector<Answer> solve_dropout(const Problem& problem, const std::vector<Valu
     }
   }
   return {out};
+}
+
+// The product of a gradient and the inverse scale, and 1 where any gradient or product is not finite in the dtype that
+// is written, else 0.
+std::vector<Answer> solve_unscale(const Problem& problem, const std::vector<Values>& inputs) {
+  Answer gradient, found;
+  bool bad = false;
+  for (const double x : inputs[0]) {
+    const double value = x * inputs[1][0];
+    gradient.add(value, std::fabs(value));
+    bad |= !std::isfinite(x) || !std::isfinite(rounded(problem.outputs[0].dtype, value));
+  }
+  found.add(bad ? 1 : 0, 0);
+  return {gradient, found};
+}
+
+}  // namespace
+
+// An activation passes the error of its argument on by its slope, which is at most 1.13 for all of them.
+Approximate apply_activation(std::string_view name, Approximate x) {
+  Approximate out = {x.value <= 0 ? 0 : x.value, 0};
+  if (name == "gelu") out = gelu(x.value);
+  if (name == "silu") out = silu(x.value);
+  out.slack += 1.13 * x.slack;
+  return out;
+}
+
+std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t first = multiply(0xD2511F53, counter[0]), second = multiply(0xCD9E8D57, counter[2]);
+    counter = {static_cast<std::uint32_t>(second >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(second),
+               static_cast<std::uint32_t>(first >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(first)};
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return counter;
+}
+
+std::span<const Reference> elementwise_references() {
+  static constexpr Reference rows[] = {
+      {{OpId::relu, OpId::gelu, OpId::silu, OpId::sigmoid, OpId::tanh, OpId::log, OpId::exp, OpId::sqrt}, solve_unary},
+      {{OpId::add, OpId::sub, OpId::mul, OpId::div}, solve_binary},
+      {OpId::dropout, solve_dropout},
+      {OpId::unscale, solve_unscale},
+  };
+  return rows;
 }
 
 }  // namespace xpuruntime::oracle

@@ -37,19 +37,9 @@ class TermSums {
   Values value_, size_, slack_, terms_;
 };
 
-/// An activation's slope times the gradient, at an argument that may be off itself.
-Approximate slope_times(std::string_view name, Approximate x, double gradient);
+std::span<const Reference> matrix_gradients();  // and of convolutions and activations
+std::span<const Reference> row_gradients();
 
-std::vector<Answer> gradients_of_matmul(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> gradients_of_linear(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> gradients_of_conv(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> gradients_of_activation(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> gradients_of_softmax(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> gradients_of_layer_norm(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> gradients_of_class_loss(const Problem& problem, const std::vector<Values>& inputs);
-
-/// The one for this op; for which of them there is none.
-std::vector<Answer> solve_backward(const Problem& problem, const std::vector<Values>& inputs);
 bool has_gradients(OpId op);
 
 }  // namespace xpuruntime::oracle

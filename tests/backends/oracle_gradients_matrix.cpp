@@ -73,9 +73,8 @@ Approximate slope(std::string_view name, double x) {
 /// How fast the slope itself may change: at most this, for all x.
 double bend_of(std::string_view name) { return name == "silu" ? 0.5 : 0.8; }
 
-}  // namespace
-
-// A relu whose argument may have either sign may pass the gradient or stop it.
+/// An activation's slope times the gradient, at an argument that may be off itself.
+/// A relu whose argument may have either sign may pass the gradient or stop it.
 Approximate slope_times(std::string_view name, Approximate x, double gradient) {
   const double size = std::fabs(gradient);
   if (name == "none") return {gradient, 0};
@@ -187,6 +186,18 @@ std::vector<Answer> gradients_of_conv(const Problem& problem, const std::vector<
   std::vector<Answer> answers = {dx.answer(), dw.answer()};
   if (inputs.size() == 4) answers.push_back(db.answer());
   return answers;
+}
+
+}  // namespace
+
+std::span<const Reference> matrix_gradients() {
+  static constexpr Reference rows[] = {
+      {{OpId::relu, OpId::gelu, OpId::silu, OpId::sigmoid, OpId::tanh}, gradients_of_activation},
+      {OpId::matmul, gradients_of_matmul},
+      {OpId::linear, gradients_of_linear},
+      {{OpId::conv2d, OpId::conv3d}, gradients_of_conv},
+  };
+  return rows;
 }
 
 }  // namespace xpuruntime::oracle

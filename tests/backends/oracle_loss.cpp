@@ -83,8 +83,6 @@ Approximate index_loss(const Sample& sample, const std::vector<Values>& inputs, 
   return loss;
 }
 
-}  // namespace
-
 // The mean divides by the weights of the targets that count; where the targets are probabilities, by their number.
 std::vector<Answer> solve_class_loss(const Problem& problem, const std::vector<Values>& inputs) {
   const Dims& shape = problem.inputs[0].shape;
@@ -116,8 +114,6 @@ std::vector<Answer> solve_class_loss(const Problem& problem, const std::vector<V
   return {losses.reduced(problem.attributes.choice("reduction"))};
 }
 
-namespace {
-
 Approximate divergence(double x, double t, bool log_target) {
   if (log_target) {
     const double p = std::exp(t);
@@ -146,8 +142,6 @@ Approximate poisson(double x, double t, const Attributes& attributes) {
   return out;
 }
 
-}  // namespace
-
 std::vector<Answer> solve_pointwise_loss(const Problem& problem, const std::vector<Values>& inputs) {
   const Dims shape = broadcast_shapes(problem.inputs[0].shape, problem.inputs[1].shape);
   const Broadcast x(inputs[0], problem.inputs[0].shape, shape), t(inputs[1], problem.inputs[1].shape, shape);
@@ -159,6 +153,16 @@ std::vector<Answer> solve_pointwise_loss(const Problem& problem, const std::vect
   });
   const double batch = shape.empty() ? 1 : static_cast<double>(shape[0]);
   return {losses.reduced(problem.attributes.choice("reduction"), batch)};
+}
+
+}  // namespace
+
+std::span<const Reference> loss_references() {
+  static constexpr Reference rows[] = {
+      {{OpId::cross_entropy, OpId::nll_loss}, solve_class_loss},
+      {{OpId::kl_div, OpId::poisson_nll_loss}, solve_pointwise_loss},
+  };
+  return rows;
 }
 
 }  // namespace xpuruntime::oracle

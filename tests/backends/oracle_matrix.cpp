@@ -79,8 +79,6 @@ struct Affine {
   }
 };
 
-}  // namespace
-
 std::vector<Answer> solve_matmul(const Problem& problem, const std::vector<Values>& inputs) {
   const Attributes& attributes = problem.attributes;
   const Matrix a(inputs[0], problem.inputs[0], true, attributes.boolean("transpose_a"));
@@ -126,6 +124,16 @@ std::vector<Answer> solve_linear(const Problem& problem, const std::vector<Value
     }
   }
   return {out};
+}
+
+}  // namespace
+
+std::span<const Reference> matrix_references() {
+  static constexpr Reference rows[] = {
+      {OpId::matmul, solve_matmul},
+      {OpId::linear, solve_linear},
+  };
+  return rows;
 }
 
 }  // namespace xpuruntime::oracle

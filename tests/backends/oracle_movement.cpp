@@ -14,8 +14,6 @@ Answer exact(Values values) {
   return out;
 }
 
-}  // namespace
-
 // Integers that do not fit another integer type keep their low bits, as in C++ and PyTorch; floats are clamped.
 std::vector<Answer> solve_copy(const Problem& problem, const std::vector<Values>& inputs) {
   const DataType from = problem.inputs[0].dtype, to = problem.outputs[0].dtype;
@@ -85,6 +83,16 @@ std::vector<Answer> solve_slice(const Problem& problem, const std::vector<Values
     }
   }
   return {exact(std::move(out))};
+}
+
+}  // namespace
+
+std::span<const Reference> movement_references() {
+  static constexpr Reference rows[] = {
+      {{OpId::cast, OpId::copy}, solve_copy}, {OpId::embedding, solve_embedding}, {OpId::transpose, solve_transpose},
+      {OpId::concat, solve_concat},           {OpId::slice, solve_slice},
+  };
+  return rows;
 }
 
 }  // namespace xpuruntime::oracle

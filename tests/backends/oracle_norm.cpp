@@ -61,8 +61,6 @@ struct Channel {
   Approximate mean, scale;
 };
 
-}  // namespace
-
 std::vector<Answer> solve_batch_norm(const Problem& problem, const std::vector<Values>& inputs) {
   const bool training = problem.attributes.boolean("training");
   const double momentum = problem.attributes.real("momentum"), eps = problem.attributes.real("eps");
@@ -137,8 +135,6 @@ std::vector<Answer> solve_rms_norm(const Problem& problem, const std::vector<Val
   return {out};
 }
 
-namespace {
-
 /// The p-norm of a line, its slack relative. A power carries the error of p log x, and its root takes 1/p of the sum's.
 Approximate norm_of(const Values& line, double p) {
   double sum = 0, logarithm = 0;
@@ -154,8 +150,6 @@ Approximate norm_of(const Values& line, double p) {
   return {std::pow(sum, 1 / p), (units + function_units * (1 + p * logarithm)) / p + 2 * function_units};
 }
 
-}  // namespace
-
 std::vector<Answer> solve_normalize(const Problem& problem, const std::vector<Values>& inputs) {
   const Lines lines(problem.inputs[0].shape, problem.attributes.integer("dim"));
   Answer out = {Values(inputs[0].size()), Values(inputs[0].size())};
@@ -170,6 +164,18 @@ std::vector<Answer> solve_normalize(const Problem& problem, const std::vector<Va
     }
   }
   return {out};
+}
+
+}  // namespace
+
+std::span<const Reference> norm_references() {
+  static constexpr Reference rows[] = {
+      {{OpId::batch_norm1d, OpId::batch_norm2d, OpId::batch_norm3d}, solve_batch_norm},
+      {OpId::layer_norm, solve_layer_norm},
+      {OpId::rms_norm, solve_rms_norm},
+      {OpId::normalize, solve_normalize},
+  };
+  return rows;
 }
 
 }  // namespace xpuruntime::oracle

@@ -30,6 +30,8 @@ LogSoftmax log_softmax_of(const Values& line) {
   return out;
 }
 
+namespace {
+
 // softmax is not the exp of log_softmax, but has the same errors and those of an exp and a division.
 std::vector<Answer> solve_softmax(const Problem& problem, const std::vector<Values>& inputs) {
   const Lines lines(problem.inputs[0].shape, problem.attributes.integer("dim"));
@@ -48,8 +50,6 @@ std::vector<Answer> solve_softmax(const Problem& problem, const std::vector<Valu
   }
   return {out};
 }
-
-namespace {
 
 /// What is known of one output while the inputs go by.
 struct Running {
@@ -78,8 +78,6 @@ struct Running {
   }
 };
 
-}  // namespace
-
 std::vector<Answer> solve_reduce(const Problem& problem, const std::vector<Values>& inputs) {
   const Dims& shape = problem.inputs[0].shape;
   std::vector<std::int64_t> dims = problem.attributes.list("dim");
@@ -105,6 +103,16 @@ std::vector<Answer> solve_reduce(const Problem& problem, const std::vector<Value
     out.add(result.value, result.slack);
   }
   return {out};
+}
+
+}  // namespace
+
+std::span<const Reference> reduce_references() {
+  static constexpr Reference rows[] = {
+      {{OpId::softmax, OpId::log_softmax}, solve_softmax},
+      {{OpId::reduce_sum, OpId::reduce_mean, OpId::reduce_max, OpId::reduce_min}, solve_reduce},
+  };
+  return rows;
 }
 
 }  // namespace xpuruntime::oracle

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "backends/oracle_data.h"
+#include "xpuruntime/registry/kernel.h"
 
 // Float64 references by plain loops, one function for each kind of op, and how far off a right kernel may be.
 //
@@ -56,31 +58,20 @@ Approximate apply_activation(std::string_view name, Approximate x);
 
 using Solve = std::vector<Answer> (*)(const Problem& problem, const std::vector<Values>& inputs);
 
-std::vector<Answer> solve_matmul(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_linear(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_conv(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_pool(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_attention(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_batch_norm(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_layer_norm(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_rms_norm(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_normalize(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_softmax(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_reduce(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_unary(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_binary(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_dropout(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_class_loss(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_pointwise_loss(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_embedding(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_copy(const Problem& problem, const std::vector<Values>& inputs);  // and cast
-std::vector<Answer> solve_transpose(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_concat(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_slice(const Problem& problem, const std::vector<Values>& inputs);
-std::vector<Answer> solve_unscale(const Problem& problem, const std::vector<Values>& inputs);
-
-/// Null for an op of another family.
-Solve decoder_solver(OpId op);
+/// Ops and their reference. Each family lists its own.
+struct Reference {
+  OpList ops;
+  Solve solve = nullptr;
+};
+std::span<const Reference> attention_references();
+std::span<const Reference> decoder_references();
+std::span<const Reference> elementwise_references();
+std::span<const Reference> loss_references();
+std::span<const Reference> matrix_references();
+std::span<const Reference> movement_references();
+std::span<const Reference> norm_references();
+std::span<const Reference> reduce_references();
+std::span<const Reference> window_references();
 
 /// The one for this op.
 std::vector<Answer> solve(const Problem& problem, const std::vector<Values>& inputs);

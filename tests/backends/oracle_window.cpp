@@ -123,8 +123,6 @@ Approximate average(const Windows& w, const Values& x, std::int64_t image, const
   return {sum / divisor, (sum_units(count) + 2) * size / divisor};
 }
 
-}  // namespace
-
 std::vector<Answer> solve_conv(const Problem& problem, const std::vector<Values>& inputs) {
   Windows w(problem, true);
   const Dims& weight = problem.inputs[1].shape;
@@ -157,6 +155,16 @@ std::vector<Answer> solve_pool(const Problem& problem, const std::vector<Values>
     });
   }
   return {out};
+}
+
+}  // namespace
+
+std::span<const Reference> window_references() {
+  static constexpr Reference rows[] = {
+      {{OpId::conv2d, OpId::conv3d}, solve_conv},
+      {{OpId::max_pool2d, OpId::max_pool3d, OpId::avg_pool2d, OpId::avg_pool3d}, solve_pool},
+  };
+  return rows;
 }
 
 }  // namespace xpuruntime::oracle

@@ -54,7 +54,7 @@ class PluginTest : public ::testing::Test {
 
 TEST_F(PluginTest, AnOpenStoreIsRefusedBeforeItIsOpened) {
   const std::string path = write("store.sqlite", "SQLite");
-  const FileClaim claim(*file_id(path));
+  const FileClaim claim(path, *file_id(path));
   expect_refused(path, ErrorCode::io_error, "a store that this process has open");
 }
 

@@ -71,11 +71,38 @@ TEST(Refusals, NameTheTensor) {
   EXPECT_EQ(is_contiguous(parse_problem("add(f32[2,2], f32[2,2]{1,2})")).reason, "input 1 is not contiguous");
   EXPECT_EQ(is_contiguous(parse_problem("relu(f32[2,2]) -> f32[2,2]{1,2}")).reason, "output 0 is not contiguous");
   EXPECT_TRUE(is_contiguous(parse_problem("relu(f32[2,2])")).supported);
+  const Problem across = parse_problem("add(f32[2,2]{1,2}, f32[2,2]) -> f32[2,2]{1,2}");
+  EXPECT_TRUE(is_contiguous(across, 1).supported);
+  EXPECT_EQ(is_contiguous(parse_problem("linear(f32[2,2]{1,2}, f32[2,2], f32[2]{3})"), 1).reason,
+            "input 2 is not contiguous");
+  EXPECT_EQ(is_contiguous("output 0", across.outputs[0]).reason, "output 0 is not contiguous");
+  EXPECT_TRUE(is_contiguous("input 1", across.inputs[1]).supported);
+  EXPECT_EQ(has_contiguous_rows("input 0", across.inputs[0]).reason, "the rows of input 0 are not contiguous");
+  EXPECT_TRUE(has_contiguous_rows("input 0", make_spec(DataType::float32, {4, 2}, {9, 1})).supported);
+  EXPECT_TRUE(has_contiguous_rows("input 0", make_spec(DataType::float32, {4, 1}, {9, 5})).supported);
   EXPECT_EQ(is_aligned(parse_problem("add(f32[2], f64[2]/4)")).reason, "input 1 is not aligned to its elements");
   EXPECT_TRUE(is_aligned(parse_problem("add(f32[2]/4, i8[2]/1)")).supported);
   EXPECT_EQ(is_same_dtype("output 0", DataType::float16, "the input's", DataType::float32).reason,
             "output 0 is f16, and this kernel takes the input's f32");
   EXPECT_TRUE(is_same_dtype("output 0", DataType::float16, "the input's", DataType::float16).supported);
+}
+
+TEST(Refusals, NameTheFirstInputOfAnotherDtype) {
+  EXPECT_EQ(has_one_dtype(parse_problem("matmul(f64[2,2], f32[2,2])")).reason,
+            "input 1 is f32, and this kernel takes the output's f64");
+  EXPECT_TRUE(has_one_dtype(parse_problem("matmul(f64[2,2], f64[2,2])")).supported);
+  const Problem looked_up = parse_problem("embedding(i64[2], f32[2,2])");
+  EXPECT_EQ(has_one_dtype(looked_up).reason, "input 0 is i64, and this kernel takes the output's f32");
+  EXPECT_TRUE(has_one_dtype(looked_up, 1).supported);
+}
+
+TEST(Refusals, AskOnlyGivenTensorsForElements) {
+  EXPECT_EQ(is_not_empty(parse_problem("matmul(f32[2,3], f32[3,0])")).reason, "input 1 is empty");
+  EXPECT_EQ(is_not_empty(parse_problem("reduce_sum(f32[0,3]; dim=0)")).reason, "input 0 is empty");
+  EXPECT_TRUE(is_not_empty(parse_problem("matmul(f32[2,3], f32[3,2])")).supported);
+  Problem scaled = parse_problem("matmul(f32[2,3], f32[3,2])");
+  scaled.inputs.push_back(no_input());
+  EXPECT_TRUE(is_not_empty(scaled).supported);
 }
 
 TEST(Refusals, NameTheLimit) {

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
-
 #include "backends/cpu/attention/kernels.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/decoder/kernels.h"
@@ -84,7 +81,8 @@ inline constexpr KernelSpec openblas_product = {
     .supports = supports_product_openblas,
     .libraries = "openblas"};
 
-inline constexpr KernelSpec most_rows[] = {
+// Fastest first, reference last. The order is the priority.
+inline constexpr KernelSpec table[] = {
     product_row<small_product>(),
     product_row<skinny_product>(),
     product_row<amx_product>(),
@@ -114,8 +112,10 @@ inline constexpr KernelSpec most_rows[] = {
                    prepare_conv_im2col, supports_conv_im2col, workspace_conv_im2col}),
     with_backward({convs, "reference", exact, any_dtype, prepare_conv_reference}),
     taking("lengths|page_table|causal_align|lse",
-           {attention, "single_query", "up to 4 queries, as in decoding: keys and values are read once", fast_floats,
-            prepare_attention_single_query, supports_attention_single_query, workspace_attention_single_query}),
+           by_class(attention_of_any_length,
+                    {attention, "single_query", "up to 4 queries, as in decoding: keys and values are read once",
+                     fast_floats, prepare_attention_single_query, supports_attention_single_query,
+                     workspace_attention_single_query})),
     {.ops = attention,
      .name = "tiled_amx",
      .summary = "AMX tiles, the softmax in blocks of keys",
@@ -132,15 +132,16 @@ inline constexpr KernelSpec most_rows[] = {
     {attention, "composed", "matrix product, softmax, matrix product over whole rows", fast_floats,
      prepare_attention_composed, supports_attention_composed, workspace_attention_composed},
     taking("lengths|page_table|causal_align|lse",
-           {attention, "reference", exact, any_dtype, prepare_attention_reference}),
+           by_class(attention_of_any_length, {attention, "reference", exact, any_dtype, prepare_attention_reference})),
     {pools, "simd", "one dim after the other, in vectors", fast_floats, prepare_pool_simd, supports_pool_simd,
      workspace_pool_simd},
     {pools, "reference", exact, any_dtype, prepare_pool_reference},
     {batch_norms, "simd", "planes or channels last: vectors along either", fast_floats, prepare_batch_norm_simd,
      supports_batch_norm_simd, workspace_batch_norm_simd},
     {batch_norms, "reference", exact, any_dtype, prepare_batch_norm_reference},
-    with_backward({row_norms, "simd", "two passes over a row in cache", fast_floats, prepare_layer_norm_simd,
-                   supports_layer_norm_simd, workspace_layer_norm_simd}),
+    by_class(layer_norm_of_any_rows,
+             with_backward({row_norms, "simd", "two passes over a row in cache", fast_floats, prepare_layer_norm_simd,
+                            supports_layer_norm_simd, workspace_layer_norm_simd})),
     with_backward({row_norms, "reference", exact, any_dtype, prepare_layer_norm_reference, nullptr,
                    workspace_layer_norm_reference}),
     {normalize, "simd", "p of 0, 1, 2 or infinity, any axis", fast_floats, prepare_normalize_simd,
@@ -213,14 +214,16 @@ inline constexpr KernelSpec most_rows[] = {
      .supports = supports_unscale_simd,
      .outputs = any_dtype},
     {unscale, "reference", exact, any_dtype, prepare_unscale_reference},
+    by_class(layer_norm_of_any_rows, {add_rms_norm, "simd", "the sum is normalised while it is in cache", fast_floats,
+                                      prepare_layer_norm_simd, supports_layer_norm_simd, workspace_layer_norm_simd}),
+    {add_rms_norm, "reference", exact, any_dtype, prepare_layer_norm_reference},
+    {silu_mul, "simd", vectors, fast_floats, prepare_silu_mul_simd},
+    {silu_mul, "reference", exact, any_dtype, prepare_silu_mul_reference},
+    {rope, "simd", "heads in line: a token's angles are read once", fast_floats, prepare_rope_simd, supports_rope_simd},
+    {rope, "reference", exact, any_dtype, prepare_rope_reference},
+    {kv_append, "rows", "whole heads of tokens of the caches' dtype", any_dtype, prepare_kv_append_rows,
+     supports_kv_append_rows},
+    {kv_append, "reference", moved, any_dtype, prepare_kv_append_reference},
 };
-
-// Fastest first, reference last. The order is the priority. A family may have its rows beside its functions.
-inline constexpr auto table = [] {
-  std::array<KernelSpec, std::size(most_rows) + std::size(decoder_rows)> rows;
-  std::copy(std::begin(decoder_rows), std::end(decoder_rows),
-            std::copy(std::begin(most_rows), std::end(most_rows), rows.begin()));
-  return rows;
-}();
 
 }  // namespace xpuruntime::cpu

@@ -26,7 +26,7 @@ Verdict score_dtypes(const Problem& problem, const DeviceProfile&) {
 
 Verdict score_rows(const Problem& problem, const DeviceProfile&) {
   if (problem.inputs[0].shape.size() > 2) return Verdict::no("the class dim is not the last one");
-  if (problem.inputs.size() > 2 && !problem.inputs[2].contiguous) return Verdict::no("the weight is not contiguous");
+  if (const Verdict weight = is_contiguous(problem, 2); !weight.supported) return weight;
   return takes_rows(rows_of(problem.inputs[0], 1));
 }
 

@@ -208,9 +208,9 @@ Verdict refuse_types(const Problem& problem) {
                      std::string(to_string(problem.outputs[0].dtype)) + " are not taken together");
 }
 
-Verdict extents_fit(const MatmulShape& shape) {
+Verdict extents_fit(const Problem& problem, const MatmulShape& shape) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (std::min({shape.m, shape.n, shape.k, shape.batch_count}) == 0) return Verdict::no("an extent is 0");
+  if (const Verdict verdict = is_not_empty(problem); !verdict.supported) return verdict;
   return is_at_most("the largest extent", std::max({shape.m, shape.n, shape.k, shape.batch_count}), most);
 }
 
@@ -266,7 +266,7 @@ LibraryAnswer library_sums(const Problem& problem, const DeviceProfile& profile)
   if (!types || !native_type(output) || widened || !is_one_kind(problem)) return {refuse_types(problem)};
   if (a != DataType::float64 && !has_float_scalars(problem)) return {Verdict::no("alpha or beta does not fit in f32")};
   const MatmulShape shape = product_shape(problem);
-  if (const Verdict verdict = extents_fit(shape); !verdict.supported) return {verdict};
+  if (const Verdict verdict = extents_fit(problem, shape); !verdict.supported) return {verdict};
   const auto sums = sums_product(problem, *types);
   if (!sums && shape.batch_dims > 1) return {Verdict::no("one stride does not walk the batch")};
   if (!sums) return {Verdict::no("a matrix has no leading dimension: neither stride is 1")};
@@ -277,7 +277,7 @@ LibraryAnswer library_sums(const Problem& problem, const DeviceProfile& profile)
 
 LibraryAnswer library_product(const Problem& problem, const DeviceProfile& profile) {
   const bool scalars_fit = problem.inputs[0].dtype == DataType::float64 || has_float_scalars(problem);
-  if (scalars_fit && extents_fit(product_shape(problem)).supported) {
+  if (scalars_fit && extents_fit(problem, product_shape(problem)).supported) {
     const auto whole = whole_product(problem, profile);
     if (whole && narrow_fits(*whole, problem, profile).supported) return {Verdict::yes(), *whole};
   }

@@ -50,8 +50,8 @@ Verdict scalars_fit(const Problem& problem, const DeviceProfile&) {
 }
 
 Verdict extents_fit(const Problem& problem, const DeviceProfile&) {
+  if (const Verdict verdict = is_not_empty(problem); !verdict.supported) return verdict;
   const MatmulShape shape = product_shape(problem);
-  if (std::min({shape.m, shape.n, shape.k, shape.batch_count}) == 0) return Verdict::no("an extent is 0");
   if (shape.batch_dims > 1) return Verdict::no("one stride does not walk the batch");
   for (const bool n : {true, false}) {
     const std::int64_t extent = n ? shape.n : shape.k;

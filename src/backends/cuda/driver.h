@@ -85,7 +85,7 @@ class CudaDriver final : public DeviceDriver {
 
   const Probe& probed() const { return probe_.get(&probe_devices); }
 
-  Lazily<Probe> probe_;  // looking for GPUs starts CUDA: not before somebody asks for one
+  Lazily<Probe> probe_;  // looking for GPUs starts CUDA: not before one is asked for
   std::shared_ptr<Faults> faults_ = std::make_shared<Faults>();
   std::shared_ptr<Ended> ended_;  // what graphs kept that are destroyed
   struct Captured {

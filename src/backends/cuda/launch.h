@@ -151,7 +151,7 @@ cudaError_t launch(const CastLaunch& launch, const Pointers& pointers, cudaStrea
 struct CopyLaunch {
   ElementwiseShape shape = {};
   int unit = 4;           // bytes: 1, 2, 4, 8 or 16
-  std::int64_t tail = 0;  // bytes behind the last unit of one run
+  std::int64_t tail = 0;  // bytes after the last unit of one run
   bool tiled = false;     // the last dim is dense in the output, the one before it in the input
   std::int64_t from = 0;  // bytes to the first element of the input
   std::int64_t to = 0;    // and of the output

@@ -32,7 +32,7 @@ class LaunchPlan final : public Plan {
     if (arguments.inputs.size() > std::size(pointers.inputs))
       return Status(ErrorCode::internal, std::string(name_) + ": more inputs than a launch has room for");
     for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
-      pointers.inputs[i] = arguments.inputs[i]->as<std::byte>();
+      pointers.inputs[i] = arguments.inputs[i]->as<const std::byte>();
     }
     pointers.output = arguments.outputs[0]->as<std::byte>();
     if (arguments.outputs.size() > 1) pointers.second_output = arguments.outputs[1]->as<std::byte>();

@@ -13,11 +13,7 @@ namespace {
 constexpr int unit_sizes[] = {16, 8, 4, 2, 1};
 
 Verdict one_dtype(const Problem& problem, const DeviceProfile&) {
-  const std::size_t first = problem.op == OpId::embedding ? 1 : 0;
-  for (std::size_t i = first; i < problem.inputs.size(); ++i) {
-    if (problem.inputs[i].dtype != problem.outputs[0].dtype) return Verdict::no("inputs and output differ in dtype");
-  }
-  return Verdict::yes();
+  return has_one_dtype(problem, problem.op == OpId::embedding ? 1 : 0);
 }
 
 std::int64_t bytes_of(const TensorSpec& spec, std::int64_t elements) {
@@ -88,7 +84,7 @@ class CopyPlan final : public Plan {
     if (scope.error() != cudaSuccess) return to_status(scope.error(), "copy");
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       Pointers pointers;
-      pointers.inputs[0] = arguments.inputs[i]->as<std::byte>();
+      pointers.inputs[0] = arguments.inputs[i]->as<const std::byte>();
       pointers.output = arguments.outputs[0]->as<std::byte>();
       const cudaError_t error = launch(parts_[i], pointers, native_stream(arguments.stream));
       if (error != cudaSuccess) return to_status(error, "copy");
@@ -140,11 +136,9 @@ AppendShape::Cache append_to(const Problem& problem, std::size_t index, bool pag
 }
 
 Verdict dense_table(const Problem& problem, const DeviceProfile&) {
-  const TensorSpec& table = problem.inputs[1];
-  if (!problem.inputs[0].contiguous) return Verdict::no("the indices are not contiguous");
-  if (!problem.outputs[0].contiguous) return Verdict::no("the output is not contiguous");
-  return table.shape[1] <= 1 || table.strides[1] == 1 ? Verdict::yes()
-                                                      : Verdict::no("the rows of the table are not contiguous");
+  if (const Verdict indices = is_contiguous("input 0", problem.inputs[0]); !indices.supported) return indices;
+  if (const Verdict out = is_contiguous("output 0", problem.outputs[0]); !out.supported) return out;
+  return has_contiguous_rows("input 1", problem.inputs[1]);
 }
 
 }  // namespace

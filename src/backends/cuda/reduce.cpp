@@ -64,7 +64,7 @@ Verdict reduce_layout(const Problem& problem, const DeviceProfile&) {
   if (element_count(problem.inputs[0]) == 0 && element_count(problem.outputs[0]) == 0) return Verdict::yes();
   const std::optional<ReduceLaunch> layout = layout_of(problem);
   if (!layout) return Verdict::no("the reduced dims are not next to each other and contiguous");
-  if (!problem.outputs[0].contiguous) return Verdict::no("the output is not contiguous");
+  if (const Verdict out = is_contiguous("output 0", problem.outputs[0]); !out.supported) return out;
   return is_at_most("outputs", layout->outer * layout->inner, most / 64);
 }
 

@@ -48,11 +48,7 @@ Verdict dense_rows(const Problem& problem, const DeviceProfile&) {
       if (Verdict verdict = takes_rows(rows_of(*spec, row_dims(problem))); !verdict.supported) return verdict;
     }
   }
-  for (std::size_t i = first; i < problem.inputs.size(); ++i) {
-    if (!rows_of(problem.inputs[i], row_dims(problem)).dense)
-      return Verdict::no("the weight or bias is not contiguous");
-  }
-  return Verdict::yes();
+  return is_contiguous(problem, first);
 }
 
 RowOp row_op(OpId op) {

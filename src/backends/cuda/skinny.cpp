@@ -27,7 +27,7 @@ Verdict few_rows(const Problem& problem, const DeviceProfile&) {
 
 Verdict one_matrix(const Problem& problem, const DeviceProfile&) {
   const std::int64_t batch = product_shape(problem).batch_count;
-  return batch == 0 ? Verdict::no("the batch is empty") : is_at_most("batch", batch, 1);
+  return batch == 0 ? is_not_empty(problem) : is_at_most("batch", batch, 1);
 }
 
 Verdict skinny_dtype(const Problem& problem, const DeviceProfile&) {

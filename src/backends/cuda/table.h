@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/cuda/kernels.h"
+#include "core/matmul_shape.h"
 
 // Needs no toolkit: the catalogue reads these rows in every build.
 
@@ -9,8 +10,6 @@ namespace xpuruntime::cuda {
 inline constexpr DataTypeSet numbers =
     floats | DataTypeSet{DataType::int64, DataType::int32, DataType::int16, DataType::int8, DataType::uint8};
 inline constexpr DataTypeSet product_dtypes = floats | DataTypeSet{DataType::int8};
-/// What products take of matmul beyond its two matrices.
-inline constexpr std::string_view affine_names = "alpha|beta|c|scale_a|scale_b";
 
 /// Every kernel of this backend, fastest first, reference last.
 inline constexpr KernelSpec table[] = {

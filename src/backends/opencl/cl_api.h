@@ -55,7 +55,7 @@ Status to_status(cl_int code, std::string_view call);
 /// Throws what to_status would say.
 void check(cl_int code, std::string_view function, std::string_view call);
 
-/// Tells a queue from a later one at the same address (Stream::id). One that was asked about lives until nobody else
+/// Tells a queue from a later one at the same address (Stream::id). One that was asked about lives until nothing else
 /// holds it and the next new one is asked about.
 std::uint64_t queue_id(cl_command_queue queue);
 

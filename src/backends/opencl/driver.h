@@ -55,7 +55,7 @@ class OpenClDriver final : public DeviceDriver {
   static Found find();
   Found& found() const { return found_.get(&find); }
 
-  Lazily<Found> found_;  // looking for devices starts the vendors' drivers: not before somebody asks for one
+  Lazily<Found> found_;  // looking for devices starts the vendors' drivers: not before one is asked for
 };
 
 }  // namespace xpuruntime::opencl

@@ -125,7 +125,7 @@ TEST(BadInput, BadAxesAndAttributesAreRefused) {
       {"conv2d", {"f32[1,3,8,8]", "f32[4,3,3,3]"}, {{"dilation", "0"}}, "f32[1,4,6,6]", "dilation is not positive"},
       {"conv2d", {"f32[1,3,8,8]", "f32[4,3,3,3]"}, {{"groups", "2"}}, "f32[1,4,6,6]", "do not divide"},
       {"conv2d", {"f32[1,3,8,8]", "f32[4,3,3,3]"}, {{"groups", "0"}}, "f32[1,4,6,6]", "groups is 0"},
-      {"max_pool2d", {"f32[1,3,8,8]"}, {}, "f32[1,3,4,4]", "no kernel_size"},
+      {"max_pool2d", {"f32[1,3,8,8]"}, {}, "f32[1,3,4,4]", "kernel_size is 0 or not set"},
       {"max_pool2d",
        {"f32[1,3,8,8]"},
        {{"kernel_size", "2"}, {"padding", "2"}},

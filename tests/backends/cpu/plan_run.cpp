@@ -7,7 +7,8 @@
 
 namespace xpuruntime::cpu_tests {
 
-PlanRun run_plan(const Kernel& kernel, const Problem& problem, const oracle::Case& run, const Place& place) {
+PlanRun run_plan(const Kernel& kernel, const Problem& problem, const oracle::Case& run, const Place& place,
+                 PreparedFor prepared_for) {
   std::vector<Tensor> tensors;
   const auto add = [&](const TensorSpec& spec, const std::vector<std::byte>& bytes) {
     std::byte* const memory = place(tensors.size(), bytes.size(), spec.alignment);
@@ -31,8 +32,9 @@ PlanRun run_plan(const Kernel& kernel, const Problem& problem, const oracle::Cas
     std::memset(workspace, 0xff, workspace_bytes);  // nothing there may be taken for a number
   }
   const PrepareContext context{problem.device, cpu_profile(), Runtime::global().devices().driver(problem.device)};
+  const Problem any = prepared_for == PreparedFor::its_class ? kernel.plan_problem(problem).value_or(problem) : problem;
   PlanRun out;
-  out.status = kernel.prepare(problem, context)->run({inputs, outputs, workspace, {}});
+  out.status = kernel.prepare(any, context)->run({inputs, outputs, workspace, {}});
   for (const Tensor* tensor : outputs) {
     const auto* bytes = tensor->as<const std::byte>();
     out.outputs.emplace_back(bytes, bytes + span_bytes(tensor->spec()));

@@ -12,13 +12,17 @@ namespace xpuruntime::cpu_tests {
 /// Where a plan finds its memory: `slot` counts inputs, then outputs, then the workspace.
 using Place = std::function<std::byte*(std::size_t slot, std::size_t bytes, std::size_t alignment)>;
 
+/// The class that the problem is in (Kernel::plan_problem), as a dispatcher prepares, or the problem alone.
+enum class PreparedFor : std::uint8_t { its_class, the_problem };
+
 /// Prepares a kernel for a problem and runs the plan once on the inputs of a case, without any dispatcher.
 /// `problem` is the case's, or differs from it in alignment and limits alone.
 struct PlanRun {
   Status status = {};
   std::vector<std::vector<std::byte>> outputs = {};
 };
-PlanRun run_plan(const Kernel& kernel, const Problem& problem, const oracle::Case& run, const Place& place);
+PlanRun run_plan(const Kernel& kernel, const Problem& problem, const oracle::Case& run, const Place& place,
+                 PreparedFor prepared_for = PreparedFor::its_class);
 
 /// Empty if the outputs are right, else what is wrong.
 std::string compare(const PlanRun& run, const Kernel& kernel, const oracle::Case& one);

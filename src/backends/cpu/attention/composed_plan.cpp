@@ -59,7 +59,7 @@ Layout layout_of(const AttentionShape& shape) {
 class ComposedPlan final : public Plan {
  public:
   explicit ComposedPlan(const Problem& problem)
-      : shape_(attention_shape(problem)), threads_(attention_threads(problem, shape_)) {
+      : shape_(attention_shape(problem)), threads_(attention_threads(threads_for(problem), shape_)) {
     if (!shape_.empty()) layout_ = layout_of(shape_);
   }
 
@@ -163,7 +163,7 @@ std::unique_ptr<const Plan> prepare_attention_composed(const Problem& problem, c
 std::uint64_t workspace_attention_composed(const Problem& problem, const DeviceProfile&) {
   const AttentionShape shape = attention_shape(problem);
   if (shape.empty()) return 0;
-  return static_cast<std::uint64_t>(attention_threads(problem, shape)) * layout_of(shape).bytes;
+  return static_cast<std::uint64_t>(attention_threads(threads_for(problem), shape)) * layout_of(shape).bytes;
 }
 
 }  // namespace xpuruntime::cpu

@@ -4,9 +4,13 @@
 
 #include "xpuruntime/registry/kernel.h"
 
-// The functions behind the CPU table's rows of this family.
+// The functions of the CPU table's rows of this family.
 
 namespace xpuruntime::cpu {
+
+/// Names the class of problems that differ in the number of keys and what follows from it: how keys, values and mask
+/// lie, or how many pages a sequence has.
+std::optional<Problem> attention_of_any_length(const Problem& problem);
 
 std::unique_ptr<const Plan> prepare_attention_reference(const Problem& problem, const PrepareContext& context);
 

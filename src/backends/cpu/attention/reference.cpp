@@ -18,11 +18,12 @@ class ReferencePlan final : public Plan {
   explicit ReferencePlan(const Problem& problem) : shape_(attention_shape(problem)) {}
 
   Status run(const RunArguments& arguments) const override {
-    const Sequences sequences(shape_, arguments);
+    const AttentionShape shape = attention_shape(shape_, arguments);
+    const Sequences sequences(shape, arguments);
     if (Status status = sequences.check(); !status.ok()) return status;
-    for (std::int64_t b = 0; b < shape_.batch; ++b) {
-      for (std::int64_t h = 0; h < shape_.heads; ++h) {
-        for (std::int64_t i = 0; i < shape_.queries; ++i) Row(shape_, arguments, sequences, b, h, i).compute();
+    for (std::int64_t b = 0; b < shape.batch; ++b) {
+      for (std::int64_t h = 0; h < shape.heads; ++h) {
+        for (std::int64_t i = 0; i < shape.queries; ++i) Row(shape, arguments, sequences, b, h, i).compute();
       }
     }
     return {};
@@ -117,7 +118,7 @@ class ReferencePlan final : public Plan {
     std::int64_t keys;
   };
 
-  AttentionShape shape_;
+  AttentionShape shape_;  // but for the keys
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "backends/cpu/base/thread_pool.h"
+#include "backends/cpu/attention/kernels.h"
 #include "core/attention_inputs.h"
 #include "xpuruntime/registry/refusals.h"
 
@@ -27,6 +27,16 @@ AttentionStrides mask_strides(const TensorSpec& spec) {
   return {strides[0], strides[1], strides[2], strides[3]};
 }
 
+/// What a class of problems leaves open. `input(i)` is the spec of input i.
+template <class Input>
+void set_keys(AttentionShape& shape, const Input& input) {
+  const TensorSpec &k = input(1), &v = input(2);
+  shape.keys = shape.paged ? input(attention_page_table).shape[1] * shape.page_size : k.shape[2];
+  shape.k = shape.paged ? page_strides(k) : strides_of(k);
+  shape.v = shape.paged ? page_strides(v) : strides_of(v);
+  if (shape.has_mask) shape.mask = mask_strides(input(attention_mask));
+}
+
 Verdict check_row(const TensorSpec& spec, std::string_view name) {
   if (spec.shape[3] > 1 && spec.strides[3] != 1) {
     return Verdict::no("the rows of the " + std::string(name) + " have stride " + std::to_string(spec.strides[3]) +
@@ -39,15 +49,14 @@ Verdict check_row(const TensorSpec& spec, std::string_view name) {
 
 AttentionShape attention_shape(const Problem& problem) {
   const TensorSpec &q = problem.inputs[0], &k = problem.inputs[1], &v = problem.inputs[2], &out = problem.outputs[0];
-  const bool paged = has_input(problem.inputs, attention_page_table);
   AttentionShape shape;
+  shape.paged = has_input(problem.inputs, attention_page_table);
   shape.batch = q.shape[0];
   shape.heads = q.shape[1];
-  shape.key_heads = k.shape[paged ? 2 : 1];
+  shape.key_heads = k.shape[shape.paged ? 2 : 1];
   shape.group = shape.heads / shape.key_heads;
   shape.queries = q.shape[2];
-  shape.keys = attention_keys(problem.inputs);
-  if (paged) {
+  if (shape.paged) {
     shape.pages = k.shape[0];
     shape.page_size = k.shape[1];
   }
@@ -64,18 +73,39 @@ AttentionShape attention_shape(const Problem& problem) {
   shape.v_dtype = v.dtype;
   shape.out_dtype = out.dtype;
   shape.q = strides_of(q);
-  shape.k = paged ? page_strides(k) : strides_of(k);
-  shape.v = paged ? page_strides(v) : strides_of(v);
   shape.out = strides_of(out);
   if (shape.has_lse) {
     const Dims& strides = problem.outputs[1].strides;
     shape.lse = {strides[0], strides[1], strides[2]};
   }
   shape.has_mask = has_input(problem.inputs, attention_mask);
-  if (shape.has_mask) {
-    shape.mask_dtype = problem.inputs[attention_mask].dtype;
-    shape.mask = mask_strides(problem.inputs[attention_mask]);
+  if (shape.has_mask) shape.mask_dtype = problem.inputs[attention_mask].dtype;
+  set_keys(shape, [&](std::size_t i) -> const TensorSpec& { return problem.inputs[i]; });
+  return shape;
+}
+
+std::optional<Problem> attention_of_any_length(const Problem& problem) {
+  Problem any = problem;
+  const auto shorten = [&](std::size_t input, std::size_t dim) {
+    TensorSpec& spec = any.inputs[input];
+    spec.shape[dim] = 1;
+    spec = make_spec(spec.dtype, spec.shape);
+  };
+  if (has_input(any.inputs, attention_page_table)) {
+    shorten(attention_page_table, 1);
+  } else {
+    shorten(1, 2);
+    shorten(2, 2);
   }
+  if (has_input(any.inputs, attention_mask)) {
+    TensorSpec& mask = any.inputs[attention_mask];
+    mask = make_spec(mask.dtype, {1});
+  }
+  return any;
+}
+
+AttentionShape attention_shape(AttentionShape shape, const RunArguments& arguments) {
+  set_keys(shape, [&](std::size_t i) -> const TensorSpec& { return arguments.inputs[i]->spec(); });
   return shape;
 }
 
@@ -142,12 +172,12 @@ Verdict supports_attention_rows(const Problem& problem) {
   return check_row(problem.outputs[0], "output");
 }
 
-int attention_threads(const Problem& problem, const AttentionShape& shape) {
+int attention_threads(int most, const AttentionShape& shape) {
   // Products of numbers: about 20 us on one thread for the matrix kernels and for those bound by memory alike.
   constexpr double worth_a_thread = 400e3;
   const double work = static_cast<double>(shape.batch * shape.heads * shape.queries) * static_cast<double>(shape.keys) *
                       static_cast<double>(shape.depth + shape.width);
-  return work < worth_a_thread ? 1 : threads_for(problem);
+  return work < worth_a_thread ? 1 : most;
 }
 
 }  // namespace xpuruntime::cpu

@@ -46,7 +46,8 @@ struct AttentionShape {
   AttentionStrides mask = {};  // 0 where it is broadcast
   AttentionStrides out = {};
   AttentionStrides lse = {};
-  std::int64_t pages = 0;  // that keys and values lie on; 0: they lie in one piece. Strides of k, v: page, head, row
+  bool paged = false;      // keys and values lie on pages, else in one piece. Strides of k, v: page, head, row
+  std::int64_t pages = 0;  // how many there are
   std::int64_t page_size = 1;
 
   /// Keys that may take part for query i of a sequence of this many: all, or up to its own position.
@@ -64,6 +65,9 @@ struct AttentionShape {
 };
 
 AttentionShape attention_shape(const Problem& problem);
+
+/// The shape of a call, given that of any problem in its class (attention_of_any_length).
+AttentionShape attention_shape(AttentionShape shape, const RunArguments& arguments);
 
 /// How many keys each sequence of a call has, and on which pages they lie.
 class Sequences {
@@ -104,8 +108,8 @@ void store_lse(const AttentionShape& shape, const RunArguments& arguments, std::
 /// Rows of q, k, v and the output are contiguous, and the scale is one of f32.
 Verdict supports_attention_rows(const Problem& problem);
 
-/// Threads worth using: one where the pool costs more than it gives.
-int attention_threads(const Problem& problem, const AttentionShape& shape);
+/// Threads worth using, of so many: one where the pool costs more than it gives.
+int attention_threads(int most, const AttentionShape& shape);
 
 /// An offset into the workspace for each part of it; parts start at multiples of 64 bytes.
 class WorkspaceParts {

@@ -212,21 +212,21 @@ class Pass {
 
 class SingleQueryPlan final : public Plan {
  public:
-  explicit SingleQueryPlan(const Problem& problem)
-      : shape_(attention_shape(problem)), threads_(attention_threads(problem, shape_)) {
-    if (!shape_.empty()) layout_ = layout_of(shape_);
-  }
+  explicit SingleQueryPlan(const Problem& problem) : shape_(attention_shape(problem)), threads_(threads_for(problem)) {}
 
   Status run(const RunArguments& arguments) const override {
-    const Sequences sequences(shape_, arguments);
-    if (Status status = sequences.check(); !status.ok() || shape_.empty()) return status;
-    const Pass pass(shape_, layout_, arguments, sequences);
-    const std::int64_t heads = shape_.batch * shape_.key_heads;
+    const AttentionShape shape = attention_shape(shape_, arguments);
+    const Sequences sequences(shape, arguments);
+    if (Status status = sequences.check(); !status.ok() || shape.empty()) return status;
+    const Layout layout = layout_of(shape);
+    const Pass pass(shape, layout, arguments, sequences);
+    const std::int64_t heads = shape.batch * shape.key_heads;
+    const int threads = attention_threads(threads_, shape);
     pass.gather_queries();
-    parallel_tasks(heads * layout_.chunks, threads_, [&](std::int64_t i) { pass.chunk(i); });
+    parallel_tasks(heads * layout.chunks, threads, [&](std::int64_t i) { pass.chunk(i); });
     // What is left is small; threads are worth it for many chunks only.
-    const std::int64_t rows = heads * layout_.rows, elements = layout_.chunks * shape_.width;
-    parallel_for(rows, std::max<std::int64_t>(1, (1 << 18) / elements), threads_,
+    const std::int64_t rows = heads * layout.rows, elements = layout.chunks * shape.width;
+    parallel_for(rows, std::max<std::int64_t>(1, (1 << 18) / elements), threads,
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t row = begin; row < end; ++row) pass.combine(row);
                  });
@@ -234,9 +234,8 @@ class SingleQueryPlan final : public Plan {
   }
 
  private:
-  AttentionShape shape_;
+  AttentionShape shape_;  // but for the keys
   int threads_;
-  Layout layout_ = {};
 };
 
 }  // namespace

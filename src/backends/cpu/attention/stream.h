@@ -11,7 +11,7 @@ namespace xpuruntime::cpu {
 
 inline constexpr std::int64_t stream_rows = 4;  // rows that share one pass
 
-/// Keys or values: `count` rows of `width` elements, one behind the other or on pages.
+/// Keys or values: `count` rows of `width` elements, one after the other or on pages.
 struct StreamedRows {
   const void* data = nullptr;
   DataType dtype = DataType::float32;

@@ -7,7 +7,7 @@ namespace xpuruntime::cpu {
 TileSizes tile_sizes(const Problem& problem, const AttentionShape& shape, std::int64_t key_block) {
   constexpr std::int64_t most_rows = 256;
   TileSizes sizes;
-  sizes.threads = attention_threads(problem, shape);
+  sizes.threads = attention_threads(threads_for(problem), shape);
   sizes.key_block = std::min(key_block, whole_steps(shape.keys, softmax_align));
   sizes.task_rows = std::min(most_rows, whole_steps(std::max<std::int64_t>(shape.queries, 1), tile_rows));
   // Fewer queries a task, down to one tile, while there are too few tasks to keep the threads evenly busy.

@@ -4,13 +4,6 @@
 
 namespace xpuruntime::cpu {
 
-/// Like integer_storer_of, and for booleans too: what is not 0 is true.
-inline StoreInteger any_integer_storer_of(DataType dtype) {
-  if (dtype != DataType::boolean) return integer_storer_of(dtype);
-  return
-      [](void* base, std::int64_t index, std::int64_t value) { static_cast<std::uint8_t*>(base)[index] = value != 0; };
-}
-
 template <class Load, class Store, class Function>
 void map_elements(const TensorSpec& from, const void* in, const TensorSpec& to, void* out, Load load, Store store,
                   const Function& function) {
@@ -29,7 +22,7 @@ void map_reals(const TensorSpec& from, const void* in, const TensorSpec& to, voi
 /// The same between integers, of which a double would lose the last bits of 64-bit values.
 template <class Function>
 void map_integers(const TensorSpec& from, const void* in, const TensorSpec& to, void* out, const Function& function) {
-  map_elements(from, in, to, out, integer_loader_of(from.dtype), any_integer_storer_of(to.dtype), function);
+  map_elements(from, in, to, out, integer_loader_of(from.dtype), integer_storer_of(to.dtype), function);
 }
 
 /// For floats of at most 32 bits. The last bit of what a double holds stands for all that it does not, so that

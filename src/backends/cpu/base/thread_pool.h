@@ -12,7 +12,7 @@
 
 namespace xpuruntime::cpu {
 
-/// How many threads a call may use where nobody says: XPURUNTIME_NUM_THREADS, else OMP_NUM_THREADS, else the cores this
+/// How many threads a call may use where none is set: XPURUNTIME_NUM_THREADS, else OMP_NUM_THREADS, else the cores this
 /// process may run on. Read once.
 int default_threads();
 

@@ -121,7 +121,7 @@ bool is_conv_channels_last(const Problem& problem) {
 }
 
 Verdict supports_conv_channels_last(const Problem& problem) {
-  if (problem.inputs.size() > 2 && !problem.inputs[2].contiguous) return Verdict::no("input 2 is not contiguous");
+  if (const Verdict bias = is_contiguous(problem, 2); !bias.supported) return bias;
   if (problem.attributes.integer("groups") != 1) return Verdict::no("several groups, and the channels are last");
   return supports_modest_windows(problem);
 }

@@ -4,7 +4,7 @@
 
 #include "xpuruntime/registry/kernel.h"
 
-// The functions behind the CPU table's rows of this family. Each serves conv2d and conv3d alike, but for winograd.
+// The functions of the CPU table's rows of this family. Each serves conv2d and conv3d alike, but for winograd.
 
 namespace xpuruntime::cpu {
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 
+#include "backends/cpu/base/block.h"
 #include "xpuruntime/registry/kernel.h"
 
 namespace xpuruntime::cpu {
@@ -18,6 +19,9 @@ struct DropoutCall {
 
 /// Reads the second input, seed and offset, where there is one.
 DropoutCall dropout_call(const Problem& problem, const RunArguments& arguments);
+
+/// `index` is the number of the block's first element; its rows are in order, without gaps.
+void dropout_of_block(const Block& block, const DropoutCall& call, std::uint64_t index);
 
 /// Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): four random words
 /// that depend on the key and the counter alone.

@@ -1,26 +1,8 @@
-#include <cmath>
-
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/elementwise/dropout.h"
 #include "backends/cpu/elementwise/kernels.h"
 
 namespace xpuruntime::cpu {
-
-DropoutCall dropout_call(const Problem& problem, const RunArguments& arguments) {
-  DropoutCall call;
-  call.seed = static_cast<std::uint64_t>(problem.attributes.integer("seed"));
-  if (arguments.inputs.size() == 2) {
-    const auto* words = arguments.inputs[1]->as<const std::int64_t>();
-    call.seed = static_cast<std::uint64_t>(words[0]);
-    call.offset = static_cast<std::uint64_t>(words[problem.inputs[1].strides[0]]);
-  }
-  if (problem.attributes.boolean("training")) {
-    const double p = problem.attributes.real("p");
-    call.threshold = static_cast<std::uint64_t>(std::floor(p * 0x1p32));
-    call.kept_share = 1 - p;
-  }
-  return call;
-}
 
 namespace {
 

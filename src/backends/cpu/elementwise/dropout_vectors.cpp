@@ -3,12 +3,10 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
-#include "backends/cpu/base/nest.h"
-#include "backends/cpu/base/thread_pool.h"
+#include <algorithm>
+
 #include "backends/cpu/elementwise/chunk.h"
 #include "backends/cpu/elementwise/dropout.h"
-#include "backends/cpu/elementwise/kernels.h"
-#include "backends/cpu/elementwise/plan.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
@@ -82,7 +80,6 @@ void drop_row(const float* in, const std::uint32_t* words, const DropoutCall& ca
 
 }  // namespace
 
-/// `index` is the number of the block's first element; its rows are in order, without gaps.
 void drop_block(const Block& block, const DropoutCall& call, std::uint64_t index) {
   HWY_ALIGN float in[chunk_size], out[chunk_size];
   HWY_ALIGN std::uint32_t buffer[most_words];
@@ -108,44 +105,8 @@ namespace xpuruntime::cpu {
 
 HWY_EXPORT(drop_block);
 
-namespace {
-
-/// Goes over the elements in row-major order, as their numbers do.
-class DropoutPlan final : public Plan {
- public:
-  explicit DropoutPlan(const Problem& problem)
-      : problem_(problem),
-        nest_(problem.outputs[0].shape, {&problem.inputs[0], &problem.outputs[0]}, NestOrder::row_major),
-        threads_(threads_for(problem)) {}
-
-  Status run(const RunArguments& arguments) const override {
-    const DropoutCall call = dropout_call(problem_, arguments);
-    parallel_for(nest_.count(), heavy_grain, threads_, [&](std::int64_t begin, std::int64_t end) {
-      nest_.for_blocks(begin, end, [&](const auto& offsets, std::int64_t rows, std::int64_t columns, std::int64_t at) {
-        Block block{rows, columns};
-        block.a = operand(arguments.inputs[0]->as<void>(), problem_.inputs[0].dtype, 0, offsets[0]);
-        block.out = operand(arguments.outputs[0]->as<void>(), problem_.outputs[0].dtype, 1, offsets[1]);
-        HWY_DYNAMIC_DISPATCH(drop_block)(block, call, call.offset + static_cast<std::uint64_t>(at));
-      });
-    });
-    return {};
-  }
-
- private:
-  BlockOperand operand(void* base, DataType dtype, std::size_t which, std::int64_t offset) const {
-    const std::int64_t bytes = offset * static_cast<std::int64_t>(size_of(dtype));
-    return {static_cast<char*>(base) + bytes, dtype, nest_.stride(which, 1), nest_.stride(which, 0)};
-  }
-
-  Problem problem_;
-  Nest<2> nest_;
-  int threads_;
-};
-
-}  // namespace
-
-std::unique_ptr<const Plan> prepare_dropout_simd(const Problem& problem, const PrepareContext&) {
-  return std::make_unique<DropoutPlan>(problem);
+void dropout_of_block(const Block& block, const DropoutCall& call, std::uint64_t index) {
+  HWY_DYNAMIC_DISPATCH(drop_block)(block, call, index);
 }
 
 }  // namespace xpuruntime::cpu

@@ -4,7 +4,7 @@
 
 #include "xpuruntime/registry/kernel.h"
 
-// The functions behind the CPU table's rows of this family.
+// The functions of the CPU table's rows of this family.
 
 namespace xpuruntime::cpu {
 

@@ -18,4 +18,7 @@ std::unique_ptr<const Plan> make_block_plan(const Problem& problem, RunBlock run
 /// The code for this CPU; null where there is none for these dtypes.
 RunBlock find_binary_integers(OpId op, DataType dtype);
 
+/// Stores the block's input times `inverse` in its output, which is f32, and returns whether a product is not finite.
+bool unscale_of_block(const Block& block, float inverse);
+
 }  // namespace xpuruntime::cpu

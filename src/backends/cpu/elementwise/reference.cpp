@@ -113,7 +113,7 @@ class BinaryPlan final : public Plan {
       combine(arguments, loader_of(a), loader_of(b), storer_of(to), operation_of(problem_.op));
       return {};
     }
-    combine(arguments, integer_loader_of(a), integer_loader_of(b), any_integer_storer_of(to),
+    combine(arguments, integer_loader_of(a), integer_loader_of(b), integer_storer_of(to),
             [integers](std::int64_t x, std::int64_t y) {
               return static_cast<std::int64_t>(integers(static_cast<std::uint64_t>(x), static_cast<std::uint64_t>(y)));
             });

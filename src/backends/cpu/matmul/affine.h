@@ -7,9 +7,6 @@
 
 namespace xpuruntime::cpu {
 
-/// What such kernels take of matmul.
-inline constexpr std::string_view affine_names = "alpha|beta|c|scale_a|scale_b";
-
 /// Whether a forward problem is more than a product.
 inline bool is_affine(const Problem& problem) {
   return problem.direction == Direction::forward && !opt_ins_of(problem).empty();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/cpu/matmul/affine.h"
+#include "core/matmul_shape.h"
 
 // The gradients of a product are products: of the output's gradient and the other operand, one of them transposed. So
 // a kernel that multiplies forward serves backward too, under its own name.

@@ -1,7 +1,5 @@
 #include <cblas.h>
 
-#include <algorithm>
-#include <limits>
 #include <string>
 
 #include "backends/cpu/base/thread_pool.h"
@@ -16,11 +14,6 @@ namespace xpuruntime::cpu {
 namespace {
 
 constexpr double multiplications_per_us = 5e4;
-
-std::string strides_text(const char* which, const MatrixStrides& strides) {
-  return std::string(which) + " has strides " + std::to_string(strides.row) + " and " + std::to_string(strides.column) +
-         ", and BLAS needs one of them to be 1";
-}
 
 /// A matrix of one slice as BLAS takes it.
 template <class T>
@@ -89,40 +82,13 @@ class OpenBlasPlan final : public Plan {
   bool by_threads_;
 };
 
-Verdict one_dtype(const Problem& problem) {
-  const DataType dtype = problem.inputs[0].dtype;
-  for (const std::vector<TensorSpec>* specs : {&problem.inputs, &problem.outputs}) {
-    for (const TensorSpec& spec : *specs) {
-      if (spec.dtype != dtype) {
-        return Verdict::no("dtypes differ: " + std::string(to_string(dtype)) + " and " +
-                           std::string(to_string(spec.dtype)));
-      }
-    }
-  }
-  return problem.op == OpId::linear && dtype != DataType::float32 ? refuse_dtype("input 0", dtype, "f32")
-                                                                  : Verdict::yes();
-}
-
-Verdict blas_layouts(const Product& product) {
-  const MatmulShape& shape = product.shape;
-  const Verdict counted =
-      is_at_most("the largest extent", std::max({shape.m, shape.n, shape.k}), std::numeric_limits<int>::max());
-  if (!counted.supported) return counted;
-  if (!layout_of(shape.m, shape.k, shape.a)) return Verdict::no(strides_text("a", shape.a));
-  if (!layout_of(shape.k, shape.n, shape.b)) return Verdict::no(strides_text("b", shape.b));
-  const auto out = layout_of(shape.m, shape.n, shape.c);
-  if (!out || out->transposed) {
-    return Verdict::no("the output's columns have stride " + std::to_string(shape.c.column) + ", BLAS needs 1");
-  }
-  if (product.has_bias && product.bias_stride != 1) return Verdict::no("the bias is not contiguous");
-  return Verdict::yes();
-}
-
 }  // namespace
 
 Verdict supports_product_openblas(const Problem& problem, const DeviceProfile&) {
-  if (const Verdict verdict = one_dtype(problem); !verdict.supported) return verdict;
-  return blas_layouts(product_of(problem));
+  if (const Verdict verdict = has_one_dtype(problem); !verdict.supported) return verdict;
+  const Product product = product_of(problem);
+  if (problem.op == OpId::linear && product.a != DataType::float32) return refuse_dtype("input 0", product.a, "f32");
+  return supports_library_layouts(problem, product.shape);
 }
 
 std::unique_ptr<const Plan> prepare_product_openblas(const Problem& problem, const PrepareContext&) {

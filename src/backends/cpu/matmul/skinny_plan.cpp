@@ -77,7 +77,7 @@ class SkinnyPlan final : public Plan {
                   std::int64_t slot) const {
     const MatmulShape& shape = product_.shape;
     const auto at = [](const Tensor* tensor, std::int64_t offset) {
-      return tensor->as<std::byte>() + offset * static_cast<std::int64_t>(size_of(tensor->dtype()));
+      return static_cast<std::byte*>(tensor->as<void>()) + offset * static_cast<std::int64_t>(size_of(tensor->dtype()));
     };
     const TileOperand a{at(arguments.inputs[0], batch_offset(shape, shape.a, batch)), product_.a, shape.a.row,
                         shape.a.column};

@@ -49,7 +49,7 @@ class SmallPlan final : public Plan {
     const MatmulShape& shape = layout_.product.shape;
     const bool columns = layout_.lanes_are_columns;
     const auto at = [](const Tensor* tensor, std::int64_t offset) {
-      return tensor->as<std::byte>() + offset * static_cast<std::int64_t>(size_of(tensor->dtype()));
+      return static_cast<std::byte*>(tensor->as<void>()) + offset * static_cast<std::int64_t>(size_of(tensor->dtype()));
     };
     TileTask task = layout_.task;
     task.buffer = static_cast<float*>(arguments.workspace) + layout_.bias_floats + slot * layout_.slot_floats;

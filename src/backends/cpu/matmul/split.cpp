@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "xpuruntime/registry/refusals.h"
+
 namespace xpuruntime::cpu {
 namespace {
 
@@ -39,6 +41,19 @@ std::optional<MatrixLayout> layout_of(std::int64_t rows, std::int64_t columns, c
   if ((strides.column == 1 || columns <= 1) && fits(row, columns)) return MatrixLayout{false, row};
   if ((strides.row == 1 || rows <= 1) && fits(column, rows)) return MatrixLayout{true, column};
   return std::nullopt;
+}
+
+Verdict supports_library_layouts(const Problem& problem, const MatmulShape& shape) {
+  const Verdict counted =
+      is_at_most("the largest extent", std::max({shape.m, shape.n, shape.k}), std::numeric_limits<int>::max());
+  if (!counted.supported) return counted;
+  const bool a = layout_of(shape.m, shape.k, shape.a).has_value(), b = layout_of(shape.k, shape.n, shape.b).has_value();
+  if (!a || !b) {
+    return Verdict::no("neither the rows nor the columns of input " + std::string(a ? "1" : "0") + " are contiguous");
+  }
+  const auto out = layout_of(shape.m, shape.n, shape.c);
+  if (!out || out->transposed) return Verdict::no("the rows of output 0 are not contiguous");
+  return is_contiguous(problem, 2);
 }
 
 bool follows_threads(const MatmulShape& shape, bool fixed, double multiplications_per_us) {

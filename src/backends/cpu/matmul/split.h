@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/matmul_shape.h"
+#include "xpuruntime/registry/kernel.h"
 
 // How a product is handed to a library that runs on one thread: as several smaller products, one a task.
 
@@ -21,6 +22,9 @@ struct MatrixLayout {
 
 /// Nothing where no stride is 1, rows overlap, or the leading one does not fit 31 bits.
 std::optional<MatrixLayout> layout_of(std::int64_t rows, std::int64_t columns, const MatrixStrides& strides);
+
+/// Whether libraries can be told about all matrices of a product, with the output by rows and the bias in line.
+Verdict supports_library_layouts(const Problem& problem, const MatmulShape& shape);
 
 /// A part of the product's batches, rows and columns.
 struct Slice {

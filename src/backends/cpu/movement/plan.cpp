@@ -1,5 +1,4 @@
 #include <cstring>
-#include <string>
 #include <vector>
 
 #include "backends/cpu/base/block.h"
@@ -13,16 +12,6 @@
 
 namespace xpuruntime::cpu {
 namespace {
-
-/// Input `first` and all after it have the output's dtype: the bytes can be moved as they are, at any address.
-Verdict moves_bytes(const Problem& problem, std::size_t first) {
-  const DataType to = problem.outputs[0].dtype;
-  for (std::size_t i = first; i < problem.inputs.size(); ++i) {
-    const Verdict alike = is_same_dtype("input " + std::to_string(i), problem.inputs[i].dtype, "the output's", to);
-    if (!alike.supported) return alike;
-  }
-  return Verdict::yes();
-}
 
 class CopyPlan final : public Plan {
  public:
@@ -120,7 +109,8 @@ class EmbeddingPlan final : public Plan {
 
 }  // namespace
 
-Verdict supports_copy_bytes(const Problem& problem, const DeviceProfile&) { return moves_bytes(problem, 0); }
+// Of one dtype, the bytes can be moved as they are, at any address.
+Verdict supports_copy_bytes(const Problem& problem, const DeviceProfile&) { return has_one_dtype(problem); }
 
 std::unique_ptr<const Plan> prepare_copy_bytes(const Problem& problem, const PrepareContext&) {
   return std::make_unique<CopyPlan>(problem);
@@ -132,12 +122,10 @@ std::unique_ptr<const Plan> prepare_concat_rows(const Problem& problem, const Pr
 
 Verdict supports_embedding_rows(const Problem& problem, const DeviceProfile&) {
   const bool casts = find_cast(problem.inputs[1].dtype, problem.outputs[0].dtype) != nullptr;
-  if (const Verdict verdict = moves_bytes(problem, 1); !casts && !verdict.supported) return verdict;
-  if (!problem.inputs[0].contiguous) return Verdict::no("the indices are not contiguous");
-  if (!problem.outputs[0].contiguous) return Verdict::no("the output is not contiguous");
-  const TensorSpec& table = problem.inputs[1];
-  return table.shape[1] <= 1 || table.strides[1] == 1 ? Verdict::yes()
-                                                      : Verdict::no("the rows of the table are not contiguous");
+  if (const Verdict verdict = has_one_dtype(problem, 1); !casts && !verdict.supported) return verdict;
+  if (const Verdict indices = is_contiguous("input 0", problem.inputs[0]); !indices.supported) return indices;
+  if (const Verdict out = is_contiguous("output 0", problem.outputs[0]); !out.supported) return out;
+  return has_contiguous_rows("input 1", problem.inputs[1]);
 }
 
 std::unique_ptr<const Plan> prepare_embedding_rows(const Problem& problem, const PrepareContext&) {

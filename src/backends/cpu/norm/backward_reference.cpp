@@ -52,8 +52,8 @@ class SoftmaxBackwardPlan final : public Plan {
 
  private:
   void line(const RunArguments& arguments, const Walk<3>& across) const {
-    const auto x = [&] { return Line(x_.along, arguments.inputs[0]->as<std::byte>(), across.offset(0)); };
-    const auto g = [&] { return Line(g_.along, arguments.inputs[1]->as<std::byte>(), across.offset(1)); };
+    const auto x = [&] { return Line(x_.along, arguments.inputs[0]->as<const std::byte>(), across.offset(0)); };
+    const auto g = [&] { return Line(g_.along, arguments.inputs[1]->as<const std::byte>(), across.offset(1)); };
     double highest = -std::numeric_limits<double>::infinity();
     for (Line line = x(); line.more(); line.next()) highest = std::fmax(highest, line.value());
     double sum = 0, weighted = 0, total = 0;
@@ -124,7 +124,7 @@ class LayerNormBackwardPlan final : public Plan {
   }
 
   Row row_of(const RunArguments& arguments, std::int64_t from) const {
-    const void* x = arguments.inputs[0]->as<std::byte>();
+    const void* x = arguments.inputs[0]->as<const std::byte>();
     const auto count = static_cast<double>(element_count(x_.along));
     Row row;
     if (centred_) {
@@ -145,8 +145,8 @@ class LayerNormBackwardPlan final : public Plan {
   }
 
   void write_row(const RunArguments& arguments, const Walk<3>& across, const Row& row) const {
-    const auto x = [&] { return Line(x_.along, arguments.inputs[0]->as<std::byte>(), across.offset(0)); };
-    const auto g = [&] { return Line(g_.along, arguments.inputs.back()->as<std::byte>(), across.offset(1)); };
+    const auto x = [&] { return Line(x_.along, arguments.inputs[0]->as<const std::byte>(), across.offset(0)); };
+    const auto g = [&] { return Line(g_.along, arguments.inputs.back()->as<const std::byte>(), across.offset(1)); };
     const auto count = static_cast<double>(element_count(x_.along));
     double plain = 0, along_x = 0;
     const auto visit = [&](const auto& use) {
@@ -180,8 +180,8 @@ class LayerNormBackwardPlan final : public Plan {
       double sum = 0;
       Walk<3> across = rows_walk();
       for (std::int64_t i = 0; across.more(); ++i, across.next()) {
-        const double g = load_g(arguments.inputs.back()->as<std::byte>(), across.offset(1) + walk.offset(1));
-        const double x = load_x(arguments.inputs[0]->as<std::byte>(), across.offset(0) + walk.offset(0));
+        const double g = load_g(arguments.inputs.back()->as<const std::byte>(), across.offset(1) + walk.offset(1));
+        const double x = load_x(arguments.inputs[0]->as<const std::byte>(), across.offset(0) + walk.offset(0));
         sum += input == 1 ? g * (x - rows[i].mean) * rows[i].scale : g;
       }
       storer_of(to.dtype)(arguments.outputs[*output]->as<std::byte>(), walk.offset(2), sum);

@@ -189,11 +189,7 @@ class BatchNormPlan final : public Plan {
 }  // namespace
 
 Verdict supports_batch_norm_simd(const Problem& problem, const DeviceProfile&) {
-  const auto strided = [](const TensorSpec& spec) { return !spec.contiguous; };
-  if (std::any_of(problem.inputs.begin() + 1, problem.inputs.end(), strided) ||
-      std::any_of(problem.outputs.begin() + 1, problem.outputs.end(), strided)) {
-    return Verdict::no("a vector of channels is not contiguous");
-  }
+  if (const Verdict channels = is_contiguous(problem, 1); !channels.supported) return channels;
   const Verdict alike = is_same_dtype("output 0", problem.outputs[0].dtype, "the input's", problem.inputs[0].dtype);
   if (!alike.supported || job_of(problem)) return alike;
   return Verdict::no("input and output are neither both contiguous nor both with dense channels last");

@@ -4,7 +4,7 @@
 
 #include "xpuruntime/registry/kernel.h"
 
-// The functions behind the CPU table's rows of this family.
+// The functions of the CPU table's rows of this family.
 
 namespace xpuruntime::cpu {
 
@@ -17,6 +17,8 @@ std::unique_ptr<const Plan> prepare_softmax_backward_simd(const Problem& problem
 std::unique_ptr<const Plan> prepare_softmax_backward_reference(const Problem& problem);
 
 // Norms of rows, forward also with a residual.
+/// Names the class of problems that differ in the number of rows; backward each problem is its own.
+std::optional<Problem> layer_norm_of_any_rows(const Problem& problem);
 Verdict supports_layer_norm_simd(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t workspace_layer_norm_simd(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_layer_norm_simd(const Problem& problem, const PrepareContext& context);

@@ -23,7 +23,7 @@ struct LayerNormJob {
 inline bool adds_residual(const Problem& problem) {
   return problem.direction == Direction::forward && problem.outputs.size() == 2;
 }
-/// Which input is the weight, if there is one; the bias comes behind it.
+/// Which input is the weight, if there is one; the bias comes after it.
 inline std::size_t weight_of(const Problem& problem) { return adds_residual(problem) ? 2 : 1; }
 
 /// Longer rows are cut into chunks of this length.

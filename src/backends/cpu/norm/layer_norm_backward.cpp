@@ -42,8 +42,9 @@ class LayerNormBackwardPlan final : public Plan {
 
   Status run(const RunArguments& arguments) const override {
     auto* floats = static_cast<float*>(arguments.workspace);
-    LayerNormGradient gradient = {layout_.job, arguments.inputs[0]->as<std::byte>(),
-                                  arguments.inputs.back()->as<std::byte>(), arguments.outputs[0]->as<std::byte>()};
+    LayerNormGradient gradient = {layout_.job, arguments.inputs[0]->as<const std::byte>(),
+                                  arguments.inputs.back()->as<const std::byte>(),
+                                  arguments.outputs[0]->as<std::byte>()};
     if (layout_.parameters > 0) gradient.job.weight = weight_of(*arguments.inputs[1], floats);
     float* sums = floats + layout_.weight_floats();
     if (layout_.job.lines.length > 0) add_blocks(gradient, sums);

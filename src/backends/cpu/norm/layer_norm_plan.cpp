@@ -10,11 +10,15 @@ namespace {
 
 constexpr std::int64_t picoseconds = 150;  // about what an element takes
 
+/// How many dims a row has, which are the last.
+std::int64_t dims_of_row(const Problem& problem) {
+  return problem.op == OpId::layer_norm ? problem.attributes.integer("normalized_rank") : 1;
+}
+
 LayerNormJob job_of(const Problem& problem) {
-  const bool centred = problem.op == OpId::layer_norm;
   const TensorSpec& in = problem.inputs[0];
-  const std::int64_t dims = centred ? problem.attributes.integer("normalized_rank") : 1;
-  return {in.dtype, centred, lines_along_last(in.shape, dims), problem.attributes.real("eps"), nullptr, nullptr};
+  return {in.dtype, problem.op == OpId::layer_norm, lines_along_last(in.shape, dims_of_row(problem)),
+          problem.attributes.real("eps")};
 }
 
 std::int64_t chunks_of(const LayerNormJob& job) { return (job.lines.length + layer_norm_chunk - 1) / layer_norm_chunk; }
@@ -38,9 +42,9 @@ class LayerNormPlan final : public Plan {
  public:
   explicit LayerNormPlan(const Problem& problem)
       : job_(job_of(problem)),
+        row_dims_(dims_of_row(problem)),
         weight_(weight_of(problem)),
         chunks_(chunks_of(job_)),
-        room_(room_of(job_)),
         threads_(threads_for(problem)) {}
 
   Status run(const RunArguments& arguments) const override {
@@ -48,7 +52,8 @@ class LayerNormPlan final : public Plan {
     auto* workspace = static_cast<std::byte*>(arguments.workspace);
     auto* moments = reinterpret_cast<Moments*>(workspace);
     LayerNormJob job = job_;
-    std::byte* room = workspace + room_.moments;
+    job.lines = lines_along_last(arguments.inputs[0]->shape(), row_dims_);
+    std::byte* room = workspace + room_of(job).moments;
     if (arguments.inputs.size() > weight_) job.weight = parameter(*arguments.inputs[weight_], room);
     if (arguments.inputs.size() > weight_ + 1) job.bias = parameter(*arguments.inputs[weight_ + 1], room);
     if (weight_ > 1) {
@@ -71,7 +76,7 @@ class LayerNormPlan final : public Plan {
     if (tensor.dtype() == DataType::float32) return tensor.as<const float>();
     auto* widened = reinterpret_cast<float*>(room);
     widen_parameter(tensor.as<const std::byte>(), tensor.dtype(), job_.lines.length, widened);
-    room += room_.parameter;
+    room += room_of(job_).parameter;
     return widened;
   }
 
@@ -116,10 +121,10 @@ class LayerNormPlan final : public Plan {
     return std::min(layer_norm_chunk, job_.lines.length - unit % chunks_ * layer_norm_chunk);
   }
 
-  LayerNormJob job_;
+  LayerNormJob job_;  // but for the number of rows
+  std::int64_t row_dims_;
   std::size_t weight_;  // its place among the inputs; before it there may be a residual
   std::int64_t chunks_;
-  Room room_;
   int threads_;
 };
 
@@ -140,6 +145,18 @@ std::uint64_t workspace_layer_norm_simd(const Problem& problem, const DeviceProf
     if (problem.inputs[i].dtype != DataType::float32) bytes += room.parameter;
   }
   return bytes;
+}
+
+std::optional<Problem> layer_norm_of_any_rows(const Problem& problem) {
+  if (problem.direction == Direction::backward) return {};
+  Problem any = problem;
+  const auto one_row = [row_dims = static_cast<std::size_t>(dims_of_row(problem))](TensorSpec& spec) {
+    for (std::size_t i = 0; i + row_dims < spec.shape.size(); ++i) spec.shape[i] = 1;
+    spec = make_spec(spec.dtype, spec.shape);
+  };
+  for (std::size_t i = 0; i < weight_of(problem); ++i) one_row(any.inputs[i]);
+  for (TensorSpec& output : any.outputs) one_row(output);
+  return any;
 }
 
 std::unique_ptr<const Plan> prepare_layer_norm_simd(const Problem& problem, const PrepareContext&) {

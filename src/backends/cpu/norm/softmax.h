@@ -11,6 +11,8 @@ struct SoftmaxJob {
   Lines lines = {};
 };
 
+SoftmaxJob softmax_job(const Problem& problem);
+
 /// Longer rows are cut into chunks of this length, which stay in the first cache between their two passes.
 inline constexpr std::int64_t softmax_chunk = 4096;
 
@@ -33,5 +35,9 @@ ChunkSum combined(const ChunkSum* chunks, std::int64_t count);
 
 /// Lines [begin, end) of those across the inner dim: line i of outer position i / inner.
 void softmax_of_columns(const SoftmaxJob& job, const void* x, void* out, std::int64_t begin, std::int64_t end);
+
+/// The gradient of x in the same lines, of either kind, from that of the output.
+void softmax_gradient(const SoftmaxJob& job, const void* x, const void* gradient, void* out, std::int64_t begin,
+                      std::int64_t end);
 
 }  // namespace xpuruntime::cpu

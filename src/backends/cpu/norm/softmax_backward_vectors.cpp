@@ -6,9 +6,7 @@
 #include <algorithm>
 
 #include "backends/cpu/base/simd.h"
-#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/norm/exponentials.h"
-#include "backends/cpu/norm/kernels.h"
 #include "backends/cpu/norm/softmax.h"
 #include "backends/cpu/reduce/accumulate.h"
 
@@ -83,8 +81,8 @@ void gradient_of_lines(const Lines& lines, const T* x, const T* g, T* out, std::
 
 }  // namespace
 
-void softmax_gradient(const SoftmaxJob& job, const void* x, const void* g, void* out, std::int64_t begin,
-                      std::int64_t end) {
+void gradient_of_softmax(const SoftmaxJob& job, const void* x, const void* g, void* out, std::int64_t begin,
+                         std::int64_t end) {
   with_storage(job.dtype, [&](auto storage) HWY_ATTR {
     using T = decltype(storage);
     const auto of_lines = job.log ? gradient_of_lines<true, T> : gradient_of_lines<false, T>;
@@ -99,39 +97,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace xpuruntime::cpu {
 
-HWY_EXPORT(softmax_gradient);
+HWY_EXPORT(gradient_of_softmax);
 
-namespace {
-
-class SoftmaxBackwardPlan final : public Plan {
- public:
-  explicit SoftmaxBackwardPlan(const Problem& problem)
-      : job_{problem.inputs[0].dtype, problem.op == OpId::log_softmax,
-             lines_along(problem.inputs[0].shape, problem.attributes.integer("dim"))},
-        threads_(threads_for(problem)) {}
-
-  Status run(const RunArguments& arguments) const override {
-    constexpr std::int64_t picoseconds = 700;  // about what an element takes
-    const void* x = arguments.inputs[0]->as<const std::byte>();
-    const void* g = arguments.inputs[1]->as<const std::byte>();
-    void* out = arguments.outputs[0]->as<std::byte>();
-    if (job_.lines.length == 0) return {};
-    parallel_for(job_.lines.count(), lines_per_thread(job_.lines.length, picoseconds), threads_,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   HWY_DYNAMIC_DISPATCH(softmax_gradient)(job_, x, g, out, begin, end);
-                 });
-    return {};
-  }
-
- private:
-  SoftmaxJob job_;
-  int threads_;
-};
-
-}  // namespace
-
-std::unique_ptr<const Plan> prepare_softmax_backward_simd(const Problem& problem) {
-  return std::make_unique<SoftmaxBackwardPlan>(problem);
+void softmax_gradient(const SoftmaxJob& job, const void* x, const void* gradient, void* out, std::int64_t begin,
+                      std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(gradient_of_softmax)(job, x, gradient, out, begin, end);
 }
 
 }  // namespace xpuruntime::cpu

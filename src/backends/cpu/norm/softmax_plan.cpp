@@ -9,11 +9,6 @@ namespace {
 
 constexpr std::int64_t picoseconds = 400;  // about what an element takes
 
-SoftmaxJob job_of(const Problem& problem) {
-  const TensorSpec& in = problem.inputs[0];
-  return {in.dtype, problem.op == OpId::log_softmax, lines_along(in.shape, problem.attributes.integer("dim"))};
-}
-
 std::int64_t chunks_of(const SoftmaxJob& job) {
   if (job.lines.inner != 1) return 1;
   return (job.lines.length + softmax_chunk - 1) / softmax_chunk;
@@ -22,7 +17,7 @@ std::int64_t chunks_of(const SoftmaxJob& job) {
 class SoftmaxPlan final : public Plan {
  public:
   explicit SoftmaxPlan(const Problem& problem)
-      : job_(job_of(problem)), chunks_(chunks_of(job_)), threads_(threads_for(problem)) {}
+      : job_(softmax_job(problem)), chunks_(chunks_of(job_)), threads_(threads_for(problem)) {}
 
   Status run(const RunArguments& arguments) const override {
     const void* x = arguments.inputs[0]->as<const std::byte>();
@@ -84,11 +79,16 @@ class SoftmaxPlan final : public Plan {
 
 }  // namespace
 
+SoftmaxJob softmax_job(const Problem& problem) {
+  const TensorSpec& in = problem.inputs[0];
+  return {in.dtype, problem.op == OpId::log_softmax, lines_along(in.shape, problem.attributes.integer("dim"))};
+}
+
 Verdict supports_softmax_simd(const Problem& problem, const DeviceProfile&) { return supports_lines(problem); }
 
 std::uint64_t workspace_softmax_simd(const Problem& problem, const DeviceProfile&) {
   if (problem.direction == Direction::backward) return 0;
-  const SoftmaxJob job = job_of(problem);
+  const SoftmaxJob job = softmax_job(problem);
   const std::int64_t chunks = chunks_of(job);
   return chunks > 1 ? static_cast<std::uint64_t>(job.lines.outer * chunks) * sizeof(ChunkSum) : 0;
 }

@@ -29,8 +29,7 @@ Verdict supports_shape(const Problem& problem) {
   if (const Verdict verdict = supports_padding(conv_shape(problem)); !verdict.supported) return verdict;
   if (is_conv_channels_last(problem)) {
     if (problem.inputs[0].dtype != DataType::float32) return Verdict::no("the channels are last, and that is for f32");
-    const bool dense = problem.inputs.size() < 3 || problem.inputs[2].contiguous;
-    return dense ? Verdict::yes() : Verdict::no("the bias is not contiguous");
+    return is_contiguous(problem, 2);
   }
   return is_contiguous(problem);
 }

@@ -5,7 +5,7 @@
 
 #include "xpuruntime/registry/kernel.h"
 
-// The functions behind the CPU table's rows of this family. A build without oneDNN has them too (absent.cpp): they
+// The functions of the CPU table's rows of this family. A build without oneDNN has them too (absent.cpp): they
 // refuse every problem with that reason.
 
 namespace xpuruntime::cpu {

@@ -1,7 +1,5 @@
 #include "backends/cpu/matmul/product.h"
 
-#include <algorithm>
-#include <limits>
 #include <string>
 
 #include "backends/cpu/matmul/finish.h"
@@ -181,26 +179,13 @@ Verdict supports_types(const Product& product) {
   return Verdict::yes();
 }
 
-Verdict supports_layouts(const Product& product) {
-  const MatmulShape& shape = product.shape;
-  const Verdict counted =
-      is_at_most("the largest extent", std::max({shape.m, shape.n, shape.k}), std::numeric_limits<int>::max());
-  if (!counted.supported) return counted;
-  if (!layout_of(shape.m, shape.k, shape.a)) return Verdict::no("neither the rows nor the columns of a have stride 1");
-  if (!layout_of(shape.k, shape.n, shape.b)) return Verdict::no("neither the rows nor the columns of b have stride 1");
-  const auto out = layout_of(shape.m, shape.n, shape.c);
-  if (!out || out->transposed) return Verdict::no("the output's columns do not have stride 1");
-  if (product.has_bias && product.bias_stride != 1) return Verdict::no("the bias is not contiguous");
-  return Verdict::yes();
-}
-
 }  // namespace
 
 Verdict supports_product_onednn(const Problem& problem, const DeviceProfile& profile) {
   if (const Verdict verdict = supports_onednn(problem, profile); !verdict.supported) return verdict;
   const Product product = product_of(problem);
   if (const Verdict verdict = supports_types(product); !verdict.supported) return verdict;
-  return supports_layouts(product);
+  return supports_library_layouts(problem, product.shape);
 }
 
 std::uint64_t workspace_product_onednn(const Problem& problem, const DeviceProfile& profile) {

@@ -77,7 +77,7 @@ class Callable {
 void* address_of(const Place& place, const RunArguments& arguments) {
   switch (place.base) {
     case Place::Base::input:
-      return arguments.inputs[place.tensor]->as<std::byte>() + place.bytes;
+      return static_cast<std::byte*>(arguments.inputs[place.tensor]->as<void>()) + place.bytes;
     case Place::Base::output:
       return arguments.outputs[place.tensor]->as<std::byte>() + place.bytes;
     case Place::Base::workspace:

@@ -9,7 +9,6 @@ namespace xpuruntime::cpu {
 namespace {
 
 Verdict takes_tensor(const TensorSpec& spec, const std::string& name, const DeviceProfile& profile) {
-  if (element_count(spec) == 0) return Verdict::no(name + " is empty");
   if (spec.dtype != DataType::bfloat16) return Verdict::yes();
   if (profile.has_cpu_feature("avx512bw") && profile.has_cpu_feature("avx512vl")) return Verdict::yes();
   return Verdict::no(name + " is bf16, for which oneDNN needs AVX-512");
@@ -41,6 +40,7 @@ dnnl::memory::data_type onednn_type(DataType dtype) {
 
 Verdict supports_onednn(const Problem& problem, const DeviceProfile& profile) {
   if (const std::string& why = why_no_onednn(); !why.empty()) return Verdict::no(why);
+  if (const Verdict verdict = is_not_empty(problem); !verdict.supported) return verdict;
   for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
     const Verdict verdict = takes_tensor(problem.inputs[i], "input " + std::to_string(i), profile);
     if (!verdict.supported) return verdict;

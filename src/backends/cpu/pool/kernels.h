@@ -4,7 +4,7 @@
 
 #include "xpuruntime/registry/kernel.h"
 
-// The functions behind the CPU table's rows of this family. Each serves max and average, two and three dims alike.
+// The functions of the CPU table's rows of this family. Each serves max and average, two and three dims alike.
 
 namespace xpuruntime::cpu {
 

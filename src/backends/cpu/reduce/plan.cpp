@@ -5,6 +5,7 @@
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/reduce/fold.h"
 #include "backends/cpu/reduce/kernels.h"
+#include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -199,7 +200,7 @@ FoldJob make_fold_job(const Problem& problem) {
 }
 
 Verdict supports_reduce_simd(const Problem& problem, const DeviceProfile&) {
-  if (element_count(problem.inputs[0]) == 0) return Verdict::no("there are no elements");
+  if (const Verdict verdict = is_not_empty(problem); !verdict.supported) return verdict;
   const Axis inner = reduce_layout(problem).inner;
   if (inner.in == 1) return Verdict::yes();
   return Verdict::no("the innermost stride is " + std::to_string(inner.in) + ", not 1");

@@ -1,9 +1,10 @@
 #include <cstring>
 #include <string>
 
-#include "backends/cpu/base/convert.h"
+#include "backends/cpu/base/elements.h"
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/decoder/kernels.h"
+#include "backends/cpu/decoder/plan.h"
 #include "backends/cpu/movement/strided.h"
 #include "xpuruntime/registry/refusals.h"
 
@@ -85,20 +86,18 @@ TensorSpec row_of(const TensorSpec& spec) {
   return row;
 }
 
-/// Bytes where `as_bytes`, else elements that may be converted.
-template <bool as_bytes>
 class AppendPlan final : public Plan {
  public:
-  explicit AppendPlan(const Problem& problem)
-      : problem_(problem), places_(problem), threads_(as_bytes ? threads_for(problem) : 1) {}
+  AppendPlan(const Problem& problem, MoveElements copy, MoveElements move_head, int threads)
+      : problem_(problem), places_(problem), copy_(copy), move_head_(move_head), threads_(threads) {}
 
   Status run(const RunArguments& arguments) const override {
     Status status = places_.check(arguments);
     if (!status.ok()) return status;
     for (const std::size_t cache : {0, 1}) {
-      if (arguments.inputs[cache]->template as<void>() != arguments.outputs[cache]->template as<void>()) {
-        copy(arguments, cache);
-      }
+      const void* in = arguments.inputs[cache]->as<void>();
+      void* out = arguments.outputs[cache]->as<void>();
+      if (in != out) copy_(problem_.inputs[cache], in, problem_.outputs[cache], out, threads_);
     }
     // Cut by heads: each thread takes all tokens in order, so that of two in one place the later one stays.
     const std::int64_t heads = places_.heads(), tokens = places_.sequences() * places_.tokens();
@@ -111,58 +110,53 @@ class AppendPlan final : public Plan {
  private:
   static constexpr std::int64_t grain_rows = 256;
 
-  void copy(const RunArguments& arguments, std::size_t cache) const {
-    const TensorSpec &from = problem_.inputs[cache], &to = problem_.outputs[cache];
-    const void* in = arguments.inputs[cache]->template as<void>();
-    void* out = arguments.outputs[cache]->template as<void>();
-    if constexpr (as_bytes) {
-      StridedCopy(from, to).run(in, out, threads_);
-    } else {
-      convert_elements(from, in, to, out);
-    }
-  }
-
   /// One head of all tokens.
   void append(const RunArguments& arguments, std::size_t cache, std::int64_t head) const {
     const TensorSpec &added = problem_.inputs[2 + cache], &out = problem_.outputs[cache];
     const TensorSpec from = row_of(added), to = row_of(out);
-    const auto* in = arguments.inputs[2 + cache]->template as<const std::byte>();
-    auto* memory = arguments.outputs[cache]->template as<std::byte>();
+    const auto* in = arguments.inputs[2 + cache]->as<const std::byte>();
+    auto* memory = arguments.outputs[cache]->as<std::byte>();
     for (std::int64_t sequence = 0; sequence < places_.sequences(); ++sequence) {
       for (std::int64_t token = 0; token < places_.tokens(); ++token) {
         const std::int64_t source = sequence * added.strides[0] + head * added.strides[1] + token * added.strides[2];
         const std::int64_t target =
             places_.offset(arguments, sequence, token, out.strides) + head * places_.head_stride(out.strides);
-        move(from, in + source * static_cast<std::int64_t>(size_of(from.dtype)), to,
-             memory + target * static_cast<std::int64_t>(size_of(to.dtype)));
+        move_head_(from, in + source * static_cast<std::int64_t>(size_of(from.dtype)), to,
+                   memory + target * static_cast<std::int64_t>(size_of(to.dtype)), 1);
       }
-    }
-  }
-
-  static void move(const TensorSpec& from, const void* in, const TensorSpec& to, void* out) {
-    if constexpr (as_bytes) {
-      std::memcpy(out, in, static_cast<std::size_t>(to.shape[0]) * size_of(to.dtype));
-    } else {
-      convert_elements(from, in, to, out);
     }
   }
 
   Problem problem_;
   Places places_;
+  MoveElements copy_, move_head_;
   int threads_;
 };
 
+void copy_bytes(const TensorSpec& from, const void* in, const TensorSpec& to, void* out, int threads) {
+  StridedCopy(from, to).run(in, out, threads);
+}
+
+void move_head_bytes(const TensorSpec&, const void* in, const TensorSpec& to, void* out, int) {
+  std::memcpy(out, in, static_cast<std::size_t>(to.shape[0]) * size_of(to.dtype));
+}
+
 Verdict moves_rows(const Problem& problem, std::size_t cache) {
-  const TensorSpec &in = problem.inputs[cache], &added = problem.inputs[2 + cache], &out = problem.outputs[cache];
-  const std::string which = std::to_string(cache), added_name = std::to_string(2 + cache);
-  for (const auto& [name, spec] : {std::pair("input " + added_name, &added), std::pair("output " + which, &out)}) {
-    if (const Verdict same = is_same_dtype(name, spec->dtype, "the cache's", in.dtype); !same.supported) return same;
+  const DataType dtype = problem.inputs[cache].dtype;
+  for (const auto& [name, spec] : {std::pair("input " + std::to_string(2 + cache), &problem.inputs[2 + cache]),
+                                   std::pair("output " + std::to_string(cache), &problem.outputs[cache])}) {
+    if (const Verdict same = is_same_dtype(name, spec->dtype, "the cache's", dtype); !same.supported) return same;
+    if (const Verdict rows = has_contiguous_rows(name, *spec); !rows.supported) return rows;
   }
-  const bool in_line = out.shape.back() <= 1 || (added.strides.back() == 1 && out.strides.back() == 1);
-  return in_line ? Verdict::yes() : Verdict::no("heads are not contiguous");
+  return Verdict::yes();
 }
 
 }  // namespace
+
+std::unique_ptr<const Plan> prepare_append(const Problem& problem, MoveElements copy, MoveElements move_head,
+                                           int threads) {
+  return std::make_unique<AppendPlan>(problem, copy, move_head, threads);
+}
 
 Verdict supports_kv_append_rows(const Problem& problem, const DeviceProfile&) {
   if (const Verdict verdict = moves_rows(problem, 0); !verdict.supported) return verdict;
@@ -170,11 +164,7 @@ Verdict supports_kv_append_rows(const Problem& problem, const DeviceProfile&) {
 }
 
 std::unique_ptr<const Plan> prepare_kv_append_rows(const Problem& problem, const PrepareContext&) {
-  return std::make_unique<AppendPlan<true>>(problem);
-}
-
-std::unique_ptr<const Plan> prepare_kv_append_reference(const Problem& problem, const PrepareContext&) {
-  return std::make_unique<AppendPlan<false>>(problem);
+  return prepare_append(problem, copy_bytes, move_head_bytes, threads_for(problem));
 }
 
 }  // namespace xpuruntime::cpu
