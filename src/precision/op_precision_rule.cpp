@@ -61,7 +61,10 @@ PrecisionWish parse_precision_wish(std::string_view text) {
              " is not a float type that tensors can have; give lower, higher, keep, f32, "
              "f16, bf16 or f64");
   }
-  constexpr std::string_view known[] = {"higher", "lower", "keep", "f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2"};
+  std::vector<std::string_view> known = {"higher", "lower", "keep"};
+  for (int i = 0; i < data_type_count; ++i) {
+    if (const auto own = static_cast<DataType>(i); is_float_storage(own)) known.push_back(to_string(own));
+  }
   fail_unknown("parse_precision_wish", "precision", text, known);
 }
 

@@ -12,7 +12,7 @@ struct ArrayType {
   ArrayKind kind = ArrayKind::none;
   const ExchangeApi* api = nullptr;   // of `exchange`
   PyObject* requires_grad = nullptr;  // the property; null where it has none: what we compute is not in its graph
-  bool immutable = false;             // its package takes for granted that nobody writes to it
+  bool immutable = false;             // its package takes for granted that it never changes
 };
 
 /// Looked up once for each type; the reference is good until the next look-up of a type that was not seen before.

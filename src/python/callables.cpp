@@ -158,8 +158,8 @@ std::optional<CallbackFailure> call_back(const Callable& callable, const std::fu
     return std::nullopt;
   } catch (const nb::python_error& error) {
     return failure_of(error);
-  } catch (const std::exception& error) {
-    return CallbackFailure{ErrorCode::device_error, error.what()};
+  } catch (const std::exception&) {
+    return CallbackFailure{ErrorCode::device_error, exception_text()};
   }
 }
 

@@ -2,11 +2,12 @@
 
 #include <nanobind/stl/string.h>
 
-#include <array>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "core/names.h"
+#include "python/arguments.h"
 #include "python/types.h"
 
 namespace xpuruntime::python {
@@ -216,10 +217,7 @@ nb::object Numpy::dtype_object(DataType dtype) const {
            std::string("NumPy has no ") + type.name + " of its own; install it with: pip install ml_dtypes");
     }
   }
-  if (dtype == DataType::boolean) return module_.attr("dtype")("bool");
-  constexpr std::array names = {"float64", "float32", "float32", "float16", "",     "",
-                                "",        "int64",   "int32",   "int16",   "int8", "uint8"};
-  return module_.attr("dtype")(names[static_cast<std::size_t>(dtype)]);
+  return module_.attr("dtype")(to_python(full_name(dtype == DataType::tfloat32 ? DataType::float32 : dtype)));
 }
 
 }  // namespace xpuruntime::python

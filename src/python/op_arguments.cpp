@@ -2,16 +2,12 @@
 
 #include <nanobind/stl/string.h>
 
-#include <cmath>
-#include <cstring>
-
 #include "core/elements.h"
 #include "core/forward_call.h"
 #include "python/arguments.h"
 #include "python/errors.h"
 #include "python/op_call.h"
 #include "python/types.h"
-#include "xpuruntime/core/float_formats.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::python {
@@ -44,60 +40,19 @@ bool is_number(PyObject* value) {
   return PyFloat_Check(value) || PyLong_Check(value);  // bools are integers
 }
 
-[[noreturn]] void does_not_fit(const Where& where, DataType dtype) {
+void write_number(std::byte* memory, DataType dtype, PyObject* value, const Where& where) {
+  const bool is_bool = PyBool_Check(value);
+  bool fits = false;
+  if (is_floating(dtype)) {
+    const nb::object number = is_bool ? nb::object(nb::int_(nb::handle(value))) : nb::borrow(value);
+    fits = store_number(dtype, memory, real_from(number, where.function, where.argument));
+  } else {
+    const std::int64_t number = is_bool ? value == Py_True : integer_from(value, where.function, where.argument);
+    fits = store_number(dtype, memory, number);
+  }
+  if (fits) return;
   where.fail(ErrorCode::invalid_argument, "the number does not fit " + std::string(to_string(dtype)) +
                                               ", the dtype of the input; pass an array of a wider one");
-}
-
-/// Rounding to the dtype's digits is as it should be; losing digits at the ends of its range is not.
-void check_range(double number, double stored, const Where& where, DataType dtype) {
-  const double rounding = epsilon_of(dtype) / 2 * std::abs(number);
-  if (std::isfinite(number) && !(std::abs(stored - number) <= rounding)) does_not_fit(where, dtype);
-}
-
-template <class Integer>
-void store_integer(std::byte* memory, std::int64_t value, const Where& where, DataType dtype) {
-  const auto stored = static_cast<Integer>(value);
-  if (static_cast<std::int64_t>(stored) != value) does_not_fit(where, dtype);
-  std::memcpy(memory, &stored, sizeof stored);
-}
-
-template <class Value>
-void store(std::byte* memory, Value value) {
-  std::memcpy(memory, &value, sizeof value);
-}
-
-void store_number(std::byte* memory, DataType dtype, PyObject* value, const Where& where) {
-  if (is_floating(dtype)) {
-    const double number =
-        real_from(nb::isinstance<nb::bool_>(value) ? nb::object(nb::int_(nb::handle(value))) : nb::borrow(value),
-                  where.function, where.argument);
-    if (dtype == DataType::float64) return store(memory, number);
-    if (dtype == DataType::float32) return store(memory, static_cast<float>(number));
-    if (dtype == DataType::float16) {
-      check_range(number, decode_float16(encode_float16(number)), where, dtype);
-      return store(memory, encode_float16(number));
-    }
-    if (dtype == DataType::bfloat16) {
-      check_range(number, decode_bfloat16(encode_bfloat16(number)), where, dtype);
-      return store(memory, encode_bfloat16(number));
-    }
-    where.fail(ErrorCode::not_supported, "a number beside 8-bit floats is not offered; pass an array");
-  }
-  const std::int64_t number =
-      PyBool_Check(value) ? value == Py_True : integer_from(value, where.function, where.argument);
-  switch (dtype) {
-    case DataType::int64:
-      return store(memory, number);
-    case DataType::int32:
-      return store_integer<std::int32_t>(memory, number, where, dtype);
-    case DataType::int16:
-      return store_integer<std::int16_t>(memory, number, where, dtype);
-    case DataType::int8:
-      return store_integer<std::int8_t>(memory, number, where, dtype);
-    default:
-      return store_integer<std::uint8_t>(memory, number, where, dtype);
-  }
 }
 
 }  // namespace
@@ -202,13 +157,13 @@ void OpCall::bind_array(std::size_t parameter) {
   inputs_.push_back(&array.tensor());
 }
 
-// In the dtype of the array beside it; a fraction beside integers is f32.
+// In the dtype of the array beside it. A fraction beside integers is f32, and so is what is not computed in that dtype.
 void OpCall::bind_number(std::size_t parameter) {
   PyObject* value = values_[parameter];
   DataType dtype = input(0).dtype();
-  if (op_ == OpId::unscale) dtype = DataType::float32;
-  if (!is_floating(dtype) && PyFloat_Check(value)) dtype = DataType::float32;
-  store_number(number_.data(), dtype, value, where(signature_.parameters[parameter].name));
+  const bool follows = input_spec(op_info(op_), inputs_.size()).follows_precision;
+  if (!follows || (!is_floating(dtype) && PyFloat_Check(value))) dtype = DataType::float32;
+  write_number(number_.data(), dtype, value, where(signature_.parameters[parameter].name));
   add_copied_input(Tensor(number_.data(), make_spec(dtype, {})));
 }
 

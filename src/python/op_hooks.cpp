@@ -194,11 +194,12 @@ void batch_norm_after(OpCall& call) {
         .fail(ErrorCode::invalid_argument,
               "there are no statistics to use; give running_mean and running_var, or set training");
   }
-  if (training && element_count(call.input(0).spec()) == call.input(0).shape()[1]) {
+  const std::int64_t channels = call.input(0).shape()[1];
+  if (training && channels != 0 && element_count(call.input(0).spec()) == channels) {
     call.where("input").fail(ErrorCode::invalid_argument,
                              "it has one value a channel, which has no spread to learn from; pass a larger batch");
   }
-  const std::vector<bool> made = fill_gaps(call, Dims{call.input(0).shape()[1]});
+  const std::vector<bool> made = fill_gaps(call, Dims{channels});
   if (!training || made.size() < 2) return;
   call.add_hidden_output(made[0] ? call.input(1) : call.written_input("running_mean"));
   call.add_hidden_output(made[1] ? call.input(2) : call.written_input("running_var"));
@@ -283,37 +284,42 @@ void transpose_after(OpCall& call) {
   call.attributes().set_list("dims", dims);
 }
 
-/// By the parameter that only such functions have.
 struct Hook {
-  std::string_view parameter = {};
+  OpId op = {};
   void (*before)(OpCall&) = nullptr;
   void (*after)(OpCall&) = nullptr;
+  std::string_view function = {};  // empty: all functions of the op that have no row of their own
 };
 
-// The first that fits: pools have a padding too, and products an alpha.
-constexpr Hook hooks[] = {{"transpose_a", nullptr, matmul_after},
-                          {"alpha", alpha_before},
-                          {"dropout_p", attention_before},
-                          {"kernel_size", nullptr, pool_after},
-                          {"padding", nullptr, conv_after},
-                          {"running_mean", nullptr, batch_norm_after},
-                          {"normalized_shape", nullptr, normalized_shape_after},
-                          {"seed", nullptr, dropout_after},
-                          {"dims", nullptr, permute_after},
-                          {"dim0", nullptr, transpose_after}};
+constexpr Hook hooks[] = {{OpId::matmul, nullptr, matmul_after},
+                          {OpId::conv2d, nullptr, conv_after},
+                          {OpId::conv3d, nullptr, conv_after},
+                          {OpId::attention, attention_before},
+                          {OpId::max_pool2d, nullptr, pool_after},
+                          {OpId::max_pool3d, nullptr, pool_after},
+                          {OpId::avg_pool2d, nullptr, pool_after},
+                          {OpId::avg_pool3d, nullptr, pool_after},
+                          {OpId::batch_norm2d, batch_norm_before, batch_norm_after, "batch_norm"},  // for any rank
+                          {OpId::batch_norm1d, nullptr, batch_norm_after},
+                          {OpId::batch_norm2d, nullptr, batch_norm_after},
+                          {OpId::batch_norm3d, nullptr, batch_norm_after},
+                          {OpId::layer_norm, nullptr, normalized_shape_after},
+                          {OpId::rms_norm, nullptr, normalized_shape_after},
+                          {OpId::dropout, nullptr, dropout_after},
+                          {OpId::add, alpha_before},
+                          {OpId::sub, alpha_before},
+                          {OpId::transpose, nullptr, permute_after, "permute"},
+                          {OpId::transpose, nullptr, transpose_after}};
 
 }  // namespace
 
 void add_hooks(Signature& signature) {
   for (const Hook& hook : hooks) {
-    const auto has = [&](const Parameter& parameter) { return parameter.name == hook.parameter; };
-    if (std::none_of(signature.parameters.begin(), signature.parameters.end(), has)) continue;
+    if (hook.op != signature.op || (!hook.function.empty() && hook.function != signature.name)) continue;
     signature.before = hook.before;
     signature.after = hook.after;
-    break;
+    return;
   }
-  // One function for any rank.
-  if (signature.name == std::string_view("batch_norm")) signature.before = batch_norm_before;
 }
 
 }  // namespace xpuruntime::python

@@ -4,7 +4,7 @@
 
 namespace xpuruntime::python {
 
-/// Gives a signature the functions that read its parameters which stand for something else than an attribute.
+/// Gives the signature of a built-in op the functions that read its parameters that are not attributes.
 void add_hooks(Signature& signature);
 
 }  // namespace xpuruntime::python

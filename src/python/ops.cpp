@@ -24,8 +24,8 @@ PyObject* contained(auto&& body) noexcept {
     set_python_error(error);
   } catch (const std::bad_alloc&) {
     set_python_error({ErrorCode::out_of_memory, "ops", "the host has not enough memory; use smaller arrays"});
-  } catch (const std::exception& error) {
-    set_python_error({ErrorCode::internal, "ops", error.what()});
+  } catch (const std::exception&) {
+    set_python_error({ErrorCode::internal, "ops", exception_text()});
   }
   return nullptr;
 }

@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
+
 #include "core/names.h"
 #include "python/arguments.h"
 #include "python/errors.h"
@@ -122,7 +124,8 @@ void field(Bound& bound, const char* name, Get get, const char* type, const char
   const std::string getter = "def " + std::string(name) + "(self) -> " + type;
   const std::string setter = "def " + std::string(name) + "(self, value: object) -> None";
   bound.def_prop_rw(
-      name, get, [name](KernelPolicy& self, nb::handle value) { set_field(self, name, value); },
+      name, [get](const KernelPolicy& self) { return std::invoke(get, self); },
+      [name](KernelPolicy& self, nb::handle value) { set_field(self, name, value); },
       nb::for_getter(nb::sig(getter.c_str())), nb::for_setter(nb::arg("value").none()),
       nb::for_setter(nb::sig(setter.c_str())), doc);
 }
@@ -136,25 +139,20 @@ void bind_fields(Bound& bound) {
   field(
       bound, "precision", [](const KernelPolicy& self) { return part(self, "precision"); },
       "Mapping[str, str | dict[str, str]]", "The precision of single ops. Read-only: use set_precision.");
-  const auto strategy = [](const KernelPolicy& self) { return self.auto_strategy; };
-  field(bound, "auto_strategy", strategy, "AutoSelectStrategy | None",
+  field(bound, "auto_strategy", &KernelPolicy::auto_strategy, "AutoSelectStrategy | None",
         "How a kernel is chosen that nothing names; None: not set.");
-  field(bound, "strategy", strategy, "AutoSelectStrategy | None", "The same as auto_strategy.");
+  field(bound, "strategy", &KernelPolicy::auto_strategy, "AutoSelectStrategy | None", "The same as auto_strategy.");
   field(
       bound, "default_precision",
       [](const KernelPolicy& self) {
         return self.default_precision ? nb::object(to_python(precision_name(*self.default_precision))) : nb::none();
       },
       "str | None", "The dtype of calls that nothing else decides, such as \"fp16\"; None: their own.");
-  field(
-      bound, "workspace_limit_bytes", [](const KernelPolicy& self) { return self.workspace_limit_bytes; }, "int | None",
-      "The most temporary memory that a kernel may ask for.");
-  field(
-      bound, "deterministic", [](const KernelPolicy& self) { return self.deterministic; }, "bool | None",
-      "Whether only kernels run that give the same bits every time.");
-  field(
-      bound, "threads", [](const KernelPolicy& self) { return self.threads; }, "int | None",
-      "The most threads that one call may use on the CPU.");
+  field(bound, "workspace_limit_bytes", &KernelPolicy::workspace_limit_bytes, "int | None",
+        "The most temporary memory that a kernel may ask for.");
+  field(bound, "deterministic", &KernelPolicy::deterministic, "bool | None",
+        "Whether only kernels run that give the same bits every time.");
+  field(bound, "threads", &KernelPolicy::threads, "int | None", "The most threads that one call may use on the CPU.");
 }
 
 void bind_ops_of(Bound& bound) {

@@ -101,7 +101,7 @@ void set_threads(KernelPolicy& policy, nb::handle value) {
   policy.threads = static_cast<std::uint32_t>(threads);
 }
 
-/// An op, where it might also be a field that somebody misspelled.
+/// An op, where it might also be a misspelled field.
 OpId op_or_unknown(const std::string& name) {
   if (const auto op = find_op(name)) return *op;
   std::vector<std::string_view> known = single_policy_fields();

@@ -4,7 +4,7 @@
 
 namespace xpuruntime::python {
 
-/// How Python calls an op that it registered itself; null for one that somebody else did. With the GIL.
+/// How Python calls an op that it registered itself; null for one that a plugin did. With the GIL.
 const Signature* registered_signature(OpId op);
 
 /// A function that calls the op. The signature lives as long as the process.

@@ -39,7 +39,7 @@ inline constexpr std::size_t max_parameters = 12;
 /// The parameters' names as Python interns them, so that most keywords are found by their address.
 using InternedNames = std::array<PyObject*, max_parameters>;
 
-/// How Python calls an op: made from its row. `dtype` and `out` come behind the parameters of every one.
+/// How Python calls an op: made from its row. `dtype` and `out` come after the parameters of every one.
 struct Signature {
   OpId op = OpId::matmul;
   const char* name = nullptr;

@@ -10,7 +10,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 CALL = re.compile(r"\b(?:\w*fail\w*|refuse\w*|raise_type_error)\s*\((.*?)\);", re.S)
 # What only a C++ program can get wrong: no binding hands such a thing on.
-ONLY_IN_CPP = {"register_device", "Attributes", "make_kernel", "find_op", "min_inputs", "max_inputs", "layered_scope"}
+ONLY_IN_CPP = {"register_device", "call_all", "Attributes", "make_kernel", "find_op", "min_inputs", "max_inputs",
+               "layered_scope"}
 # Words of other packages, of problem texts and of the system.
 NOT_OURS = {"arch_prctl", "resolve_neg", "forward_ad", "unpack_dual", "no_grad", "ml_dtypes", "workspace_limit",
             "max_version", "head_size"}

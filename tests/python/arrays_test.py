@@ -146,6 +146,10 @@ class NumpyTest(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "a tuple of 2 arrays"):
             ops.unscale(self.a, 0.5, out=outs[0])
 
+    def test_a_number_that_scales_gradients_is_f32(self):
+        product, _ = ops.unscale(np.ones(3, np.float16), 2.0**-30)  # f16 would not hold it
+        np.testing.assert_array_equal(product, np.full(3, 2.0**-30, np.float32))
+
     def test_vectors_multiply_as_numpys_do(self):
         v, w = self.a[0], self.a[:, 0]
         batch = np.stack([self.a, self.a + 1])
@@ -304,6 +308,11 @@ class OtherPackagesTest(unittest.TestCase):
                 op(np.array([value], np.float16), number)
         np.testing.assert_array_equal(ops.mul(np.array([2], np.float16), 0.1), np.float16(2) * np.float16(0.1))
         self.assertEqual(ops.add(np.array([2], np.float16), float("inf")), np.inf)
+        eighth = ops.cast(xrt.asarray(np.array([2], np.float32)), "f8e5m2")
+        self.assertEqual(np.asarray(ops.cast(ops.mul(eighth, 1.5), "f32")), 3)
+        with self.assertRaisesRegex(ValueError, "does not fit f8e5m2"):
+            ops.mul(eighth, 1e-8)
+        self.assertEqual(ops.mul(np.array([2], np.float32), 1e300), np.inf)
 
     def test_jax_arrays(self):
         jax = optional("jax")

@@ -144,6 +144,11 @@ class WrongValues(BadInput):
         self.refused(ValueError, "one value a channel", lambda: ops.batch_norm(one, mean, variance, training=True))
         self.assertEqual((mean.tolist(), variance.tolist()), ([0] * 3, [1] * 3))
 
+    def test_a_batch_without_channels_has_no_statistics_to_refuse(self) -> None:
+        mean, variance = np.zeros(0, np.float32), np.ones(0, np.float32)
+        result = ops.batch_norm(np.ones((4, 0), np.float32), mean, variance, training=True)
+        self.assertEqual(result.shape, (4, 0))
+
     def test_a_factor_that_would_change_integers_is_a_value_error(self) -> None:
         count = np.array([2**30 + 1])
         self.refused(ValueError, "a fraction beside integers", lambda: ops.add(count, count, alpha=1.0))

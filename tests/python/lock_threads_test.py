@@ -172,6 +172,17 @@ class LockThreadsTest(unittest.TestCase):
             self.pool.submit(run).result()
         self.assertEqual(self.pool.submit(run).result(), self.usual)
 
+    def test_a_saved_context_or_an_event_loop_holds_its_lock_until_it_ends(self) -> None:
+        for make, end in ((contextvars.copy_context, lambda context: None),
+                          (asyncio.new_event_loop, lambda loop: loop.close())):
+            with xrt.use_lock(self.lock):
+                made = make()
+            with self.assertRaisesRegex(xrt.XpuRuntimeError, "an event loop or a saved context .* still exists"):
+                run()
+            end(made)
+            del made
+            self.assertEqual(run(), self.usual)
+
     def test_a_scope_that_is_entered_often_is_held_until_it_was_left_as_often(self) -> None:
         scope = xrt.use_lock(self.lock)
         with scope:

@@ -131,6 +131,13 @@ class StoreTest(unittest.TestCase):
             xrt.open_store(path).check()
         self.assertTrue(path.read_text().startswith("not a store"))
 
+    def test_a_file_beside_a_store_is_not_opened_as_one(self) -> None:
+        self.fill(ADD)
+        for beside in ("-wal", "-shm", "-journal"):
+            for opening in (xrt.open_store, lambda path: xrt.report_data(problems=ADD, store=path)):
+                with self.assertRaisesRegex(xrt.FileError, f"name the store instead: '{self.store.path}'"):
+                    opening(self.store.path + beside)
+
     def test_wrong_arguments_say_what_to_pass(self) -> None:
         for call in (lambda: xrt.open_store(3), lambda: xrt.open_store(self.folder, read_only="yes"),
                      lambda: self.store.merge("other.sqlite"), lambda: self.store.read(op=3),

@@ -80,6 +80,15 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(len(list(package.glob("lib/libxpuruntime.so*"))), 1, "a link is stored as a copy in a wheel")
         self.assertTrue((self.unpacked / "_xrt_command.py").is_file())
 
+    @unittest.skipUnless(shutil.which("pkg-config"), "needs pkg-config")
+    def test_pkg_config_finds_the_library_and_its_headers(self):
+        described = self.unpacked / "xpuruntime" / "lib" / "pkgconfig"
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(described)}
+        said = run("pkg-config", "--cflags", "--libs", "xpuruntime", env=environment)
+        flags = dict(re.findall(r"-(I|L|l:)(\S+)", said))
+        self.assertTrue(Path(flags["I"], "xpuruntime", "runtime", "ops.h").is_file(), said)
+        self.assertTrue(Path(flags["L"], flags["l:"]).is_file(), said)
+
     def test_its_metadata_are_whole(self):
         (folder,) = self.unpacked.glob("xpuruntime-*.dist-info")
         metadata = Parser().parsestr((folder / "METADATA").read_text(encoding="utf-8"))

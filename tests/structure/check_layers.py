@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Fails on an include that points the wrong way: usage check_layers.py ROOT.
+"""Fails on an include that points the wrong way, and on circles: usage check_layers.py ROOT.
 
 The order below is the architecture (docs/architecture.md). A folder may include itself and what stands to its left;
 backends see the registry and what is left of it; only the runtime names backends.
 """
+import ast
 import graphlib
 import re
 import sys
@@ -16,6 +17,8 @@ SUFFIXES = {".h", ".hpp", ".cpp", ".cc", ".c", ".cu", ".cuh", ".cl"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 # The header at the top of include/xpuruntime that includes the rest stands for the whole library.
 UMBRELLA = "xpuruntime.h"
+# The module of the Python package that is compiled; it imports none of the others.
+COMPILED = "_core"
 
 
 def folder_of(path):
@@ -50,30 +53,47 @@ def may_use(layer):
     return None
 
 
-def target_folder(root, source, quote, name):
-    """Where an include leads; None for the system's and other projects' headers."""
+def target_of(root, source, quote, name):
+    """The included file, relative to the root; None for the system's and other projects' headers."""
     beside = (source.parent / name).resolve()
     if quote == '"' and beside.is_relative_to(root) and beside.is_file():
-        return folder_of(beside.relative_to(root))
+        return beside.relative_to(root)
     if name.startswith("xpuruntime/"):
-        return folder_of("include/" + name)
+        return Path("include", name)
     if (root / "src" / name).is_file() or name.split("/")[0] in {*LAYERS, *PROGRAMS, "backends"}:
-        return folder_of("src/" + name)
+        return Path("src", name)
     return None
 
 
 def includes(root):
-    """Yields (where, folder, folder of the included file, its name) for each include of ours."""
+    """Yields (file, number of the line, included file, its name) for each include of ours."""
     for top in ("include/xpuruntime", "src", "bench"):
         for source in sorted((root / top).rglob("*")):
             if source.suffix not in SUFFIXES:
                 continue
-            relative = source.relative_to(root)
             for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
                 match = INCLUDE.match(line)
-                target = match and target_folder(root, source, *match.groups())
+                target = match and target_of(root, source, *match.groups())
+                if target and folder_of(target):
+                    yield source.relative_to(root), number, target, match.group(2)
+
+
+def imports(root):
+    """Yields (file, imported file) for each import inside the Python package, in functions too."""
+    package = root / "src/python/xpuruntime"
+    for module in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if not isinstance(node, (ast.Import, ast.ImportFrom)):
+                continue
+            folder = module.parents[node.level - 1] if getattr(node, "level", 0) else package.parent
+            for name in (alias.name for alias in node.names if alias.name != COMPILED):
+                # What is imported from a module is a module itself, or stands in it.
+                ways = [name] if isinstance(node, ast.Import) else [f"{node.module or ''}.{name}", node.module or ""]
+                paths = [folder.joinpath(*way.split(".")) for way in ways]
+                files = [file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py")]
+                target = next((file for file in files if file.is_file()), None)
                 if target:
-                    yield f"{relative}:{number}", folder_of(relative), target, match.group(2)
+                    yield module.relative_to(root), target.relative_to(root)
 
 
 def wrong_way(folder, target):
@@ -91,18 +111,11 @@ def wrong_way(folder, target):
     return f"{layer} stands to the left of {other} and may not use it"
 
 
-def circle(root):
-    """Headers, or modules of the Python package, that lead back to themselves: one such way, empty where there is none."""
+def circle(edges):
+    """Of pairs (user, used), one way from something back to itself; empty where there is none."""
     graph = {}
-    for top in ("include", "src"):
-        for header in (root / top).rglob("*.h"):
-            found = map(INCLUDE.match, header.read_text(encoding="utf-8").splitlines())
-            graph[str(header.relative_to(root / top))] = {match.group(2) for match in found if match}
-    package = root / "src/python/xpuruntime"
-    for module in package.rglob("*.py"):
-        for dots, name in re.findall(r"^ *from (\.+)(\w[\w.]*) import", module.read_text(encoding="utf-8"), re.MULTILINE):
-            target = module.parents[len(dots) - 1] / (name.replace(".", "/") + ".py")
-            graph.setdefault(str(module), set()).add(str(target))
+    for user, used in edges:
+        graph.setdefault(str(user), set()).add(str(used))
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:
@@ -112,19 +125,16 @@ def circle(root):
 
 def check(root):
     root = Path(root).resolve()
-    problems, pairs = [], set()
-    if way := circle(root):
-        problems.append(f"a circle: {way}")
-    for where, folder, target, name in includes(root):
-        reason = wrong_way(folder, target)
+    problems, files, folders = [], set(imports(root)), set()
+    for source, number, target, name in includes(root):
+        one, other = folder_of(source), folder_of(target)
+        reason = wrong_way(one, other)
         if reason:
-            problems.append(f"{where}: includes {name}: {reason}")
-        if folder != target:
-            pairs.add((folder, target))
-    for one, other in sorted(pairs):
-        if one < other and (other, one) in pairs:
-            problems.append(f"{one} and {other} include each other")
-    return problems
+            problems.append(f"{source}:{number}: includes {name}: {reason}")
+        files.add((source, target))
+        if one != other:
+            folders.add((one, other))
+    return problems + [f"a circle: {way}" for way in (circle(sorted(files)), circle(sorted(folders))) if way]
 
 
 if __name__ == "__main__":

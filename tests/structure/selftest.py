@@ -54,22 +54,45 @@ class Layers(Tree):
     def test_refuses_a_pair_that_includes_each_other(self):
         self.write("src/select/b.h", '#include "dispatch/c.h"\n')
         self.write("src/dispatch/c.h", '#include "select/b.h"\n')
-        self.assertIn("dispatch and select include each other", check_layers.check(self.root))
+        self.assertIn("a circle: dispatch <- select <- dispatch", check_layers.check(self.root))
 
     def test_refuses_a_pair_of_subfolders_of_one_layer(self):
         self.write("src/select/b.h", '#include "select/rules/c.h"\n')
         self.write("src/select/rules/d.h", '#include "select/b.h"\n')
-        self.assertEqual(check_layers.check(self.root), ["select and select/rules include each other"])
+        self.assertEqual(check_layers.check(self.root), ["a circle: select <- select/rules <- select"])
 
-    def test_refuses_headers_and_modules_that_lead_back_to_themselves(self):
-        self.write("src/select/b.h", '#include "select/c.h"\n')
+    def test_refuses_folders_that_lead_back_to_themselves_through_sources(self):
+        self.write("src/select/p/a.cpp", '#include "select/q/b.h"\n')
+        self.write("src/select/q/b.cpp", '#include "select/r/c.h"\n')
         self.assertEqual(check_layers.check(self.root), [])
-        self.write("src/select/c.h", '#include "select/b.h"\n')
-        self.assertIn("select/c.h", check_layers.circle(self.root))
-        self.write("src/select/c.h", "")
-        self.write("src/python/xpuruntime/one.py", "def f():\n    from .two import g\n")
-        self.write("src/python/xpuruntime/two.py", "if TYPE_CHECKING:\n    from .one import f\n")
-        self.assertIn("one.py", check_layers.circle(self.root))
+        self.write("src/select/r/c.cpp", '#include "select/p/a.h"\n')
+        self.assertEqual(check_layers.check(self.root),
+                         ["a circle: select/p <- select/r <- select/q <- select/p"])
+
+    def test_refuses_headers_that_lead_back_to_themselves(self):
+        for suffix in ("h", "cuh"):
+            self.write(f"src/select/b.{suffix}", f'#include "select/c.{suffix}"\n')
+            self.write(f"src/select/c.{suffix}", f'#include "d.{suffix}"\n')
+            self.write(f"src/select/d.{suffix}", "")
+            self.assertEqual(check_layers.check(self.root), [])
+            end = self.write(f"src/select/d.{suffix}", f'#include "select/b.{suffix}"\n')
+            (problem,) = check_layers.check(self.root)
+            self.assertIn(f"src/select/c.{suffix}", problem)
+            end.write_text("", encoding="utf-8")
+
+    def test_refuses_modules_that_lead_back_to_themselves(self):
+        one, two = "src/python/xpuruntime/one.py", "src/python/xpuruntime/more/two.py"
+        self.write("src/python/xpuruntime/__init__.py", "from . import _core\nfrom .one import f\n")
+        self.write("src/python/xpuruntime/more/__init__.py", "")
+        for there in ("from .more import two", "from .more.two import g", "def f():\n    from .more.two import (\n  g)",
+                      "import os, xpuruntime.more.two", "from xpuruntime.more import two as g"):
+            self.write(one, there + "\n")
+            self.write(two, "from .. import _core\n")
+            self.assertEqual(check_layers.check(self.root), [], there)
+            for back in ("from .. import one", "if TYPE_CHECKING:\n    from ..one import f", "from .. import f"):
+                self.write(two, back + "\n")
+                (problem,) = check_layers.check(self.root)
+                self.assertIn(one, problem)
 
     def test_keeps_backends_below_the_registry_and_apart(self):
         self.write("src/backends/cpu/k.cpp", '#include "xpuruntime/tune/t.h"\n')
@@ -231,14 +254,26 @@ class Docs(Tree):
 
     def test_wants_the_chapter_on_ops_to_show_what_is_there(self):
         self.write("src/a.cpp", "int twice(int x) {\n  return 2 * x;\n}\n")
+        for name in ("bench/a.cpp", "docs/a.md", "src/cuda/a.cu", "tests/a_test.py"):
+            self.write(name, "twice(1);\n")
+        self.write("include/a.h", "// Made by tools/a.py\nint twice(int x);\n")
         shown = "## Add an op\n\n`twice`, in `src/a.cpp`:\n\n```cpp\n  return 2 * x;\n```\n\n## Next\n`src/b.cpp`\n"
         self.write("CONTRIBUTING.md", shown)
         self.assertEqual(check_docs.check_op_chapter(self.root), [])
-        more = "".join(f"`src/{letter}.cpp` " for letter in "bcdefg")
         for wrong in (shown.replace("2 * x", "3 * x"), shown.replace("a.cpp", "b.cpp"), shown.replace("`twice`", "`thrice`"),
-                      shown.replace("## Next", more + "\n## Next"), "# Nothing\n"):
+                      shown.replace("## Next", "`src/b.cpp`\n\n## Next"), "# Nothing\n"):
             self.write("CONTRIBUTING.md", wrong)
             self.assertNotEqual(check_docs.check_op_chapter(self.root), [], wrong)
+        self.write("CONTRIBUTING.md", shown)
+        self.write("tests/a.h", "twice(2);\n")
+        (problem,) = check_docs.check_op_chapter(self.root)
+        self.assertIn("tests/a.h names twice too", problem)
+        names = ["tests/a.h", *(f"src/{letter}.cpp" for letter in "bcdefgh")]
+        for name in names:
+            self.write(name, "twice(3);\n")
+        self.write("CONTRIBUTING.md", shown.replace("## Next", "".join(f"`{name}`\n" for name in names) + "\n## Next"))
+        (problem,) = check_docs.check_op_chapter(self.root)
+        self.assertIn("it names 9 files", problem)
 
 
 if __name__ == "__main__":

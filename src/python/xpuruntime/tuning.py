@@ -24,7 +24,7 @@ def tune(problems: object, *, budget_s: float = 0.5, total_budget_s: float | Non
     `problems`: texts, `Problem` objects, or entries of the log; each gives a `TuneResult`. Then texts with ranges, such
     as "matmul(f32[m,768], f32[768,768]) where m=1..512", or `ProblemRange` objects: each gives a `RangeResult`, and at
     most `range_points` of its problems are measured (a tenth, from 32 to 256). All of them share `total_budget_s`; what some
-    leave over goes to those that it cut short, which are measured again. `store`: a store or its path; without one that in use,
+    leave over goes to those that it cut short. `store`: a store or its path; without one that in use,
     or the user's own. `progress`: True for a line on stderr, a function of a `TuneProgress` (False from it stops), or a
     bar in the manner of tqdm. Ctrl-C stops, and what was finished is kept. What was found counts for policies that are
     set and scopes that are entered afterwards.

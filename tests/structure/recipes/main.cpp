@@ -10,8 +10,7 @@
 
 namespace xpuruntime::cpu {
 
-Verdict supports_fast_relu(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_fast_relu(const Problem& problem, const PrepareContext& context);
+#include "declarations.inc"
 
 constexpr KernelSpec table[] = {
 #include "row.inc"

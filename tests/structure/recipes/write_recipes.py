@@ -15,12 +15,12 @@ def blocks(text, heading):
 
 def recipes(text):
     """File name -> what stands in it. Another number of blocks than these is an error."""
-    (_, kernel), (_, row), (_, function) = blocks(text, "Add a kernel")
+    (_, kernel), (_, declarations), (_, row), (_, function) = blocks(text, "Add a kernel")
     ((_, rule),) = blocks(text, "Add a rule")
     (_, backend), (language, project) = blocks(text, "Add a backend")
     assert language == "cmake", language
     mine = kernel.replace("fast_relu", "my_relu").replace("FastRelu", "MyRelu").replace("::cpu", "::mine")
-    return {"fast_relu.cpp": kernel, "row.inc": row, "function_kernel.inc": function, "rule.inc": rule,
+    return {"fast_relu.cpp": kernel, "declarations.inc": declarations, "row.inc": row, "function_kernel.inc": function, "rule.inc": rule,
             "mine.cpp": mine + "\n" + backend, "recipe.cmake": project}
 
 
