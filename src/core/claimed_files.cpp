@@ -54,6 +54,7 @@ std::string main_file(const std::string& path) {
   constexpr std::string_view all_beside[] = {"-wal", "-shm", "-journal"};
   const std::string real = behind_links(path).string();
   for (const std::string_view beside : all_beside) {
+    if (real == beside) return ".";
     if (real.ends_with(beside)) return real.substr(0, real.size() - beside.size());
   }
   const auto id = file_id(path);

@@ -190,12 +190,13 @@ Status call_python(const Callable& callable, const Warning& warning, const Probl
   const auto failure = call_back(callable, [&](nb::handle function) {
     try {
       if (!is_coroutine(call_run(function, problem, arguments, workspace_bytes))) return;
+      PyErr_SetString(PyExc_TypeError, "an async function or a generator is not run; register a plain function");
+      throw nb::python_error();
     } catch (const nb::python_error& error) {
       warning.warn(error);
       keep_raised(error);
       throw;
     }
-    throw std::runtime_error("TypeError: an async function or a generator is not run; register a plain function");
   });
   if (failure && failure->too_deep) warning.warn_of_recursion(problem.op);
   return failure ? Status(failure->code, "it raised " + failure->text) : Status();

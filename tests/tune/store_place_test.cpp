@@ -135,6 +135,7 @@ TEST_F(StorePlace, AFileBesideAStoreIsNoStoreWhetherItIsThereOrNot) {
   };
   expect_all_refused();
   expect_refused((folder_ / "new" / "a-wal").string(), "name the store instead");
+  expect_refused("-wal", "beside a store");
   EXPECT_TRUE(fs::is_empty(folder_));
   { open_store(path_)->put(xeon(), record_of(problem(1))); }
   expect_all_refused();
