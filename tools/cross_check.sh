@@ -12,7 +12,7 @@ case $(uname -m) in
 esac
 triplet=$other-linux-gnu
 work=$PWD/build/cross root=$PWD/build/cross/root
-every=${XRT_CROSS_EVERY:-63}
+every=${XRT_CROSS_EVERY:-21}
 packages=(libc6 libgcc-s1 libstdc++6 libgomp1 libgfortran5 libhwy1 libhwy-dev libdnnl2 libdnnl-dev libopenblas0-pthread
   libopenblas-pthread-dev libsqlite3-0 libsqlite3-dev ocl-icd-libopencl1 nlohmann-json3-dev libcli11-dev libgtest-dev
   libgmock-dev)

@@ -26,6 +26,7 @@ std::string read_text(const std::string& path) {
 // ---- where /proc is not mounted, the processor or the kernel is asked directly ----
 
 #if defined(__x86_64__)
+constexpr std::string_view features_key = "flags\t";
 std::vector<std::string> features_without_proc() {
   std::vector<std::string> features = {"sse", "sse2"};  // part of x86_64
   __builtin_cpu_init();
@@ -61,6 +62,7 @@ constexpr HwcapBit hwcap_bits[] = {
     {AT_HWCAP, 23, "asimdfhm"}, {AT_HWCAP2, 1, "sve2"},    {AT_HWCAP2, 9, "svei8mm"}, {AT_HWCAP2, 12, "svebf16"},
     {AT_HWCAP2, 13, "i8mm"},    {AT_HWCAP2, 14, "bf16"},   {AT_HWCAP2, 23, "sme"},
 };
+constexpr std::string_view features_key = "Features\t";
 std::vector<std::string> features_without_proc() {
   std::vector<std::string> features;
   for (const HwcapBit& hwcap : hwcap_bits) {
@@ -69,6 +71,7 @@ std::vector<std::string> features_without_proc() {
   return features;
 }
 #else
+constexpr std::string_view features_key = "";
 std::vector<std::string> features_without_proc() { return {}; }
 #endif
 
@@ -126,7 +129,9 @@ CpuCaches read_caches(const std::string& folder) {
 }
 
 DeviceProfile probe_cpu() {
-  CpuInfo info = parse_cpuinfo(read_text("/proc/cpuinfo"));
+  std::string text = read_text("/proc/cpuinfo");
+  if (text.find(features_key) == std::string::npos) text.clear();  // an emulator shows the file of the machine below
+  CpuInfo info = parse_cpuinfo(text);
   DeviceProfile profile;
   profile.type = DeviceType::cpu;
   profile.vendor = info.vendor.empty() ? "unknown" : std::move(info.vendor);
