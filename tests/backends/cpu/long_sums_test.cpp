@@ -33,8 +33,8 @@ struct Sums {
   }
 };
 
-// A library adds up its terms in an order of its own, on aarch64 one after the other in longer runs. Of convolutions it is
-// asked for short sums alone, at most 65536.
+// A library adds up its terms in an order of its own, on aarch64 one after the other in longer runs. Of convolutions it
+// is asked for short sums alone, at most 65536.
 #if defined(__aarch64__)
 constexpr double most_of_onednn = 12;
 #else
