@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "core/claimed_files.h"
@@ -129,6 +132,20 @@ void check_kind(const struct stat& file, const std::string& path, StoreMode mode
   }
 }
 
+/// SQLite empties what it finds beside a new store as the rest of an old one: a file of something else would be lost.
+void check_leftover(const std::string& name) {
+  std::ifstream file(name, std::ios::binary);
+  std::array<char, 4> head = {};
+  file.read(head.data(), head.size());
+  const std::string_view begins(head.data(), static_cast<std::size_t>(file.gcount()));
+  using namespace std::string_view_literals;
+  for (const std::string_view known :
+       {""sv, "\x37\x7f\x06\x82"sv, "\x37\x7f\x06\x83"sv, "\xd9\xd5\x05\xf9"sv, "\0\0\0\0"sv}) {
+    if (begins == known) return;
+  }
+  refuse("'" + name + "' is not SQLite's, which would empty it for the new store; move it or name another store");
+}
+
 }  // namespace
 
 void check_store_name(const std::string& path) {
@@ -155,6 +172,8 @@ void check_store_place(const std::string& path, StoreMode mode) {
     check_link(name);
     if (const auto found = look_at(name)) check_owner_and_mode(*found, "the file", name);
   }
+  if (file) return;
+  for (const char* beside : {"-wal", "-journal"}) check_leftover(real.string() + beside);
 }
 
 }  // namespace xpuruntime

@@ -143,6 +143,16 @@ TEST_F(StorePlace, AFileBesideAStoreIsNoStoreWhetherItIsThereOrNot) {
   EXPECT_EQ(entry_count(open_store((folder_ / "my-wal").string())->read()), 4);
 }
 
+TEST_F(StorePlace, AFileOfSomethingElseBesideANewStoreIsNotEmptied) {
+  for (const char* beside : {"-wal", "-journal"}) {
+    std::ofstream(path_ + beside) << "{}";
+    expect_refused(path_, "is not SQLite's");
+    EXPECT_EQ(fs::file_size(path_ + beside), 2u);
+    fs::remove(path_ + beside);
+  }
+  open_store(path_)->put(xeon(), record_of(problem(1)));
+}
+
 TEST_F(StorePlace, AnOpenStoreKeepsItsLocksWhenAFileBesideItIsOpenedAsAStore) {
   const auto store = open_store(path_);
   store->put(xeon(), record_of(problem(1)));
