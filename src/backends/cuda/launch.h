@@ -60,12 +60,11 @@ cudaError_t launch(const ReferenceLaunch& launch, const Pointers& pointers, cuda
 
 /// Which way the skinny product goes through b.
 enum class SkinnyPath : std::uint8_t {
-  held,       // 16-bit floats on tensor cores, b's columns contiguous: a stays in registers
-  lanes,      // the same for one row, without tensor cores
-  fragments,  // 16-bit floats on tensor cores, straight from memory to registers
-  staged,     // 16-bit floats on tensor cores, by way of shared memory that is filled ahead
-  dots,       // b's columns are contiguous along k: warps share a column
-  columns,    // b's rows are contiguous along n: each thread owns columns and walks k
+  held,     // 16-bit floats on tensor cores, b's columns contiguous: a stays in registers
+  lanes,    // the same for one row, without tensor cores
+  tiles,    // 16-bit floats on tensor cores, any layout: warps share k, and copy ahead to shared memory
+  dots,     // b's columns are contiguous along k: warps share a column
+  columns,  // b's rows are contiguous along n: each thread owns columns and walks k
 };
 
 /// A product with few rows: activation(alpha * sum + beta * addend), rounded once. Sums are float32 in a fixed order.
@@ -82,14 +81,14 @@ struct SkinnyLaunch {
   bool vector = false;    // 16-byte loads
   bool along_k = false;   // tensor cores: b's columns are contiguous, else its rows
   int rows = 1;           // dots and columns: rows of a per block, 1, 2, 4 or 8
-  int warps = 8;          // held, lanes and fragments: per block
+  int warps = 8;          // held, lanes and tiles: per block
   int pieces = 1;         // held: of 32 k's for each warp; lanes: of 8 k's for each thread
   int classes = 1;        // held and lanes: of columns that begin at the same place within 16 bytes
   int warps_per_dot = 1;  // dots: how many share a column
   int lanes = 32;         // columns: threads side by side
-  int tile = 16;          // fragments and staged: columns of a block; held: rows of a block
-  int split = 1;          // tensor cores: blocks that share the sums of a tile, a cluster
-  int blocks = 1;         // held and lanes: of the grid; staged: clusters of the grid, which go through the tiles
+  int tile = 16;          // tiles: columns of a block; held: rows of a block
+  int split = 1;          // tiles: blocks that share the sums of a tile, a cluster; a power of two
+  int blocks = 1;         // held and lanes: of the grid
   float alpha = 1;
   float beta = 0;  // 0: there is no addend. It is the third input, c or a bias.
   DataType addend = DataType::float32;
@@ -97,8 +96,12 @@ struct SkinnyLaunch {
   std::int64_t addend_column = 0;
   Activation activation = Activation::none;
 };
-/// Shared memory of a block of the path `staged`.
-std::uint64_t staged_bytes(const SkinnyLaunch& launch);
+/// What a block of the path `tiles` may have, and needs for each warp.
+struct TilesLimits {
+  int most_warps = 0;
+  std::uint64_t bytes_per_warp = 0;
+};
+TilesLimits tiles_limits(const SkinnyLaunch& launch);
 cudaError_t launch(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
 /// Elementwise work over up to eight dims, the output's smallest stride last. Strides are those of the first input, the

@@ -8,8 +8,7 @@ namespace xpuruntime::cuda {
 // Loads come in batches, all issued before the first is used. In a whole batch none is conditional, so that nothing
 // keeps the compiler from doing so; only the last batch of a walk is checked load by load.
 
-cudaError_t launch_fragments(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream);
-cudaError_t launch_staged(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+cudaError_t launch_tiles(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 cudaError_t launch_held(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 cudaError_t launch_lanes(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 cudaError_t launch_dots(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream);

@@ -20,6 +20,7 @@ struct Share {
   std::int64_t step;
   int first, classes;
   int begin, end;
+  int last;   // the matrix's last column, if it is of the class: nothing is read behind it
   int shift;  // elements of the vector that come before the column
 
   __device__ Share(const SkinnyLaunch& p, const Pointers& x, bool vectors)
@@ -37,6 +38,7 @@ struct Share {
       shift = static_cast<int>(reinterpret_cast<std::uintptr_t>(b) & 15) / 2;
       b -= shift;
     }
+    last = (p.n - 1 - first) % classes == 0 ? count - 1 : -1;
     begin = static_cast<int>(static_cast<std::int64_t>(count) * block / blocks);
     end = static_cast<int>(static_cast<std::int64_t>(count) * (block + 1) / blocks);
   }
@@ -69,6 +71,13 @@ __device__ inline uint4 load_row(const T* row, int at, int k) {
   return {words[0], words[1], words[2], words[3]};
 }
 
+/// Eight neighbours of a column of b, the first of which is k number `at`.
+template <bool vectors, class T>
+__device__ inline uint4 load_column(const T* from, int at, int k, bool last) {
+  if (!vectors && last && at + 8 > k) return load_row<false>(from - at, at, k);
+  return load_once(from);
+}
+
 /// On tensor cores. A warp has `pieces` neighbouring pieces of k, of which `window` are on their way.
 template <class T, int tiles, int pieces, int window, bool vectors>
 __global__ void __launch_bounds__(most_threads, 1) held_kernel(const SkinnyLaunch p, const Pointers x) {
@@ -84,12 +93,14 @@ __global__ void __launch_bounds__(most_threads, 1) held_kernel(const SkinnyLaunc
   const int at = own - share.shift;  // the first k of the thread
   const T* from = share.b + (share.begin + group) * share.step + own;
 
-  const auto load = [&](const T* column, bool exists, int piece_number) {
-    return exists && at + piece_number * piece < p.k ? load_once(column + piece_number * piece) : uint4{};
+  const auto load = [&](const T* line, int column, int piece_number) {
+    const int from_k = at + piece_number * piece;
+    if (column >= share.end || from_k >= p.k) return uint4{};
+    return load_column<vectors>(line + piece_number * piece, from_k, p.k, column == share.last);
   };
   uint4 right[window], left[pieces][tiles];
 #pragma unroll
-  for (int i = 0; i < window; ++i) right[i] = load(from, share.begin + group < share.end, i);
+  for (int i = 0; i < window; ++i) right[i] = load(from, share.begin + group, i);
 #pragma unroll
   for (int i = 0; i < pieces; ++i) {
 #pragma unroll
@@ -102,8 +113,6 @@ __global__ void __launch_bounds__(most_threads, 1) held_kernel(const SkinnyLaunc
 
   int set = 0;
   for (int column = share.begin; column < share.end; column += columns) {
-    const bool exists = column + group < share.end;
-    const bool next_exists = column + columns + group < share.end;
     const T* next = from + columns * share.step;
     constexpr int chains = tiles > 1 ? 1 : 2;  // sums that do not wait for each other
     float sums[chains][tiles][4] = {};
@@ -117,8 +126,8 @@ __global__ void __launch_bounds__(most_threads, 1) held_kernel(const SkinnyLaunc
         multiply<T>(sums[0][j], low, left[i][j].x, left[i][j].y);
         multiply<T>(sums[chains - 1][j], high, left[i][j].z, left[i][j].w);
       }
-      right[i % window] =
-          i + window < pieces ? load(from, exists, i + window) : load(next, next_exists, i + window - pieces);
+      right[i % window] = i + window < pieces ? load(from, column + group, i + window)
+                                              : load(next, column + columns + group, i + window - pieces);
     }
     from = next;
     float* put = slots + set * set_floats + (warp * 8 * tiles + 2 * part) * pitch + group;
@@ -157,8 +166,9 @@ __global__ void __launch_bounds__(most_threads, 1) lanes_kernel(const SkinnyLaun
     for (int u = 0; u < columns; ++u) {
 #pragma unroll
       for (int i = 0; i < each; ++i) {
+        const T* vector = from + u * share.step + i * threads * 8;
         const bool exists = column + u < share.end && place(i) < p.k;
-        right[u][i] = exists ? load_once(from + u * share.step + i * threads * 8) : uint4{};
+        right[u][i] = exists ? load_column<vectors>(vector, place(i), p.k, column + u == share.last) : uint4{};
       }
     }
   };

@@ -33,20 +33,19 @@ __device__ inline Eight shifted(const uint4& low, const uint4& high, int count) 
   return out;
 }
 
-/// Eight neighbours from any element on, of which the first `count` exist; the others become zero. Only vectors of 16
-/// bytes that hold an element that exists are read.
+/// Eight neighbours from any element on, of which the first `count` exist; the others become zero.
 __device__ inline Eight load_any(const void* from, int count) {
-  Eight out = {};
-  if (count <= 0) return out;
   const auto address = reinterpret_cast<std::uintptr_t>(from);
-  const auto* vectors = reinterpret_cast<const uint4*>(address & ~std::uintptr_t{15});
   const int before = static_cast<int>(address & 15) / 2;
-  const uint4 low = __ldg(vectors);
-  const uint4 high = before + min(count, 8) > 8 ? __ldg(vectors + 1) : uint4{};
-  out = shifted(low, high, before);
+  if (count >= (before == 0 ? 8 : 16 - before)) {  // all of both vectors exists
+    const auto* vectors = reinterpret_cast<const uint4*>(address & ~std::uintptr_t{15});
+    return shifted(__ldg(vectors), before > 0 ? __ldg(vectors + 1) : uint4{}, before);
+  }
+  Eight out = {};
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    if (2 * i + 1 >= count) out.pairs[i] = 2 * i < count ? out.pairs[i] & 0xffffu : 0;
+  for (int i = 0; i < 8; ++i) {
+    if (i < count)
+      out.pairs[i / 2] |= static_cast<unsigned>(static_cast<const unsigned short*>(from)[i]) << (i % 2 * 16);
   }
   return out;
 }
@@ -108,30 +107,13 @@ __device__ inline void multiply_tile(Sums<groups, tiles>& sums, int tile, const 
 }
 
 // Sums meet in shared memory: rows of a, each as long as the block's columns and some more that keep the threads of a
-// warp on different banks. Warps that share columns have slots of their own there as far as there is room for them.
+// warp on different banks.
 
-inline constexpr int sum_padding = 4;
 template <int columns>
-inline constexpr int sum_pitch = columns + sum_padding;
-template <int columns, int tiles>
-inline constexpr int slot_floats = 8 * tiles*(columns + sum_padding);
-
-/// Slots for the warps that share columns: a power of two, as their number is.
-template <int columns, int tiles>
-__host__ __device__ constexpr int slots_for(int warps) {
-  int slots = 1;
-  while (slots < warps && 2 * slots * slot_floats<columns, tiles> <= 8192) slots *= 2;
-  return slots;
-}
-
-__device__ inline void put(float& at, float value, bool add) { at = add ? at + value : value; }
-__device__ inline void put(float4& at, float4 value, bool add) {
-  const float4 old = add ? at : float4{};
-  at = {old.x + value.x, old.y + value.y, old.z + value.z, old.w + value.w};
-}
+inline constexpr int sum_pitch = columns + 4;
 
 template <bool along_k, int columns, int groups, int tiles>
-__device__ inline void put_sums(float* slot, const Sums<groups, tiles>& sums, bool add) {
+__device__ inline void put_sums(float* slot, const Sums<groups, tiles>& sums) {
   constexpr int pitch = sum_pitch<columns>;
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -141,17 +123,17 @@ __device__ inline void put_sums(float* slot, const Sums<groups, tiles>& sums, bo
 #pragma unroll
       for (int group = 0; group < groups; ++group, at += 16) {
         const float(&d)[4] = sums[group][tile];
-        put(at[0], d[0], add);
-        put(at[pitch], d[1], add);
-        put(at[8], d[2], add);
-        put(at[8 + pitch], d[3], add);
+        at[0] = d[0];
+        at[pitch] = d[1];
+        at[8] = d[2];
+        at[8 + pitch] = d[3];
       }
     } else {
       static_assert(groups == 2, "four neighbouring columns of a thread");
       const float(&d)[4] = sums[0][tile];
       const float(&e)[4] = sums[1][tile];
-      put(reinterpret_cast<float4&>(at[0]), {d[0], d[2], e[0], e[2]}, add);
-      put(reinterpret_cast<float4&>(at[pitch]), {d[1], d[3], e[1], e[3]}, add);
+      reinterpret_cast<float4&>(at[0]) = {d[0], d[2], e[0], e[2]};
+      reinterpret_cast<float4&>(at[pitch]) = {d[1], d[3], e[1], e[3]};
     }
   }
 }
@@ -164,80 +146,47 @@ __device__ inline unsigned shared_address(const void* address) {
   return static_cast<unsigned>(__cvta_generic_to_shared(address));
 }
 
-__device__ inline void sync_blocks(int split) {
+__device__ inline void sync_blocks() {
 #if __CUDA_ARCH__ >= 900
-  if (split > 1) {
-    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
-    return;
-  }
+  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
 #endif
-  __syncthreads();
 }
 
-__device__ inline float4 load_from_block(const float* address, int rank, int split) {
+/// No block goes away while others read from it. What they stored need not be visible.
+__device__ inline void wait_for_readers() {
 #if __CUDA_ARCH__ >= 900
-  if (split > 1) {
-    unsigned there;
-    float4 v;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(address)), "r"(rank));
-    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(there)
-                 : "memory");
-    return v;
-  }
+  asm volatile("barrier.cluster.arrive.relaxed;\n\tbarrier.cluster.wait;" ::: "memory");
 #endif
-  return *reinterpret_cast<const float4*>(address);
 }
 
-/// Four neighbouring sums of all slots of all blocks, always in the same order.
-__device__ inline void add_up(const float* first, int slots, int floats, int split, float (&sums)[4]) {
-  for (int slot = 0; slot < slots; ++slot, first += floats) {
-    float4 parts[most_split];
-#pragma unroll
-    for (int block = 0; block < most_split; ++block) {
-      if (block < split) parts[block] = load_from_block(first, block, split);
-    }
-#pragma unroll
-    for (int block = 0; block < most_split; ++block) {
-      if (block >= split) break;
-      sums[0] += parts[block].x;
-      sums[1] += parts[block].y;
-      sums[2] += parts[block].z;
-      sums[3] += parts[block].w;
-    }
-  }
+__device__ inline float4 load_from_block(const float* address, int rank) {
+  float4 v = {};
+#if __CUDA_ARCH__ >= 900
+  unsigned there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(address)), "r"(rank));
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(there)
+               : "memory");
+#endif
+  return v;
 }
 
-/// Adds up the sums of the `warps` warps that share columns, of which this is number `warp`, and those of the cluster's
-/// blocks, and stores the outputs. All threads of the cluster take part. `first_column` is the block's; `own_column` is
-/// where the warp's begin in it.
-template <bool along_k, int columns, int groups, int tiles>
-__device__ inline void meet_and_store(const SkinnyLaunch& p, const Pointers& x, float* slots,
-                                      const Sums<groups, tiles>& sums, int warps, int warp, int own_column,
-                                      int first_column, int rank) {
-  constexpr int floats = slot_floats<columns, tiles>;
-  const int count = slots_for<columns, tiles>(warps);
-  for (int round = 0; round < warps; round += count) {
-    if (round > 0) __syncthreads();
-    if (warp >= round && warp < round + count) {
-      put_sums<along_k, columns>(slots + (warp - round) * floats + own_column, sums, round > 0);
-    }
-  }
-  sync_blocks(p.split);
-  constexpr int quads = columns / 4;
-  for (int o = rank * blockDim.x + threadIdx.x; o < p.m * quads; o += p.split * blockDim.x) {
-    const int row = o / quads;
-    const int column = o % quads * 4;
-    if (first_column + column >= p.n) continue;
-    float values[4] = {};
-    add_up(slots + row * sum_pitch<columns> + column, count, floats, p.split, values);
+__device__ inline void add(float4& sum, const float4& v) { sum = {sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w}; }
+
+/// Four neighbouring sums of all blocks, always in the same order.
+__device__ inline float4 add_up(const float* address, int split) {
+  float4 parts[most_split];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (first_column + column + i < p.n) finish(p, x, row, first_column + column + i, values[i]);
-    }
+  for (int block = 0; block < most_split; ++block) {
+    if (block < split) parts[block] = load_from_block(address, block);
   }
-  if (p.split > 1) sync_blocks(p.split);  // none goes on, or away, while others read
+  float4 sum = {};
+#pragma unroll
+  for (int block = 0; block < most_split; ++block) {
+    if (block < split) add(sum, parts[block]);
+  }
+  return sum;
 }
 
 /// How a kernel is launched in clusters of `split` blocks.
@@ -267,13 +216,6 @@ cudaError_t queue_clusters(const ClusterLaunch& how, const SkinnyLaunch& launch,
   Pointers second = pointers;
   void* arguments[] = {&first, &second};
   return cudaLaunchKernelExC(&how.config, reinterpret_cast<const void*>(kernel), arguments);
-}
-
-/// Calls `use` with the element type and the number of eights of rows as types: 1, 2, 4 or 8.
-template <class Use>
-cudaError_t with_type_and_tiles(const SkinnyLaunch& launch, Use&& use) {
-  const int rows = launch.m > 32 ? 8 : launch.m > 16 ? 4 : launch.m > 8 ? 2 : 1;
-  return launch.dtype == DataType::float16 ? with_rows<f16>(rows, use) : with_rows<bf16>(rows, use);
 }
 
 }  // namespace xpuruntime::cuda
