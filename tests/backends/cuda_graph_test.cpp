@@ -29,7 +29,7 @@ class CudaGraphs : public testing::Test {
   }
   void TearDown() override {
     if (!IsSkipped()) {
-      EXPECT_TRUE(device().synchronize(0, {}).ok());
+      EXPECT_TRUE(workspace_comes_back_to(0));
     }
   }
 
