@@ -241,9 +241,11 @@ std::int64_t images_at_once(const ConvShape& shape) {
   return each > most ? 0 : std::clamp<std::int64_t>(most / 2 / each, 1, images);
 }
 
-/// oneDNN 2.6 adds what lies beside its copies of small images to a bf16 gradient, where windows step along rows.
+/// oneDNN 2.6 adds what lies beside its copies of small images to a bf16 gradient: of conv2d where windows take
+/// steps, of conv3d also where they take none.
 bool has_right_weight_gradient(const Problem& problem, const ConvShape& shape) {
-  return problem.inputs[0].dtype != DataType::bfloat16 || shape.stride[2] == 1;
+  if (problem.inputs[0].dtype != DataType::bfloat16) return true;
+  return problem.op == OpId::conv2d && shape.stride[1] == 1 && shape.stride[2] == 1;
 }
 
 /// That of the weight sums over images: it is cut by groups or output channels, and into sums of some images each.
