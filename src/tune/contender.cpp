@@ -6,7 +6,6 @@
 
 #include "registry/copying_kernel.h"
 #include "xpuruntime/device/current.h"
-#include "xpuruntime/device/workspace_pool.h"
 
 namespace xpuruntime {
 namespace {
@@ -110,12 +109,13 @@ std::string refusal_of(const Kernel& kernel, const Problem& problem, const Devic
 Track::Track(const KernelRegistry& registry, const Problem& problem, const Operands& operands)
     : problem_(problem),
       operands_(operands),
-      profile_(registry.devices().profile(problem.device)),
-      driver_(registry.devices().driver(problem.device)),
-      pool_(registry.devices().workspace(problem.device)),
+      devices_(registry.devices()),
+      profile_(devices_.profile(problem.device)),
+      driver_(devices_.driver(problem.device)),
+      pool_(devices_.workspace(problem.device)),
       stream_(current_stream(problem.device)),
       asynchronous_(driver_.asynchronous()) {
-  if (asynchronous_) prepare_cold(registry.devices());
+  if (asynchronous_) prepare_cold();
 }
 
 Track::~Track() {
@@ -126,14 +126,14 @@ Track::~Track() {
 }
 
 /// Without the memory for it, or a device that can, times are the host's.
-void Track::prepare_cold(const DeviceManager& devices) {
+void Track::prepare_cold() {
   constexpr std::uint64_t least_half = std::uint64_t{64} << 20;
   const std::uint64_t half = std::max(2 * profile_.l2_bytes, least_half);
   const int index = problem_.device.index;
   (void)contained("flush_caches", [&] {
     Status status = driver_.flush_caches(index, nullptr, 0, stream_);
     if (!status.ok()) return status;
-    flushed_ = devices.allocate(DataType::uint8, {static_cast<std::int64_t>(2 * half)}, problem_.device);
+    flushed_ = devices_.allocate(DataType::uint8, {static_cast<std::int64_t>(2 * half)}, problem_.device);
     for (std::int64_t i = 0; i < 2 * most_cold_calls; ++i) events_.push_back(driver_.create_event(index));
     return status;
   });
@@ -161,12 +161,28 @@ Status Track::prepare(Contender& contender) const {
 Status Track::run(const Contender& contender, std::int64_t calls) const {
   return contained("run", [&] {
     const auto lease = pool_.acquire(contender.row.workspace_bytes.value_or(0), stream_);
-    const RunArguments arguments{operands_.input_pointers(), operands_.output_pointers(), lease.data(), stream_};
-    Status status;
-    for (std::int64_t i = 0; i < calls && status.ok(); ++i) status = contender.plan->run(arguments);
-    if (!asynchronous_) return status;
-    return waited_for(status);
+    return call(contender, lease.data(), calls);
   });
+}
+
+Status Track::blank_workspace(const Contender& contender, WorkspacePool::Lease& workspace) const {
+  const Status status = contained("run", [&] {
+    workspace = pool_.acquire(contender.row.workspace_bytes.value_or(0), stream_);
+    return Status();
+  });
+  if (status.ok()) blank_memory(devices_, problem_.device, workspace.data(), workspace.size());
+  return status;
+}
+
+Status Track::run_in(const Contender& contender, const WorkspacePool::Lease& workspace) const {
+  return contained("run", [&] { return call(contender, workspace.data(), 1); });
+}
+
+Status Track::call(const Contender& contender, void* workspace, std::int64_t calls) const {
+  const RunArguments arguments{operands_.input_pointers(), operands_.output_pointers(), workspace, stream_};
+  Status status;
+  for (std::int64_t i = 0; i < calls && status.ok(); ++i) status = contender.plan->run(arguments);
+  return asynchronous_ ? waited_for(status) : status;
 }
 
 /// Where the device is lost, that is why a launch failed.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tune/operands.h"
+#include "xpuruntime/device/workspace_pool.h"
 #include "xpuruntime/registry/kernel_registry.h"
 #include "xpuruntime/tune/tuner.h"
 
@@ -58,6 +59,11 @@ class Track {
   Status prepare(Contender& contender) const;
   /// Queues that many calls and waits for them.
   Status run(const Contender& contender, std::int64_t calls) const;
+  /// Temporary memory for a run that is checked, full of NaN as the outputs are: a kernel that reads there what it has
+  /// not written shows.
+  Status blank_workspace(const Contender& contender, WorkspacePool::Lease& workspace) const;
+  /// One call with that memory.
+  Status run_in(const Contender& contender, const WorkspacePool::Lease& workspace) const;
   /// Whether the device times its own work, on operands that none of its caches holds.
   bool times_cold() const { return !events_.empty(); }
   /// Calls that run_cold makes at most: each takes much longer than its own work.
@@ -66,12 +72,14 @@ class Track {
   Status run_cold(const Contender& contender, std::int64_t calls, double& device_us) const;
 
  private:
-  void prepare_cold(const DeviceManager& devices);
+  void prepare_cold();
+  Status call(const Contender& contender, void* workspace, std::int64_t calls) const;
   Status waited_for(const Status& queued) const;
   Status queue_cold(const Contender& contender, const RunArguments& arguments, std::size_t call) const;
 
   const Problem& problem_;
   const Operands& operands_;
+  const DeviceManager& devices_;
   const DeviceProfile& profile_;
   DeviceDriver& driver_;
   WorkspacePool& pool_;

@@ -113,7 +113,7 @@ void fill(std::byte* memory, const TensorSpec& spec, Range range, bool positive,
 }
 
 void copy_bytes(const DeviceManager& devices, Device device, void* memory, std::size_t offset,
-                const std::vector<std::byte>& bytes) {
+                std::span<const std::byte> bytes) {
   const Stream stream = current_stream(device);
   DeviceDriver& driver = devices.driver(device);
   Status status = driver.copy_from_host(device.index, memory, offset, bytes.data(), bytes.size(), stream);
@@ -187,6 +187,14 @@ Operands random_operands(const DeviceManager& devices, const Problem& problem, s
 void blank_outputs(const DeviceManager& devices, const Operands& operands) {
   for (const Tensor& output : operands.outputs()) {
     copy_bytes(devices, output.device(), output.data(), output.byte_offset(), blank(output.spec()));
+  }
+}
+
+void blank_memory(const DeviceManager& devices, Device device, void* memory, std::size_t bytes) {
+  constexpr std::size_t most = 1 << 20;  // at once: a device may have more than the host
+  const std::vector<std::byte> ones(std::min(bytes, most), std::byte{0xff});
+  for (std::size_t at = 0; at < bytes; at += ones.size()) {
+    copy_bytes(devices, device, memory, at, std::span(ones).first(std::min(ones.size(), bytes - at)));
   }
 }
 

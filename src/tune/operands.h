@@ -43,6 +43,9 @@ Operands random_operands(const DeviceManager& devices, const Problem& problem, s
 /// Fills the outputs with ones in all bits again.
 void blank_outputs(const DeviceManager& devices, const Operands& operands);
 
+/// The same with any memory of the device.
+void blank_memory(const DeviceManager& devices, Device device, void* memory, std::size_t bytes);
+
 /// The numbers that random_operands put into the inputs, once more: for when a kernel wrote to them.
 void refill_inputs(const DeviceManager& devices, const Problem& problem, std::uint64_t seed, const Operands& operands);
 

@@ -262,6 +262,18 @@ Status Tuning::run_again(Contender& contender, const Track& track) {
   return status;
 }
 
+/// One call that writes over NaN: outputs and temporary memory. Making them is not in its time.
+Status Tuning::run_to_check(const Contender& contender, const Operands& operands, const Track& track, double* took_us) {
+  blank_outputs(registry_.devices(), operands);
+  WorkspacePool::Lease workspace;
+  Status status = track.blank_workspace(contender, workspace);
+  if (!status.ok()) return status;
+  const auto run = [&] { return track.run_in(contender, workspace); };
+  if (took_us == nullptr) return run();
+  *took_us = timer_.time(run, status).value_or(0);
+  return status;
+}
+
 // ---- kernels that write to their inputs: everybody who runs after them would seem wrong ----
 
 void Tuning::watch_inputs(const Operands& operands) {
@@ -306,13 +318,9 @@ void Tuning::admit(Contender& contender, const Operands& operands, const Track& 
     if (!contender.usable() || result_.cancelled) return;
   }
   const double before_us = watch_.elapsed_us();
-  blank_outputs(registry_.devices(), operands);
   Status status = track.prepare(contender);
-  if (status.ok()) {
-    const auto took = timer_.time([&] { return track.run(contender, 1); }, status);
-    contender.first_us = took.value_or(0);
-    spent_us_ += contender.first_us;
-  }
+  if (status.ok()) status = run_to_check(contender, operands, track, &contender.first_us);
+  spent_us_ += contender.first_us;
   judge_run(contender, status, operands);
   if (contender.usable()) check(contender, operands.outputs());
   check_us_ = std::max(check_us_, watch_.elapsed_us() - before_us - contender.first_us);
@@ -323,10 +331,12 @@ void Tuning::probe(Contender& contender, const Operands& operands, const Track& 
   const ProbeSettings settings{contender.row.variant, options_.probe_timeout_s, inputs_hash_,
                                [&, left] { return keep_going(left); }};
   ProbeResult probed;
+  WorkspacePool::Lease workspace;
+  if (const Status status = track.blank_workspace(contender, workspace); !status.ok()) {
+    return contender.fail_with(status);
+  }
   try {
-    const auto lease =
-        registry_.devices().workspace(problem_.device).acquire(contender.row.workspace_bytes.value_or(0), {});
-    probed = probe_in_child(*contender.kernel, problem_, track.context(), operands, lease.data(), settings);
+    probed = probe_in_child(*contender.kernel, problem_, track.context(), operands, workspace.data(), settings);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::out_of_memory && error.code() != ErrorCode::device_error) throw;
     return contender.refuse(std::string("it could not be tried in a process of its own: ") + error.what());
@@ -493,8 +503,7 @@ void Tuning::renew_yardstick(const Contender& winner, const Operands& operands, 
     if (judge == nullptr || contender.first_us < judge->first_us) judge = &contender;
   }
   if (judge == nullptr) return;
-  blank_outputs(registry_.devices(), operands);
-  if (track.run(*judge, 1).ok()) check(*judge, operands.outputs());
+  if (run_to_check(*judge, operands, track, nullptr).ok()) check(*judge, operands.outputs());
 }
 
 /// The winner's numbers must be right after all those calls, on inputs that it has not seen: one that keeps a result or
@@ -503,8 +512,7 @@ bool Tuning::still_right(Contender& winner, const Operands& operands, const Trac
   draw_other_inputs(operands);
   renew_yardstick(winner, operands, track);
   for (int call = 0; call < 2 && winner.usable(); ++call) {
-    blank_outputs(registry_.devices(), operands);
-    judge_run(winner, track.run(winner, 1), operands);
+    judge_run(winner, run_to_check(winner, operands, track, nullptr), operands);
     if (winner.usable()) check(winner, operands.outputs());
   }
   return winner.usable();

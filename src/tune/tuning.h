@@ -40,6 +40,7 @@ class Tuning {
   void pass_over_the_reference();
   void doubt_a_lone_reference();
   Status run_again(Contender& contender, const Track& track);
+  Status run_to_check(const Contender& contender, const Operands& operands, const Track& track, double* took_us);
   bool has_rough_time(Contender& contender, bool won, const Track& track);
   void run_slow_ones_again(const Operands& operands, const Track& track);
   void watch_inputs(const Operands& operands);

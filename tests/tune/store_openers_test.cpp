@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/forks_given_up.h"
+#include "core/fork_guard.h"
 #include "core/json_text.h"
 #include "tune/store_fixture.h"
 

@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <utility>
 
 #include "tune/tuner_fixture.h"
+#include "xpuruntime/device/workspace_pool.h"
 
 // The check of the winner, on inputs that it has not seen.
 namespace xpuruntime {
@@ -60,6 +62,37 @@ TEST_F(TunerTest, FindsOutWhoIsWrongEveryOtherTime) {
     EXPECT_EQ(row(result, "moody").outcome, TuneOutcome::quarantined);
     registry.unregister_kernel(OpId::relu, DeviceType::cpu, "moody");
     registry.unregister_kernel(OpId::relu, DeviceType::cpu, "good");
+  }
+}
+
+/// In its first `honest` calls it writes what it then reads.
+std::function<Status(const RunArguments&)> adds_its_workspace(int& calls, int honest) {
+  return [&calls, honest](const RunArguments& arguments) {
+    const Status status = relu(arguments);
+    auto* const found = static_cast<float*>(arguments.workspace);
+    if (++calls <= honest) *found = 0;
+    arguments.outputs[0]->as<float>()[7] += *found;
+    return status;
+  };
+}
+
+// Memory that was never used is mostly zero, and what a kernel left there is right for ever in a race.
+TEST_F(TunerTest, FindsOutWhoReadsWorkspaceThatItHasNotWritten) {
+  for (const bool isolate : {false, true}) {
+    for (const int honest : {0, 1}) {
+      std::memset(devices.workspace(Device{}).acquire(256, {}).data(), 0, 256);  // the tuner gets this block next
+      options.isolate = isolate;
+      int calls = 0;
+      add(FunctionKernel{.op = OpId::relu, .name = "lazy", .workspace_bytes = 256}, 10,
+          adds_its_workspace(calls, honest));
+      add("good", 50);
+      const TuneResult result = tune("lazy");
+      EXPECT_EQ(result.chosen, "good") << isolate << honest;
+      EXPECT_EQ(row(result, "lazy").outcome, TuneOutcome::quarantined) << isolate << honest;
+      EXPECT_TRUE(row(result, "lazy").reason.starts_with("it gave wrong numbers")) << row(result, "lazy").reason;
+      registry.unregister_kernel(OpId::relu, DeviceType::cpu, "lazy");
+      registry.unregister_kernel(OpId::relu, DeviceType::cpu, "good");
+    }
   }
 }
 
