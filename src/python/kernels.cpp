@@ -12,6 +12,7 @@
 
 #include "core/printable.h"
 #include "python/arguments.h"
+#include "python/arrays.h"
 #include "python/callables.h"
 #include "python/errors.h"
 #include "python/gil.h"
@@ -47,6 +48,21 @@ bool is_coroutine(nb::handle answer) {
     return false;
   if (nb::hasattr(answer, "close")) answer.attr("close")();
   return true;
+}
+
+/// What is wrong with what a kernel's function returned; empty: nothing. Its results are in the outputs, or nowhere: an
+/// output itself, as functions with `out=` return it, is as good as None.
+std::string flaw_of_answer(nb::handle answer, std::span<const Tensor* const> outputs) {
+  if (answer.is_none()) return {};
+  if (is_coroutine(answer)) return "an async function or a generator is not run; register a plain function";
+  try {
+    const Tensor returned = tensor_from(answer, Access::read, "result", false);
+    for (const Tensor* output : outputs) {
+      if (returned.as<const std::byte>() == output->as<const std::byte>()) return {};
+    }
+  } catch (const std::exception&) {  // no array
+  }
+  return "it returned " + a_python_type(answer) + "; write the results into outputs, and return nothing";
 }
 
 /// True and False are a verdict, and so is a text: the reason for a no.
@@ -99,16 +115,20 @@ class Lent {
   nb::tuple kept_;  // the function may change its list
 };
 
-nb::object call_run(nb::handle function, const Problem& problem, const RunArguments& arguments,
-                    std::uint64_t workspace_bytes) {
+/// Returns what is wrong with what the function returned.
+std::string call_run(nb::handle function, const Problem& problem, const RunArguments& arguments,
+                     std::uint64_t workspace_bytes) {
   const Lent inputs(arguments.inputs, true);
   const Lent outputs(arguments.outputs, false);
-  if (workspace_bytes == 0) return function(own(problem), inputs.list(), outputs.list());
+  const auto call = [&](auto&&... more) {
+    return flaw_of_answer(function(own(problem), inputs.list(), outputs.list(), more...), arguments.outputs);
+  };
+  if (workspace_bytes == 0) return call();
   const Dims bytes{static_cast<std::int64_t>(workspace_bytes)};
   const Tensor workspace = Tensor::view(arguments.workspace, DataType::uint8, bytes, problem.device);
   const Tensor* const pointer = &workspace;
   const Lent scratch({&pointer, 1}, false);
-  return function(own(problem), inputs.list(), outputs.list(), scratch.list()[0]);
+  return call(scratch.list()[0]);
 }
 
 /// Warns unless a warning of this number came before. With the GIL, which guards the numbers.
@@ -189,8 +209,9 @@ Status call_python(const Callable& callable, const Warning& warning, const Probl
                    const RunArguments& arguments, std::uint64_t workspace_bytes) {
   const auto failure = call_back(callable, [&](nb::handle function) {
     try {
-      if (!is_coroutine(call_run(function, problem, arguments, workspace_bytes))) return;
-      PyErr_SetString(PyExc_TypeError, "an async function or a generator is not run; register a plain function");
+      const std::string flaw = call_run(function, problem, arguments, workspace_bytes);
+      if (flaw.empty()) return;
+      PyErr_SetString(PyExc_TypeError, flaw.c_str());
       throw nb::python_error();
     } catch (const nb::python_error& error) {
       warning.warn(error);

@@ -99,7 +99,8 @@ const Tensor& OpCall::written_input(std::string_view parameter) {
   writable.bind(values_[index], Access::write, where(signature_.parameters[index].name));
   if (writable.stand_in().is_valid()) {
     where(signature_.parameters[index].name)
-        .fail(ErrorCode::invalid_argument, "it is written in place and its strides are negative; pass a copy");
+        .fail(ErrorCode::invalid_argument,
+              "it is written in place, and its strides are negative or its elements misaligned; pass a copy of it");
   }
   return written_.emplace_back(by_parameter_[index])->tensor();
 }

@@ -360,6 +360,15 @@ class WrongArrays(BadInput):
                 self.refused(xrt.InvalidArgumentError, ".", lambda: scaler.unscale([gradient], [output]))
                 self.assertFalse(output.any())
 
+    def test_a_statistic_that_would_be_updated_in_a_copy_is_refused(self) -> None:
+        x, usual = np.ones((2, 3, 2, 2), np.float32), np.ones(3, np.float32)
+        for statistic in (usual.copy()[::-1], misaligned(3)):
+            before = statistic.copy()
+            for mean, var in ((statistic, usual), (usual, statistic)):
+                self.refused(ValueError, "strides are negative or its elements misaligned",
+                             lambda: ops.batch_norm2d(x, mean, var, training=True))
+            np.testing.assert_array_equal(statistic, before)
+
     def test_a_tensor_on_memory_that_no_tensor_can_describe_is_refused(self) -> None:
         self.refused(xrt.InvalidArgumentError, ".", lambda: xrt.asarray(np.ones(3, np.float32)[::-1]))
 

@@ -96,6 +96,19 @@ class EnvironmentTest(unittest.TestCase):
         self.assertIn('File "<string>", line 3, in broken', text)
         self.assertEqual(text.count("RuntimeError: out of ideas"), 1, text)
 
+    def test_a_kernel_that_returns_its_result_instead_of_writing_it_warns_once(self) -> None:
+        program = ("def forgets(problem, inputs, outputs): return 2 * inputs[0].numpy()\n"
+                   "xrt.register_kernel('mine', 'relu', forgets)\n" + THREE_CALLS +
+                   "assert (xrt.ops.relu(x) == x).all() and 'it returned a ndarray' in xrt.quarantined()[0].reason\n")
+        text = "\n".join(self.output(program))
+        self.assertEqual(text.count("RuntimeWarning: kernel 'mine' raised"), 1, text)
+        self.assertEqual(text.count("TypeError: it returned a ndarray; write the results into outputs"), 1, text)
+        for result in ("outputs[0].numpy()", "outputs[0]"):  # what functions with out= return
+            body = f"np.maximum(inputs[0].numpy(), 0, outputs[0].numpy()); return {result}"
+            writes = program.replace("return 2 * inputs[0].numpy()", body)
+            text = "\n".join(self.output(writes.partition("assert")[0] + "assert not xrt.quarantined()\n"))
+            self.assertEqual(text.count("RuntimeWarning"), 0, text)
+
     def test_a_kernel_that_raises_while_it_is_tuned_warns_once_too(self) -> None:
         program = ("def broken(problem, inputs, outputs): raise RuntimeError('x' * 9000 + 'out of ideas')\n"
                    "xrt.register_kernel('mine', 'relu', broken)\n" + THREE_CALLS + "xrt.ops.relu(x[:4])\n")

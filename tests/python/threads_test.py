@@ -236,7 +236,6 @@ class DaemonThreads(unittest.TestCase):
             "def run(problem, inputs, outputs):\n"
             "    np.copyto(np.asarray(outputs[0]), np.asarray(inputs[0]))\n"
             "    inputs.append(Slow())\n"
-            "    return Slow()\n"
             "xrt.register_kernel('mine', 'relu', run)\n"
             "xrt.set_kernel_policy(relu={'kernel': 'mine', 'mode': 'force'})\n"
         )
