@@ -27,11 +27,11 @@ Row row_of(OpId op, const AmpRegistry& registry, const KernelPolicy& policy) {
   const std::string source(to_string(registry.source(op)));
   const auto found = policy.precision.find(op);
   if (found == policy.precision.end()) return {rule, source};
-  const DirectionWishes& wishes = found->second;
-  const PrecisionWish open =
-      wishes.forward ? PrecisionWish() : rule.backward();  // as forward, or as without the policy
-  return {OpPrecisionRule::make(op, wishes.forward.value_or(rule.forward()), wishes.backward.value_or(open)),
-          wishes.forward ? "policy" : source + ", backward policy"};
+  const DirectionPrecisions& requested = found->second;
+  const RequestedPrecision open =
+      requested.forward ? RequestedPrecision() : rule.backward();  // as forward, or as without the policy
+  return {OpPrecisionRule::make(op, requested.forward.value_or(rule.forward()), requested.backward.value_or(open)),
+          requested.forward ? "policy" : source + ", backward policy"};
 }
 
 std::string backward_text(const OpPrecisionRule& rule) {

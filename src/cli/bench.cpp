@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "cli/commands.h"
 #include "cli/table.h"
@@ -18,20 +17,12 @@ struct Options {
   std::uint64_t seed = 1;
 };
 
-std::string text_of(const char* format, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 std::string time_text(std::optional<double> us) {
   if (!us) return "-";
-  return *us < 1000  ? text_of("%.2f us", *us)
-         : *us < 1e6 ? text_of("%.3f ms", *us / 1e3)
-                     : text_of("%.3f s", *us / 1e6);
+  return *us < 1000 ? figure("%.2f us", *us) : *us < 1e6 ? figure("%.3f ms", *us / 1e3) : figure("%.3f s", *us / 1e6);
 }
 
-std::string number_text(std::optional<double> value) { return value ? text_of("%.2g", *value) : "-"; }
+std::string number_text(std::optional<double> value) { return value ? figure("%.2g", *value) : "-"; }
 
 std::optional<double> best_us(const TuneResult& result) {
   std::optional<double> best;
@@ -60,7 +51,7 @@ std::vector<std::string> row_of(const TuneResult& result, const TunedCandidate& 
   return {candidate.kernel,
           time_text(candidate.time_us),
           candidate.noise_us ? "+-" + time_text(candidate.noise_us) : "-",
-          relative ? text_of("%.2f", *relative) : "-",
+          relative ? figure("%.2f", *relative) : "-",
           bytes,
           number_text(candidate.error),
           number_text(candidate.tolerance),

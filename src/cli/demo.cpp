@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 
 #include "cli/blocks.h"
 #include "cli/commands.h"
@@ -108,22 +107,10 @@ std::optional<WorstChoice> worst_choice(const BlockResult& result, bool real) {
 }
 
 std::string time_text(double us) {
-  char text[32];
-  std::snprintf(text, sizeof text,
-                us < 1000  ? "%.1f us"
-                : us < 1e6 ? "%.2f ms"
-                           : "%.2f s",
-                us < 1000  ? us
-                : us < 1e6 ? us / 1000
-                           : us / 1e6);
-  return text;
+  return us < 1000 ? figure("%.1f us", us) : us < 1e6 ? figure("%.2f ms", us / 1000) : figure("%.2f s", us / 1e6);
 }
 
-std::string factor_text(double factor) {
-  char text[32];
-  std::snprintf(text, sizeof text, factor < 10 ? "%.1f" : "%.0f", factor);
-  return text;
-}
+std::string factor_text(double factor) { return figure(factor < 10 ? "%.1f" : "%.0f", factor); }
 
 std::string short_problem(const Problem& problem) {
   const std::string text = to_string(problem);

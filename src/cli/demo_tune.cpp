@@ -1,10 +1,10 @@
 #include "cli/demo_tune.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include "cli/progress.h"
+#include "cli/table.h"
 #include "cli/tuned.h"
 #include "core/json_text.h"
 #include "xpuruntime/runtime/replay.h"
@@ -118,12 +118,6 @@ Replayed record_and_replay(Runtime& runtime, const TunedFiles& files, const std:
   Replayed replayed{lock->entries().size(), 0, verify_lock(runtime, {lock})};
   for (const ReplayResult& result : replayed.report.results) replayed.equal += result.outputs_compared ? 1 : 0;
   return replayed;
-}
-
-std::string figure(const char* format, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
 }
 
 std::string as_text(const std::vector<TunedBlock>& blocks, const Tuned& tuned, const Replayed& replayed,

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdio>
 
 #include "cli/commands.h"
 #include "cli/table.h"
@@ -22,10 +21,7 @@ std::vector<AbsentType> absent_types(const DeviceManager& devices) {
 }
 
 std::string memory_text(std::uint64_t bytes) {
-  if (bytes == 0) return "-";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0));
-  return text;
+  return bytes == 0 ? "-" : figure("%.1f GiB", static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0));
 }
 
 std::string flags_text(const DeviceProfile& profile) {

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 
 #include "cli/call_on.h"
 #include "cli/commands.h"
 #include "cli/store_option.h"
+#include "cli/table.h"
 #include "core/elements.h"
 #include "core/json_text.h"
 #include "tune/check.h"
@@ -114,19 +114,13 @@ RunResult run_and_check(Context& context, const Problem& problem, const KernelPo
   return result;
 }
 
-std::string time_text(double us) {
-  char text[32];
-  std::snprintf(text, sizeof text, us < 1000 ? "%.2f us" : "%.3f ms", us < 1000 ? us : us / 1000);
-  return text;
-}
+std::string time_text(double us) { return us < 1000 ? figure("%.2f us", us) : figure("%.3f ms", us / 1000); }
 
 std::string check_text(const Check& check, const Painter& paint) {
   if (!check.skipped.empty()) return "not checked: " + check.skipped;
-  char errors[64];
-  std::snprintf(errors, sizeof errors, "max abs %.3g; max rel %.3g, ", check.max_abs_error, check.max_rel_error);
-  char bound[48];
-  std::snprintf(bound, sizeof bound, " the tolerance %.3g", check.tolerance);
-  return errors + (check.within ? paint(Colour::green, "within") : paint(Colour::red, "above")) + bound;
+  return figure("max abs %.3g; ", check.max_abs_error) + figure("max rel %.3g, ", check.max_rel_error) +
+         (check.within ? paint(Colour::green, "within") : paint(Colour::red, "above")) +
+         figure(" the tolerance %.3g", check.tolerance);
 }
 
 std::string as_text(const RunResult& result, const Options& options, const Painter& paint) {

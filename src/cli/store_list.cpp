@@ -1,7 +1,6 @@
 #include "cli/store_list.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <tuple>
 
@@ -64,12 +63,7 @@ std::string time_text(std::int64_t seconds) {
   return text;
 }
 
-std::string duration_of(const std::optional<double>& time_us) {
-  if (!time_us) return "-";
-  char text[40];
-  std::snprintf(text, sizeof text, "%.4g us", *time_us);
-  return text;
-}
+std::string duration_of(const std::optional<double>& time_us) { return time_us ? figure("%.4g us", *time_us) : "-"; }
 
 std::string as_text(const StoreContents& contents, const std::vector<EnvironmentMatch>& matches, const Painter& paint) {
   Table table({"problem", "kernel", "entry", "time", "when (UTC)", "environment", "here"});

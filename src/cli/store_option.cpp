@@ -1,6 +1,7 @@
 #include "cli/store_option.h"
 
-#include <filesystem>
+#include "core/claimed_files.h"
+#include "core/json_text.h"
 
 namespace xpuruntime::cli {
 
@@ -11,6 +12,13 @@ void StoreOption::add_to(CLI::App& command) {
 }
 
 std::string StoreOption::file() const { return path.empty() ? default_store_path() : path; }
+
+void StoreOption::check_output(const std::string& output) const {
+  const std::string store = file(), owner = main_file_of(output);
+  if (!same_file(output, store) && (owner.empty() || !same_file(owner, store))) return;
+  fail(ErrorCode::invalid_argument, "xrt",
+       "'" + output + "' cannot be written: it is the store '" + store + "' or belongs to it; name another file");
+}
 
 void StoreOption::use_in(Runtime& runtime, StoreMode mode) const {
   if (mode == StoreMode::read_only && path.empty()) return;  // the runtime opens the user's own when it is asked for

@@ -1,6 +1,7 @@
 #include "cli/table.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "core/printable.h"
 
@@ -11,6 +12,12 @@ constexpr std::size_t widest = 200;  // one endless cell must not make every row
 
 std::string padded(std::string text, std::size_t width) {
   text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+std::string figure(const char* format, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
   return text;
 }
 

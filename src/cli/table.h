@@ -10,6 +10,9 @@ namespace xpuruntime::cli {
 /// `text` with blanks up to `width`.
 std::string padded(std::string text, std::size_t width);
 
+/// A number by printf's format for one double, which may have words around it.
+std::string figure(const char* format, double value);
+
 /// Rows under a heading, in columns as wide as their widest cell.
 class Table {
  public:

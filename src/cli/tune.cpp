@@ -218,6 +218,9 @@ Answer tune(Context& context, const Options& options) {
          "--ranges is for the problems of a log; name one with --from-log, or write the range: \"relu(f32[n]) where "
          "n=1..512\"");
   }
+  for (const std::string& path : {options.out, options.lock}) {
+    if (!path.empty()) options.store.check_output(path);
+  }
   const TuneOptions limits = tune_options(options);
   const ScopedPolicy scope(context.runtime().dispatcher(), context.policy_of(options.policy));
   Runtime& runtime = context.runtime();
@@ -269,7 +272,7 @@ void add_tune(CLI::App& app, Context& context) {
   options->list.add_log_to(command);
   command.add_flag("--ranges", options->ranges,
                    "Tune problems of the log that differ in one size alone as ranges of that size");
-  command.add_option("--policy", options->policy, "Under the limits and the wishes of this policy file")
+  command.add_option("--policy", options->policy, "Under the limits and the preferences of this policy file")
       ->type_name("FILE");
   options->store.add_to(command);
   command.add_option("--budget", options->budget, "Most time for all of them, such as 30s, 500ms, 2m (default 30s)")

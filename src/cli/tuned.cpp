@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "cli/table.h"
 #include "cli/tune_ranges.h"
@@ -10,12 +9,6 @@
 
 namespace xpuruntime::cli {
 namespace {
-
-std::string figure(const char* format, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 std::string time_of(const TunedCandidate* row) {
   if (row == nullptr || !row->time_us) return "-";

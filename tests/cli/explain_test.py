@@ -199,11 +199,11 @@ class ExplainProfile(CliTest):
     def test_casts_are_shown_as_without_a_profile(self):
         saved = self.write("here.json", self.fine("profile", "cpu:0"))
         policy = self.write("policy.json", '{"precision": {"softmax": "bf16"}}')
-        for wish in [("--autocast", "bf16"), ("--policy", policy)]:
+        for options in [("--autocast", "bf16"), ("--policy", policy)]:
             for problem in ["softmax(bf16[64,1000])", "matmul(f32[64,64], f32[64,64])", "softmax(f32[64,1000])"]:
-                here = self.document("explain", problem, *wish, "--json")
-                described = self.document("explain", problem, *wish, "--profile", saved, "--json")
-                with self.subTest(problem, wish=wish):
+                here = self.document("explain", problem, *options, "--json")
+                described = self.document("explain", problem, *options, "--profile", saved, "--json")
+                with self.subTest(problem, options=options):
                     for field in ["problem", "kernel", "precision", "casts"]:
                         self.assertEqual(described[field], here[field])
         shown = self.document("explain", "softmax(bf16[64,1000])", "--autocast", "bf16", "--profile", saved, "--json")

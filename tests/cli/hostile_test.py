@@ -160,6 +160,13 @@ class HostileFiles(CliTest):
         for options in (["--out", self.folder / "new.json", "--lock", link], ["--out", log, "--from-log", log],
                         ["--lock", policy, "--policy", policy], ["--out", self.folder / "store.sqlite"]):
             self.refused(2, "tune", SQUARE, "--budget", "60s", *store, *options, says="would overwrite it")
+        for option in ("--out", "--lock"):  # a store that is still to be made, by name or by environment
+            for beside in ("-wal", "-shm", "-journal"):
+                self.refused(2, "tune", SQUARE, "--budget", "60s", *store, option, f"{store[1]}{beside}",
+                             says="or belongs to it; name another file")
+            self.refused(2, "tune", SQUARE, "--budget", "60s", option, store[1],
+                         env={"XPURUNTIME_STORE": str(store[1])}, says="or belongs to it; name another file")
+        self.assertFalse(store[1].exists())
         self.refused(2, "report", "--lock", lock, "--out", lock, says="--out names the file of --lock")
         self.refused(2, "lock", "record", RELU, "--policy", policy, "--out", policy, says="would overwrite it")
         self.refused(2, "lock", "record", "--from-log", log, "--out", log, says="would overwrite it")
