@@ -10,7 +10,7 @@ b = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
 # Nobody said anything: built-in rules and the order of the table decide, and the decision says so.
 print(xrt.explain("matmul", a, b))
 
-# A wish: taken where the kernel can run it. A name that no backend has is an error that lists the near ones.
+# A preference: taken where the kernel can run it. A name that no backend has is an error that lists the near ones.
 xrt.set_kernel_policy(xrt.KernelPolicy(matmul=["cublasLt", "reference"]))
 decision = xrt.explain("matmul", a, b)
 print(f"\n{decision.kernel} [{decision.level}]: {decision.because}")

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cctype>
 #include <charconv>
 #include <mutex>
 #include <optional>
 #include <span>
 
+#include "core/names.h"
 #include "core/printable.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/core/mutex.h"
@@ -21,12 +21,6 @@ constinit std::array<std::string_view, max_device_types> names = {"cpu",    "cud
                                                                   "kunlun", "hygon", "moore"};
 constinit std::atomic<std::size_t> count = 7;
 Mutex registration;
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
-  });
-}
 
 std::span<const std::string_view> known_names() {
   return std::span(names).first(count.load(std::memory_order_acquire));

@@ -1,10 +1,10 @@
 #include "xpuruntime/core/error.h"
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 #include <utility>
 
+#include "core/names.h"
 #include "core/printable.h"
 
 namespace xpuruntime {
@@ -14,8 +14,6 @@ std::string with_function(std::string_view function, std::string_view message) {
   return "[" + std::string(function) + "] " + printable_lines(message);
 }
 
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
-
 // Levenshtein distance without regard to case; one row at a time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -24,7 +22,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::size_t diagonal = row[0];
     row[0] = i + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t substituted = diagonal + (lower(a[i]) == lower(b[j]) ? 0 : 1);
+      const std::size_t substituted = diagonal + (lowered(a[i]) == lowered(b[j]) ? 0 : 1);
       diagonal = row[j + 1];
       row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, substituted});
     }

@@ -17,6 +17,9 @@ class ForkHold {
   ForkHold& operator=(const ForkHold&) = delete;
 };
 
+/// How many forks of this process went on although another thread still held a Mutex: none should.
+std::int32_t forks_given_up();
+
 /// For what a fork breaks, such as a vendor's driver: tells a process that started it from the children of one that
 /// did.
 class ForkGuard {

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "core/fork_guard.h"
-#include "core/forks_given_up.h"
 
 namespace xpuruntime {
 namespace {

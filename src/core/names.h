@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -9,13 +10,18 @@ namespace xpuruntime {
 
 /// Of ASCII letters, whatever the locale.
 constexpr char lowered(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+std::string lowered(std::string_view text);
+bool equal_ignoring_case(std::string_view a, std::string_view b);
 
 /// Whether `given` is a way to write `name`: in any case, with all its underscores or with none (`MaxPool2d` for
 /// max_pool2d). Anything else would be a guess.
 bool is_spelling_of(std::string_view given, std::string_view name);
 
-/// Equal but for case and underscores: too alike to be the names of two things.
-bool same_letters(std::string_view a, std::string_view b);
+/// Compares but for case and underscores: below 0, 0 or above it as `a` is before, like or after `b`.
+int compare_letters(std::string_view a, std::string_view b);
+
+/// Too alike to be the names of two things.
+inline bool same_letters(std::string_view a, std::string_view b) { return compare_letters(a, b) == 0; }
 
 /// As policies have it: "fp32", "fp16", "bf16", "int8".
 std::string_view precision_name(DataType dtype);

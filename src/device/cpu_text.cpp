@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cstdio>
 
+#include "core/names.h"
 #include "device/cpu_probe.h"
 
 namespace xpuruntime {
@@ -75,12 +75,6 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 /// Cuts the text up to the next separator off its front.
 std::string_view cut(std::string_view& text, char separator) {
   const auto end = text.find(separator);
@@ -103,7 +97,7 @@ std::string x86_vendor(std::string_view id) {
   if (id == "AuthenticAMD") return "amd";
   if (id == "HygonGenuine") return "hygon";
   if (id == "CentaurHauls" || id == "Shanghai") return "zhaoxin";
-  return lower(id);
+  return lowered(id);
 }
 
 /// Of the hundred and more flags of x86, those that a kernel may ask for.

@@ -52,14 +52,14 @@ Decision decide_by_precision(const Problem& asked, Precision precision, const De
     return decision;
   };
   for (;;) {
-    const Problem problem = precision.wished ? at_precision(asked, dtype) : asked;
+    const Problem problem = precision.requested ? at_precision(asked, dtype) : asked;
     Decision decision = decided_for(problem);
-    if (decision.kernel.empty() && precision.wished && decision.level != Level::lock) {
+    if (decision.kernel.empty() && precision.requested && decision.level != Level::lock) {
       const Problem cast_behind = at_precision(asked, dtype, true);
       if (cast_behind != problem) decision = decided_for(cast_behind);
     }
     // A lock has no next best: what it does not hold at this precision is missing.
-    const bool open = precision.wished && decision.level != Level::lock;
+    const bool open = precision.requested && decision.level != Level::lock;
     const DataType next = open ? next_lossless(dtype).value_or(dtype) : dtype;
     if (!decision.kernel.empty() || next == dtype) {
       if (decision.kernel.empty()) decision = std::move(*first);

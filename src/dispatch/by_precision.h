@@ -10,8 +10,8 @@ namespace xpuruntime {
 /// Chooses for a problem as a kernel gets it: the call's own, or one of its casts.
 using DecideOne = std::function<Decision(const Problem& problem, bool is_cast)>;
 
-/// Decides a problem at the precision that is wished for it, with the casts that this takes. Where no kernel computes
-/// in that dtype, the next one without loss is tried. Where none is left, the record is about the first.
+/// Decides a problem at the precision that is requested for it, with the casts that this takes. Where no kernel
+/// computes in that dtype, the next one without loss is tried. Where none is left, the record is about the first.
 Decision decide_by_precision(const Problem& asked, Precision precision, const DecideOne& decide);
 
 /// As the dispatcher resolves it for a call that names no dtype itself, but for a precision hook.

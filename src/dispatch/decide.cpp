@@ -143,8 +143,8 @@ Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::uin
   return {asked, std::move(record), std::move(plan), std::move(casts)};
 }
 
-PrecisionWishes Dispatcher::Impl::wishes_for(const Asked& asked, const Scope& scope,
-                                             const PrecisionHook* current) const {
+PrecisionRequests Dispatcher::Impl::requests_for(const Asked& asked, const Scope& scope,
+                                                 const PrecisionHook* current) const {
   const auto rule = scope.policy.precision.find(asked.problem->op);
   return {.explicit_dtype = asked.precision,
           .hook = current,
@@ -164,7 +164,7 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide(const Asked& asked, const Scop
     plan = std::move(chosen.second);
     return std::move(chosen.first);
   };
-  Precision precision = resolve_precision(*asked.problem, wishes_for(asked, scope, held_hook.get()));
+  Precision precision = resolve_precision(*asked.problem, requests_for(asked, scope, held_hook.get()));
   Decision decision = decide_by_precision(*asked.problem, std::move(precision), decide_one);
   if (decision.kernel.empty()) plan = nullptr;
   return {std::move(decision), std::move(plan)};
@@ -345,17 +345,17 @@ std::vector<TensorSpec> Dispatcher::infer_output_specs(const Call& call, const S
       return impl_->prepare(asked, scope, stamp)->record->decision.problem.outputs;
     // First as the call will be, with results in that precision: a lock has no entry for a cast that nobody makes.
     const auto held_hook = impl_->precision_hook.get();
-    const Precision precision = resolve_precision(problem, impl_->wishes_for(asked, scope, held_hook.get()));
+    const Precision precision = resolve_precision(problem, impl_->requests_for(asked, scope, held_hook.get()));
     Problem direct = problem;
-    if (precision.wished) direct.outputs = at_precision(problem, governing_dtype(precision, problem)).outputs;
+    if (precision.requested) direct.outputs = at_precision(problem, governing_dtype(precision, problem)).outputs;
     Decision decision = impl_->decide({SharedProblem(direct), call.precision}, scope).first;
     if (!decision.kernel.empty() && decision.problem.outputs == direct.outputs) return direct.outputs;
     decision = impl_->decide(asked, scope).first;
     return decision.kernel.empty() ? problem.outputs : decision.problem.outputs;
   }
-  // What is looked up can be given in the dtype that is wished for at once. A table of integers is never cast.
+  // What is looked up can be given in the requested dtype at once. A table of integers is never cast.
   const auto held_hook = impl_->precision_hook.get();
-  const Precision precision = wished_precision(problem, impl_->wishes_for(asked, scope, held_hook.get()));
+  const Precision precision = requested_precision(problem, impl_->requests_for(asked, scope, held_hook.get()));
   std::vector<TensorSpec> outputs = problem.outputs;
   for (TensorSpec& output : outputs) {
     if (is_floating(output.dtype)) output = make_spec(governing_dtype(precision, problem), output.shape);

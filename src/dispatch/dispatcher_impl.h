@@ -44,8 +44,8 @@ struct Dispatcher::Impl {
   /// the problem.
   Chosen decide(const Asked& asked, const Scope& scope, std::span<const PassedOver> passed_over = {},
                 bool every_workspace = false);
-  /// Who wishes for a precision of the op, for as long as the hook is held.
-  PrecisionWishes wishes_for(const Asked& asked, const Scope& scope, const PrecisionHook* current) const;
+  /// Who requests a precision of the op, for as long as the hook is held.
+  PrecisionRequests requests_for(const Asked& asked, const Scope& scope, const PrecisionHook* current) const;
   Chosen decide_at(const SharedProblem& problem, const Scope& scope, std::span<const PassedOver> passed_over,
                    bool every_workspace);
   /// What the exception that is being handled says of a kernel that it left while it was prepared. That it cannot make

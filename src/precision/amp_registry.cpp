@@ -13,7 +13,7 @@ constexpr int source_at = 1, forward_at = 3, backward_at = 5, forward_dtype_at =
 
 std::uint64_t field(std::uint64_t bits, int at, int width) { return bits >> at & ((1ull << width) - 1); }
 
-PrecisionWish wish_at(std::uint64_t bits, int precision_at, int dtype_at) {
+RequestedPrecision requested_at(std::uint64_t bits, int precision_at, int dtype_at) {
   return {static_cast<OpPrecision>(field(bits, precision_at, 2)), static_cast<DataType>(field(bits, dtype_at, 8))};
 }
 
@@ -85,8 +85,8 @@ PackedRule PackedRule::pack(const OpPrecisionRule& rule, RuleSource source) {
 }
 
 OpPrecisionRule PackedRule::unpack(OpId op) const {
-  return OpPrecisionRule::make(op, wish_at(bits, forward_at, forward_dtype_at),
-                               wish_at(bits, backward_at, backward_dtype_at), priority());
+  return OpPrecisionRule::make(op, requested_at(bits, forward_at, forward_dtype_at),
+                               requested_at(bits, backward_at, backward_dtype_at), priority());
 }
 
 RuleSource PackedRule::source() const { return static_cast<RuleSource>(field(bits, source_at, 2)); }

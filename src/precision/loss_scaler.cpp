@@ -118,8 +118,8 @@ void LossScaler::restore(const LossScalerState& state) {
   state_ = state;
 }
 
-bool LossScaler::move_to(double wish) {
-  const double inside = std::clamp(wish, double{state_.config.min_scale}, double{state_.config.max_scale});
+bool LossScaler::move_to(double target) {
+  const double inside = std::clamp(target, double{state_.config.min_scale}, double{state_.config.max_scale});
   const auto scale = static_cast<float>(inside);
   if (scale == state_.scale) return false;
   state_.scale = scale;

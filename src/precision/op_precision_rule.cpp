@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::string_view precision_names[] = {"higher", "lower", "keep", "custom"};
 
-void check_wish(const OpPrecisionRule& rule, std::string_view direction, OpPrecision precision,
-                const std::optional<DataType>& custom) {
+void check_requested(const OpPrecisionRule& rule, std::string_view direction, OpPrecision precision,
+                     const std::optional<DataType>& custom) {
   const std::string place = std::string(to_string(rule.op)) + ", " + std::string(direction) + ": ";
   if (precision > OpPrecision::custom) {
     fail(
@@ -49,14 +49,14 @@ void AmpConfig::check() const {
 
 std::string_view to_string(OpPrecision precision) { return precision_names[static_cast<std::size_t>(precision)]; }
 
-PrecisionWish parse_precision_wish(std::string_view text) {
+RequestedPrecision parse_requested_precision(std::string_view text) {
   for (const OpPrecision precision : {OpPrecision::higher, OpPrecision::lower, OpPrecision::keep}) {
     if (text == to_string(precision)) return {precision};
   }
   const auto dtype = find_data_type(text);
   if (dtype && is_float_storage(*dtype)) return {OpPrecision::custom, *dtype};
   if (dtype) {
-    fail(ErrorCode::invalid_argument, "parse_precision_wish",
+    fail(ErrorCode::invalid_argument, "parse_requested_precision",
          std::string(to_string(*dtype)) +
              " is not a float type that tensors can have; give lower, higher, keep, f32, "
              "f16, bf16 or f64");
@@ -65,18 +65,19 @@ PrecisionWish parse_precision_wish(std::string_view text) {
   for (int i = 0; i < data_type_count; ++i) {
     if (const auto own = static_cast<DataType>(i); is_float_storage(own)) known.push_back(to_string(own));
   }
-  fail_unknown("parse_precision_wish", "precision", text, known);
+  fail_unknown("parse_requested_precision", "precision", text, known);
 }
 
-std::string to_string(const PrecisionWish& wish) {
-  return std::string(wish.precision == OpPrecision::custom ? to_string(wish.custom) : to_string(wish.precision));
+std::string to_string(const RequestedPrecision& requested) {
+  return std::string(requested.precision == OpPrecision::custom ? to_string(requested.custom)
+                                                                : to_string(requested.precision));
 }
 
-DataType resolve(const PrecisionWish& wish, const AmpConfig& config, DataType input) {
+DataType resolve(const RequestedPrecision& requested, const AmpConfig& config, DataType input) {
   if (!config.enabled || !is_floating(input)) return input;
-  switch (wish.precision) {
+  switch (requested.precision) {
     case OpPrecision::custom:
-      return wish.custom;
+      return requested.custom;
     case OpPrecision::higher:
       return input == DataType::float64 ? input : config.higher_precision;
     case OpPrecision::lower:
@@ -87,7 +88,7 @@ DataType resolve(const PrecisionWish& wish, const AmpConfig& config, DataType in
   return input;
 }
 
-OpPrecisionRule OpPrecisionRule::make(OpId op, const PrecisionWish& forward, const PrecisionWish& backward,
+OpPrecisionRule OpPrecisionRule::make(OpId op, const RequestedPrecision& forward, const RequestedPrecision& backward,
                                       int priority) {
   OpPrecisionRule rule{
       .op = op, .forward_precision = forward.precision, .backward_precision = backward.precision, .priority = priority};
@@ -96,11 +97,11 @@ OpPrecisionRule OpPrecisionRule::make(OpId op, const PrecisionWish& forward, con
   return rule;
 }
 
-PrecisionWish OpPrecisionRule::forward() const {
+RequestedPrecision OpPrecisionRule::forward() const {
   return {forward_precision, custom_forward_dtype.value_or(DataType::float32)};
 }
 
-PrecisionWish OpPrecisionRule::backward() const {
+RequestedPrecision OpPrecisionRule::backward() const {
   return {backward_precision, custom_backward_dtype.value_or(DataType::float32)};
 }
 
@@ -114,8 +115,8 @@ DataType OpPrecisionRule::get_backward_dtype(const AmpConfig& config, DataType i
 }
 
 void OpPrecisionRule::check() const {
-  check_wish(*this, "forward", forward_precision, custom_forward_dtype);
-  check_wish(*this, "backward", backward_precision, custom_backward_dtype);
+  check_requested(*this, "forward", forward_precision, custom_forward_dtype);
+  check_requested(*this, "backward", backward_precision, custom_backward_dtype);
 }
 
 }  // namespace xpuruntime

@@ -28,15 +28,16 @@ DataType kept_apart(const Problem& problem, DataType own, DataType dtype) {
   return dtype;
 }
 
-DataType resolve_for(const Problem& problem, const PrecisionWish& wish, const AmpConfig& config, DataType own) {
-  const DataType dtype = resolve(wish, config, own);
-  return wish.precision == OpPrecision::custom ? dtype : kept_apart(problem, own, dtype);
+DataType resolve_for(const Problem& problem, const RequestedPrecision& requested, const AmpConfig& config,
+                     DataType own) {
+  const DataType dtype = resolve(requested, config, own);
+  return requested.precision == OpPrecision::custom ? dtype : kept_apart(problem, own, dtype);
 }
 
-Precision demanded(DataType own, DataType wished, std::string_view who) {
-  const DataType dtype = is_floating(own) && is_float_storage(wished) ? wished : own;
-  std::string because = std::string(who) + " asks for " + std::string(to_string(wished));
-  if (!is_float_storage(wished)) {
+Precision demanded(DataType own, DataType requested, std::string_view who) {
+  const DataType dtype = is_floating(own) && is_float_storage(requested) ? requested : own;
+  std::string because = std::string(who) + " asks for " + std::string(to_string(requested));
+  if (!is_float_storage(requested)) {
     because += ", but tensors can only be cast to a float type that they are stored in";
   } else if (!is_floating(own)) {
     because += ", but integers are never cast";
@@ -45,8 +46,8 @@ Precision demanded(DataType own, DataType wished, std::string_view who) {
 }
 
 /// A default is not a demand: it narrows no float64.
-Precision by_default(const Problem& problem, DataType wished, DataType own) {
-  Precision precision = demanded(own, wished, "the policy's default");
+Precision by_default(const Problem& problem, DataType requested, DataType own) {
+  Precision precision = demanded(own, requested, "the policy's default");
   const DataType dtype = own == DataType::float64 ? own : kept_apart(problem, own, precision.forward);
   if (dtype == precision.forward) return precision;
   precision.forward = precision.backward = dtype;
@@ -54,13 +55,13 @@ Precision by_default(const Problem& problem, DataType wished, DataType own) {
   return precision;
 }
 
-/// What there is to add where the wish did not change the dtype to what it says.
-std::string remark(const PrecisionWish& wish, const AmpConfig& config, DataType own, DataType dtype) {
+/// What there is to add where the dtype is not the requested one.
+std::string remark(const RequestedPrecision& requested, const AmpConfig& config, DataType own, DataType dtype) {
   if (!is_floating(own)) return ", but integers are never cast";
-  if (dtype != resolve(wish, config, own)) {
+  if (dtype != resolve(requested, config, own)) {
     return ", but no 16-bit format is made the other, so " + std::string(to_string(dtype));
   }
-  const bool changes = wish.precision != OpPrecision::keep && dtype == own;
+  const bool changes = requested.precision != OpPrecision::keep && dtype == own;
   return changes ? ", and the inputs are " + std::string(to_string(own)) : "";
 }
 
@@ -82,12 +83,12 @@ Precision by_autocast(const Problem& problem, const Autocast& autocast, DataType
   return {forward, backward, std::move(because), true};
 }
 
-/// The policy's wishes over what would hold without them.
-Precision by_policy(const Problem& problem, const DirectionWishes& policy, const AmpConfig& config, DataType own,
+/// The policy's requests over what would hold without them.
+Precision by_policy(const Problem& problem, const DirectionPrecisions& policy, const AmpConfig& config, DataType own,
                     const Precision& otherwise) {
   const bool follows = !policy.backward || policy.backward->precision == OpPrecision::keep;
   Precision out = otherwise;
-  out.wished = true;
+  out.requested = true;
   std::string asks = "the policy's rule for " + std::string(to_string(problem.op)) + " asks for ";
   if (policy.forward) {
     out.forward = out.backward = resolve_for(problem, *policy.forward, config, own);
@@ -117,29 +118,29 @@ bool is_governed(const Problem& problem, std::size_t input) {
   return input_spec(info, gradient ? 0 : input).follows_precision;
 }
 
-Precision wished_precision(const Problem& problem, const PrecisionWishes& wishes) {
+Precision requested_precision(const Problem& problem, const PrecisionRequests& requests) {
   const DataType own = own_dtype(problem);
-  if (wishes.explicit_dtype) return demanded(own, *wishes.explicit_dtype, "the call");
-  if (wishes.hook != nullptr && *wishes.hook) {
-    if (const auto dtype = (*wishes.hook)(problem)) return demanded(own, *dtype, "the precision hook");
+  if (requests.explicit_dtype) return demanded(own, *requests.explicit_dtype, "the call");
+  if (requests.hook != nullptr && *requests.hook) {
+    if (const auto dtype = (*requests.hook)(problem)) return demanded(own, *dtype, "the precision hook");
   }
-  const bool casting = wishes.autocast != nullptr && wishes.autocast->on();
+  const bool casting = requests.autocast != nullptr && requests.autocast->on();
   // A lookup computes nothing: a wider result would hold the same values, and fast kernels copy rows.
   const bool keeps = casting && op_info(problem.op).category == OpCategory::lookup &&
-                     wishes.autocast->rules->source(problem.op) != RuleSource::user;
+                     requests.autocast->rules->source(problem.op) != RuleSource::user;
   Precision precision{own, own, "the inputs are " + std::string(to_string(own))};
   if (casting && !keeps) {
-    precision = by_autocast(problem, *wishes.autocast, own);
-  } else if (wishes.policy_default && !casting) {
-    precision = by_default(problem, *wishes.policy_default, own);
+    precision = by_autocast(problem, *requests.autocast, own);
+  } else if (requests.policy_default && !casting) {
+    precision = by_default(problem, *requests.policy_default, own);
   }
-  if (wishes.policy_rule == nullptr) return precision;
-  return by_policy(problem, *wishes.policy_rule, casting ? wishes.autocast->config : AmpConfig(), own, precision);
+  if (requests.policy_rule == nullptr) return precision;
+  return by_policy(problem, *requests.policy_rule, casting ? requests.autocast->config : AmpConfig(), own, precision);
 }
 
-Precision resolve_precision(const Problem& problem, const PrecisionWishes& wishes) {
+Precision resolve_precision(const Problem& problem, const PrecisionRequests& requests) {
   const OpInfo& info = op_info(problem.op);
-  if (input_spec(info, 0).follows_precision) return wished_precision(problem, wishes);
+  if (input_spec(info, 0).follows_precision) return requested_precision(problem, requests);
   const DataType own = own_dtype(problem);
   const std::string name(info.name);
   const std::string inputs = "the inputs are " + std::string(to_string(own)) + ", and " + name;

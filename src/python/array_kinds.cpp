@@ -1,10 +1,9 @@
-#include "python/array_kinds.h"
-
 #include <nanobind/stl/string.h>
 
 #include <deque>
 #include <string>
 
+#include "python/bound_array.h"
 #include "python/numpy_arrays.h"
 #include "python/tensor_object.h"
 

@@ -50,7 +50,7 @@ void bind_precision_of(nb::module_& module) {
           "backward", [](const Precision& self) { return to_python(self.backward); },
           "The dtype of the backward direction.")
       .def_prop_ro("because", text(&Precision::because), "One sentence.")
-      .def_ro("wished", &Precision::wished, "Somebody asked for it; else it is the inputs' own.")
+      .def_ro("requested", &Precision::requested, "Somebody asked for it; else it is the inputs' own.")
       .def("__repr__", [](const Precision& self) {
         return "Precision(forward=" + std::string(to_string(self.forward)) +
                ", backward=" + std::string(to_string(self.backward)) + ")";

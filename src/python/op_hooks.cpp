@@ -1,5 +1,3 @@
-#include "python/op_hooks.h"
-
 #include <nanobind/stl/string.h>
 #include <unistd.h>
 
@@ -10,6 +8,7 @@
 #include "python/arguments.h"
 #include "python/errors.h"
 #include "python/op_call.h"
+#include "python/signatures.h"
 #include "python/types.h"
 #include "runtime/constant.h"
 #include "xpuruntime/runtime/runtime.h"
@@ -285,37 +284,36 @@ void transpose_after(OpCall& call) {
 }
 
 struct Hook {
-  OpId op = {};
+  std::string_view of = {};  // a function, or a parameter with a reader of its own
   void (*before)(OpCall&) = nullptr;
   void (*after)(OpCall&) = nullptr;
-  std::string_view function = {};  // empty: all functions of the op that have no row of their own
 };
 
-constexpr Hook hooks[] = {{OpId::matmul, nullptr, matmul_after},
-                          {OpId::conv2d, nullptr, conv_after},
-                          {OpId::conv3d, nullptr, conv_after},
-                          {OpId::attention, attention_before},
-                          {OpId::max_pool2d, nullptr, pool_after},
-                          {OpId::max_pool3d, nullptr, pool_after},
-                          {OpId::avg_pool2d, nullptr, pool_after},
-                          {OpId::avg_pool3d, nullptr, pool_after},
-                          {OpId::batch_norm2d, batch_norm_before, batch_norm_after, "batch_norm"},  // for any rank
-                          {OpId::batch_norm1d, nullptr, batch_norm_after},
-                          {OpId::batch_norm2d, nullptr, batch_norm_after},
-                          {OpId::batch_norm3d, nullptr, batch_norm_after},
-                          {OpId::layer_norm, nullptr, normalized_shape_after},
-                          {OpId::rms_norm, nullptr, normalized_shape_after},
-                          {OpId::dropout, nullptr, dropout_after},
-                          {OpId::add, alpha_before},
-                          {OpId::sub, alpha_before},
-                          {OpId::transpose, nullptr, permute_after, "permute"},
-                          {OpId::transpose, nullptr, transpose_after}};
+constexpr Hook hooks[] = {{"matmul", nullptr, matmul_after},
+                          {"padding", nullptr, conv_after},
+                          {"dropout_p", attention_before},
+                          {"max_pool2d", nullptr, pool_after},
+                          {"max_pool3d", nullptr, pool_after},
+                          {"avg_pool2d", nullptr, pool_after},
+                          {"avg_pool3d", nullptr, pool_after},
+                          {"batch_norm", batch_norm_before, batch_norm_after},  // for any rank
+                          {"batch_norm1d", nullptr, batch_norm_after},
+                          {"batch_norm2d", nullptr, batch_norm_after},
+                          {"batch_norm3d", nullptr, batch_norm_after},
+                          {"normalized_shape", nullptr, normalized_shape_after},
+                          {"seed", nullptr, dropout_after},
+                          {"alpha", alpha_before},
+                          {"dims", nullptr, permute_after},
+                          {"dim0", nullptr, transpose_after}};
 
 }  // namespace
 
 void add_hooks(Signature& signature) {
   for (const Hook& hook : hooks) {
-    if (hook.op != signature.op || (!hook.function.empty() && hook.function != signature.name)) continue;
+    const bool reads = std::any_of(signature.parameters.begin(), signature.parameters.end(), [&](const Parameter& one) {
+      return one.kind == ParameterKind::special && one.name == hook.of;
+    });
+    if (!reads && hook.of != signature.name) continue;
     signature.before = hook.before;
     signature.after = hook.after;
     return;

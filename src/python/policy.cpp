@@ -62,7 +62,7 @@ std::string repr(const KernelPolicy& self) {
     text += (text.empty() ? "" : ", ") + nb::cast<std::string>(name) + "=" + nb::cast<std::string>(nb::str(value));
   };
   const auto document = nb::cast<nb::dict>(to_dict(self));
-  for (const auto& [op, wish] : nb::cast<nb::dict>(document["preferences"])) add(op, nb::borrow(wish));
+  for (const auto& [op, preference] : nb::cast<nb::dict>(document["preferences"])) add(op, nb::borrow(preference));
   for (const auto& [field, value] : document) {
     const std::string name = nb::cast<std::string>(field);
     if (name == "preferences") continue;
@@ -91,13 +91,13 @@ nb::object get(const KernelPolicy& self, nb::handle op) {
 
 bool remove(KernelPolicy& self, nb::handle op) { return self.remove(text_from(op, "KernelPolicy.remove", "op")); }
 
-std::string wish_text(nb::handle value, const char* name) {
+std::string requested_text(nb::handle value, const char* name) {
   return value.is_none() ? std::string() : text_from(value, "KernelPolicy.set_precision", name);
 }
 
 KernelPolicy& set_precision(KernelPolicy& self, nb::handle op, nb::handle forward, nb::handle backward) {
-  return self.set_precision(text_from(op, "KernelPolicy.set_precision", "op"), wish_text(forward, "forward"),
-                            wish_text(backward, "backward"));
+  return self.set_precision(text_from(op, "KernelPolicy.set_precision", "op"), requested_text(forward, "forward"),
+                            requested_text(backward, "backward"));
 }
 
 bool remove_precision(KernelPolicy& self, nb::handle op) {

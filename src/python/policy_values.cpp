@@ -42,24 +42,24 @@ Strategy strategy_from(nb::handle value) {
   return parse_strategy(nb::cast<std::string>(nb::str(value)));
 }
 
-std::string wish_from(nb::handle value) {
+std::string requested_from(nb::handle value) {
   if (value.is_none()) return {};
   if (nb::isinstance<nb::str>(value)) return text_from(value, where, "precision");
   return std::string(to_string(data_type_from(value)));
 }
 
-void set_wishes(KernelPolicy& policy, nb::handle op, nb::handle value) {
+void set_requested(KernelPolicy& policy, nb::handle op, nb::handle value) {
   const std::string name = text_from(op, where, "an op");
   if (!is_mapping(value)) {
-    policy.set_precision(name, wish_from(value));
+    policy.set_precision(name, requested_from(value));
     return;
   }
   std::string forward, backward;
-  for (const auto& [key, wish] : mapping_from(value, "precision")) {
+  for (const auto& [key, requested] : mapping_from(value, "precision")) {
     const std::string direction = text_from(key, where, "a direction");
     constexpr std::string_view known[] = {"forward", "backward"};
     if (direction != "forward" && direction != "backward") fail_unknown(where, "direction", direction, known);
-    (direction == "forward" ? forward : backward) = wish_from(wish);
+    (direction == "forward" ? forward : backward) = requested_from(requested);
   }
   policy.set_precision(name, forward, backward);
 }
@@ -81,7 +81,7 @@ void set_preferences(KernelPolicy& policy, nb::handle value) {
 void set_precision(KernelPolicy& policy, nb::handle value) {
   KernelPolicy made;
   if (!value.is_none()) {
-    for (const auto& [op, wish] : mapping_from(value, "precision")) set_wishes(made, op, wish);
+    for (const auto& [op, requested] : mapping_from(value, "precision")) set_requested(made, op, requested);
   }
   policy.precision = std::move(made.precision);
 }

@@ -7,7 +7,6 @@
 
 #include "python/arguments.h"
 #include "python/errors.h"
-#include "python/problem_values.h"
 #include "python/types.h"
 
 namespace xpuruntime::python {

@@ -14,7 +14,6 @@
 #include "python/arguments.h"
 #include "python/callables.h"
 #include "python/errors.h"
-#include "python/problem_values.h"
 #include "python/types.h"
 #include "xpuruntime/core/mutex.h"
 

@@ -63,9 +63,9 @@ std::uint64_t new_scope_number() {
 }
 
 std::shared_ptr<const Layer> ScopeLayer::layer() const {
-  if (!wish_) return layer_;
-  const AmpRegistry& registry = wish_->registry == nullptr ? Runtime::global().amp() : *wish_->registry;
-  return std::make_shared<const Layer>(make_autocast(registry, wish_->enabled, wish_->dtype));
+  if (!requested_) return layer_;
+  const AmpRegistry& registry = requested_->registry == nullptr ? Runtime::global().amp() : *requested_->registry;
+  return std::make_shared<const Layer>(make_autocast(registry, requested_->enabled, requested_->dtype));
 }
 
 ScopePtr ScopeLayer::over(const std::shared_ptr<const Layer>& layer, const ScopePtr& below) {

@@ -15,7 +15,7 @@ namespace xpuruntime::python {
 std::uint64_t new_scope_number();
 
 /// What `autocast` asks for. The rules are taken when the scope is entered.
-struct AutocastWish {
+struct RequestedAutocast {
   bool enabled = true;
   std::optional<DataType> dtype = {};
   const AmpRegistry* registry = nullptr;  // null: the runtime's
@@ -28,7 +28,7 @@ using Layer = std::variant<KernelPolicy, Autocast, LockUse, ScopePtr>;
 class ScopeLayer {
  public:
   explicit ScopeLayer(Layer layer) : layer_(std::make_shared<const Layer>(std::move(layer))) {}
-  explicit ScopeLayer(const AutocastWish& wish) : wish_(wish) {}
+  explicit ScopeLayer(const RequestedAutocast& requested) : requested_(requested) {}
 
   std::uint64_t number() const { return number_; }
   /// The layer as it is now.
@@ -43,7 +43,7 @@ class ScopeLayer {
  private:
   const std::uint64_t number_ = new_scope_number();
   std::shared_ptr<const Layer> layer_ = {};
-  std::optional<AutocastWish> wish_ = {};
+  std::optional<RequestedAutocast> requested_ = {};
   Mutex mutex_;
   std::uint64_t entered_ = 0;
   // The last answer: making a scope costs microseconds, and loops enter the same one over the same one.

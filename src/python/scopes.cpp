@@ -76,9 +76,9 @@ LockUse lock_use(const KernelLock* lock, nb::handle mode, const char* function) 
 }
 
 std::unique_ptr<ScopeLayer> autocast_layer(nb::handle dtype, bool enabled, const AmpRegistry* registry) {
-  AutocastWish wish{enabled, {}, registry};
-  if (!dtype.is_none()) wish.dtype = data_type_from(dtype);
-  auto layer = std::make_unique<ScopeLayer>(wish);
+  RequestedAutocast requested{enabled, {}, registry};
+  if (!dtype.is_none()) requested.dtype = data_type_from(dtype);
+  auto layer = std::make_unique<ScopeLayer>(requested);
   layer->layer();  // a dtype that is not a low precision is an error here, not where the scope is entered
   return layer;
 }

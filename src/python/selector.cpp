@@ -61,9 +61,9 @@ KernelDtype get_kernel_dtype(const KernelSelector& self, nb::handle what, nb::ha
 
 bool is_kernel_available(const KernelSelector& self, nb::handle op, nb::handle dtype) {
   const std::string name = text_from(op, "is_kernel_available", "op");
-  const KernelDtype wished = kernel_dtype_from(dtype);
+  const KernelDtype requested = kernel_dtype_from(dtype);
   const WithoutGil release;
-  return self.is_kernel_available(name, wished);
+  return self.is_kernel_available(name, requested);
 }
 
 void register_kernel_capability(KernelSelector& self, nb::handle op, nb::handle capability) {
@@ -79,20 +79,20 @@ KernelDtype select_best_kernel(const KernelSelector& self, nb::handle op, nb::ha
                                nb::handle preferred) {
   const std::string name = text_from(op, "select_best_kernel", "op");
   const std::vector<DataType> dtypes = dtypes_from(input_dtypes, "select_best_kernel");
-  const auto wish = preferred.is_none() ? std::nullopt : std::optional(kernel_dtype_from(preferred));
+  const auto requested = preferred.is_none() ? std::nullopt : std::optional(kernel_dtype_from(preferred));
   const WithoutGil release;
-  return self.select_best_kernel(name, dtypes, wish);
+  return self.select_best_kernel(name, dtypes, requested);
 }
 
 std::optional<KernelPerformanceStats> get_performance_stats(const KernelSelector& self, nb::handle op, nb::handle dtype,
                                                             nb::handle measured) {
   const std::string name = text_from(op, "get_performance_stats", "op");
-  const KernelDtype wished = kernel_dtype_from(dtype);
+  const KernelDtype requested = kernel_dtype_from(dtype);
   const bool with_measured = boolean_from(measured, "get_performance_stats", "measured");
   const WithoutGil release;
   const Dispatcher& dispatcher = Runtime::global().dispatcher();
   if (with_measured) dispatcher.collect_statistics();
-  return self.get_performance_stats(name, wished, with_measured ? &dispatcher.statistics() : nullptr);
+  return self.get_performance_stats(name, requested, with_measured ? &dispatcher.statistics() : nullptr);
 }
 
 Decision select_kernel(const KernelSelector& self, nb::handle problem, nb::handle policy, nb::handle profile) {

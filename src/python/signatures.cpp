@@ -7,7 +7,6 @@
 
 #include "core/op_table.h"
 #include "python/arguments.h"
-#include "python/op_hooks.h"
 #include "python/registered_ops.h"
 #include "python/types.h"
 #include "xpuruntime/core/error.h"

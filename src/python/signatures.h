@@ -51,6 +51,9 @@ struct Signature {
   const InternedNames* names = nullptr;
 };
 
+/// Gives the signature of a built-in op the functions that read its parameters that are not attributes.
+void add_hooks(Signature& signature);
+
 /// Every function of `xpuruntime.ops`: each op under its own name, and under PyTorch's where that differs.
 std::span<const Signature> signatures();
 

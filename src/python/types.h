@@ -5,6 +5,7 @@
 #include "python/bindings.h"
 #include "xpuruntime/core/data_type.h"
 #include "xpuruntime/core/device.h"
+#include "xpuruntime/core/op.h"
 
 namespace xpuruntime::python {
 
@@ -16,6 +17,9 @@ Device device_from(nb::handle value);
 
 /// The short name: "f32".
 nb::str to_python(DataType dtype);
+
+/// Every attribute of an op, by name, as Python's own values.
+nb::dict attribute_values(const Attributes& attributes);
 
 /// The name of its type, for error texts: "list".
 std::string python_type(nb::handle value);

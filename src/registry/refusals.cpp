@@ -141,4 +141,9 @@ Verdict has_cpu_features(const DeviceProfile& profile, std::initializer_list<con
   return Verdict::yes();
 }
 
+Verdict has_library(const DeviceProfile& profile, const char* name) {
+  if (profile.library_versions.contains(name)) return Verdict::yes();
+  return Verdict::no("lib" + std::string(name) + " is not installed");
+}
+
 }  // namespace xpuruntime

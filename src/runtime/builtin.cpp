@@ -1,10 +1,9 @@
-#include "runtime/builtin.h"
-
 #include <string>
 
 #include "backends/cpu/backend.h"
 #include "device/absent_driver.h"
 #include "registry/shared_object.h"
+#include "runtime/runtime_parts.h"
 
 namespace xpuruntime {
 namespace {

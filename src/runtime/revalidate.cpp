@@ -1,8 +1,7 @@
-#include "runtime/revalidate.h"
-
 #include <algorithm>
 #include <cstdio>
 
+#include "runtime/runtime_parts.h"
 #include "tune/contender.h"
 #include "tune/probe.h"
 #include "tune/reference.h"

@@ -3,10 +3,8 @@
 #include <sstream>
 
 #include "core/environment_variable.h"
-#include "runtime/builtin.h"
 #include "runtime/measured_choices.h"
-#include "runtime/revalidate.h"
-#include "runtime/switches.h"
+#include "runtime/runtime_parts.h"
 #include "runtime/tune_range.h"
 #include "runtime/tune_together.h"
 

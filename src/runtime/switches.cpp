@@ -1,6 +1,3 @@
-#include "runtime/switches.h"
-
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -11,6 +8,7 @@
 #include "core/json_text.h"
 #include "core/names.h"
 #include "runtime/line_output.h"
+#include "runtime/runtime_parts.h"
 #include "runtime/trace_at_exit.h"
 #include "xpuruntime/runtime/runtime.h"
 
@@ -129,8 +127,7 @@ TuneOptions tune_options(const std::optional<std::string>& budget) {
 
 bool tuning_is_asked_for() {
   const Parts value(value_of(tune_variable));
-  std::string word = value.first;
-  std::transform(word.begin(), word.end(), word.begin(), lowered);
+  const std::string word = lowered(value.first);
   const bool off = word == "" || word == "0" || word == "off" || word == "false";
   const bool on = word == "1" || word == "on" || word == "true";
   if ((!off && !on) || (off && value.second)) {

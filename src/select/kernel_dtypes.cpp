@@ -71,8 +71,8 @@ std::optional<KernelCapability> KernelSelector::find_kernel_capability(OpRef op,
 KernelDtype KernelSelector::select_best_kernel(OpRef op, std::span<const DataType> input_dtypes,
                                                std::optional<KernelDtype> preferred) const {
   const NamedOp named = capabilities_->resolve("select_best_kernel", op);
-  const KernelDtype wish = agreed_dtype("select_best_kernel", named, preferred.value_or(KernelDtype::auto_select));
-  if (wish != KernelDtype::auto_select && available(named, wish)) return wish;
+  const KernelDtype requested = agreed_dtype("select_best_kernel", named, preferred.value_or(KernelDtype::auto_select));
+  if (requested != KernelDtype::auto_select && available(named, requested)) return requested;
   for (const DataType input : input_dtypes) {
     const KernelDtype dtype = to_kernel_dtype(input);
     if (is_floating(input) && available(named, dtype)) return dtype;

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
-#include "select/op_key.h"
+#include "core/names.h"
 
 namespace xpuruntime {
 namespace {
 
 constexpr std::string_view dtype_letters[] = {"f", "fp", "float", "bf", "bfloat", "tf", "i", "int", "u", "uint"};
 
-char lowered(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return lowered(c) >= 'a' && lowered(c) <= 'z'; }
 
@@ -22,28 +21,12 @@ bool looks_like_dtype(std::string_view text) {
   if (find_data_type(text)) return std::any_of(text.begin(), text.end(), is_digit);
   const auto digits = std::find_if(text.begin(), text.end(), is_digit);
   const auto letters = text.substr(0, static_cast<std::size_t>(digits - text.begin()));
-  const auto same = [&](std::string_view known) {
-    return std::equal(letters.begin(), letters.end(), known.begin(), known.end(),
-                      [](char a, char b) { return lowered(a) == b; });
-  };
+  const auto same = [&](std::string_view known) { return equal_ignoring_case(letters, known); };
   return digits != text.end() && std::all_of(digits, text.end(), is_digit) &&
          std::any_of(std::begin(dtype_letters), std::end(dtype_letters), same);
 }
 
 }  // namespace
-
-bool name_before(std::string_view a, std::string_view b) {
-  std::size_t i = 0;
-  std::size_t j = 0;
-  while (true) {
-    while (i < a.size() && a[i] == '_') ++i;
-    while (j < b.size() && b[j] == '_') ++j;
-    if (i == a.size() || j == b.size()) return i == a.size() && j < b.size();
-    const char x = lowered(a[i++]);
-    const char y = lowered(b[j++]);
-    if (x != y) return x < y;
-  }
-}
 
 OpName split_name(std::string_view name) {
   const std::string_view suffix = suffix_of(name);

@@ -62,10 +62,10 @@ KernelPolicy& KernelPolicy::set_precision(std::string_view op, std::string_view 
   if (forward.empty() && backward.empty()) {
     fail(ErrorCode::invalid_argument, "KernelPolicy::set_precision", "no direction is named; name one, or remove it");
   }
-  DirectionWishes wishes;
-  if (!forward.empty()) wishes.forward = parse_precision_wish(forward);
-  if (!backward.empty()) wishes.backward = parse_precision_wish(backward);
-  precision[id] = wishes;
+  DirectionPrecisions requested;
+  if (!forward.empty()) requested.forward = parse_requested_precision(forward);
+  if (!backward.empty()) requested.backward = parse_requested_precision(backward);
+  precision[id] = requested;
   return *this;
 }
 
@@ -76,12 +76,13 @@ void KernelPolicy::check() const {
     fail(ErrorCode::invalid_argument, "KernelPolicy::check", "0 threads do no work; give 1 or more, or leave it unset");
   }
   if (default_precision) checked_default(*default_precision);
-  for (const auto& [op, wishes] : precision) {
-    if (!wishes.forward && !wishes.backward) {
+  for (const auto& [op, requested] : precision) {
+    if (!requested.forward && !requested.backward) {
       fail(ErrorCode::invalid_argument, "KernelPolicy::check",
            "the precision of " + std::string(to_string(op)) + " is empty; name a direction, or remove it");
     }
-    OpPrecisionRule::make(op, wishes.forward.value_or(PrecisionWish()), wishes.backward.value_or(PrecisionWish()))
+    OpPrecisionRule::make(op, requested.forward.value_or(RequestedPrecision()),
+                          requested.backward.value_or(RequestedPrecision()))
         .check();
   }
   for (const auto& [op, preference] : preferences) {
@@ -110,7 +111,7 @@ KernelPolicy KernelPolicy::from_limits(const Limits& limits) {
 KernelPolicy KernelPolicy::merge(const KernelPolicy& other) const {
   KernelPolicy merged = *this;
   for (const auto& [op, preference] : other.preferences) merged.preferences[op] = preference;
-  for (const auto& [op, wishes] : other.precision) merged.precision[op] = wishes;
+  for (const auto& [op, requested] : other.precision) merged.precision[op] = requested;
   merged.rules.prepend(other.rules);
   if (other.auto_strategy) merged.auto_strategy = other.auto_strategy;
   if (other.default_precision) merged.default_precision = other.default_precision;

@@ -58,31 +58,35 @@ void read_preferences(KernelPolicy& policy, const JsonValue& from) {
   });
 }
 
-template <std::optional<PrecisionWish> DirectionWishes::*member>
-constexpr FieldRow<DirectionWishes> wish(std::string_view name) {
-  return {
-      name, [](DirectionWishes& wishes, const JsonValue& from) { wishes.*member = from.parsed(parse_precision_wish); },
-      [](const DirectionWishes& wishes) { return wishes.*member ? Json(to_string(*(wishes.*member))) : left_out(); }};
+template <std::optional<RequestedPrecision> DirectionPrecisions::*member>
+constexpr FieldRow<DirectionPrecisions> requested(std::string_view name) {
+  return {name,
+          [](DirectionPrecisions& requested, const JsonValue& from) {
+            requested.*member = from.parsed(parse_requested_precision);
+          },
+          [](const DirectionPrecisions& requested) {
+            return requested.*member ? Json(to_string(*(requested.*member))) : left_out();
+          }};
 }
 
 }  // namespace
 
 template <>
-struct FieldsOf<DirectionWishes> {
-  static constexpr FieldRow<DirectionWishes> rows[] = {wish<&DirectionWishes::forward>("forward"),
-                                                       wish<&DirectionWishes::backward>("backward")};
+struct FieldsOf<DirectionPrecisions> {
+  static constexpr FieldRow<DirectionPrecisions> rows[] = {requested<&DirectionPrecisions::forward>("forward"),
+                                                           requested<&DirectionPrecisions::backward>("backward")};
 };
 
 namespace {
 
 void read_precision(KernelPolicy& policy, const JsonValue& from) {
   read_ops(policy.precision, from, "precisions", [](const JsonValue& value, OpId, const std::string&) {
-    if (value.json.is_string()) return DirectionWishes{value.parsed(parse_precision_wish), {}};
+    if (value.json.is_string()) return DirectionPrecisions{value.parsed(parse_requested_precision), {}};
     if (!value.json.is_object()) {
       value.refuse("must be a precision, or an object with \"forward\" and \"backward\"");
     }
     if (value.json.empty()) value.refuse("is empty; add \"forward\" or \"backward\"");
-    return value.as<DirectionWishes>();
+    return value.as<DirectionPrecisions>();
   });
 }
 
@@ -96,7 +100,7 @@ Json preference_to_json(const KernelPreference& preference) {
 Json preferences_to_json(const KernelPolicy& policy, bool normal) {
   Json json = Json::object();
   for (const auto& [op, preference] : policy.preferences) {
-    if (preference.kernels.empty()) continue;  // it wishes for nothing
+    if (preference.kernels.empty()) continue;  // it prefers none
     // A name may be set by hand: one that is none of this op's would make another policy of the file.
     const bool given = !normal && find_op(preference.name) == op;
     json[given ? preference.name : std::string(to_string(op))] = preference_to_json(preference);
@@ -106,10 +110,10 @@ Json preferences_to_json(const KernelPolicy& policy, bool normal) {
 
 Json precision_to_json(const KernelPolicy& policy) {
   Json json = left_out();
-  for (const auto& [op, wishes] : policy.precision) {
+  for (const auto& [op, requested] : policy.precision) {
     if (json.is_discarded()) json = Json::object();
     json[std::string(to_string(op))] =
-        wishes.forward && !wishes.backward ? Json(to_string(*wishes.forward)) : written(wishes);
+        requested.forward && !requested.backward ? Json(to_string(*requested.forward)) : written(requested);
   }
   return json;
 }

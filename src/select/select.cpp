@@ -274,9 +274,9 @@ class Selector {
   }
 
   bool by_force() {
-    const KernelPreference* wish = preference();
-    if (wish == nullptr || !wish->force || wish->kernels.empty()) return false;
-    const std::string& name = wish->kernels.front();
+    const KernelPreference* preferred = preference();
+    if (preferred == nullptr || !preferred->force || preferred->kernels.empty()) return false;
+    const std::string& name = preferred->kernels.front();
     Entry* entry = find(name);
     if (entry != nullptr && entry->usable) return choose(*entry, Level::force, "the policy forces " + name);
     forced_refusal_ = "the policy forces " + name + ", which cannot run: " + refusal_of_named(name);
@@ -284,10 +284,10 @@ class Selector {
   }
 
   bool by_preference() {
-    const KernelPreference* wish = preference();
-    if (wish == nullptr || wish->force) return false;
-    for (std::size_t i = 0; i < wish->kernels.size(); ++i) {
-      const std::string& name = wish->kernels[i];
+    const KernelPreference* preferred = preference();
+    if (preferred == nullptr || preferred->force) return false;
+    for (std::size_t i = 0; i < preferred->kernels.size(); ++i) {
+      const std::string& name = preferred->kernels[i];
       Entry* entry = find(name);
       if (entry != nullptr && entry->usable) {
         std::string because = "the policy prefers " + name;

@@ -46,7 +46,7 @@ class Validation {
     if (sizes_ == most_sizes_in_all) {
       add(Severity::note, "rules", "so many ranges that only some sizes of the last ones were checked");
     }
-    for (const auto& [op, wishes] : policy_.precision) examine(op, wishes);
+    for (const auto& [op, requested] : policy_.precision) examine(op, requested);
     if (policy_.default_precision == DataType::int8) {
       add(Severity::warning, "default_precision",
           "nothing is quantized: calls on float tensors keep their dtype; give a float type, or leave it out");
@@ -187,21 +187,22 @@ class Validation {
     return {};
   }
 
-  void examine(OpId op, const DirectionWishes& wishes) {
+  void examine(OpId op, const DirectionPrecisions& requested) {
     const std::string field = "precision." + std::string(to_string(op));
-    examine(op, wishes.forward, Direction::forward, field);
-    examine(op, wishes.backward, Direction::backward, field);
+    examine(op, requested.forward, Direction::forward, field);
+    examine(op, requested.backward, Direction::backward, field);
   }
 
-  void examine(OpId op, const std::optional<PrecisionWish>& wish, Direction direction, const std::string& field) {
-    if (!wish || wish->precision != OpPrecision::custom) return;
-    if (any_kernel_takes(registry_, device_, op, wish->custom, direction)) return;
+  void examine(OpId op, const std::optional<RequestedPrecision>& requested, Direction direction,
+               const std::string& field) {
+    if (!requested || requested->precision != OpPrecision::custom) return;
+    if (any_kernel_takes(registry_, device_, op, requested->custom, direction)) return;
     // An op without kernels in that direction lacks more than a precision.
     if (!any_kernel_takes(registry_, device_, op, DataType::float32, direction)) return;
     const std::string way = direction == Direction::forward ? "forward" : "backward";
     add(Severity::warning, field,
         "no kernel here computes " + std::string(to_string(op)) + " " + way + " in " +
-            std::string(to_string(wish->custom)) + "; the next dtype without loss is taken");
+            std::string(to_string(requested->custom)) + "; the next dtype without loss is taken");
   }
 
   const KernelPolicy& policy_;

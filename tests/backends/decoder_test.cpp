@@ -137,9 +137,7 @@ std::vector<Answer> solve_add_rms_norm(const Problem& problem, const std::vector
     of_sum[0].push_back(rounded(stored, value));
   }
   if (inputs.size() > 2) of_sum.push_back(inputs[2]);
-  Problem norm = problem;
-  norm.op = OpId::rms_norm;  // with the attributes of this one
-  Answer normed = solve(norm, of_sum)[0];
+  Answer normed = solve_rms_norm(problem, of_sum)[0];
   // A dispatcher that computes in a wider dtype casts the sum after it was normalized.
   const bool cast = size_of(stored) < size_of(problem.inputs[0].dtype);
   for (std::size_t i = 0; i < normed.value.size() && cast; ++i) {

@@ -20,23 +20,19 @@ Tensor upload(Runtime& runtime, const TensorSpec& spec, const std::vector<std::b
 
 using Family = std::span<const Reference> (*)();
 
-/// Null where no family has the op.
-Solve reference_of(OpId op, std::initializer_list<Family> families) {
+constexpr Family families[] = {attention_references, decoder_references, elementwise_references,
+                               loss_references,      matrix_references,  movement_references,
+                               norm_references,      reduce_references,  window_references};
+
+/// Empty where no family has the op.
+Reference reference_of(OpId op) {
   for (const Family family : families) {
     for (const Reference& reference : family()) {
-      if (reference.ops.contains(op)) return reference.solve;
+      if (reference.ops.contains(op)) return reference;
     }
   }
-  return nullptr;
+  return {};
 }
-
-Solve forward_of(OpId op) {
-  return reference_of(
-      op, {attention_references, decoder_references, elementwise_references, loss_references, matrix_references,
-           movement_references, norm_references, reduce_references, window_references});
-}
-
-Solve backward_of(OpId op) { return reference_of(op, {matrix_gradients, row_gradients}); }
 
 }  // namespace
 
@@ -59,12 +55,13 @@ std::vector<std::optional<std::size_t>> inputs_to_overwrite(const Problem& probl
 }
 
 std::vector<Answer> solve(const Problem& problem, const std::vector<Values>& inputs) {
-  const Solve reference = (problem.direction == Direction::backward ? backward_of : forward_of)(problem.op);
+  const Reference row = reference_of(problem.op);
+  Solve* const reference = problem.direction == Direction::backward ? row.gradients : row.solve;
   if (reference == nullptr) throw std::logic_error("the oracle has no answer for " + to_string(problem));
   return reference(problem, inputs);
 }
 
-bool has_gradients(OpId op) { return backward_of(op) != nullptr; }
+bool has_gradients(OpId op) { return reference_of(op).gradients != nullptr; }
 
 Case::Case(Problem problem, std::uint64_t seed, Fill fill)
     : problem_(std::move(problem)), inputs_(make_inputs(problem_, seed, fill)) {

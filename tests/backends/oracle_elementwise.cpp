@@ -148,7 +148,8 @@ std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::a
 
 std::span<const Reference> elementwise_references() {
   static constexpr Reference rows[] = {
-      {{OpId::relu, OpId::gelu, OpId::silu, OpId::sigmoid, OpId::tanh, OpId::log, OpId::exp, OpId::sqrt}, solve_unary},
+      {{OpId::relu, OpId::gelu, OpId::silu, OpId::sigmoid, OpId::tanh}, solve_unary, gradients_of_activation},
+      {{OpId::log, OpId::exp, OpId::sqrt}, solve_unary},
       {{OpId::add, OpId::sub, OpId::mul, OpId::div}, solve_binary},
       {OpId::dropout, solve_dropout},
       {OpId::unscale, solve_unscale},

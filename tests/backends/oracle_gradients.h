@@ -37,9 +37,6 @@ class TermSums {
   Values value_, size_, slack_, terms_;
 };
 
-std::span<const Reference> matrix_gradients();  // and of convolutions and activations
-std::span<const Reference> row_gradients();
-
 bool has_gradients(OpId op);
 
 }  // namespace xpuruntime::oracle

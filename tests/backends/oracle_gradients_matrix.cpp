@@ -86,6 +86,8 @@ Approximate slope_times(std::string_view name, Approximate x, double gradient) {
   return {s.value * gradient, size * (s.slack + bend_of(name) * x.slack) + 2 * std::fabs(s.value * gradient)};
 }
 
+}  // namespace
+
 std::vector<Answer> gradients_of_activation(const Problem& problem, const std::vector<Values>& inputs) {
   std::string name(to_string(problem.op));
   if (problem.op == OpId::gelu && problem.attributes.choice("approximate") == "tanh") name = "gelu_tanh";
@@ -186,18 +188,6 @@ std::vector<Answer> gradients_of_conv(const Problem& problem, const std::vector<
   std::vector<Answer> answers = {dx.answer(), dw.answer()};
   if (inputs.size() == 4) answers.push_back(db.answer());
   return answers;
-}
-
-}  // namespace
-
-std::span<const Reference> matrix_gradients() {
-  static constexpr Reference rows[] = {
-      {{OpId::relu, OpId::gelu, OpId::silu, OpId::sigmoid, OpId::tanh}, gradients_of_activation},
-      {OpId::matmul, gradients_of_matmul},
-      {OpId::linear, gradients_of_linear},
-      {{OpId::conv2d, OpId::conv3d}, gradients_of_conv},
-  };
-  return rows;
 }
 
 }  // namespace xpuruntime::oracle

@@ -136,6 +136,8 @@ class ClassTargets {
   double smoothing_;
 };
 
+}  // namespace
+
 std::vector<Answer> gradients_of_softmax(const Problem& problem, const std::vector<Values>& inputs) {
   const Lines lines(problem.inputs[0].shape, problem.attributes.integer("dim"));
   Answer out = {Values(inputs[0].size()), Values(inputs[0].size())};
@@ -224,17 +226,6 @@ std::vector<Answer> gradients_of_class_loss(const Problem& problem, const std::v
     }
   }
   return {out};
-}
-
-}  // namespace
-
-std::span<const Reference> row_gradients() {
-  static constexpr Reference rows[] = {
-      {{OpId::softmax, OpId::log_softmax}, gradients_of_softmax},
-      {{OpId::layer_norm, OpId::rms_norm}, gradients_of_layer_norm},
-      {{OpId::cross_entropy, OpId::nll_loss}, gradients_of_class_loss},
-  };
-  return rows;
 }
 
 }  // namespace xpuruntime::oracle

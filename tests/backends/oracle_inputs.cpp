@@ -183,9 +183,9 @@ std::vector<Values> make_inputs(const Problem& problem, std::uint64_t seed, Fill
     const TensorSpec& spec = problem.inputs[i];
     Values values(static_cast<std::size_t>(element_count(spec)));
     for (double& value : values) {
-      const double wish =
+      const double exact =
           is_floating(spec.dtype) ? floating_input(problem, i, random) : integer_input(problem, i, random);
-      value = rounded(spec.dtype, wish);  // the oracle sees exactly what the kernel sees
+      value = rounded(spec.dtype, exact);  // the oracle sees exactly what the kernel sees
     }
     const InputSpec row = input_spec(op_info(problem.op), i);
     if (row.bound != nullptr) values = bounded_input(row, problem, values.size(), random);

@@ -159,7 +159,7 @@ std::vector<Answer> solve_pointwise_loss(const Problem& problem, const std::vect
 
 std::span<const Reference> loss_references() {
   static constexpr Reference rows[] = {
-      {{OpId::cross_entropy, OpId::nll_loss}, solve_class_loss},
+      {{OpId::cross_entropy, OpId::nll_loss}, solve_class_loss, gradients_of_class_loss},
       {{OpId::kl_div, OpId::poisson_nll_loss}, solve_pointwise_loss},
   };
   return rows;

@@ -130,8 +130,8 @@ std::vector<Answer> solve_linear(const Problem& problem, const std::vector<Value
 
 std::span<const Reference> matrix_references() {
   static constexpr Reference rows[] = {
-      {OpId::matmul, solve_matmul},
-      {OpId::linear, solve_linear},
+      {OpId::matmul, solve_matmul, gradients_of_matmul},
+      {OpId::linear, solve_linear, gradients_of_linear},
   };
   return rows;
 }

@@ -117,24 +117,6 @@ std::vector<Answer> solve_layer_norm(const Problem& problem, const std::vector<V
   return {out};
 }
 
-std::vector<Answer> solve_rms_norm(const Problem& problem, const std::vector<Values>& inputs) {
-  const Lines lines(problem.inputs[0].shape, -1);
-  const auto length = static_cast<std::size_t>(lines.length);
-  Answer out;
-  for (std::size_t start = 0; start < inputs[0].size(); start += length) {
-    double squares = 0;
-    for (std::size_t i = 0; i < length; ++i) squares += inputs[0][start + i] * inputs[0][start + i];
-    const double count = static_cast<double>(length);
-    const Approximate mean = {squares / count, (sum_units(count) + 2) * squares / count};
-    const Approximate scale = inverse_root(mean, problem.attributes.real("eps"));
-    for (std::size_t i = 0; i < length; ++i) {
-      const Approximate y = normalized(inputs[0][start + i], {}, scale, given(inputs, 1, i, 1), 0);
-      out.add(y.value, y.slack);
-    }
-  }
-  return {out};
-}
-
 /// The p-norm of a line, its slack relative. A power carries the error of p log x, and its root takes 1/p of the sum's.
 Approximate norm_of(const Values& line, double p) {
   double sum = 0, logarithm = 0;
@@ -168,11 +150,29 @@ std::vector<Answer> solve_normalize(const Problem& problem, const std::vector<Va
 
 }  // namespace
 
+std::vector<Answer> solve_rms_norm(const Problem& problem, const std::vector<Values>& inputs) {
+  const Lines lines(problem.inputs[0].shape, -1);
+  const auto length = static_cast<std::size_t>(lines.length);
+  Answer out;
+  for (std::size_t start = 0; start < inputs[0].size(); start += length) {
+    double squares = 0;
+    for (std::size_t i = 0; i < length; ++i) squares += inputs[0][start + i] * inputs[0][start + i];
+    const double count = static_cast<double>(length);
+    const Approximate mean = {squares / count, (sum_units(count) + 2) * squares / count};
+    const Approximate scale = inverse_root(mean, problem.attributes.real("eps"));
+    for (std::size_t i = 0; i < length; ++i) {
+      const Approximate y = normalized(inputs[0][start + i], {}, scale, given(inputs, 1, i, 1), 0);
+      out.add(y.value, y.slack);
+    }
+  }
+  return {out};
+}
+
 std::span<const Reference> norm_references() {
   static constexpr Reference rows[] = {
       {{OpId::batch_norm1d, OpId::batch_norm2d, OpId::batch_norm3d}, solve_batch_norm},
-      {OpId::layer_norm, solve_layer_norm},
-      {OpId::rms_norm, solve_rms_norm},
+      {OpId::layer_norm, solve_layer_norm, gradients_of_layer_norm},
+      {OpId::rms_norm, solve_rms_norm, gradients_of_layer_norm},
       {OpId::normalize, solve_normalize},
   };
   return rows;

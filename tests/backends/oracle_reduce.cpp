@@ -109,7 +109,7 @@ std::vector<Answer> solve_reduce(const Problem& problem, const std::vector<Value
 
 std::span<const Reference> reduce_references() {
   static constexpr Reference rows[] = {
-      {{OpId::softmax, OpId::log_softmax}, solve_softmax},
+      {{OpId::softmax, OpId::log_softmax}, solve_softmax, gradients_of_softmax},
       {{OpId::reduce_sum, OpId::reduce_mean, OpId::reduce_max, OpId::reduce_min}, solve_reduce},
   };
   return rows;

@@ -56,12 +56,17 @@ LogSoftmax log_softmax_of(const Values& line);
 /// gelu, silu, relu ... of something that was computed, so that linear can use them too.
 Approximate apply_activation(std::string_view name, Approximate x);
 
-using Solve = std::vector<Answer> (*)(const Problem& problem, const std::vector<Values>& inputs);
+using Solve = std::vector<Answer>(const Problem& problem, const std::vector<Values>& inputs);
+
+// The gradients that oracle_gradients_*.cpp compute, and a reference of two families.
+Solve gradients_of_activation, gradients_of_class_loss, gradients_of_conv, gradients_of_layer_norm, gradients_of_linear,
+    gradients_of_matmul, gradients_of_softmax, solve_rms_norm;
 
 /// Ops and their reference. Each family lists its own.
 struct Reference {
   OpList ops;
-  Solve solve = nullptr;
+  Solve* solve = nullptr;
+  Solve* gradients = nullptr;  // null: it has no backward
 };
 std::span<const Reference> attention_references();
 std::span<const Reference> decoder_references();

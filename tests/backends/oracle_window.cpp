@@ -161,7 +161,7 @@ std::vector<Answer> solve_pool(const Problem& problem, const std::vector<Values>
 
 std::span<const Reference> window_references() {
   static constexpr Reference rows[] = {
-      {{OpId::conv2d, OpId::conv3d}, solve_conv},
+      {{OpId::conv2d, OpId::conv3d}, solve_conv, gradients_of_conv},
       {{OpId::max_pool2d, OpId::max_pool3d, OpId::avg_pool2d, OpId::avg_pool3d}, solve_pool},
   };
   return rows;

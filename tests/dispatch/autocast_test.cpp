@@ -430,7 +430,7 @@ TEST_F(Downgrade, TakesTheNextDtypeWithoutLossAndSaysSo) {
   EXPECT_EQ(from_half.casts.size(), 2u) << "there and back";
 }
 
-TEST_F(Downgrade, HappensOnlyWhereSomebodyWishes) {
+TEST_F(Downgrade, HappensOnlyWhereAPrecisionIsRequested) {
   add("wide", {f32});
   const Decision decision = dispatcher().explain(parse_problem("downgrade_test(f16[4])"));
   EXPECT_EQ(decision.kernel, "");

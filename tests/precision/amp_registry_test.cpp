@@ -102,8 +102,9 @@ TEST(AmpRegistry, NarrowsNoFloat64TradesNo16BitFormatAndCastsNoInteger) {
   EXPECT_EQ(higher({.higher_precision = f64}, f32), f64);
   for (const DataType integer :
        {DataType::int64, DataType::int32, DataType::int16, DataType::int8, DataType::uint8, DataType::boolean}) {
-    for (const OpPrecision wish : {OpPrecision::lower, OpPrecision::higher, OpPrecision::keep, OpPrecision::custom}) {
-      EXPECT_EQ(resolve({wish, f16}, to_f16, integer), integer);
+    for (const OpPrecision requested :
+         {OpPrecision::lower, OpPrecision::higher, OpPrecision::keep, OpPrecision::custom}) {
+      EXPECT_EQ(resolve({requested, f16}, to_f16, integer), integer);
     }
   }
   EXPECT_EQ(resolve({OpPrecision::custom, f16}, to_bf16, bf16), f16) << "a custom rule may do all of that";
@@ -237,7 +238,7 @@ TEST(AmpRegistry, KeepsEveryRuleExactly) {
   AmpRegistry registry;
   std::mt19937 random(7);
   constexpr DataType floats[] = {f64, f32, f16, bf16, DataType::float8_e4m3, DataType::float8_e5m2};
-  const auto wish = [&]() -> PrecisionWish {
+  const auto requested = [&]() -> RequestedPrecision {
     const auto precision = static_cast<OpPrecision>(random() % 4);
     if (precision != OpPrecision::custom) return {precision};
     return {precision, floats[random() % std::size(floats)]};
@@ -245,7 +246,7 @@ TEST(AmpRegistry, KeepsEveryRuleExactly) {
   for (int i = 0; i < 1000; ++i) {
     const auto op = static_cast<OpId>(random() % static_cast<unsigned>(OpId::builtin_count));
     const int priority = static_cast<int>(random());
-    const OpPrecisionRule rule = OpPrecisionRule::make(op, wish(), wish(), priority);
+    const OpPrecisionRule rule = OpPrecisionRule::make(op, requested(), requested(), priority);
     registry.unregister(op);
     ASSERT_TRUE(registry.register_rule(rule));
     ASSERT_EQ(registry.get_rule(op), rule);
@@ -280,14 +281,14 @@ TEST(AmpRegistry, IsReadWhileItIsWritten) {
   EXPECT_EQ(mixtures, 0);
 }
 
-TEST(PrecisionWish, IsReadInEverySpelling) {
-  EXPECT_EQ(parse_precision_wish("lower"), PrecisionWish{OpPrecision::lower});
-  EXPECT_EQ(parse_precision_wish("higher"), PrecisionWish{OpPrecision::higher});
-  EXPECT_EQ(parse_precision_wish("keep"), PrecisionWish{OpPrecision::keep});
-  EXPECT_EQ(parse_precision_wish("half"), (PrecisionWish{OpPrecision::custom, f16}));
-  EXPECT_EQ(to_string(parse_precision_wish("bfloat16")), "bf16");
-  expect_error(ErrorCode::unknown_name, "did you mean lower", [] { parse_precision_wish("lowr"); });
-  expect_error(ErrorCode::invalid_argument, "not a float type", [] { parse_precision_wish("i8"); });
+TEST(RequestedPrecision, IsReadInEverySpelling) {
+  EXPECT_EQ(parse_requested_precision("lower"), RequestedPrecision{OpPrecision::lower});
+  EXPECT_EQ(parse_requested_precision("higher"), RequestedPrecision{OpPrecision::higher});
+  EXPECT_EQ(parse_requested_precision("keep"), RequestedPrecision{OpPrecision::keep});
+  EXPECT_EQ(parse_requested_precision("half"), (RequestedPrecision{OpPrecision::custom, f16}));
+  EXPECT_EQ(to_string(parse_requested_precision("bfloat16")), "bf16");
+  expect_error(ErrorCode::unknown_name, "did you mean lower", [] { parse_requested_precision("lowr"); });
+  expect_error(ErrorCode::invalid_argument, "not a float type", [] { parse_requested_precision("i8"); });
 }
 
 }  // namespace

@@ -10,11 +10,11 @@ constexpr DataType bf16 = DataType::bfloat16;
 constexpr DataType f32 = DataType::float32;
 constexpr DataType f64 = DataType::float64;
 
-Precision resolve(const char* problem, const PrecisionWishes& wishes = {}) {
-  return resolve_precision(parse_problem(problem), wishes);
+Precision resolve(const char* problem, const PrecisionRequests& requests = {}) {
+  return resolve_precision(parse_problem(problem), requests);
 }
 
-TEST(Precision, IsTheInputsOwnWhereNobodyWishes) {
+TEST(Precision, IsTheInputsOwnWhereNoneIsRequested) {
   const Precision precision = resolve("relu(bf16[4])");
   EXPECT_EQ(precision.forward, bf16);
   EXPECT_EQ(precision.backward, bf16);
@@ -27,7 +27,7 @@ TEST(Precision, OfMixedInputsIsTheOneThatLosesNothing) {
   EXPECT_EQ(resolve("add(f32[2], f64[2])").forward, f64);
 }
 
-TEST(Precision, SaysWhoAskedWhenTheWishIsGranted) {
+TEST(Precision, SaysWhoRequestedIt) {
   EXPECT_EQ(resolve("relu(f16[4])", {.explicit_dtype = f16}).because, "the call asks for f16");
   EXPECT_EQ(resolve("relu(f16[4])", {.policy_default = f16}).because, "the policy's default asks for f16");
   const PrecisionHook hook = [](const Problem&) { return std::optional(f16); };
@@ -36,7 +36,7 @@ TEST(Precision, SaysWhoAskedWhenTheWishIsGranted) {
 
 TEST(Precision, ListensToTheCallThenTheHookThenThePolicy) {
   const PrecisionHook hook = [](const Problem&) { return std::optional(bf16); };
-  const auto asked = [](const PrecisionWishes& wishes) { return resolve("relu(f32[4])", wishes).because; };
+  const auto asked = [](const PrecisionRequests& requests) { return resolve("relu(f32[4])", requests).because; };
   EXPECT_EQ(asked({.explicit_dtype = f16, .hook = &hook, .policy_default = f64}).rfind("the call asks for f16", 0), 0u);
   EXPECT_EQ(asked({.hook = &hook, .policy_default = f64}).rfind("the precision hook asks for bf16", 0), 0u);
   EXPECT_EQ(asked({.policy_default = f64}).rfind("the policy's default asks for f64", 0), 0u);
@@ -61,9 +61,9 @@ TEST(Precision, ShowsTheHookTheWholeProblem) {
 }
 
 TEST(Precision, ADemandIsMet) {
-  for (const DataType wish : {f16, bf16, f64}) {
-    EXPECT_EQ(resolve("relu(f32[4])", {.explicit_dtype = wish}).forward, wish);
-    EXPECT_EQ(resolve("relu(f64[4])", {.explicit_dtype = wish}).forward, wish);
+  for (const DataType requested : {f16, bf16, f64}) {
+    EXPECT_EQ(resolve("relu(f32[4])", {.explicit_dtype = requested}).forward, requested);
+    EXPECT_EQ(resolve("relu(f64[4])", {.explicit_dtype = requested}).forward, requested);
   }
 }
 
@@ -94,7 +94,7 @@ TEST(Precision, OfAutocastSaysWhichRuleItIs) {
 TEST(Precision, APolicysRuleIsStrongerThanAutocastAndHoldsWithoutIt) {
   AmpRegistry registry;
   const Autocast fp16 = make_autocast(registry, true, f16), off = make_autocast(registry, false);
-  const DirectionWishes lower{PrecisionWish{OpPrecision::lower}, PrecisionWish{OpPrecision::custom, f32}};
+  const DirectionPrecisions lower{RequestedPrecision{OpPrecision::lower}, RequestedPrecision{OpPrecision::custom, f32}};
   const auto with = [&](const Autocast* autocast) {
     return resolve("softmax(f32[4])", {.policy_rule = &lower, .autocast = autocast});
   };
@@ -108,7 +108,7 @@ TEST(Precision, APolicysRuleIsStrongerThanAutocastAndHoldsWithoutIt) {
 TEST(Precision, ADirectionThatAPolicyLeavesOpenIsForTheNextToDecide) {
   AmpRegistry registry;
   const Autocast autocast = make_autocast(registry);
-  const DirectionWishes backward{{}, PrecisionWish{OpPrecision::custom, f32}};
+  const DirectionPrecisions backward{{}, RequestedPrecision{OpPrecision::custom, f32}};
   const auto with = [&](const Autocast* in_force) {
     return resolve("matmul(f32[2,2], f32[2,2])", {.policy_rule = &backward, .autocast = in_force});
   };
@@ -179,7 +179,7 @@ TEST(Precision, OfOpsThatOnlyMoveValuesIsNobodysToSay) {
   EXPECT_EQ(precision.because, "the inputs are f32, and copy only moves them");
   EXPECT_EQ(resolve("embedding(i64[2], f32[9,4])", {.explicit_dtype = f16}).because,
             "the inputs are f32, and embedding only looks them up");
-  EXPECT_EQ(wished_precision(parse_problem("embedding(i64[2], f32[9,4])"), {.explicit_dtype = f16}).forward, f16);
+  EXPECT_EQ(requested_precision(parse_problem("embedding(i64[2], f32[9,4])"), {.explicit_dtype = f16}).forward, f16);
   EXPECT_EQ(resolve("unscale(f16[4], f32[1])", {.explicit_dtype = bf16}).forward, f32);
 }
 

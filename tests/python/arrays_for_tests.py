@@ -29,8 +29,8 @@ def values(shape: tuple[int, ...], dtype: np.dtype, seed: int, low: float = -2.0
     if dtype == np.bool_:
         return random.integers(0, 2, shape).astype(np.bool_)
     if dtype.kind in "iu":
-        ends, wished = np.iinfo(dtype), (low, high) if high > 8 else (-7, 7)  # small ones leave room for sums
-        return random.integers(max(ends.min, int(wished[0])), min(ends.max, int(wished[1])) + 1, shape).astype(dtype)
+        ends, within = np.iinfo(dtype), (low, high) if high > 8 else (-7, 7)  # small ones leave room for sums
+        return random.integers(max(ends.min, int(within[0])), min(ends.max, int(within[1])) + 1, shape).astype(dtype)
     return random.uniform(low, high, shape).astype(dtype)
 
 

@@ -121,6 +121,9 @@ TEST(Refusals, NameWhatTheDeviceHasNot) {
   profile.cpu_features = {"avx2", "avx512f"};
   EXPECT_TRUE(has_cpu_features(profile, {"avx512f", "avx2"}).supported);
   EXPECT_EQ(has_cpu_features(profile, {"avx2", "amx_bf16", "amx_tile"}).reason, "the CPU has no amx_bf16");
+  profile.library_versions["cublasLt"] = "13.0";
+  EXPECT_TRUE(has_library(profile, "cublasLt").supported);
+  EXPECT_EQ(has_library(profile, "cublas").reason, "libcublas is not installed");
 }
 
 Verdict first(const Problem&, const DeviceProfile&) { return Verdict::no("the first"); }

@@ -109,10 +109,10 @@ TEST(KernelPolicy, WritesTheFormatOfTheManual) {
 TEST(KernelPolicy, ReadsEveryFormOfAPrecision) {
   const KernelPolicy policy = KernelPolicy::from_json(R"({"precision": {"conv": "half",
     "relu": {"backward": "higher"}, "add": {"forward": "keep", "backward": "f64"}}})");
-  const PrecisionWish f16{OpPrecision::custom, DataType::float16}, f64{OpPrecision::custom, DataType::float64};
-  EXPECT_EQ(policy.precision.at(OpId::conv2d), (DirectionWishes{f16, {}}));
-  EXPECT_EQ(policy.precision.at(OpId::relu), (DirectionWishes{{}, PrecisionWish{OpPrecision::higher}}));
-  EXPECT_EQ(policy.precision.at(OpId::add), (DirectionWishes{PrecisionWish{OpPrecision::keep}, f64}));
+  const RequestedPrecision f16{OpPrecision::custom, DataType::float16}, f64{OpPrecision::custom, DataType::float64};
+  EXPECT_EQ(policy.precision.at(OpId::conv2d), (DirectionPrecisions{f16, {}}));
+  EXPECT_EQ(policy.precision.at(OpId::relu), (DirectionPrecisions{{}, RequestedPrecision{OpPrecision::higher}}));
+  EXPECT_EQ(policy.precision.at(OpId::add), (DirectionPrecisions{RequestedPrecision{OpPrecision::keep}, f64}));
   EXPECT_EQ(KernelPolicy::from_json(policy.to_json()), policy);
 }
 
@@ -131,7 +131,7 @@ TEST(KernelPolicy, RefusesPrecisionsThatCannotBe) {
   expect_invalid("no direction is named", [&] { policy.set_precision("relu", ""); });
   policy.precision[OpId::relu] = {};
   expect_invalid("is empty", [&] { policy.check(); });
-  policy.precision[OpId::relu] = {PrecisionWish{OpPrecision::custom, DataType::int8}, {}};
+  policy.precision[OpId::relu] = {RequestedPrecision{OpPrecision::custom, DataType::int8}, {}};
   expect_invalid("not a float type", [&] { policy.check(); });
   EXPECT_TRUE(policy.remove_precision("relu"));
   EXPECT_FALSE(policy.remove_precision("relu"));
@@ -175,7 +175,7 @@ TEST(KernelPolicy, WritesPrecisionsAsItReadsThem) {
   }
 }
 
-TEST(KernelPolicy, WritesNothingForAnOpItWishesNothingFor) {
+TEST(KernelPolicy, WritesNothingForAnOpWithoutPreference) {
   KernelPolicy policy;
   policy.preferences[OpId::matmul] = {{}, true};
   EXPECT_EQ(KernelPolicy::from_json(policy.to_json()), KernelPolicy{});

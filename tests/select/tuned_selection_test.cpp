@@ -49,7 +49,7 @@ TEST_F(TunedSelection, TakesWhatTheRaceChoseEvenIfAnotherTimeIsLessByNoise) {
   EXPECT_EQ(row(decision, "b")->time_us, 9.9);
 }
 
-TEST_F(TunedSelection, ExplicitWishesBeatTheRace) {
+TEST_F(TunedSelection, ExplicitPreferencesBeatTheRace) {
   choose("a", "fastest");
   prefer({"c"});
   expect_chosen(decide_tuned(), "c", Level::prefer);

@@ -85,7 +85,7 @@ TEST_F(Validate, NotesWhatIsMeantForOtherDevices) {
              "rules[0].when.device.vendor", "never matches on cpu:0");
 }
 
-TEST_F(Validate, WarnsOfWishesThatNothingHereCanGrant) {
+TEST_F(Validate, WarnsOfKernelsThatAreNotHere) {
   // For this type of device, known, and not there.
   expect_one(R"({"preferences": {"matmul": "onednn"}})", Severity::warning, "preferences.matmul",
              "a build with oneDNN");

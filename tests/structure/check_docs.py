@@ -14,6 +14,7 @@ SKIPPED = 77
 EXAMPLE = re.compile(r"^```cpp\n(// compiles\n.*?)^```$", re.MULTILINE | re.DOTALL)
 STRANGER = "tests/structure/stranger/main.cpp"
 
+DECODER = "src/backends/cpu/decoder/kernels.h"
 # Every class, method, property and enum value of each seed, by the number in its heading of docs/seeds.md.
 SEEDS = {
     "000": """
@@ -144,12 +145,13 @@ def code_that_names(root, op):
     """Files of the library and its tests, but for CUDA's and those that tools/ makes."""
     for path in sorted(path for top in ("include", "src", "tests") for path in (root / top).rglob("*") if path.is_file()):
         name, text = str(path.relative_to(root)), path.read_text(encoding="utf-8", errors="ignore")
-        if op in text and not re.search("cuda|__pycache__", name) and "// Made by tools/" not in text:
+        named = re.search(rf"(?<![a-zA-Z]){op}(?![a-zA-Z])", text)
+        if named and not re.search("cuda|__pycache__", name) and "// Made by tools/" not in text:
             yield name
 
 
 def check_op_chapter(root):
-    """The files that name the op, which the chapter names first, are those it lists, at most eight, and tests that nothing
+    """The files that name the op, which the chapter names first, are those it lists, at most six, and tests that nothing
     depends on; each block stands in the last file named."""
     chapter = section((root / "CONTRIBUTING.md").read_text(encoding="utf-8"), "Add an op")
     op, path = re.search(r"`(\w+)`|$", chapter).group(1) or "no op", None
@@ -157,13 +159,23 @@ def check_op_chapter(root):
     files = {name: (root / name).read_text(encoding="utf-8") for name in code_that_names(root, op)}
     problems = [f"{name} is not there or does not name {op}" for name in sorted(listed - files.keys())]
     problems += [f"{name} names {op} too" for name in sorted(files.keys() - listed) if "_test." not in name]
-    if not 1 <= len(listed) <= 8:
-        problems.append(f"it names {len(listed)} files; an op takes at most eight")
+    if not 1 <= len(listed) <= 6:
+        problems.append(f"it names {len(listed)} files; an op takes at most six")
     for name, block in re.findall(r"`((?:include|src|tests)/[^`]+)`|^```\w+\n(.*?)^```$", chapter, re.MULTILINE | re.DOTALL):
         path = name or path
         if block and block not in files.get(path, ""):
             problems.append(f"this is not in {path}:\n{block}")
     return [f"CONTRIBUTING.md: Add an op: {problem}" for problem in problems]
+
+
+def check_op_places(root):
+    """The ops beside the one of the chapter take no more files than it: four, and two tests."""
+    problems = []
+    for op in sorted(set(re.findall(r"OpId::(\w+)", (root / DECODER).read_text(encoding="utf-8")))):
+        code = [name for name in code_that_names(root, op) if "_test." not in name]
+        if len(code) > 4:
+            problems.append(f"{op} is in more than four files: {', '.join(code)}")
+    return problems
 
 
 def main(root, compiler):
@@ -173,7 +185,7 @@ def main(root, compiler):
         return SKIPPED
     seeds = (root / "docs/seeds.md").read_text(encoding="utf-8")
     found = check_examples(root, compiler) + check_stranger(root) + check_seeds(seeds) + check_interfaces(root)
-    found += check_op_chapter(root)
+    found += check_op_chapter(root) + check_op_places(root)
     print("\n".join(found) or "the documentation keeps its word")
     return 1 if found else 0
 

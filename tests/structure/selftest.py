@@ -268,12 +268,22 @@ class Docs(Tree):
         self.write("tests/a.h", "twice(2);\n")
         (problem,) = check_docs.check_op_chapter(self.root)
         self.assertIn("tests/a.h names twice too", problem)
-        names = ["tests/a.h", *(f"src/{letter}.cpp" for letter in "bcdefgh")]
+        names = ["tests/a.h", *(f"src/{letter}.cpp" for letter in "bcdef")]
         for name in names:
             self.write(name, "twice(3);\n")
         self.write("CONTRIBUTING.md", shown.replace("## Next", "".join(f"`{name}`\n" for name in names) + "\n## Next"))
         (problem,) = check_docs.check_op_chapter(self.root)
-        self.assertIn("it names 9 files", problem)
+        self.assertIn("it names 7 files", problem)
+
+    def test_counts_the_files_of_each_op_of_the_decoder(self):
+        self.write(check_docs.DECODER, "{OpId::twice, prepare_twice_simd},\n{OpId::once, prepare_once},\n")
+        for name in ("src/a.cpp", "include/a.h", "src/b_plan.cpp", "tests/a_test.cpp", "tests/b_test.py"):
+            self.write(name, "twice(1);\n")
+        self.write("tests/a.h", "twiceness\n")
+        self.assertEqual(check_docs.check_op_places(self.root), [])
+        self.write("src/c.cpp", "prepare_twice_reference\n")
+        (problem,) = check_docs.check_op_places(self.root)
+        self.assertIn("twice is in more than four files: include/a.h, ", problem)
 
 
 if __name__ == "__main__":

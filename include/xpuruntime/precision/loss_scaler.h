@@ -69,7 +69,7 @@ class LossScaler {
   void restore(const LossScalerState& state);
 
  private:
-  bool move_to(double wish);
+  bool move_to(double target);
 
   LossScalerState state_;
 };

@@ -17,32 +17,32 @@ inline bool is_float_storage(DataType dtype) { return is_floating(dtype) && dtyp
 enum class OpPrecision : std::uint8_t { higher, lower, keep, custom };
 std::string_view to_string(OpPrecision precision);
 
-/// A wish for one direction: a tendency that AmpConfig gives a dtype to, or with `custom` the dtype itself.
-struct PrecisionWish {
+/// What is requested for one direction: a tendency that AmpConfig gives a dtype to, or with `custom` the dtype itself.
+struct RequestedPrecision {
   OpPrecision precision = OpPrecision::keep;
   DataType custom = DataType::float32;  // counts for `custom` alone
 
-  bool operator==(const PrecisionWish& other) const {
+  bool operator==(const RequestedPrecision& other) const {
     return precision == other.precision && (precision != OpPrecision::custom || custom == other.custom);
   }
 };
 
 /// "higher", "lower", "keep", or a dtype in any of its spellings.
-PrecisionWish parse_precision_wish(std::string_view text);
-std::string to_string(const PrecisionWish& wish);
+RequestedPrecision parse_requested_precision(std::string_view text);
+std::string to_string(const RequestedPrecision& requested);
 
 /// What a policy says of one op. A direction that it leaves open is for the next in line to decide; only, backward
 /// follows a forward that is not open.
-struct DirectionWishes {
-  std::optional<PrecisionWish> forward = {};
-  std::optional<PrecisionWish> backward = {};
+struct DirectionPrecisions {
+  std::optional<RequestedPrecision> forward = {};
+  std::optional<RequestedPrecision> backward = {};
 
-  bool operator==(const DirectionWishes&) const = default;
+  bool operator==(const DirectionPrecisions&) const = default;
 };
 
-/// What the wish makes of data in a dtype. Integers and bools never change; unless the wish is custom, FP64 is not
-/// narrowed and one 16-bit format does not become the other.
-DataType resolve(const PrecisionWish& wish, const AmpConfig& config, DataType input);
+/// The dtype that is requested for data in this one. Integers and bools never change; unless the request is custom,
+/// FP64 is not narrowed and one 16-bit format does not become the other.
+DataType resolve(const RequestedPrecision& requested, const AmpConfig& config, DataType input);
 
 /// The precision of one op, forward and backward. A value: registries copy it in and hand out copies.
 struct OpPrecisionRule {
@@ -55,10 +55,11 @@ struct OpPrecisionRule {
 
   bool operator==(const OpPrecisionRule&) const = default;
 
-  static OpPrecisionRule make(OpId op, const PrecisionWish& forward, const PrecisionWish& backward, int priority = 0);
+  static OpPrecisionRule make(OpId op, const RequestedPrecision& forward, const RequestedPrecision& backward,
+                              int priority = 0);
 
-  PrecisionWish forward() const;
-  PrecisionWish backward() const;
+  RequestedPrecision forward() const;
+  RequestedPrecision backward() const;
   DataType get_forward_dtype(const AmpConfig& config, DataType input) const;
   /// `keep` follows what forward made of the input.
   DataType get_backward_dtype(const AmpConfig& config, DataType input) const;

@@ -16,7 +16,7 @@ struct Precision {
   DataType forward = DataType::float32;
   DataType backward = DataType::float32;
   std::string because = {};
-  bool wished = false;  // it was asked for; else it is the inputs' own
+  bool requested = false;  // it was asked for; else it is the inputs' own
 
   bool operator==(const Precision&) const = default;
 };
@@ -25,21 +25,21 @@ struct Precision {
 using PrecisionHook = std::function<std::optional<DataType>(const Problem&)>;
 
 /// Who may say at which precision a call runs, strongest first.
-struct PrecisionWishes {
-  std::optional<DataType> explicit_dtype = {};   // of the call
-  const PrecisionHook* hook = nullptr;           // of the program
-  const DirectionWishes* policy_rule = nullptr;  // of the policy for this op
-  const Autocast* autocast = nullptr;            // of the scope
+struct PrecisionRequests {
+  std::optional<DataType> explicit_dtype = {};       // of the call
+  const PrecisionHook* hook = nullptr;               // of the program
+  const DirectionPrecisions* policy_rule = nullptr;  // of the policy for this op
+  const Autocast* autocast = nullptr;                // of the scope
   std::optional<DataType> policy_default = {};
 };
 
-/// What the strongest wish makes of the problem's own dtype, for both directions. Integers never change. Unless a rule
-/// names the dtype itself, no input in one 16-bit format is made the other: mixed ones then stay at what holds them
-/// all.
-Precision resolve_precision(const Problem& problem, const PrecisionWishes& wishes);
+/// What the strongest request makes of the problem's own dtype, for both directions. Integers never change. Unless a
+/// rule names the dtype itself, no input in one 16-bit format is made the other: mixed ones then stay at what holds
+/// them all.
+Precision resolve_precision(const Problem& problem, const PrecisionRequests& requests);
 
 /// The same also for ops that compute nothing, such as embedding: what a result that is not allocated yet should be.
-Precision wished_precision(const Problem& problem, const PrecisionWishes& wishes);
+Precision requested_precision(const Problem& problem, const PrecisionRequests& requests);
 
 /// The dtype that a precision governs in this problem: that of its direction.
 DataType governing_dtype(const Precision& precision, const Problem& problem);

@@ -44,5 +44,7 @@ Verdict is_at_most(std::string_view what, std::int64_t value, std::int64_t limit
 Verdict has_compute_capability(const DeviceProfile& profile, int major, int minor = 0);
 /// "the CPU has no amx_bf16"
 Verdict has_cpu_features(const DeviceProfile& profile, std::initializer_list<const char*> features);
+/// By its name in the profile: "libcublas is not installed"
+Verdict has_library(const DeviceProfile& profile, const char* name);
 
 }  // namespace xpuruntime

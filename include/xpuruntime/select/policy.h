@@ -36,7 +36,7 @@ struct KernelPolicy {
 
   std::map<OpId, KernelPreference> preferences = {};
   RuleList rules = {};  // tried in order, after the preferences and before rules registered in code
-  std::map<OpId, DirectionWishes> precision = {};  // stronger than autocast, and in force without it
+  std::map<OpId, DirectionPrecisions> precision = {};  // stronger than autocast, and in force without it
   std::optional<Strategy> auto_strategy = {};
   std::optional<DataType> default_precision = {};  // a float type, or int8, which no tensor is cast to
   std::optional<std::uint64_t> workspace_limit_bytes = {};
@@ -52,7 +52,7 @@ struct KernelPolicy {
   const KernelPreference* get(std::string_view op) const;
   bool remove(std::string_view op);
 
-  /// "lower", "higher", "keep" or a dtype for each direction; see parse_precision_wish. An empty text leaves a
+  /// "lower", "higher", "keep" or a dtype for each direction; see parse_requested_precision. An empty text leaves a
   /// direction open; both may not be.
   KernelPolicy& set_precision(std::string_view op, std::string_view forward, std::string_view backward = {});
   bool remove_precision(std::string_view op);

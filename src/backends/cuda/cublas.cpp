@@ -11,9 +11,7 @@
 namespace xpuruntime::cuda {
 namespace {
 
-Verdict has_library(const Problem&, const DeviceProfile& profile) {
-  return profile.library_versions.contains("cublas") ? Verdict::yes() : Verdict::no("libcublas is not installed");
-}
+Verdict has_cublas(const Problem&, const DeviceProfile& profile) { return has_library(profile, "cublas"); }
 
 Verdict is_plain_product(const Problem& problem, const DeviceProfile& profile) {
   const auto [verdict, product] = library_product(problem, profile);
@@ -79,7 +77,7 @@ class CublasPlan final : public Plan {
 }  // namespace
 
 Verdict supports_cublas(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({supports_any, has_library, is_plain_product}, problem, profile);
+  return first_refusal({supports_any, has_cublas, is_plain_product}, problem, profile);
 }
 
 std::uint64_t cublas_workspace_bytes(const Problem& problem, const DeviceProfile&) {

@@ -12,9 +12,7 @@
 namespace xpuruntime::cuda {
 namespace {
 
-Verdict has_library(const Problem&, const DeviceProfile& profile) {
-  return profile.library_versions.contains("cublasLt") ? Verdict::yes() : Verdict::no("libcublasLt is not installed");
-}
+Verdict has_cublaslt(const Problem&, const DeviceProfile& profile) { return has_library(profile, "cublasLt"); }
 
 Verdict is_library_product(const Problem& problem, const DeviceProfile& profile) {
   return library_product(problem, profile).verdict;
@@ -268,7 +266,7 @@ std::unique_ptr<CublasLtPlan> described(const Problem& problem, const PrepareCon
 }  // namespace
 
 Verdict supports_cublaslt(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({supports_any, has_library, is_library_product}, problem, profile);
+  return first_refusal({supports_any, has_cublaslt, is_library_product}, problem, profile);
 }
 
 std::uint64_t cublaslt_workspace_bytes(const Problem& problem, const DeviceProfile& profile) {

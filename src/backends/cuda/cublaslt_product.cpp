@@ -264,11 +264,11 @@ LibraryAnswer library_sums(const Problem& problem, const DeviceProfile& profile)
   const auto types = types_of(a, b, sums_dtype(a));
   const bool widened = output == DataType::float64 && a != DataType::float64;  // its sums would be short of digits
   if (!types || !native_type(output) || widened || !is_one_kind(problem)) return {refuse_types(problem)};
-  if (a != DataType::float64 && !has_float_scalars(problem)) return {Verdict::no("alpha or beta does not fit in f32")};
+  if (const Verdict verdict = scalars_fit(problem, profile); !verdict.supported) return {verdict};
   const MatmulShape shape = product_shape(problem);
   if (const Verdict verdict = extents_fit(problem, shape); !verdict.supported) return {verdict};
   const auto sums = sums_product(problem, *types);
-  if (!sums && shape.batch_dims > 1) return {Verdict::no("one stride does not walk the batch")};
+  if (const Verdict verdict = has_one_batch_stride(shape); !sums && !verdict.supported) return {verdict};
   if (!sums) return {Verdict::no("a matrix has no leading dimension: neither stride is 1")};
   // Our finish needs sums of integers that did not wrap.
   if (a == DataType::int8 && sums->k >= 1 << 17) return {is_at_most("k", sums->k, (1 << 17) - 1)};
@@ -276,8 +276,7 @@ LibraryAnswer library_sums(const Problem& problem, const DeviceProfile& profile)
 }
 
 LibraryAnswer library_product(const Problem& problem, const DeviceProfile& profile) {
-  const bool scalars_fit = problem.inputs[0].dtype == DataType::float64 || has_float_scalars(problem);
-  if (scalars_fit && extents_fit(problem, product_shape(problem)).supported) {
+  if (scalars_fit(problem, profile).supported && extents_fit(problem, product_shape(problem)).supported) {
     const auto whole = whole_product(problem, profile);
     if (whole && narrow_fits(*whole, problem, profile).supported) return {Verdict::yes(), *whole};
   }

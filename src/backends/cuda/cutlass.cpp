@@ -45,14 +45,10 @@ Verdict is_one_dtype(const Problem& problem, const DeviceProfile&) {
   return is_same_dtype("input 2", problem.inputs[2].dtype, "the input's", dtype);
 }
 
-Verdict scalars_fit(const Problem& problem, const DeviceProfile&) {
-  return has_float_scalars(problem) ? Verdict::yes() : Verdict::no("alpha or beta does not fit in f32");
-}
-
 Verdict extents_fit(const Problem& problem, const DeviceProfile&) {
   if (const Verdict verdict = is_not_empty(problem); !verdict.supported) return verdict;
   const MatmulShape shape = product_shape(problem);
-  if (shape.batch_dims > 1) return Verdict::no("one stride does not walk the batch");
+  if (const Verdict verdict = has_one_batch_stride(shape); !verdict.supported) return verdict;
   for (const bool n : {true, false}) {
     const std::int64_t extent = n ? shape.n : shape.k;
     if (extent % vector == 0) continue;

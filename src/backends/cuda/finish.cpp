@@ -13,6 +13,15 @@ Activation activation_of(std::string_view name) {
 
 }  // namespace
 
+Verdict scalars_fit(const Problem& problem, const DeviceProfile&) {
+  const bool fit = problem.inputs[0].dtype == DataType::float64 || has_float_scalars(problem);
+  return fit ? Verdict::yes() : Verdict::no("alpha or beta does not fit in f32");
+}
+
+Verdict has_one_batch_stride(const MatmulShape& shape) {
+  return shape.batch_dims <= 1 ? Verdict::yes() : Verdict::no("one stride does not walk the batch");
+}
+
 TensorSpec broadcast_c(const Problem& problem) {
   const TensorSpec& c = problem.inputs[2];
   const Dims& shape = problem.outputs[0].shape;

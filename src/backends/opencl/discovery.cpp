@@ -1,5 +1,4 @@
-#include "backends/opencl/discovery.h"
-
+#include "backends/opencl/driver.h"
 #include "backends/opencl/profile.h"
 
 namespace xpuruntime::opencl {

@@ -5,11 +5,19 @@
 #include <vector>
 
 #include "backends/opencl/device_context.h"
-#include "backends/opencl/discovery.h"
 #include "core/lazily.h"
 #include "xpuruntime/device/driver.h"
 
 namespace xpuruntime::opencl {
+
+/// The OpenCL devices of this machine, in the order of the platforms; or why there is none.
+struct Discovery {
+  std::vector<cl_device_id> devices = {};
+  std::vector<DeviceProfile> profiles = {};  // one for each device
+  std::string why_absent = {};
+};
+
+Discovery discover();
 
 /// All OpenCL devices of all platforms. Memory is a `cl_mem`, a stream a `cl_command_queue`, an event a `cl_event`.
 class OpenClDriver final : public DeviceDriver {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/names.h"
+
 namespace xpuruntime::opencl {
 namespace {
 
@@ -11,12 +13,6 @@ constexpr cl_device_info nv_compute_capability_major = 0x4000;
 constexpr cl_device_info nv_compute_capability_minor = 0x4001;
 constexpr cl_device_info nv_warp_size = 0x4003;
 constexpr cl_device_info amd_wavefront_width = 0x4043;
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 std::string trim(std::string text) {
   while (!text.empty() && (text.back() == '\0' || std::isspace(static_cast<unsigned char>(text.back()))))
@@ -68,7 +64,7 @@ std::string vendor_name(std::string_view platform_name, std::string_view device_
       {"nvidia", "nvidia"}, {"intel", "intel"},       {"advanced micro", "amd"},      {"amd", "amd"},
       {"apple", "apple"},   {"qualcomm", "qualcomm"}, {"imagination", "imagination"}, {"mesa", "mesa"},
       {"arm", "arm"}};
-  const std::string vendor = lower(device_vendor);
+  const std::string vendor = lowered(device_vendor);
   for (const Spelling& spelling : spellings)
     if (vendor.find(spelling.part) != std::string::npos) return std::string(spelling.vendor);
   const std::vector<std::string> words = split_words(vendor);

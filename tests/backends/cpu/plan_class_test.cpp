@@ -55,7 +55,7 @@ constexpr Growing problems[] = {
     {"reference", "attention(f64[2,4,6,8], f64[2,2,K,8], f64[2,2,K,8]{1,2,4,4096}, f64[6,K]; causal=true)", 1, 64},
     {"reference", "attention(f32[2,4,6,8], f32[9,8,2,8], f32[9,8,2,8], none, none, i32[2,K])", 1, 16},
     {"simd", "layer_norm(bf16[2,K,3,8], bf16[3,8], bf16[3,8]; normalized_rank=2)", 1, 64},
-    {"simd", "rms_norm(f32[K,24], f32[24])", 1, 64},
+    {"simd", "layer_norm(f32[K,24], f32[24])", 1, 64},
     {"simd", "add_rms_norm(f16[K,24], f16[K,24], f16[24])", 1, 64},
     {"simd", "add_rms_norm(bf16[K,9000], bf16[K,9000], bf16[9000])", 1, 8},  // the sums of a row's chunks in between
 };

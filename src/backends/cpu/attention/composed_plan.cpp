@@ -3,8 +3,8 @@
 
 #include "backends/cpu/attention/kernels.h"
 #include "backends/cpu/attention/shape.h"
-#include "backends/cpu/attention/slots.h"
 #include "backends/cpu/attention/softmax.h"
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/matmul/gemm.h"
 
 namespace xpuruntime::cpu {
@@ -66,7 +66,7 @@ class ComposedPlan final : public Plan {
   Status run(const RunArguments& arguments) const override {
     if (shape_.empty()) return {};
     const std::int64_t rows = rows_of(shape_), blocks = (shape_.queries + rows - 1) / rows;
-    tasks_in_slots(shape_.batch * shape_.heads * blocks, threads_, [&](std::int64_t slot, std::int64_t i) {
+    run_in_slots(shape_.batch * shape_.heads * blocks, 1, threads_, [&](std::int64_t slot, std::int64_t i) {
       std::byte* scratch =
           static_cast<std::byte*>(arguments.workspace) + static_cast<std::size_t>(slot) * layout_.bytes;
       const std::int64_t head = i / blocks;

@@ -37,14 +37,6 @@ void set_keys(AttentionShape& shape, const Input& input) {
   if (shape.has_mask) shape.mask = mask_strides(input(attention_mask));
 }
 
-Verdict check_row(const TensorSpec& spec, std::string_view name) {
-  if (spec.shape[3] > 1 && spec.strides[3] != 1) {
-    return Verdict::no("the rows of the " + std::string(name) + " have stride " + std::to_string(spec.strides[3]) +
-                       ", and this kernel takes 1");
-  }
-  return Verdict::yes();
-}
-
 }  // namespace
 
 AttentionShape attention_shape(const Problem& problem) {
@@ -155,9 +147,9 @@ void store_lse(const AttentionShape& shape, const RunArguments& arguments, std::
 }
 
 Verdict supports_attention_rows(const Problem& problem) {
-  constexpr std::string_view names[] = {"query", "key", "value"};
   for (std::size_t i = 0; i < 3; ++i) {
-    if (const Verdict verdict = check_row(problem.inputs[i], names[i]); !verdict.supported) return verdict;
+    const Verdict rows = has_contiguous_rows("input " + std::to_string(i), problem.inputs[i]);
+    if (!rows.supported) return rows;
   }
   using Float = std::numeric_limits<float>;
   const double scale = std::fabs(problem.attributes.real("scale"));
@@ -169,7 +161,7 @@ Verdict supports_attention_rows(const Problem& problem) {
     if (problem.inputs[2].shape[3] == 0)
       return Verdict::no("values of size 0, and this kernel gives their lse with them");
   }
-  return check_row(problem.outputs[0], "output");
+  return has_contiguous_rows("output 0", problem.outputs[0]);
 }
 
 int attention_threads(int most, const AttentionShape& shape) {

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "backends/cpu/attention/shape.h"
-#include "backends/cpu/attention/slots.h"
 #include "backends/cpu/attention/softmax.h"
+#include "backends/cpu/base/thread_pool.h"
 
 // Attention in tiles: blocks of keys pass by a set of queries, whose sums are rescaled whenever a higher score turns
 // up. The scores never leave the first cache. An Engine packs the operands and multiplies them.
@@ -179,7 +179,7 @@ class TiledPlan final : public Plan {
     const Sequences sequences(shape_, arguments);
     if (Status status = sequences.check(); !status.ok() || shape_.empty()) return status;
     const std::int64_t blocks = (shape_.queries + sizes_.task_rows - 1) / sizes_.task_rows;
-    tasks_in_slots(shape_.batch * shape_.heads * blocks, sizes_.threads, [&](std::int64_t slot, std::int64_t i) {
+    run_in_slots(shape_.batch * shape_.heads * blocks, 1, sizes_.threads, [&](std::int64_t slot, std::int64_t i) {
       // The last queries of a head first: with a causal mask they are the longest tasks.
       const std::int64_t head = i / blocks, first = (blocks - 1 - i % blocks) * sizes_.task_rows;
       std::byte* const scratch =

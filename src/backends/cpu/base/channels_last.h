@@ -1,6 +1,6 @@
 #pragma once
 
-#include "xpuruntime/core/tensor.h"
+#include "xpuruntime/registry/kernel.h"
 
 namespace xpuruntime::cpu {
 
@@ -17,6 +17,10 @@ inline bool has_channels_last(const TensorSpec& spec) {
     if (spec.shape[i] != 1 && spec.strides[i] != strides[i]) return false;
   }
   return true;
+}
+
+inline Verdict refuse_image_layouts() {
+  return Verdict::no("input and output are neither both contiguous nor both with dense channels last");
 }
 
 }  // namespace xpuruntime::cpu

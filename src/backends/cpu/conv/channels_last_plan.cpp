@@ -2,11 +2,11 @@
 #include <cstring>
 
 #include "backends/cpu/base/channels_last.h"
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/conv/channels_last.h"
 #include "backends/cpu/conv/columns.h"
 #include "backends/cpu/conv/operands.h"
 #include "backends/cpu/conv/shape.h"
-#include "backends/cpu/conv/slots.h"
 #include "backends/cpu/matmul/gemm.h"
 
 namespace xpuruntime::cpu {

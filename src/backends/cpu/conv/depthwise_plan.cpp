@@ -1,10 +1,10 @@
 #include <algorithm>
 
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/conv/depthwise.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/operands.h"
 #include "backends/cpu/conv/phases.h"
-#include "backends/cpu/conv/slots.h"
 
 // One input channel a group: each channel is copied into phases, and its outputs are summed while it is in the cache.
 

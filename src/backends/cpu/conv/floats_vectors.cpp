@@ -1,4 +1,4 @@
-#include "backends/cpu/conv/floats.h"
+#include "backends/cpu/conv/operands.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/conv/floats_vectors.cpp"

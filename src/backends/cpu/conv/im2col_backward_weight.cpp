@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/conv/columns.h"
 #include "backends/cpu/conv/im2col_backward.h"
-#include "backends/cpu/conv/slots.h"
 #include "backends/cpu/matmul/gemm.h"
 
 // The gradient of the weight: the output's gradient times the transposed columns, image after image, tile after tile.

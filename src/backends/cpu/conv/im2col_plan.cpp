@@ -1,10 +1,10 @@
 #include <algorithm>
 
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/conv/channels_last.h"
 #include "backends/cpu/conv/columns.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/operands.h"
-#include "backends/cpu/conv/slots.h"
 #include "backends/cpu/matmul/gemm.h"
 
 // The convolution as a matrix product: a tile of outputs becomes a matrix of columns, which the weight multiplies. A

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <memory>
+#include "backends/cpu/base/rows.h"
 
-#include "xpuruntime/registry/kernel.h"
-
-// The functions of the CPU table's rows of this family. Each serves conv2d and conv3d alike, but for winograd.
+// The rows of this family in the CPU's table, and their functions. Each serves conv2d and conv3d alike, but for
+// winograd.
 
 namespace xpuruntime::cpu {
 
@@ -30,5 +29,19 @@ std::uint64_t workspace_conv_winograd(const Problem& problem, const DeviceProfil
 Verdict supports_conv_depthwise(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_conv_depthwise(const Problem& problem, const PrepareContext& context);
 std::uint64_t workspace_conv_depthwise(const Problem& problem, const DeviceProfile& profile);
+
+inline constexpr OpList conv_ops = {OpId::conv2d, OpId::conv3d};
+
+inline constexpr KernelSpec conv_rows[] = {
+    {conv_ops, "depthwise", "one input channel per group: vectors along rows", fast_floats, prepare_conv_depthwise,
+     supports_conv_depthwise, workspace_conv_depthwise},
+    {conv_ops, "direct", "sums in registers, no matrix of columns: most shapes", fast_floats, prepare_conv_direct,
+     supports_conv_direct, workspace_conv_direct},
+    {OpId::conv2d, "winograd", "3x3 filters with stride 1: large images, not too many channels", fast_floats,
+     prepare_conv_winograd, supports_conv_winograd, workspace_conv_winograd},
+    with_backward({conv_ops, "im2col", "tiles of columns times the weight as a matrix product", fast_floats,
+                   prepare_conv_im2col, supports_conv_im2col, workspace_conv_im2col}),
+    with_backward({conv_ops, "reference", summary::exact, any_dtype, prepare_conv_reference}),
+};
 
 }  // namespace xpuruntime::cpu

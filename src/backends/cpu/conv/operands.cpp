@@ -1,7 +1,6 @@
 #include "backends/cpu/conv/operands.h"
 
 #include "backends/cpu/base/thread_pool.h"
-#include "backends/cpu/conv/floats.h"
 #include "backends/cpu/reduce/kernels.h"
 
 namespace xpuruntime::cpu {

@@ -25,6 +25,9 @@ class Carver {
   std::size_t used_ = 0;
 };
 
+/// Widens f32, f16 or bf16 to f32; writes exactly `count` floats.
+void widen_floats(DataType dtype, const void* from, std::int64_t count, float* to);
+
 /// Weight and bias as f32: in place where they are, else widened into the workspace.
 class ConvOperands {
  public:

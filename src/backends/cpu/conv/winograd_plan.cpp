@@ -1,9 +1,9 @@
 #include <algorithm>
 
+#include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/operands.h"
 #include "backends/cpu/conv/phases.h"
-#include "backends/cpu/conv/slots.h"
 #include "backends/cpu/conv/winograd.h"
 
 // 3x3 filters with stride 1 by Winograd's minimal filtering: a tile of 4x4 outputs takes 36 products a channel instead

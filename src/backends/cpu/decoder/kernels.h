@@ -1,8 +1,6 @@
 #pragma once
 
-#include <memory>
-
-#include "xpuruntime/registry/kernel.h"
+#include "backends/cpu/base/rows.h"
 
 // What a decoder's layer does between its products.
 
@@ -18,5 +16,16 @@ std::unique_ptr<const Plan> prepare_rope_reference(const Problem& problem, const
 Verdict supports_kv_append_rows(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_kv_append_rows(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_kv_append_reference(const Problem& problem, const PrepareContext& context);
+
+inline constexpr KernelSpec decoder_rows[] = {
+    {OpId::silu_mul, "simd", summary::vectors, fast_floats, prepare_silu_mul_simd},
+    {OpId::silu_mul, "reference", summary::exact, any_dtype, prepare_silu_mul_reference},
+    {OpId::rope, "simd", "heads in line: a token's angles are read once", fast_floats, prepare_rope_simd,
+     supports_rope_simd},
+    {OpId::rope, "reference", summary::exact, any_dtype, prepare_rope_reference},
+    {OpId::kv_append, "rows", "whole heads of tokens of the caches' dtype", any_dtype, prepare_kv_append_rows,
+     supports_kv_append_rows},
+    {OpId::kv_append, "reference", summary::moved, any_dtype, prepare_kv_append_reference},
+};
 
 }  // namespace xpuruntime::cpu

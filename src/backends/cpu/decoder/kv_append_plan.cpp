@@ -1,10 +1,10 @@
 #include <cstring>
 #include <string>
 
+#include "backends/cpu/base/convert.h"
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/decoder/kernels.h"
-#include "backends/cpu/decoder/plan.h"
 #include "backends/cpu/movement/strided.h"
 #include "xpuruntime/registry/refusals.h"
 
@@ -86,6 +86,10 @@ TensorSpec row_of(const TensorSpec& spec) {
   return row;
 }
 
+/// Stores the elements of one tensor in another of its shape.
+using MoveElements = void (*)(const TensorSpec& from, const void* in, const TensorSpec& to, void* out, int threads);
+
+/// `copy` moves a cache that is not written in place, `move_head` one head of one token.
 class AppendPlan final : public Plan {
  public:
   AppendPlan(const Problem& problem, MoveElements copy, MoveElements move_head, int threads)
@@ -153,18 +157,20 @@ Verdict moves_rows(const Problem& problem, std::size_t cache) {
 
 }  // namespace
 
-std::unique_ptr<const Plan> prepare_append(const Problem& problem, MoveElements copy, MoveElements move_head,
-                                           int threads) {
-  return std::make_unique<AppendPlan>(problem, copy, move_head, threads);
-}
-
 Verdict supports_kv_append_rows(const Problem& problem, const DeviceProfile&) {
   if (const Verdict verdict = moves_rows(problem, 0); !verdict.supported) return verdict;
   return moves_rows(problem, 1);
 }
 
 std::unique_ptr<const Plan> prepare_kv_append_rows(const Problem& problem, const PrepareContext&) {
-  return prepare_append(problem, copy_bytes, move_head_bytes, threads_for(problem));
+  return std::make_unique<AppendPlan>(problem, copy_bytes, move_head_bytes, threads_for(problem));
+}
+
+std::unique_ptr<const Plan> prepare_kv_append_reference(const Problem& problem, const PrepareContext&) {
+  const MoveElements convert = [](const TensorSpec& from, const void* in, const TensorSpec& to, void* out, int) {
+    convert_elements(from, in, to, out);
+  };
+  return std::make_unique<AppendPlan>(problem, convert, convert, 1);
 }
 
 }  // namespace xpuruntime::cpu

@@ -3,9 +3,11 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
+#include <cmath>
+
+#include "backends/cpu/base/elements.h"
 #include "backends/cpu/base/math.h"
 #include "backends/cpu/decoder/kernels.h"
-#include "backends/cpu/decoder/plan.h"
 #include "backends/cpu/elementwise/combine.h"
 #include "backends/cpu/elementwise/plan.h"
 
@@ -35,14 +37,81 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace xpuruntime::cpu {
+namespace {
 
 HWY_EXPORT(silu_mul_block);
+
+/// Runs a plan of two inputs on the halves of one.
+class HalvesPlan final : public Plan {
+ public:
+  HalvesPlan(const TensorSpec& half, std::size_t between, std::unique_ptr<const Plan> plan)
+      : half_(half), between_(between), plan_(std::move(plan)) {}
+
+  Status run(const RunArguments& arguments) const override {
+    const Tensor& whole = *arguments.inputs[0];
+    const auto from = [&](std::size_t offset) {
+      return Tensor::on(whole.data(), half_, {}, whole.byte_offset() + offset);
+    };
+    const Tensor gate = from(0), factor = from(between_);
+    const Tensor* const inputs[] = {&gate, &factor};
+    return plan_->run({inputs, arguments.outputs, arguments.workspace, arguments.stream});
+  }
+
+ private:
+  TensorSpec half_;
+  std::size_t between_;  // bytes from one to the other
+  std::unique_ptr<const Plan> plan_;
+};
+
+/// A plan of two inputs, made by `make`, that runs on the halves of one where the problem has one.
+std::unique_ptr<const Plan> prepare_on_halves(const Problem& problem,
+                                              std::unique_ptr<const Plan> (*make)(const Problem& two)) {
+  if (problem.inputs.size() == 2) return make(problem);
+  const TensorSpec& whole = problem.inputs[0];
+  const TensorSpec half = make_spec(whole.dtype, problem.outputs[0].shape, whole.strides, 1);
+  const auto between = static_cast<std::size_t>(half.shape.back() * whole.strides.back()) * size_of(whole.dtype);
+  Problem halves = problem;
+  halves.inputs = {half, half};
+  return std::make_unique<HalvesPlan>(half, between, make(halves));
+}
+
+/// The reference, in double: gate and factor are the two inputs.
+class SiluMulPlan final : public Plan {
+ public:
+  explicit SiluMulPlan(const Problem& problem) : problem_(problem) {}
+
+  Status run(const RunArguments& arguments) const override {
+    const TensorSpec &gate = problem_.inputs[0], &factor = problem_.inputs[1], &out = problem_.outputs[0];
+    const LoadElement load_gate = loader_of(gate.dtype), load_factor = loader_of(factor.dtype);
+    const StoreElement store = storer_of(out.dtype);
+    Walk<3> walk(out.shape);
+    walk.set_operand(0, gate);
+    walk.set_operand(1, factor);
+    walk.set_operand(2, out);
+    for (; walk.more(); walk.next()) {
+      const double x = load_gate(arguments.inputs[0]->as<void>(), walk.offset(0));
+      const double y = load_factor(arguments.inputs[1]->as<void>(), walk.offset(1));
+      store(arguments.outputs[0]->as<void>(), walk.offset(2), x / (1 + std::exp(-x)) * y);
+    }
+    return {};
+  }
+
+ private:
+  Problem problem_;
+};
+
+}  // namespace
 
 std::unique_ptr<const Plan> prepare_silu_mul_simd(const Problem& problem, const PrepareContext&) {
   return prepare_on_halves(problem, [](const Problem& two) {
     const RunBlock run_block = [](const Block& block) { HWY_DYNAMIC_DISPATCH(silu_mul_block)(block); };
     return make_block_plan(two, run_block, heavy_grain);
   });
+}
+
+std::unique_ptr<const Plan> prepare_silu_mul_reference(const Problem& problem, const PrepareContext&) {
+  return prepare_on_halves(
+      problem, [](const Problem& two) -> std::unique_ptr<const Plan> { return std::make_unique<SiluMulPlan>(two); });
 }
 
 }  // namespace xpuruntime::cpu

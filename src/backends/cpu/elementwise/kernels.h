@@ -1,10 +1,8 @@
 #pragma once
 
-#include <memory>
+#include "backends/cpu/base/rows.h"
 
-#include "xpuruntime/registry/kernel.h"
-
-// The functions of the CPU table's rows of this family.
+// The rows of this family in the CPU's table, and their functions.
 
 namespace xpuruntime::cpu {
 
@@ -29,5 +27,40 @@ std::unique_ptr<const Plan> prepare_unscale_simd(const Problem& problem, const P
 
 Verdict supports_cast_simd(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_cast_simd(const Problem& problem, const PrepareContext& context);
+
+inline constexpr OpList activation_ops = {OpId::relu, OpId::gelu, OpId::silu, OpId::sigmoid, OpId::tanh};
+inline constexpr OpList function_ops = {OpId::log, OpId::exp, OpId::sqrt};
+
+inline constexpr KernelSpec elementwise_rows[] = {
+    {OpId::dropout, "simd", "random words made in vectors", fast_floats, prepare_dropout_simd},
+    {OpId::dropout, "reference", "any float dtype and layout, one random word at a time", any_dtype,
+     prepare_dropout_reference},
+    with_backward({activation_ops, "simd", summary::vectors, fast_floats, prepare_unary_simd}),
+    with_backward({activation_ops, "reference", summary::exact, any_dtype, prepare_unary_reference}),
+    {function_ops, "simd", summary::vectors, fast_floats, prepare_unary_simd},
+    {function_ops, "reference", summary::exact, any_dtype, prepare_unary_reference},
+    {{OpId::add, OpId::sub},
+     "simd",
+     summary::vectors,
+     fast_floats | DataTypeSet{DataType::int64, DataType::int32, DataType::int8, DataType::uint8},
+     prepare_binary_simd,
+     supports_binary_simd},
+    {OpId::mul, "simd", summary::vectors, fast_floats | DataTypeSet{DataType::int32}, prepare_binary_simd,
+     supports_binary_simd},
+    {OpId::div, "simd", summary::vectors, fast_floats, prepare_binary_simd, supports_binary_simd},
+    {{OpId::add, OpId::sub, OpId::mul, OpId::div}, "reference", summary::exact, any_dtype, prepare_binary_reference},
+    {OpId::cast, "simd", "vectors: between f32, f16, bf16 and from and to bytes and i32",
+     fast_floats | DataTypeSet{DataType::int32, DataType::int8, DataType::uint8, DataType::boolean}, prepare_cast_simd,
+     supports_cast_simd},
+    {OpId::cast, "reference", "exact, ties to even, any pair of dtypes", any_dtype, prepare_unary_reference},
+    {.ops = OpId::unscale,
+     .name = "simd",
+     .summary = "gradients of any layout to f32, in one pass",
+     .dtypes = fast_floats,
+     .prepare = prepare_unscale_simd,
+     .supports = supports_unscale_simd,
+     .outputs = any_dtype},
+    {OpId::unscale, "reference", summary::exact, any_dtype, prepare_unscale_reference},
+};
 
 }  // namespace xpuruntime::cpu

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <memory>
+#include "backends/cpu/base/rows.h"
 
-#include "xpuruntime/registry/kernel.h"
-
-// The functions of the CPU table's rows of this family.
+// The rows of this family in the CPU's table, and their functions.
 
 namespace xpuruntime::cpu {
 
@@ -25,5 +23,23 @@ std::unique_ptr<const Plan> prepare_pointwise_loss_reference(const Problem& prob
 
 /// What the sum of a pointwise loss is divided by: 1, all elements, or the batch.
 double loss_divisor(const Problem& problem);
+
+inline constexpr OpList class_loss_ops = {OpId::cross_entropy, OpId::nll_loss};
+inline constexpr OpList pointwise_loss_ops = {OpId::kl_div, OpId::poisson_nll_loss};
+
+inline constexpr KernelSpec loss_rows[] = {
+    with_backward({.ops = class_loss_ops,
+                   .name = "simd",
+                   .summary = "one pass over the scores, or those of the targets alone",
+                   .dtypes = fast_floats,
+                   .prepare = prepare_class_loss_simd,
+                   .supports = supports_class_loss_simd,
+                   .workspace_bytes = workspace_class_loss_simd,
+                   .outputs = floats}),
+    with_backward({class_loss_ops, "reference", summary::exact, any_dtype, prepare_class_loss_reference}),
+    {pointwise_loss_ops, "simd", "one shape: one pass, sums in fixed chunks", fast_floats, prepare_pointwise_loss_simd,
+     supports_pointwise_loss_simd, workspace_pointwise_loss_simd},
+    {pointwise_loss_ops, "reference", summary::exact, any_dtype, prepare_pointwise_loss_reference},
+};
 
 }  // namespace xpuruntime::cpu

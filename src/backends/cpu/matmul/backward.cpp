@@ -1,4 +1,4 @@
-#include "backends/cpu/matmul/backward.h"
+#include "core/backward.h"
 
 #include <algorithm>
 #include <string>
@@ -10,7 +10,6 @@
 #include "backends/cpu/matmul/kernels.h"
 #include "backends/cpu/movement/kernels.h"
 #include "backends/cpu/reduce/kernels.h"
-#include "core/backward.h"
 #include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {

@@ -3,7 +3,6 @@
 
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/base/scalar_extremes.h"
-#include "backends/cpu/matmul/affine.h"
 #include "backends/cpu/matmul/kernels.h"
 #include "backends/cpu/matmul/product.h"
 

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <memory>
+#include "backends/cpu/base/rows.h"
 
-#include "xpuruntime/registry/kernel.h"
-
-// The functions of the CPU table's rows of this family.
+// The rows of this family in the CPU's table, and their functions.
 
 namespace xpuruntime::cpu {
 
@@ -20,5 +18,31 @@ std::unique_ptr<const Plan> prepare_concat_rows(const Problem& problem, const Pr
 std::unique_ptr<const Plan> prepare_embedding_reference(const Problem& problem, const PrepareContext& context);
 Verdict supports_embedding_rows(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_embedding_rows(const Problem& problem, const PrepareContext& context);
+
+inline constexpr KernelSpec movement_rows[] = {
+    {OpId::embedding, "rows", "copies or casts whole rows of the table", any_dtype, prepare_embedding_rows,
+     supports_embedding_rows},
+    {OpId::embedding, "reference", "any dtype and layout", any_dtype, prepare_embedding_reference},
+    {.ops = {OpId::copy, OpId::transpose},
+     .name = "blocked",
+     .summary = "whole rows, or tiles transposed in vectors where the layouts differ",
+     .prepare = prepare_copy_bytes,
+     .supports = supports_copy_bytes,
+     .any_alignment = true},
+    {.ops = OpId::concat,
+     .name = "rows",
+     .summary = "whole rows of inputs of one dtype",
+     .prepare = prepare_concat_rows,
+     .supports = supports_copy_bytes,
+     .any_alignment = true},
+    {.ops = OpId::slice,
+     .name = "rows",
+     .summary = "whole rows of what is kept",
+     .prepare = prepare_copy_bytes,
+     .supports = supports_copy_bytes,
+     .any_alignment = true},
+    {{OpId::copy, OpId::transpose, OpId::slice}, "reference", summary::moved, any_dtype, prepare_copy_reference},
+    {OpId::concat, "reference", summary::moved, any_dtype, prepare_concat_reference},
+};
 
 }  // namespace xpuruntime::cpu

@@ -192,7 +192,7 @@ Verdict supports_batch_norm_simd(const Problem& problem, const DeviceProfile&) {
   if (const Verdict channels = is_contiguous(problem, 1); !channels.supported) return channels;
   const Verdict alike = is_same_dtype("output 0", problem.outputs[0].dtype, "the input's", problem.inputs[0].dtype);
   if (!alike.supported || job_of(problem)) return alike;
-  return Verdict::no("input and output are neither both contiguous nor both with dense channels last");
+  return refuse_image_layouts();
 }
 
 std::uint64_t workspace_batch_norm_simd(const Problem& problem, const DeviceProfile&) {

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <memory>
+#include "backends/cpu/base/rows.h"
 
-#include "xpuruntime/registry/kernel.h"
-
-// The functions of the CPU table's rows of this family.
+// The rows of this family in the CPU's table, and their functions.
 
 namespace xpuruntime::cpu {
 
@@ -37,5 +35,30 @@ Verdict supports_batch_norm_simd(const Problem& problem, const DeviceProfile& pr
 std::uint64_t workspace_batch_norm_simd(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_batch_norm_simd(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_batch_norm_reference(const Problem& problem, const PrepareContext& context);
+
+inline constexpr OpList batch_norm_ops = {OpId::batch_norm1d, OpId::batch_norm2d, OpId::batch_norm3d};
+inline constexpr OpList row_norm_ops = {OpId::layer_norm, OpId::rms_norm};
+inline constexpr OpList softmax_ops = {OpId::softmax, OpId::log_softmax};
+
+inline constexpr KernelSpec norm_rows[] = {
+    {batch_norm_ops, "simd", "planes or channels last: vectors along either", fast_floats, prepare_batch_norm_simd,
+     supports_batch_norm_simd, workspace_batch_norm_simd},
+    {batch_norm_ops, "reference", summary::exact, any_dtype, prepare_batch_norm_reference},
+    by_class(layer_norm_of_any_rows,
+             with_backward({row_norm_ops, "simd", "two passes over a row in cache", fast_floats,
+                            prepare_layer_norm_simd, supports_layer_norm_simd, workspace_layer_norm_simd})),
+    with_backward({row_norm_ops, "reference", summary::exact, any_dtype, prepare_layer_norm_reference, nullptr,
+                   workspace_layer_norm_reference}),
+    {OpId::normalize, "simd", "p of 0, 1, 2 or infinity, any axis", fast_floats, prepare_normalize_simd,
+     supports_normalize_simd},
+    {OpId::normalize, "reference", summary::exact, any_dtype, prepare_normalize_reference},
+    with_backward({softmax_ops, "simd", "any axis: rows, or vectors across columns", fast_floats, prepare_softmax_simd,
+                   supports_softmax_simd, workspace_softmax_simd}),
+    with_backward({softmax_ops, "reference", summary::exact, any_dtype, prepare_softmax_reference}),
+    by_class(layer_norm_of_any_rows,
+             {OpId::add_rms_norm, "simd", "the sum is normalised while it is in cache", fast_floats,
+              prepare_layer_norm_simd, supports_layer_norm_simd, workspace_layer_norm_simd}),
+    {OpId::add_rms_norm, "reference", summary::exact, any_dtype, prepare_layer_norm_reference},
+};
 
 }  // namespace xpuruntime::cpu

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <memory>
+#include "backends/cpu/base/rows.h"
 
-#include "xpuruntime/registry/kernel.h"
-
-// The functions of the CPU table's rows of this family. Each serves max and average, two and three dims alike.
+// The rows of this family in the CPU's table, and their functions. Each serves max and average, two and three dims
+// alike.
 
 namespace xpuruntime::cpu {
 
@@ -13,5 +12,13 @@ std::unique_ptr<const Plan> prepare_pool_reference(const Problem& problem, const
 Verdict supports_pool_simd(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_pool_simd(const Problem& problem, const PrepareContext& context);
 std::uint64_t workspace_pool_simd(const Problem& problem, const DeviceProfile& profile);
+
+inline constexpr OpList pool_ops = {OpId::max_pool2d, OpId::max_pool3d, OpId::avg_pool2d, OpId::avg_pool3d};
+
+inline constexpr KernelSpec pool_rows[] = {
+    {pool_ops, "simd", "one dim after the other, in vectors", fast_floats, prepare_pool_simd, supports_pool_simd,
+     workspace_pool_simd},
+    {pool_ops, "reference", summary::exact, any_dtype, prepare_pool_reference},
+};
 
 }  // namespace xpuruntime::cpu

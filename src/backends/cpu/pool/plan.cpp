@@ -3,7 +3,6 @@
 
 #include "backends/cpu/base/channels_last.h"
 #include "backends/cpu/base/thread_pool.h"
-#include "backends/cpu/conv/slots.h"
 #include "backends/cpu/pool/kernels.h"
 #include "backends/cpu/pool/vectors.h"
 #include "xpuruntime/registry/refusals.h"
@@ -110,7 +109,7 @@ Verdict supports_pool_simd(const Problem& problem, const DeviceProfile&) {
   const PoolShape shape = pool_shape(problem);
   const bool contiguous = problem.inputs[0].contiguous && problem.outputs[0].contiguous;
   if (!contiguous && !is_by_pixels(problem, shape)) {
-    return Verdict::no("input and output are neither both contiguous nor both with dense channels last");
+    return refuse_image_layouts();
   }
   constexpr std::int64_t most = 1024;  // the scratch for a vector of outputs is sixteen strides long
   std::int64_t largest = 0;

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <memory>
+#include "backends/cpu/base/rows.h"
 
-#include "xpuruntime/registry/kernel.h"
-
-// The functions of the CPU table's rows of this family.
+// The rows of this family in the CPU's table, and their functions.
 
 namespace xpuruntime::cpu {
 
@@ -14,21 +12,23 @@ std::unique_ptr<const Plan> prepare_reduce_simd(const Problem& problem, const Pr
 
 std::unique_ptr<const Plan> prepare_reduce_reference(const Problem& problem, const PrepareContext& context);
 
-inline constexpr KernelSpec reduce_simd = {
-    .ops = {OpId::reduce_sum, OpId::reduce_mean, OpId::reduce_max, OpId::reduce_min},
-    .name = "simd",
-    .summary = "any axes: rows or vectors across columns, in fixed chunks",
-    .dtypes = fast_floats,
-    .prepare = prepare_reduce_simd,
-    .supports = supports_reduce_simd,
-    .workspace_bytes = workspace_reduce_simd,
-    .outputs = floats};
-inline constexpr KernelSpec reduce_reference = {
-    reduce_simd.ops, "reference", "any dtype and layout, computed in float64", any_dtype, prepare_reduce_reference};
+inline constexpr OpList reduce_ops = {OpId::reduce_sum, OpId::reduce_mean, OpId::reduce_max, OpId::reduce_min};
+
+inline constexpr KernelSpec reduce_rows[] = {
+    {.ops = reduce_ops,
+     .name = "simd",
+     .summary = "any axes: rows or vectors across columns, in fixed chunks",
+     .dtypes = fast_floats,
+     .prepare = prepare_reduce_simd,
+     .supports = supports_reduce_simd,
+     .workspace_bytes = workspace_reduce_simd,
+     .outputs = floats},
+    {reduce_ops, "reference", summary::exact, any_dtype, prepare_reduce_reference},
+};
 
 /// The one that computes a stage of another kernel.
 inline const KernelSpec& reduction_for(const Problem& problem) {
-  return reduce_simd.accepts(problem, {}).supported ? reduce_simd : reduce_reference;
+  return reduce_rows[0].accepts(problem, {}).supported ? reduce_rows[0] : reduce_rows[1];
 }
 
 }  // namespace xpuruntime::cpu
