@@ -252,7 +252,7 @@ TEST_F(SkinnyChoices, HoldTheInputWhereItFitsIntoRegisters) {
   EXPECT_EQ(first("linear(bf16[1,4096], bf16[28672,4096])"), "path=lanes");
   EXPECT_EQ(first("linear(bf16[1,14336], bf16[4096,14336])"), "path=lanes");
   EXPECT_EQ(first("linear(bf16[1,4097], bf16[1023,4097])"), "path=lanes");
-  EXPECT_EQ(first("linear(bf16[4,512], bf16[512,512])"), "path=held");
+  EXPECT_EQ(first("linear(bf16[4,2048], bf16[1000,2048])"), "path=tiles");
   EXPECT_EQ(first("linear(f16[16,4096], f16[64,4096])"), "path=held");
   EXPECT_EQ(first("linear(bf16[64,555], bf16[777,555])"), "path=tiles");
   EXPECT_EQ(first("linear(bf16[4,14336], bf16[4096,14336])"), "path=tiles");
@@ -270,7 +270,8 @@ TEST_F(SkinnyChoices, KeepToWhatTheDeviceHas) {
   h200_.compute_capability_major = 8;
   for (const std::string& token : variants_of(text, h200_)) EXPECT_NE(token.find("split=1"), std::string::npos);
   h200_.local_memory_bytes = 99 << 10;
-  for (const std::string& token : variants_of(text, h200_)) EXPECT_NE(token.find("warps=4"), std::string::npos) << token;
+  for (const std::string& token : variants_of(text, h200_))
+    EXPECT_NE(token.find("warps=4"), std::string::npos) << token;
 }
 
 }  // namespace

@@ -85,24 +85,31 @@ TEST(H200, UsesTensorCoresForLargeProducts) {
   const Kernels kernels = kernels_named({"reference", "skinny", "cublasLt"});
   const DeviceProfile h200 = profile("h200");
   EXPECT_EQ(decide("matmul(bf16[4096,4096], bf16[4096,4096]) @cuda:0", h200, kernels).kernel, "cublasLt");
-  EXPECT_EQ(decide("matmul(bf16[2,4096], bf16[4096,4096]) @cuda:0", h200, kernels).kernel, "cublasLt");
-  EXPECT_EQ(decide("matmul(bf16[1,4096], bf16[4096,11008]) @cuda:0", h200, kernels).kernel, "cublasLt");
+  EXPECT_EQ(decide("matmul(bf16[17,4096], bf16[4096,4096]) @cuda:0", h200, kernels).kernel, "cublasLt");
+  EXPECT_EQ(decide("matmul(bf16[1,4096], bf16[4096,28672]) @cuda:0", h200, kernels).kernel, "cublasLt");
 }
 
 TEST(H200, UsesSkinnyForFewRowsUntilTheWeightIsLarge) {
   const Kernels kernels = kernels_named({"reference", "cublasLt", "skinny"});
-  const DeviceProfile h200 = profile("h200");
+  DeviceProfile h200 = profile("h200");
   const auto linear = [&](const std::string& rows, const std::string& weight) {
     return decide("matmul(bf16[" + rows + ",2048], bf16" + weight + "; transpose_b=true) @cuda:0", h200, kernels)
         .kernel;
   };
   EXPECT_EQ(linear("1", "[1000,2048]"), "skinny");
   EXPECT_EQ(linear("1", "[65536,2048]"), "skinny");
+  EXPECT_EQ(linear("16", "[36864,2048]"), "skinny");  // 144 MiB
+  EXPECT_EQ(linear("16", "[36872,2048]"), "cublasLt");
+  EXPECT_EQ(linear("17", "[1000,2048]"), "cublasLt");
+  EXPECT_EQ(linear("64", "[128,2048]"), "skinny");
+  EXPECT_EQ(linear("64", "[136,2048]"), "cublasLt");
+  // The same bytes, written as a column-major [k,n].
+  EXPECT_EQ(decide("matmul(bf16[8,2048], bf16[2048,1000]{1,2048}) @cuda:0", h200, kernels).kernel, "skinny");
+  // Measured on Hopper alone.
+  h200.compute_capability_major = 8;
   EXPECT_EQ(linear("8", "[1280,2048]"), "skinny");  // 5 MiB
   EXPECT_EQ(linear("8", "[1288,2048]"), "cublasLt");
   EXPECT_EQ(linear("9", "[1000,2048]"), "cublasLt");
-  // The same bytes, written as a column-major [k,n].
-  EXPECT_EQ(decide("matmul(bf16[8,2048], bf16[2048,1000]{1,2048}) @cuda:0", h200, kernels).kernel, "skinny");
 }
 
 TEST(H200, UsesSkinnyForFewRowsThatAreNotWhole16Bytes) {
@@ -116,11 +123,11 @@ TEST(H200, UsesSkinnyForFewRowsThatAreNotWhole16Bytes) {
   EXPECT_EQ(chosen("linear(bf16[64,4096], bf16[250,4096])"), "skinny");
   EXPECT_EQ(chosen("matmul(bf16[64,4096], bf16[4096,252]{256,1}) -> f32[64,252]"), "cublasLt");
   EXPECT_EQ(chosen("matmul(bf16[3,26,1253], bf16[3,1253,817])"), "skinny");
-  // Even rows, whatever the extents; wider types; more rows; and few rows with a row-major weight.
+  EXPECT_EQ(chosen("matmul(f16[4,555], f16[555,777])"), "skinny");
+  // Even rows, whatever the extents; wider types; and more rows.
   EXPECT_EQ(chosen("matmul(f16[33,555]{560,1}, f16[555,776]) -> f16[33,776]"), "cublasLt");
   EXPECT_EQ(chosen("matmul(f32[32,4097], f32[4097,1023])"), "cublasLt");
   EXPECT_EQ(chosen("linear(bf16[65,4097], bf16[1024,4097])"), "cublasLt");
-  EXPECT_EQ(chosen("matmul(f16[4,555], f16[555,777])"), "cublasLt");
   EXPECT_EQ(chosen("linear(bf16[64,4096], bf16[50257,4096])"), "cublasLt");
   EXPECT_EQ(decide("matmul(f16[32,555], f16[555,777]) @cuda:0", h200, kernels).because,
             "built-in rule: few rows that are not multiples of 16 bytes, and a small weight");
