@@ -207,7 +207,9 @@ class EnvironmentTest(unittest.TestCase):
         lines = [line for line in self.output(program, TUNE="on:1ms", VERBOSE=1) if "decided" in line]
         self.assertEqual(len(lines), 8)
         self.assertIn("no kernel was measured", lines[-1])
-        self.assertIn("; not tuned: the budget of 1 ms for all problems is spent", lines[-1])
+        # On a slow machine a little may be left that is too little for another problem's tensors.
+        spent = "the budget of 1 ms for all problems is spent|not measured: making its tensors would take longer than is left"
+        self.assertRegex(lines[-1], f"; not tuned: ({spent})")
 
     def test_the_budget_is_one_for_all_threads(self) -> None:
         program = ("import threading\n"
