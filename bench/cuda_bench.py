@@ -46,6 +46,7 @@ add_rms_norm(bf16[8192,4096], bf16[8192,4096], bf16[4096])
 layer_norm(bf16[65536,1024], bf16[1024], bf16[1024])
 layer_norm(bf16[16384,5120], bf16[5120], bf16[5120])
 layer_norm(f32[8192,8192], f32[8192], f32[8192])
+normalize(bf16[65536,1024])
 softmax(bf16[1048576,64])
 softmax(bf16[131072,1024])
 softmax(bf16[4096,32000])
@@ -57,6 +58,9 @@ cross_entropy(bf16[2048,151936], i64[2048])
 cross_entropy(f32[2048,151936], i64[2048])
 cross_entropy(bf16[8192,50257], i64[8192])
 cross_entropy(bf16[131072,1000], i64[131072])
+kl_div(bf16[16384,8192], bf16[16384,8192]; log_target=true)
+kl_div(f32[8192,8192], f32[8192,8192]; log_target=true reduction=none)
+poisson_nll_loss(f32[8192,8192], f32[8192,8192])
 add(bf16[16384,8192], bf16[16384,8192])
 add(bf16[16384,8192], bf16[8192])
 mul(f32[8192,8192], f32[8192,1])
@@ -76,6 +80,8 @@ kv_append(bf16[8,8,8192,128], bf16[8,8,8192,128], bf16[8,8,4096,128], bf16[8,8,4
 kv_append(bf16[16384,16,8,128], bf16[16384,16,8,128], bf16[64,8,1,128], bf16[64,8,1,128], i64[64], i32[64,256])
 kv_append(bf16[16384,16,8,128], bf16[16384,16,8,128], bf16[8,8,4096,128], bf16[8,8,4096,128], i64[8], i32[8,512])
 exp(f32[8192,8192])
+dropout(bf16[16384,8192]; seed=7)
+unscale(f32[67108864], f32[1])
 cast(f32[67108864]; dtype=bf16)
 cast(bf16[134217728]; dtype=f32)
 transpose(bf16[16384,8192])
@@ -89,7 +95,7 @@ reduce_sum(bf16[16384,8192]; dim=1)
 reduce_sum(bf16[16384,8192]; dim=0)
 reduce_max(bf16[64,4096,512]; dim=1)
 """.strip().splitlines()
-COMPILED = {"rms_norm", "add_rms_norm", "layer_norm", "softmax", "log_softmax", "cross_entropy", "silu_mul", "rope"}
+COMPILED = {"rms_norm", "add_rms_norm", "layer_norm", "softmax", "log_softmax", "cross_entropy", "silu_mul", "rope", "normalize", "kl_div"}
 
 
 class Clock:
@@ -270,6 +276,13 @@ def append(key_cache, value_cache, key, value, lengths, pages=None):
             cache[pages[sequences, at // size].long(), at % size] = new.transpose(1, 2)
 
 
+def unscale(x, inverse):
+    """As PyTorch's GradScaler does it, in place."""
+    found = torch.zeros(1, device="cuda")
+    torch._amp_foreach_non_finite_check_and_unscale_([x], found, inverse)
+    return x, found
+
+
 def limit_of(op, shapes):
     if op == "embedding":
         return shapes[1][1][0]
@@ -298,6 +311,11 @@ def peer_of(op, x, rest, attributes):
         "softmax": lambda x: torch.softmax(x, dim),
         "log_softmax": lambda x: torch.log_softmax(x, dim),
         "cross_entropy": functional.cross_entropy,
+        "normalize": functional.normalize,
+        "kl_div": lambda x, t: functional.kl_div(x, t, reduction=attributes.get("reduction", "mean"), log_target=True),
+        "poisson_nll_loss": functional.poisson_nll_loss,
+        "dropout": functional.dropout,
+        "unscale": unscale,
         "gelu": lambda x: functional.gelu(x, approximate=attributes.get("approximate", "none")),
         "silu": functional.silu,
         "transpose": lambda x: (x.permute(dims) if dims else x.t()).contiguous(),

@@ -42,7 +42,7 @@ TEST_F(CudaOps, RowsAreSharedByAsManyThreadsAsTheyNeed) {
     const std::string c = std::to_string(columns), x = "(T[270," + c + "]";
     for (const std::string& text : {"softmax" + x + ")", "rms_norm" + x + ", T[" + c + "])",
                                     "add_rms_norm" + x + ", T[270," + c + "], T[" + c + "])",
-                                    "layer_norm" + x + ", f32[" + c + "], T[" + c + "])"}) {
+                                    "layer_norm" + x + ", f32[" + c + "], T[" + c + "])", "normalize" + x + ")"}) {
       for (const char* dtype : {"f32", "bf16"}) expect_right(with_dtype(text, dtype), "rows");
     }
   }
@@ -114,6 +114,19 @@ TEST_F(CudaOps, CrossEntropyOverAVocabulary) {
       "rows");
 }
 
+TEST_F(CudaOps, LossesOfTargetsAndOfElements) {
+  expect_right_in_every_dtype(
+      {"nll_loss(T[20000,17], i64[20000])", "nll_loss(T[300000,3], i32[300000], T[3]; ignore_index=1)",
+       "nll_loss(T[40,7,90], i64[40,90], f32[7]; reduction=sum)",
+       "nll_loss(T[30,7,90]{1,2700,30}, i64[30,90]{1,30}; reduction=none)", "kl_div(T[1000003], T[1000003])",
+       "kl_div(T[70,1030], T[70,1030]; log_target=true reduction=none)", "kl_div(T[300,1030], T[1030])",
+       "kl_div(T[7001]/4, T[7001]; reduction=sum)", "kl_div(T[700,104], T[700,104]; reduction=batchmean)",
+       "kl_div(T[0,8], T[0,8]; reduction=batchmean)", "poisson_nll_loss(T[300007], T[300007]; full=true)",
+       "poisson_nll_loss(T[70001], i64[70001]; log_input=false)", "poisson_nll_loss(T[9,1000], T[9,1000]) -> f32[]",
+       "poisson_nll_loss(T[9,1000], T[9,1000]; reduction=none) -> f32[9,1000]"},
+      "elementwise");
+}
+
 TEST_F(CudaOps, ReducesInPartsAndByColumns) {
   for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"}) {
     for (const char* shape :
@@ -135,6 +148,44 @@ TEST_F(CudaOps, ElementwiseByVectors) {
         "silu_mul(T[64,2816])", "silu_mul(T[64,1030])", "silu_mul(T[300,2048]{2056,1})", "silu_mul(T[7,30,128]/8)",
         "silu_mul(T[64,1000], T[64,1000])", "silu_mul(T[100003], T[100003])"}) {
     for (const char* dtype : short_floats) expect_right(with_dtype(text, dtype), "elementwise");
+  }
+}
+
+// Bit for bit, whatever the layout and wherever the offset begins inside a counter's words.
+TEST_F(CudaOps, DropoutGivesWhatTheCpuGives) {
+  for (const char* text :
+       {"dropout(T[100003]; p=0.3 seed=-7)", "dropout(T[1003], i64[2]; p=0.6)", "dropout(T[37]/8, i64[2]{3}; p=0.3)",
+        "dropout(T[64,40]{1,64}, i64[2]; p=0.1) -> T[64,40]{1,64}", "dropout(T[33,40]{48,1}, i64[2]) -> T[33,40]{56,1}",
+        "dropout(T[33,40]{1,0}, i64[2])", "dropout(T[33,40]{0,1}, i64[2])", "dropout(T[1001]; p=1)",
+        "dropout(T[1001]; training=false)"}) {
+    for (const char* dtype : short_floats) {
+      for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+        const std::string typed = with_dtype(text, dtype);
+        const oracle::Case here(parse_problem(typed), seed), there(problem_of(typed), seed);
+        const oracle::Result result = there.through(Runtime::global());
+        EXPECT_EQ(result.kernel, "elementwise");
+        EXPECT_FALSE(result.strayed) << typed;
+        EXPECT_EQ(result.values, here.through(Runtime::global()).values) << typed << ", seed " << seed;
+      }
+    }
+  }
+}
+
+TEST_F(CudaOps, UnscaleTellsOfOneGradientThatIsNotFinite) {
+  for (const char* text : {"unscale(T[100003], f32[1])", "unscale(T[100003]{2}, f32[])"}) {  // by vectors, by elements
+    for (const char* dtype : short_floats) {
+      const Problem problem = problem_of(with_dtype(text, dtype));
+      Launch launch(problem, "elementwise");
+      ASSERT_TRUE(launch.verdict().supported) << launch.verdict().reason;
+      launch.fill(random());
+      for (const std::int64_t at : {-1, 0, 50000, 100002}) {
+        if (at >= 0) launch.input(0).set({at}, std::numeric_limits<double>::infinity());
+        ASSERT_TRUE(launch.run().ok());
+        EXPECT_EQ(launch.output(1).at({0}), at >= 0 ? 1 : 0) << to_string(problem) << " at " << at;
+        EXPECT_TRUE(launch.output(0).margins_untouched() && launch.output(1).margins_untouched());
+        if (at >= 0) launch.input(0).set({at}, 0.5);
+      }
+    }
   }
 }
 
@@ -187,7 +238,8 @@ TEST_F(CudaOps, AppendsToCaches) {
 TEST_F(CudaOps, GivesTheSameBitsTwice) {
   for (const char* text :
        {"cross_entropy(bf16[20000,17], i64[20000])", "reduce_sum(f32[1000003])", "reduce_mean(bf16[5000,64]; dim=0)",
-        "softmax(f32[5,70001])", "cross_entropy(bf16[9000,1001], i64[9000])", "layer_norm(bf16[3000,1101])"}) {
+        "softmax(f32[5,70001])", "cross_entropy(bf16[9000,1001], i64[9000])", "layer_norm(bf16[3000,1101])",
+        "nll_loss(f32[900000,3], i64[900000])", "kl_div(bf16[3000001], bf16[3000001])"}) {
     const auto run = oracle::case_of(text, gpu);
     const std::vector<oracle::Values> first = run->through(Runtime::global()).values;
     EXPECT_EQ(first, run->through(Runtime::global()).values) << text;
@@ -217,23 +269,31 @@ TEST_F(CudaOps, AWrongIndexIsReportedAndItsRowNotWritten) {
 }
 
 TEST_F(CudaOps, AWrongTargetIsReportedAndItsLossNotWritten) {
-  for (const std::string reduction : {"none", "mean"}) {
-    Launch launch(problem_of("cross_entropy(f32[3,40], i64[3]; reduction=" + reduction + ")"), "rows");
-    ASSERT_TRUE(launch.verdict().supported) << launch.verdict().reason;
-    launch.fill(random());
-    const double targets[] = {0, 40, -100};
-    for (std::int64_t i = 0; i < 3; ++i) launch.input(1).set({i}, targets[i]);
-    const Status status = launch.run();
-    EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
-    EXPECT_NE(status.message().find("a target is outside the 40 classes"), std::string::npos) << status.message();
-    EXPECT_TRUE(launch.output().margins_untouched());
-    if (reduction == "mean") {
-      EXPECT_TRUE(std::isnan(launch.output().at({})));
-      continue;
+  for (const bool logits : {true, false}) {
+    for (const std::string reduction : {"none", "mean"}) {
+      const std::string op = logits ? "cross_entropy" : "nll_loss";
+      Launch launch(problem_of(op + "(f32[3,40], i64[3]; reduction=" + reduction + ")"),
+                    logits ? "rows" : "elementwise");
+      ASSERT_TRUE(launch.verdict().supported) << launch.verdict().reason;
+      launch.fill(random());
+      const double targets[] = {0, 40, -100};
+      for (std::int64_t i = 0; i < 3; ++i) launch.input(1).set({i}, targets[i]);
+      const Status status = launch.run();
+      EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
+      EXPECT_NE(status.message().find("a target is outside the 40 classes"), std::string::npos) << status.message();
+      EXPECT_TRUE(launch.output().margins_untouched());
+      if (reduction == "mean") {
+        EXPECT_TRUE(std::isnan(launch.output().at({})));
+        continue;
+      }
+      if (logits) {
+        EXPECT_GT(launch.output().at({0}), 0);
+      } else {
+        EXPECT_EQ(launch.output().at({0}), -launch.input(0).at({0, 0}));
+      }
+      EXPECT_TRUE(std::isnan(launch.output().at({1})));
+      EXPECT_EQ(launch.output().at({2}), 0);
     }
-    EXPECT_GT(launch.output().at({0}), 0);
-    EXPECT_TRUE(std::isnan(launch.output().at({1})));
-    EXPECT_EQ(launch.output().at({2}), 0);
   }
 }
 

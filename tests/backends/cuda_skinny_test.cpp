@@ -258,6 +258,8 @@ TEST_F(SkinnyChoices, HoldTheInputWhereItFitsIntoRegisters) {
   EXPECT_EQ(first("linear(bf16[4,14336], bf16[4096,14336])"), "path=tiles");
   EXPECT_EQ(first("matmul(bf16[64,4096], bf16[4096,28672])"), "path=tiles");
   EXPECT_EQ(first("matmul(bf16[4,2048], bf16[2048,1000])"), "path=tiles");
+  EXPECT_EQ(first("linear(bf16[8,7], bf16[64,7])"), "path=dots");  // vectors would reach behind the tensors
+  EXPECT_EQ(first("matmul(bf16[8,64], bf16[64,7])"), "path=columns");
   EXPECT_EQ(first("linear(f32[1,2048], f32[1000,2048])"), "path=dots");
   EXPECT_EQ(first("matmul(f32[1,2048], f32[2048,1000])"), "path=columns");
   EXPECT_EQ(first("matmul(bf16[64,2048]{1,64}, bf16[2048,1000])"), "path=columns");

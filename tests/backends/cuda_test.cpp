@@ -99,6 +99,24 @@ TEST_F(CudaVerdicts, ElementwiseKernelsSayWhichDtypesTheyTake) {
   EXPECT_EQ(reason("elementwise", "cast(tf32[8]; dtype=f32)"),
             "input 0 is tf32, and this kernel takes f64, f32, f16, bf16, f8e4m3 and f8e5m2");
   EXPECT_EQ(reason("reference", "matmul(i32[2,2], i32[2,2])"), "");
+  EXPECT_EQ(reason("elementwise", "dropout(f16[4,8]{1,4}, i64[2])"), "");
+  EXPECT_EQ(reason("elementwise", "dropout(f32[8]) -> f16[8]"),
+            "output 0 is f16, and this kernel takes the input's f32");
+  EXPECT_EQ(reason("elementwise", "unscale(bf16[8], f32[1])"), "");
+  EXPECT_EQ(reason("elementwise", "unscale(f16[8], f32[1]) -> f16[8], f32[1]"),
+            "output 0 is f16, and this kernel takes f32");
+}
+
+TEST_F(CudaVerdicts, LossKernelsSayWhatTheyDoNotTake) {
+  EXPECT_EQ(reason("elementwise", "nll_loss(bf16[4,8,3]{1,12,4}, i32[4,3], f32[8])"), "");
+  EXPECT_EQ(reason("elementwise", "nll_loss(f16[4,8], i64[4], bf16[8])"),
+            "input 2 is bf16, and this kernel takes f32 or the input's f16");
+  EXPECT_EQ(reason("elementwise", "nll_loss(f32[4,8], i64[4], f32[8]{2})"), "input 2 is not contiguous");
+  EXPECT_EQ(reason("elementwise", "kl_div(f32[4,8], f32[8])"), "");
+  EXPECT_EQ(reason("elementwise", "kl_div(f32[8], f16[8])"), "input 1 is f16, and this kernel takes the input's f32");
+  EXPECT_EQ(reason("elementwise", "poisson_nll_loss(f16[8], i64[8])"), "");
+  EXPECT_EQ(reason("elementwise", "poisson_nll_loss(f64[8], f64[8])"),
+            "input 0 is f64, and this kernel takes f32, f16 and bf16");
 }
 
 TEST_F(CudaVerdicts, RowKernelsSayWhatTheyDoNotTake) {
@@ -110,6 +128,8 @@ TEST_F(CudaVerdicts, RowKernelsSayWhatTheyDoNotTake) {
   EXPECT_EQ(reason("rows", "rms_norm(f32[4,8], f32[8]{2})"), "input 1 is not contiguous");
   EXPECT_EQ(reason("rows", "layer_norm(f32[4,8]) -> bf16[4,8]"),
             "output 0 is bf16, and this kernel takes the input's f32");
+  EXPECT_EQ(reason("rows", "normalize(f32[4,8,2])"), "the dim is not the last one");
+  EXPECT_EQ(reason("rows", "normalize(f32[4,8]; p=1)"), "p is not 2");
   EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8], i64[4]; label_smoothing=0.1)"), "label_smoothing is not built");
   EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8], f32[4,8])"), "targets of probabilities are not built");
   EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8,2], i64[4,2])"), "the class dim is not the last one");

@@ -1,62 +1,64 @@
+#include "backends/cuda/losses.cuh"
 #include "backends/cuda/rows.cuh"
 
-// One pass over the scores; the losses of the rows are then summed in a fixed order, in float64.
+// One pass over the scores, or over those of the targets alone.
 
 namespace xpuruntime::cuda {
 namespace {
 
-constexpr int sum_threads = 512;
-constexpr int most_sum_blocks = 128;
-
-struct LossSum {
-  double loss = 0;
-  double weight = 0;
-
-  __device__ void add(const LossSum& other) {
-    loss += other.loss;
-    weight += other.weight;
-  }
-};
-
 template <class T>
-__device__ float load_weight(const CrossEntropyLaunch& p, const Pointers& x, std::int64_t target) {
+__device__ float load_weight(const ClassTargets& p, const Pointers& x, std::int64_t target) {
   if (x.inputs[2] == nullptr) return 1;
   if (p.weight == DataType::float32) return static_cast<const float*>(x.inputs[2])[target];
   return to_float(static_cast<const T*>(x.inputs[2])[target]);
 }
 
-/// What row_losses or short_row_losses leave behind.
-__device__ LossSum* losses_in(void* workspace) { return static_cast<LossSum*>(workspace) + most_sum_blocks; }
+/// A target, which need not be a class.
+struct Target {
+  std::int64_t target;
+  bool counts;
+
+  /// `there`: whether it is read.
+  __device__ Target(const ClassTargets& p, const Pointers& x, std::int64_t at, bool there = true)
+      : target(there ? load_index(x.inputs[1], p.dtype, at) : p.ignore_index),
+        counts(target != p.ignore_index && target >= 0 && target < p.classes) {}
+
+  /// `surprise` is minus the logarithm of the target's probability. T is the scores' type.
+  template <class T>
+  __device__ void finish(const ClassTargets& p, const LossOutput& output, const Pointers& x, float surprise,
+                         std::int64_t at, LossSum& sum) const {
+    float loss = 0, weight = 0;
+    if (counts) {
+      weight = load_weight<T>(p, x, target);
+      loss = weight * surprise;
+    } else if (target != p.ignore_index) {
+      *static_cast<volatile std::uint32_t*>(x.fault) = 1;
+      if (!output.reduced) return;
+      loss = weight = nanf("");
+    }
+    if (!output.reduced) store_float(x.output, output.dtype, at, loss);
+    sum.add({loss, weight});
+  }
+};
 
 /// The scores of a row, and which of them counts.
 template <class T>
-struct Scores {
+struct Scores : Target {
   const T* data;
-  std::int64_t row, target;
-  bool there, counts;
+  std::int64_t row;
+  bool there;
 
   __device__ Scores(const CrossEntropyLaunch& p, const Pointers& x, std::int64_t at)
-      : row(at), there(at < p.shape.rows) {
+      : Target(p.targets, x, at * p.target_stride, at < p.shape.rows), row(at), there(at < p.shape.rows) {
     data = static_cast<const T*>(x.inputs[0]) + (there ? row * p.shape.input_stride : 0);
-    target = there ? load_index(x.inputs[1], p.target, row * p.target_stride) : p.ignore_index;
-    counts = target != p.ignore_index && target >= 0 && target < p.shape.columns;
   }
   __device__ float wanted() const { return counts ? to_float(data[target]) : 0; }
 
   /// To be called by one thread of the row.
   __device__ void finish(const CrossEntropyLaunch& p, const Pointers& x, const Exponentials& e, float wanted,
                          LossSum& sum) const {
-    float loss = 0, weight = 0;
-    if (counts) {
-      weight = load_weight<T>(p, x, target);
-      loss = weight * (logf(e.sum) - (wanted - e.highest));
-    } else if (target != p.ignore_index) {
-      *static_cast<volatile std::uint32_t*>(x.fault) = 1;
-      if (p.reduction == LossReduction::none) return;
-      loss = weight = nanf("");
-    }
-    if (p.reduction == LossReduction::none) store_float(x.output, p.output, row * p.shape.output_stride, loss);
-    sum.add({loss, weight});
+    const float surprise = logf(e.sum) - (wanted - e.highest);
+    Target::finish<T>(p.targets, p.output, x, surprise, row * p.shape.output_stride, sum);
   }
 };
 
@@ -74,7 +76,7 @@ __global__ void __launch_bounds__(512, 2) row_losses(const CrossEntropyLaunch p,
   if (place.lane != 0 || !scores.there) return;
   LossSum sum;
   scores.finish(p, x, e, scores.wanted(), sum);
-  if (p.reduction != LossReduction::none) losses_in(x.workspace)[place.row] = sum;
+  if (p.output.reduced) losses_in(x.workspace)[place.row] = sum;
 }
 
 /// Rows that a warp or a part of it holds. Teams go from row to row, with the next one on its way.
@@ -111,7 +113,7 @@ __global__ void __launch_bounds__(RowTeam::block_threads, 8)
     if (place.lane == 0 && row.there) row.finish(p, x, e, wanted, sum);
     row = next;
   }
-  if (p.reduction == LossReduction::none) return;
+  if (!p.output.reduced) return;
   if (place.lane == 0) sums[threadIdx.x / place.lanes] = sum;
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -119,67 +121,30 @@ __global__ void __launch_bounds__(RowTeam::block_threads, 8)
   losses_in(x.workspace)[blockIdx.x] = sum;
 }
 
-__device__ LossSum sum_over_block(LossSum sum) {
-  __shared__ LossSum partial[sum_threads / 32];
-  for (int offset = 16; offset > 0; offset /= 2) {
-    sum.add({__shfl_xor_sync(0xffffffffu, sum.loss, offset), __shfl_xor_sync(0xffffffffu, sum.weight, offset)});
-  }
-  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
-  __syncthreads();
-  sum = {};
-  for (const LossSum& part : partial) sum.add(part);
-  return sum;
-}
-
-__device__ LossSum sum_of(const LossSum* parts, std::int64_t count) {
+/// A target at a time, in any layout.
+template <class T>
+__global__ void __launch_bounds__(element_threads) nll_losses(const NllLossLaunch p, const Pointers x) {
   LossSum sum;
-  const auto step = static_cast<std::int64_t>(gridDim.x * blockDim.x);
-  for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) sum.add(parts[i]);
-  return sum_over_block(sum);
-}
-
-__global__ void __launch_bounds__(sum_threads) partial_sums(const CrossEntropyLaunch p, const Pointers x) {
-  const LossSum sum = sum_of(losses_in(x.workspace), p.parts);
-  if (threadIdx.x == 0) static_cast<LossSum*>(x.workspace)[blockIdx.x] = sum;
-}
-
-/// Of all parts, or of as many partial sums as `team.held` says.
-__global__ void __launch_bounds__(sum_threads) total_sum(const CrossEntropyLaunch p, const Pointers x) {
-  const LossSum sum = p.team.held > 0 ? sum_of(static_cast<const LossSum*>(x.workspace), p.team.held)
-                                      : sum_of(losses_in(x.workspace), p.parts);
-  if (threadIdx.x != 0) return;
-  const double loss = p.reduction == LossReduction::mean ? sum.loss / sum.weight : sum.loss;
-  store_float(x.output, p.output, 0, static_cast<float>(loss));
-}
-
-cudaError_t launch_sums(CrossEntropyLaunch launch, const Pointers& pointers, cudaStream_t stream) {
-  constexpr std::int64_t of_one_block = 16 * sum_threads;
-  launch.team.held = 0;
-  if (launch.parts > of_one_block) {
-    const std::int64_t blocks = (launch.parts - 1) / of_one_block + 1;
-    launch.team.held = static_cast<int>(blocks < most_sum_blocks ? blocks : most_sum_blocks);
-    const cudaError_t error =
-        queue(partial_sums, static_cast<unsigned>(launch.team.held), sum_threads, launch, pointers, stream);
-    if (error != cudaSuccess) return error;
+  for (std::int64_t i = thread_index(); i < p.shape.count; i += thread_count()) {
+    const Offsets at = offsets_in(p.shape, i);
+    const Target target(p.targets, x, at.second);
+    const T* scores = static_cast<const T*>(x.inputs[0]) + at.first;
+    const float score = target.counts ? to_float(scores[target.target * p.class_stride]) : 0;
+    target.finish<T>(p.targets, p.output, x, -score, at.output, sum);
   }
-  return queue(total_sum, 1, sum_threads, launch, pointers, stream);
+  store_part(p.output, x, sum);
 }
 
 template <class T>
 cudaError_t launch_rows(const CrossEntropyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   const int held = launch.team.held;
   const auto kernel = held == 0 ? row_losses<T> : held == 1 ? short_row_losses<T, 1> : short_row_losses<T, 4>;
-  const std::int64_t blocks = held == 0 ? launch.team.blocks_for(launch.shape.rows) : launch.parts;
+  const std::int64_t blocks = held == 0 ? launch.team.blocks_for(launch.shape.rows) : launch.output.parts;
   return queue(kernel, static_cast<unsigned>(blocks), static_cast<unsigned>(launch.team.threads()), launch, pointers,
                stream);
 }
 
 }  // namespace
-
-std::uint64_t loss_bytes(const CrossEntropyLaunch& launch) {
-  if (launch.reduction == LossReduction::none) return 0;
-  return sizeof(LossSum) * (most_sum_blocks + static_cast<std::uint64_t>(launch.parts));
-}
 
 cudaError_t launch(const CrossEntropyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   if (launch.shape.rows > 0) {
@@ -187,7 +152,18 @@ cudaError_t launch(const CrossEntropyLaunch& launch, const Pointers& pointers, c
         with_type(launch.dtype, [&](auto element) { return launch_rows<decltype(element)>(launch, pointers, stream); });
     if (error != cudaSuccess) return error;
   }
-  return launch.reduction == LossReduction::none ? cudaSuccess : launch_sums(launch, pointers, stream);
+  return launch_sum(launch.output, pointers, stream);
+}
+
+cudaError_t launch(const NllLossLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+  if (launch.shape.count > 0) {
+    const cudaError_t error = with_type(launch.dtype, [&](auto element) {
+      return queue(nll_losses<decltype(element)>, static_cast<unsigned>(launch.output.parts), element_threads, launch,
+                   pointers, stream);
+    });
+    if (error != cudaSuccess) return error;
+  }
+  return launch_sum(launch.output, pointers, stream);
 }
 
 }  // namespace xpuruntime::cuda

@@ -1,6 +1,7 @@
 #include "backends/cuda/elementwise.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/launch_plan.h"
@@ -72,6 +73,17 @@ bool has_vectors(const ElementwiseShape& shape, const Problem& problem) {
   return true;
 }
 
+/// With the first input alone: the others are not read element by element.
+Problem with_one_input(const Problem& problem) {
+  Problem out = problem;
+  out.inputs.resize(1);
+  return out;
+}
+
+Verdict keeps_dtype(const Problem& problem, const DeviceProfile&) {
+  return is_same_dtype("output 0", problem.outputs[0].dtype, "the input's", problem.inputs[0].dtype);
+}
+
 ElementOp element_op(const Problem& problem) {
   switch (problem.op) {
     case OpId::add:
@@ -105,7 +117,8 @@ ElementOp element_op(const Problem& problem) {
 
 }  // namespace
 
-ElementwiseShape joint_shape(std::initializer_list<const TensorSpec*> inputs, const TensorSpec& output) {
+ElementwiseShape joint_shape(std::initializer_list<const TensorSpec*> inputs, const TensorSpec& output,
+                             bool row_major) {
   const std::size_t rank = output.shape.size();
   ElementwiseShape shape;
   shape.count = element_count(output);
@@ -119,10 +132,16 @@ ElementwiseShape joint_shape(std::initializer_list<const TensorSpec*> inputs, co
     dim.strides[2] = output.strides[d];
     dims.push_back(dim);
   }
-  std::stable_sort(dims.begin(), dims.end(),
-                   [](const OneDim& a, const OneDim& b) { return a.strides[2] > b.strides[2]; });
+  if (!row_major) {
+    std::stable_sort(dims.begin(), dims.end(),
+                     [](const OneDim& a, const OneDim& b) { return a.strides[2] > b.strides[2]; });
+  }
   for (const OneDim& dim : dims) append(shape, dim);
   return shape;
+}
+
+bool is_aligned_run(const ElementwiseShape& shape, const Problem& problem) {
+  return is_one_run(shape, problem.inputs.size()) && starts_on_vectors(problem);
 }
 
 Verdict has_one_dtype(const Problem& problem, const DeviceProfile&) {
@@ -152,7 +171,7 @@ std::unique_ptr<const Plan> prepare_elementwise(const Problem& problem, const Pr
   const Problem operands = halves ? with_halves(problem, between) : problem;
   ElementLaunch launch{shape_of(operands), element_op(problem), output.dtype};
   launch.vectors = has_vectors(launch.shape, operands);
-  launch.shape.contiguous = launch.vectors && is_one_run(launch.shape, operands.inputs.size());
+  launch.shape.contiguous = is_aligned_run(launch.shape, operands);
   launch.between = between;
   return std::make_unique<LaunchPlan<ElementLaunch>>("elementwise", context.device, launch);
 }
@@ -172,6 +191,32 @@ std::unique_ptr<const Plan> prepare_cast(const Problem& problem, const PrepareCo
   const bool one_run = launch.shape.rank == 0 || is_one_run(launch.shape, 1);
   launch.shape.contiguous = one_run && starts_on_vectors(problem);
   return std::make_unique<LaunchPlan<CastLaunch>>("cast elementwise", context.device, launch);
+}
+
+Verdict supports_dropout(const Problem& problem, const DeviceProfile& profile) {
+  return first_refusal({supports_any, keeps_dtype}, problem, profile);
+}
+
+std::unique_ptr<const Plan> prepare_dropout(const Problem& problem, const PrepareContext& context) {
+  const Problem elements = with_one_input(problem);
+  DropoutLaunch launch{joint_shape({&problem.inputs[0]}, problem.outputs[0], true), problem.inputs[0].dtype};
+  launch.vectors = has_vectors(launch.shape, elements);
+  launch.shape.contiguous = is_aligned_run(launch.shape, elements);
+  launch.seed = static_cast<std::uint64_t>(problem.attributes.integer("seed"));
+  if (problem.inputs.size() > 1) launch.seed_stride = problem.inputs[1].strides[0];
+  if (problem.attributes.boolean("training")) {
+    const double p = problem.attributes.real("p");
+    launch.threshold = static_cast<std::uint64_t>(std::floor(p * 0x1p32));
+    launch.kept_share = static_cast<float>(1 - p);
+  }
+  return std::make_unique<LaunchPlan<DropoutLaunch>>("dropout elementwise", context.device, launch);
+}
+
+std::unique_ptr<const Plan> prepare_unscale(const Problem& problem, const PrepareContext& context) {
+  const Problem elements = with_one_input(problem);
+  UnscaleLaunch launch{shape_of(elements), problem.inputs[0].dtype};
+  launch.shape.contiguous = is_aligned_run(launch.shape, elements);
+  return std::make_unique<LaunchPlan<UnscaleLaunch>>("unscale elementwise", context.device, launch);
 }
 
 }  // namespace xpuruntime::cuda

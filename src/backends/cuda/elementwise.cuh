@@ -31,6 +31,17 @@ __device__ inline Offsets offsets_of(const ElementwiseShape& shape, Index index)
   return offsets;
 }
 
+__host__ __device__ inline bool fits_32_bits(const ElementwiseShape& shape) {
+  return shape.count < (std::int64_t{1} << 31);
+}
+
+/// For kernels that are made for all layouts at once.
+__device__ inline Offsets offsets_in(const ElementwiseShape& shape, std::int64_t index) {
+  if (shape.contiguous) return {index, index, index};
+  return fits_32_bits(shape) ? offsets_of(shape, static_cast<std::uint32_t>(index))
+                             : offsets_of(shape, static_cast<std::uint64_t>(index));
+}
+
 /// Neighbours, moved 16 bytes at a time: eight, or as many as 16 bytes hold.
 template <class T, int count = 8>
 struct alignas(sizeof(T) * count < 16 ? sizeof(T) * count : 16) Pack {
@@ -62,8 +73,6 @@ __device__ inline std::int64_t thread_index() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 __device__ inline std::int64_t thread_count() { return static_cast<std::int64_t>(gridDim.x) * blockDim.x; }
-
-inline bool fits_32_bits(const ElementwiseShape& shape) { return shape.count < (std::int64_t{1} << 31); }
 
 /// One vector of an operand, or one value for all of it.
 template <class T>

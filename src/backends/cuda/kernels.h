@@ -42,6 +42,11 @@ std::unique_ptr<const Plan> prepare_elementwise(const Problem& problem, const Pr
 
 std::unique_ptr<const Plan> prepare_cast(const Problem& problem, const PrepareContext& context);
 
+Verdict supports_dropout(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_dropout(const Problem& problem, const PrepareContext& context);
+
+std::unique_ptr<const Plan> prepare_unscale(const Problem& problem, const PrepareContext& context);
+
 Verdict supports_copy(const Problem& problem, const DeviceProfile& profile);  // also transpose, slice and concat
 std::unique_ptr<const Plan> prepare_copy(const Problem& problem, const PrepareContext& context);
 
@@ -60,6 +65,14 @@ std::unique_ptr<const Plan> prepare_rows(const Problem& problem, const PrepareCo
 Verdict supports_cross_entropy(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t cross_entropy_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_cross_entropy(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_nll_loss(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t nll_loss_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_nll_loss(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_pointwise_loss(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t pointwise_loss_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_pointwise_loss(const Problem& problem, const PrepareContext& context);
 
 Verdict supports_reduce(const Problem& problem, const DeviceProfile& profile);
 std::uint64_t reduce_workspace_bytes(const Problem& problem, const DeviceProfile& profile);

@@ -150,6 +150,26 @@ struct CastLaunch {
 };
 cudaError_t launch(const CastLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
+/// Which elements are kept, the number of each in row-major order says, with a seed and an offset: the second input, or
+/// `seed` and 0.
+struct DropoutLaunch {
+  ElementwiseShape shape = {};  // its dims in row-major order
+  DataType dtype = DataType::float32;
+  bool vectors = false;  // 16 bytes at a time
+  std::uint64_t seed = 0;
+  std::int64_t seed_stride = 1;  // from the seed to the offset
+  std::uint64_t threshold = 0;   // a random word below it drops its element; up to 2^32
+  float kept_share = 1;          // what is kept is divided by it
+};
+cudaError_t launch(const DropoutLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
+/// Products with the second input's only element. The second output is 1 where one of them is not finite, else 0.
+struct UnscaleLaunch {
+  ElementwiseShape shape = {};
+  DataType dtype = DataType::float32;  // of the input; outputs are float32
+};
+cudaError_t launch(const UnscaleLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
 /// Moves units of bytes; strides and extents count units.
 struct CopyLaunch {
   ElementwiseShape shape = {};
@@ -246,7 +266,7 @@ struct RowTeam {
   }
 };
 
-enum class RowOp : std::uint8_t { rms_norm, add_rms_norm, layer_norm, softmax, log_softmax };
+enum class RowOp : std::uint8_t { rms_norm, add_rms_norm, normalize, layer_norm, softmax, log_softmax };
 
 /// Sums are float32 in a fixed order.
 struct RowLaunch {
@@ -264,24 +284,60 @@ cudaError_t launch_norm(const RowLaunch& launch, const Pointers& pointers, cudaS
 cudaError_t launch_softmax(const RowLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 cudaError_t launch(const RowLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
-enum class LossReduction : std::uint8_t { none, sum, mean };
+/// Where losses go: each to the output, or sums of some to the workspace, and their sum, divided, to the output.
+struct LossOutput {
+  DataType dtype = DataType::float32;
+  bool reduced = true;
+  double divisor = 0;      // of the sum; 0: the sum of the weights
+  std::int64_t parts = 0;  // sums in the workspace
+};
+/// Adds up the parts in a fixed order, in float64, where losses are reduced.
+cudaError_t launch_sum(const LossOutput& output, const Pointers& pointers, cudaStream_t stream);
+/// Workspace for the parts.
+std::uint64_t loss_bytes(const LossOutput& output);
 
-/// Scores, targets and optionally a weight for each class.
+/// Classes, the second input, and optionally a weight for each, the third.
+struct ClassTargets {
+  std::int64_t classes = 0;
+  std::int64_t ignore_index = -100;
+  DataType dtype = DataType::int64;
+  DataType weight = DataType::float32;
+};
+
+/// A part for each row, or for each block of those that go from row to row.
 struct CrossEntropyLaunch {
   RowShape shape = {};
   RowTeam team = {};
-  std::int64_t parts = 0;  // losses of rows, or sums of some by blocks that go from row to row, to be summed
   DataType dtype = DataType::float32;
-  DataType target = DataType::int64;
-  DataType weight = DataType::float32;
-  DataType output = DataType::float32;
   std::int64_t target_stride = 0;
-  std::int64_t ignore_index = -100;
-  LossReduction reduction = LossReduction::mean;
+  ClassTargets targets = {};
+  LossOutput output = {};
 };
 cudaError_t launch(const CrossEntropyLaunch& launch, const Pointers& pointers, cudaStream_t stream);
-/// Workspace for the losses of the rows.
-std::uint64_t loss_bytes(const CrossEntropyLaunch& launch);
+
+/// A part for each block.
+struct NllLossLaunch {
+  ElementwiseShape shape = {};    // of the targets, which are the second input
+  std::int64_t class_stride = 0;  // of the first input, whose class dim `shape` leaves out
+  DataType dtype = DataType::float32;
+  ClassTargets targets = {};
+  LossOutput output = {};
+};
+cudaError_t launch(const NllLossLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
+enum class PointwiseLoss : std::uint8_t { divergence, divergence_of_logs, poisson, poisson_of_logs };
+
+/// A part for each block.
+struct PointwiseLossLaunch {
+  ElementwiseShape shape = {};
+  PointwiseLoss kind = PointwiseLoss::divergence;
+  DataType dtype = DataType::float32;
+  DataType target = DataType::float32;  // the dtype, or integers
+  bool full = false;                    // poisson: with Stirling's formula for the target's factorial
+  float eps = 0;
+  LossOutput output = {};
+};
+cudaError_t launch(const PointwiseLossLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
 enum class Fold : std::uint8_t { sum, mean, max, min };
 

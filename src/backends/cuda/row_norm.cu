@@ -178,6 +178,10 @@ struct Moments {
 };
 
 __device__ inline float scale_of(const RowLaunch& p, float squares) {
+  if (p.op == RowOp::normalize) {
+    const float norm = sqrtf(squares);
+    return 1 / (norm < p.eps ? p.eps : norm);  // NaN is not below eps, and stays
+  }
   return 1 / sqrtf(squares / static_cast<float>(p.shape.columns) + p.eps);
 }
 

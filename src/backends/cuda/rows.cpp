@@ -36,9 +36,14 @@ Verdict sum_dtypes(const Problem& problem, const DeviceProfile&) {
 
 Verdict last_dim(const Problem& problem, const DeviceProfile&) {
   const auto rank = static_cast<std::int64_t>(problem.inputs[0].shape.size());
-  const bool softmax = problem.op == OpId::softmax || problem.op == OpId::log_softmax;
-  const std::int64_t dim = softmax ? problem.attributes.integer("dim") : -1;
+  const bool has_dim = problem.op == OpId::softmax || problem.op == OpId::log_softmax || problem.op == OpId::normalize;
+  const std::int64_t dim = has_dim ? problem.attributes.integer("dim") : -1;
   return dim == -1 || dim == rank - 1 ? Verdict::yes() : Verdict::no("the dim is not the last one");
+}
+
+Verdict square_norm(const Problem& problem, const DeviceProfile&) {
+  if (problem.op != OpId::normalize || problem.attributes.real("p") == 2) return Verdict::yes();
+  return Verdict::no("p is not 2");
 }
 
 Verdict dense_rows(const Problem& problem, const DeviceProfile&) {
@@ -57,6 +62,8 @@ RowOp row_op(OpId op) {
       return RowOp::rms_norm;
     case OpId::add_rms_norm:
       return RowOp::add_rms_norm;
+    case OpId::normalize:
+      return RowOp::normalize;
     case OpId::layer_norm:
       return RowOp::layer_norm;
     case OpId::log_softmax:
@@ -139,7 +146,7 @@ std::string token_of(const RowTeam& team) {
 }
 
 Verdict supports_rows(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({supports_any, has_one_dtype, sum_dtypes, last_dim, dense_rows}, problem, profile);
+  return first_refusal({supports_any, has_one_dtype, sum_dtypes, last_dim, square_norm, dense_rows}, problem, profile);
 }
 
 std::unique_ptr<const Plan> prepare_rows(const Problem& problem, const PrepareContext& context) {

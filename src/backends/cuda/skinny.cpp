@@ -163,8 +163,8 @@ class Ways {
         shape_(product_shape(problem)),
         units_(std::max(profile.compute_units, 1)),
         common_(launch_of(problem, shape_)) {
-    if (is_16_bit(problem.inputs[0].dtype) && (shape_.a.column == 1 || shape_.k <= 1)) {
-      common_.along_k = shape_.b.row == 1 || !along_n(shape_);
+    common_.along_k = shape_.b.row == 1 || !along_n(shape_);
+    if (is_16_bit(problem.inputs[0].dtype) && (shape_.a.column == 1 || shape_.k <= 1) && has_long_lines()) {
       common_.vector =
           common_.along_k ? k_vectors(shape_, problem) : a_vectors(shape_, problem) && n_vectors(shape_, problem);
       add_tiles();
@@ -183,6 +183,13 @@ class Ways {
  private:
   std::vector<int> splits() const {
     return profile_.compute_capability_major >= 9 ? std::vector{1, 2, 4, 8} : std::vector{1};
+  }
+
+  /// Lines are read by vectors of 8: only the last may end in a vector that reaches behind the tensor.
+  bool has_long_lines() const {
+    const std::int64_t lines = common_.along_k ? shape_.n : shape_.k;
+    const std::int64_t step = common_.along_k ? shape_.b.column : shape_.b.row;
+    return (shape_.m <= 1 || shape_.a.row >= 8) && (lines <= 1 || step >= 8);
   }
 
   /// Vectors of 8 k's that a column has, the parts of vectors at its ends included.

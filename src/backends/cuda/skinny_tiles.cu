@@ -50,22 +50,14 @@ __device__ inline void copy_vector(unsigned to, const void* from) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory");
 }
 
-/// The first `bytes` of 16, and zeros for the others. Nothing behind them is read.
-__device__ inline void copy_end(unsigned to, const void* from, int bytes) {
-  unsigned words[4] = {};
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    if (2 * i < bytes)
-      words[i / 2] |= static_cast<unsigned>(static_cast<const unsigned short*>(from)[i]) << (i % 2 * 16);
-  }
-  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"
-               :
-               : "r"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
-               : "memory");
+/// The first `bytes` of 16, and zeros for the others.
+__device__ inline void copy_vector(unsigned to, const void* from, int bytes) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
 /// A warp copies `lines` lines of `vectors` vectors, and one more of each where they begin anywhere; lines past `count`
 /// are left as they are. `whole`: all of the elements exist; else no more than `length` of each line are copied.
+/// What the tensor's last line, `count` - 1, has in the vector in which it ends is left to LastElements.
 template <bool whole, bool any, int lines, int vectors, class T, class Place>
 __device__ inline void copy_lines(const T* first, std::int64_t step, int count, int length, Place place) {
   const int lane = threadIdx.x % 32;
@@ -77,7 +69,8 @@ __device__ inline void copy_lines(const T* first, std::int64_t step, int count, 
     if (whole || bytes >= 16) {
       copy_vector(place(line, vector), from);
     } else {
-      copy_end(place(line, vector), from, bytes);
+      const bool kept = bytes > 0 && line + 1 < count;
+      copy_vector(place(line, vector), kept ? from : from - vector, kept ? bytes : 0);
     }
   };
 #pragma unroll
@@ -89,6 +82,27 @@ __device__ inline void copy_lines(const T* first, std::int64_t step, int count, 
     }
   }
 }
+
+/// The elements of a tensor in the vector of 16 bytes in which it ends: what is behind them belongs to nobody, and no
+/// copy is as short as they may be. Up to seven threads of a warp have one each.
+struct LastElements {
+  unsigned to = 0xffffffffu;
+  unsigned short value = 0;
+
+  /// `length` elements of the last line are left, `vectors` vectors of it were copied.
+  template <class T, class Place>
+  __device__ void load(const T* line, int length, int vectors, Place place) {
+    const auto address = reinterpret_cast<std::uintptr_t>(line);
+    const int bytes = static_cast<int>(address & 15) + 2 * length, vector = bytes / 16;
+    const int lane = threadIdx.x % 32;
+    if (vector >= vectors || 2 * lane >= bytes % 16) return;
+    to = place(vector) + 2 * lane;
+    value = reinterpret_cast<const unsigned short*>((address & ~std::uintptr_t{15}) + 16 * vector)[lane];
+  }
+  __device__ void store() const {
+    if (to != 0xffffffffu) asm volatile("st.shared.u16 [%0], %1;" : : "r"(to), "h"(value) : "memory");
+  }
+};
 
 /// How many elements into its vector of 16 bytes a row begins.
 template <class T>
@@ -122,12 +136,31 @@ __device__ inline void copy_step(const Part<T>& part, int at, unsigned to) {
     const T* b = part.b + at * part.b_step;
     copy_lines<whole, Shape::any, depth, Shape::columns / 8>(b, part.b_step, rest, part.columns, right);
     if constexpr (!whole) {  // of k's past the last there are zeros, whatever a has there
+      const auto* nothing = reinterpret_cast<const uint4*>(reinterpret_cast<std::uintptr_t>(b) & ~std::uintptr_t{15});
       for (int i = threadIdx.x % 32; i < (depth - min(rest, depth)) * Shape::n_pitch; i += 32) {
-        copy_end(right(rest + i / Shape::n_pitch, i % Shape::n_pitch), part.a, 0);
+        copy_vector(right(rest + i / Shape::n_pitch, i % Shape::n_pitch), nothing, 0);
       }
     }
   }
   copy_lines<whole, Shape::any, Shape::rows, 8>(part.a + at, part.a_step, part.rows, rest, left);
+}
+
+/// Those of a step of which not all exist: of a, and of b.
+template <class Shape, class T>
+__device__ inline void load_last(const Part<T>& part, int at, unsigned to, LastElements (&last)[2]) {
+  const int rest = part.rest - at, row = part.rows - 1;
+  last[0].load(part.a + row * part.a_step + at, rest, 9,
+               [&](int vector) { return to + 16 * place_along_k<Shape>(row, vector); });
+  const unsigned right = to + 16 * Shape::left;
+  if constexpr (Shape::along_k) {
+    const int column = part.columns - 1;
+    if (column >= Shape::columns) return;
+    last[1].load(part.b + column * part.b_step + at, rest, 9,
+                 [&](int vector) { return right + 16 * place_along_k<Shape>(column, vector); });
+  } else if (rest <= depth) {
+    last[1].load(part.b + (at + rest - 1) * part.b_step, part.columns, Shape::n_pitch,
+                 [&](int vector) { return right + 16 * place_along_n<Shape>(rest - 1, vector); });
+  }
 }
 
 /// Eight k's of a row.
@@ -241,12 +274,11 @@ __global__ void __launch_bounds__(32 * Shape::most_warps, 1) tiles_kernel(const 
   int to = 0;
   const auto copy_next = [&] {
     if (next < length) {
-      // The vector that the last line ends in belongs to nobody.
-      const bool inside = part.rest - next > depth && (Shape::along_k || part.columns >= Shape::columns);
-      if (inside)
-        copy_step<Shape, true>(part, next, shared_address(own + to));
-      else
-        copy_step<Shape, false>(part, next, shared_address(own + to));
+      // Lines that begin anywhere reach into one more vector. What is behind the last line belongs to nobody.
+      const bool inside =
+          part.rest - next >= depth + (Shape::any ? 8 : 0) && (Shape::along_k || part.columns >= Shape::columns);
+      const unsigned place = shared_address(own + to);
+      inside ? copy_step<Shape, true>(part, next, place) : copy_step<Shape, false>(part, next, place);
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
     next += warps * depth;
@@ -257,7 +289,15 @@ __global__ void __launch_bounds__(32 * Shape::most_warps, 1) tiles_kernel(const 
   Sums<2, Shape::tiles> sums[Shape::groups / 2] = {};
 #pragma unroll 1
   for (int at = warp * depth; at < length; at += warps * depth) {
+    LastElements last[2];
+    const bool ends = Shape::any && part.rest - at < depth + 8;
+    if (ends) load_last<Shape>(part, at, shared_address(own + to), last);
     asm volatile("cp.async.wait_group %0;" : : "n"(Shape::stages - 1) : "memory");
+    if (ends) {
+      __syncwarp();  // zeros were copied by others
+      last[0].store();
+      last[1].store();
+    }
     __syncwarp();
     multiply_step<Shape>(reinterpret_cast<const uint4*>(own + to), part, sums);
     __syncwarp();

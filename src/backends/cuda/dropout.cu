@@ -1,0 +1,101 @@
+#include "backends/cuda/elementwise.cuh"
+
+namespace xpuruntime::cuda {
+namespace {
+
+/// Philox 4x32 with 10 rounds: four random words that depend on the key and the counter alone.
+__device__ inline uint4 philox(std::uint64_t key, std::uint64_t counter) {
+  uint4 c = {static_cast<unsigned>(counter), static_cast<unsigned>(counter >> 32), 0, 0};
+  auto key_0 = static_cast<unsigned>(key), key_1 = static_cast<unsigned>(key >> 32);
+#pragma unroll
+  for (int i = 0; i < 10; ++i) {
+    const std::uint64_t p = std::uint64_t{0xD2511F53} * c.x, q = std::uint64_t{0xCD9E8D57} * c.z;
+    c = {static_cast<unsigned>(q >> 32) ^ c.y ^ key_0, static_cast<unsigned>(q),
+         static_cast<unsigned>(p >> 32) ^ c.w ^ key_1, static_cast<unsigned>(p)};
+    key_0 += 0x9E3779B9;
+    key_1 += 0xBB67AE85;
+  }
+  return c;
+}
+
+struct Seed {
+  std::uint64_t key = 0;
+  std::uint64_t offset = 0;
+
+  __device__ Seed(const DropoutLaunch& p, const Pointers& x) : key(p.seed) {
+    if (x.inputs[1] == nullptr) return;
+    const auto* words = static_cast<const std::uint64_t*>(x.inputs[1]);
+    key = words[0];
+    offset = words[p.seed_stride];
+  }
+
+  /// Of element `index`.
+  __device__ unsigned word(std::uint64_t index) const {
+    const uint4 words = philox(key, (offset + index) / 4);
+    const auto at = static_cast<unsigned>(offset + index);
+    const unsigned low = at & 1 ? words.y : words.x, high = at & 1 ? words.w : words.z;
+    return at & 2 ? high : low;
+  }
+
+  /// Of neighbours from element `index` on, which may begin anywhere inside a counter's words.
+  template <int count>
+  __device__ void words(std::uint64_t index, unsigned (&out)[count]) const {
+    const std::uint64_t counter = (offset + index) / 4;
+    const auto skipped = static_cast<unsigned>(offset + index) % 4;
+    unsigned all[count + 4];
+#pragma unroll
+    for (int i = 0; i <= count / 4; ++i) {
+      if (i == count / 4 && skipped == 0) continue;  // the same for all threads
+      const uint4 four = philox(key, counter + static_cast<unsigned>(i));
+      all[4 * i] = four.x;
+      all[4 * i + 1] = four.y;
+      all[4 * i + 2] = four.z;
+      all[4 * i + 3] = four.w;
+    }
+#pragma unroll
+    for (int i = 0; i + 1 < count + 4; ++i) all[i] = skipped & 1 ? all[i + 1] : all[i];
+#pragma unroll
+    for (int i = 0; i < count; ++i) out[i] = skipped & 2 ? all[i + 2] : all[i];
+  }
+};
+
+template <class T>
+__device__ inline T kept_or_0(const DropoutLaunch& p, T value, unsigned word) {
+  return from_float<T>(word >= p.threshold ? to_float(value) / p.kept_share : 0.0f);
+}
+
+/// An element's number is its place in row-major order, so that the mask does not depend on layouts.
+template <class T>
+__global__ void __launch_bounds__(element_threads) drop(const DropoutLaunch p, const Pointers x) {
+  constexpr int width = per_vector<T>;
+  const Seed seed(p, x);
+  const std::int64_t vectors = p.vectors ? p.shape.count / width : 0;
+  const bool broadcast = vectors > 0 && p.shape.strides[0][p.shape.rank - 1] == 0;
+  for (std::int64_t i = thread_index(); i < vectors; i += thread_count()) {
+    const Offsets at = offsets_in(p.shape, i * width);
+    Vector<T> values = load_operand<T>(x.inputs[0], at.first, broadcast);
+    unsigned words[width];
+    seed.words(static_cast<std::uint64_t>(i * width), words);
+#pragma unroll
+    for (int j = 0; j < width; ++j) values.values[j] = kept_or_0(p, values.values[j], words[j]);
+    *reinterpret_cast<Vector<T>*>(static_cast<T*>(x.output) + at.output) = values;
+  }
+  for (std::int64_t i = vectors * width + thread_index(); i < p.shape.count; i += thread_count()) {
+    const Offsets at = offsets_in(p.shape, i);
+    const T value = static_cast<const T*>(x.inputs[0])[at.first];
+    static_cast<T*>(x.output)[at.output] = kept_or_0(p, value, seed.word(static_cast<std::uint64_t>(i)));
+  }
+}
+
+}  // namespace
+
+cudaError_t launch(const DropoutLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+  if (launch.shape.count == 0) return cudaSuccess;
+  return with_type(launch.dtype, [&](auto element) {
+    using T = decltype(element);
+    const std::int64_t width = launch.vectors ? per_vector<T> : 1, work = (launch.shape.count + width - 1) / width;
+    return queue(drop<T>, blocks_for(work, element_threads), element_threads, launch, pointers, stream);
+  });
+}
+
+}  // namespace xpuruntime::cuda
