@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "core/claimed_files.h"
 #include "core/duration.h"
 #include "core/environment_variable.h"
 #include "core/json_text.h"
@@ -68,8 +69,14 @@ std::string call_line(const LogEntry& entry) {
          time;
 }
 
-/// What is read must not be what is written, and nothing is written twice.
+/// What is read must not be what is written, and nothing is written twice. Nor is anything where SQLite will keep its
+/// own files beside a store that is still to be made.
 void check_output(const std::string& path, const char* variable) {
+  const std::string beside = main_file_of(path), store = value_of("XPURUNTIME_STORE");
+  if (!beside.empty() && !store.empty() && same_file(beside, store)) {
+    fail(ErrorCode::invalid_argument, variable,
+         "it names a file that belongs to the store of XPURUNTIME_STORE (-wal, -shm, -journal); name another");
+  }
   for (const char* other : {"XPURUNTIME_POLICY", "XPURUNTIME_LOCK", "XPURUNTIME_STORE", trace_variable}) {
     if (std::string_view(other) == variable) continue;
     const std::string value = value_of(other),

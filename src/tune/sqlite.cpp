@@ -1,6 +1,7 @@
 #include "tune/sqlite.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 namespace xpuruntime {
@@ -107,7 +108,10 @@ void Database::refuse_damaged(const std::string& what) const {
 void Database::refuse_code(int code) const {
   const Meaning meaning = meaning_of(code);
   // Of a failed open there may be no connection to ask.
-  const std::string said = handle() == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(handle());
+  std::string said = handle() == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(handle());
+  // "disk I/O error" may be a full disk or a quota: the system says which.
+  const int of_system = handle() == nullptr ? 0 : sqlite3_system_errno(handle());
+  if ((code & 0xff) == SQLITE_IOERR && of_system != 0) said += std::string(" (") + std::strerror(of_system) + ")";
   if (meaning.code == ErrorCode::corrupt_data) refuse_damaged(said);
   refuse(meaning.code, said + "; " + meaning.advice);
 }

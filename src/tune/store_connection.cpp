@@ -155,17 +155,18 @@ bool StoreConnection::moved() const {
   return !(FileId{found.st_dev, found.st_ino} == place_.id);
 }
 
-const Database& StoreConnection::checked_database() const {
+const Database& StoreConnection::checked_database() {
   if (database_ == nullptr || moved()) {
     fail(ErrorCode::io_error, "MeasurementStore",
          "store '" + place_.path + "': the file was moved, removed or replaced since it was opened; open it again");
   }
+  if (copy_ != nullptr) open_to_read();  // another process may have made its tables or brought it up to date since
   return copy_ != nullptr ? *copy_ : *database_;
 }
 
 // ---- opening ----
 
-/// A file that nobody could write when it was opened is looked at again; so is one of an older version.
+/// A file that nobody could write when it was opened is looked at again; so is a blank one or one of an older version.
 bool StoreConnection::serves(StoreMode mode) const {
   if (database_ == nullptr || copy_ != nullptr) return false;
   if (database_->mode() == DatabaseMode::read_write) return true;
@@ -182,7 +183,6 @@ bool StoreConnection::prepare(StoreMode mode) {
 
 void StoreConnection::open_to_write() {
   auto database = std::make_unique<Database>(place_.path, DatabaseMode::read_write);
-  holds_store(*database);
   prepare_to_write(*database);
   check_schema(*database);
   database_ = std::move(database);
@@ -191,9 +191,6 @@ void StoreConnection::open_to_write() {
 
 void StoreConnection::open_to_read() {
   const auto take = [this](std::unique_ptr<Database> database) {
-    if (!holds_store(*database)) {
-      refuse(ErrorCode::io_error, "'" + database->path() + "' is empty; tune something into it first");
-    }
     auto copy = prepare_to_read(*database);
     check_schema(copy != nullptr ? *copy : *database);
     database_ = std::move(database);

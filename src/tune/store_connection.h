@@ -79,7 +79,7 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   }
 
   void check_process() const;
-  const Database& checked_database() const;
+  const Database& checked_database();
   bool inherited() const;
   bool moved() const;
   bool serves(StoreMode mode) const;
@@ -95,7 +95,7 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   Mutex mutex_;
   bool in_use_ = false;
   std::unique_ptr<Database> database_;
-  std::unique_ptr<Database> copy_;  // of a store of an older version that was opened to read only: in memory
+  std::unique_ptr<Database> copy_;  // in memory, of a blank or older store that was opened to read only
 };
 
 }  // namespace xpuruntime

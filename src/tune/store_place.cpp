@@ -172,7 +172,7 @@ void check_store_place(const std::string& path, StoreMode mode) {
     check_link(name);
     if (const auto found = look_at(name)) check_owner_and_mode(*found, "the file", name);
   }
-  if (file) return;
+  if (file && file->st_size != 0) return;
   for (const char* beside : {"-wal", "-journal"}) check_leftover(real.string() + beside);
 }
 

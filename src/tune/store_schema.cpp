@@ -98,8 +98,28 @@ std::uint32_t big_endian(const char* bytes) {
   return number;
 }
 
-/// Nothing was written yet: an empty file, or one whose maker was interrupted.
+/// Refuses a file that is no store, or one of a later version, from its first bytes: before any SQL. False if it has
+/// none.
+bool has_header(const Database& database) {
+  constexpr std::size_t header_bytes = 100;
+  const std::string header = database.first_bytes(header_bytes);
+  if (header.empty()) {
+    // SQLite takes a file of one byte for an empty one.
+    std::error_code ignored;
+    if (std::filesystem::file_size(database.path(), ignored) == 1) refuse_foreign(database.path());
+    return false;
+  }
+  if (header.size() < header_bytes || !header.starts_with("SQLite format 3")) refuse_foreign(database.path());
+  const std::uint32_t version = big_endian(&header[60]), id = big_endian(&header[68]);
+  // All zero: the rest may still be in the log, or it is another program's; SQLite will tell.
+  if (id != 0 || version != 0) check_numbers(database.path(), id, version);
+  return true;
+}
+
+/// Nothing was written yet: an empty file, or one whose maker is at work or was interrupted. Of an empty one SQLite is
+/// not asked: it would remove a log beside it.
 bool is_blank(const Database& database) {
+  if (!has_header(database)) return true;
   return database.number("PRAGMA application_id") == 0 && database.number("PRAGMA user_version") == 0 &&
          database.number("SELECT count(*) FROM sqlite_schema") == 0;
 }
@@ -125,22 +145,6 @@ void create_or_migrate(const Database& database) {
 
 }  // namespace
 
-bool holds_store(const Database& database) {
-  constexpr std::size_t header_bytes = 100;
-  const std::string header = database.first_bytes(header_bytes);
-  if (header.empty()) {
-    // SQLite takes a file of one byte for an empty one.
-    std::error_code ignored;
-    if (std::filesystem::file_size(database.path(), ignored) == 1) refuse_foreign(database.path());
-    return false;
-  }
-  if (header.size() < header_bytes || !header.starts_with("SQLite format 3")) refuse_foreign(database.path());
-  const std::uint32_t version = big_endian(&header[60]), id = big_endian(&header[68]);
-  // All zero: the rest may still be in the log, or it is another program's; SQLite will tell.
-  if (id != 0 || version != 0) check_numbers(database.path(), id, version);
-  return true;
-}
-
 void prepare_to_write(const Database& database) {
   if (!is_blank(database)) {
     check_numbers(database.path(), database.number("PRAGMA application_id"), database.number("PRAGMA user_version"));
@@ -159,12 +163,15 @@ void prepare_to_write(const Database& database) {
 }
 
 std::unique_ptr<Database> prepare_to_read(const Database& database) {
-  if (is_blank(database)) database.refuse(ErrorCode::corrupt_data, "it is empty; tune something into it first");
-  const std::int64_t version = database.number("PRAGMA user_version");
-  check_numbers(database.path(), database.number("PRAGMA application_id"), version);
-  if (version >= 2) return nullptr;
+  std::vector<OldRow> rows;
+  if (!is_blank(database)) {
+    const std::int64_t version = database.number("PRAGMA user_version");
+    check_numbers(database.path(), database.number("PRAGMA application_id"), version);
+    if (version >= 2) return nullptr;
+    rows = read_version_1(database);
+  }
   auto copy = std::make_unique<Database>(database.path(), DatabaseMode::memory);
-  create_from(read_version_1(database), *copy);
+  create_from(rows, *copy);
   return copy;
 }
 

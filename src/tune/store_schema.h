@@ -9,14 +9,11 @@ namespace xpuruntime {
 
 inline constexpr std::int64_t store_version = 3;
 
-/// Refuses a file that is no store, or one of a later version, from its first bytes: before any SQL. False if there is
-/// nothing yet.
-bool holds_store(const Database& database);
-
-/// A new file becomes a store, an older one is brought up to date, any other is refused. Safe from many processes.
+/// A blank file becomes a store, an older one is brought up to date, any other is refused. Safe from many processes.
 void prepare_to_write(const Database& database);
 
-/// Of a store of an older version a copy in memory, brought up to date; else null. The file stays as it is.
+/// Of a blank file, or a store of an older version, a copy in memory, brought up to date; else null. The file stays as
+/// it is.
 std::unique_ptr<Database> prepare_to_read(const Database& database);
 
 /// Refuses a store whose tables are not as this version made them.

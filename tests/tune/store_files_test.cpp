@@ -139,11 +139,36 @@ TEST_F(StoreFiles, AFileOfAnotherProgramIsRefusedAndNotTouched) {
   refused();
 }
 
-TEST_F(StoreFiles, AnEmptyFileBecomesAStoreForAWriterAlone) {
-  write_bytes("");
-  expect_error(ErrorCode::io_error, "empty", [&] { open_store(path_, StoreMode::read_only); });
-  open_store(path_)->put(xeon(), record_of(problem(1)));
-  EXPECT_EQ(entry_count(open_store(path_)->read()), 4);
+// What a maker leaves that was killed at its first write: no bytes, or a header without tables.
+TEST_F(StoreFiles, ABlankFileHasNothingForAReaderUntilAWriterMakesItAStore) {
+  for (const char* left : {"", "PRAGMA journal_mode = WAL"}) {
+    write_bytes("");
+    execute(left);
+    const auto size = fs::file_size(path_);
+    EXPECT_EQ(size, std::string(left).empty() ? 0u : 4096u);
+    const auto reader = open_store(path_, StoreMode::read_only);
+    EXPECT_TRUE(reader->read().empty());
+    EXPECT_EQ(reader->freeze(xeon())->size(), 0u);
+    reader->check();
+    expect_invalid("read only", [&] { reader->put(xeon(), record_of(problem(1))); });
+    EXPECT_EQ(fs::file_size(path_), size);
+    EXPECT_EQ(run_child([this] {
+                open_store(path_)->put(xeon(), record_of(problem(1)));
+                return 0;
+              }),
+              0);
+    EXPECT_EQ(entry_count(reader->read()), 4);  // what another process wrote
+    open_store(path_)->put(xeon(), record_of(problem(2)));
+    EXPECT_EQ(entry_count(reader->read()), 8);  // and this one
+  }
+}
+
+TEST_F(StoreFiles, AHeaderThatWasCutOffIsNoBlankFile) {
+  execute("PRAGMA journal_mode = WAL");
+  write_bytes(bytes().substr(0, 100));
+  for (const StoreMode mode : {StoreMode::read_write, StoreMode::read_only}) {
+    expect_error(ErrorCode::corrupt_data, path_, [&] { open_store(path_, mode); });
+  }
 }
 
 TEST_F(StoreFiles, AMakerThatWasInterruptedLeavesWhatTheNextOneCompletes) {

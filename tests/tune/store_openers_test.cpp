@@ -181,6 +181,29 @@ TEST_F(StoreOpeners, ManyThreadsOpenMakeAndCloseTheSameFileAtOnce) {
   EXPECT_EQ(entry_count(open_store(path_ + "0")->read()), 16);
 }
 
+TEST_F(StoreOpeners, ThreadsReadABlankFileWhileOthersMakeItAStore) {
+  const int files = reduced(20);
+  for (int i = 0; i < files; ++i) std::ofstream(path_ + std::to_string(i)) << "";
+  std::vector<std::thread> threads;
+  std::atomic<int> failed = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < files; ++i) {
+        const std::string path = path_ + std::to_string(i);
+        try {
+          if (t % 2 == 1) open_store(path)->put(xeon(), record_of(problem(t)));
+          if (t % 2 == 0 && open_store(path, StoreMode::read_only)->freeze(xeon())->size() > 2) ++failed;
+        } catch (const Error&) {
+          ++failed;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+  for (int i = 0; i < files; ++i) EXPECT_EQ(entry_count(open_store(path_ + std::to_string(i))->read()), 8);
+}
+
 // ---- a file that goes away ----
 
 TEST_F(StoreOpeners, AFileThatWasRemovedOrReplacedIsAnErrorAndCanBeOpenedAgain) {

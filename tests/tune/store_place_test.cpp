@@ -143,12 +143,15 @@ TEST_F(StorePlace, AFileBesideAStoreIsNoStoreWhetherItIsThereOrNot) {
   EXPECT_EQ(entry_count(open_store((folder_ / "my-wal").string())->read()), 4);
 }
 
-TEST_F(StorePlace, AFileOfSomethingElseBesideANewStoreIsNotEmptied) {
-  for (const char* beside : {"-wal", "-journal"}) {
-    std::ofstream(path_ + beside) << "{}";
-    expect_refused(path_, "is not SQLite's");
-    EXPECT_EQ(fs::file_size(path_ + beside), 2u);
-    fs::remove(path_ + beside);
+TEST_F(StorePlace, AFileOfSomethingElseBesideANewOrEmptyStoreIsNotEmptied) {
+  for (int round = 0; round < 2; ++round) {
+    for (const char* beside : {"-wal", "-journal"}) {
+      std::ofstream(path_ + beside) << "{}";
+      expect_refused(path_, "is not SQLite's");
+      EXPECT_EQ(fs::file_size(path_ + beside), 2u);
+      fs::remove(path_ + beside);
+    }
+    std::ofstream(path_) << "";
   }
   open_store(path_)->put(xeon(), record_of(problem(1)));
 }

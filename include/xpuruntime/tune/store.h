@@ -80,10 +80,11 @@ class MeasurementStore {
 
 enum class StoreMode : std::uint8_t { read_write, read_only };
 
-/// Opens or, to write, makes the file and its folder. All who open a file share one connection of the process: nothing
-/// but this may open or close it meanwhile, or its locks are lost. A file that is no store, is damaged, is of a newer
-/// version, or that others than you and root could change is an error that says so; it is left as it is. So is the name
-/// of a file that SQLite keeps beside a store (`-wal`, `-shm`, `-journal`).
+/// Opens or, to write, makes the file and its folder. To read, one that is missing is an error, and one that is blank
+/// (no bytes, or an SQLite file without tables) holds nothing yet. All who open a file share one connection of the
+/// process: nothing but this may open or close it meanwhile, or its locks are lost. A file that is no store, is
+/// damaged, is of a newer version, or that others than you and root could change is an error that says so; it is left
+/// as it is. So is the name of a file that SQLite keeps beside a store (`-wal`, `-shm`, `-journal`).
 std::unique_ptr<MeasurementStore> open_store(const std::string& path, StoreMode mode = StoreMode::read_write);
 
 /// XPURUNTIME_STORE, else xpuruntime/store.sqlite in the user's cache folder ($XDG_CACHE_HOME or ~/.cache). An error
