@@ -83,13 +83,13 @@ ScopePtr ScopeLayer::over(const std::shared_ptr<const Layer>& layer, const Scope
 
 void ScopeLayer::count_enter() {
   const std::lock_guard guard(mutex_);
-  ++entered_;
+  if (entered_++ == 0 && layer_ != nullptr && has_lock(*layer_)) hold_.emplace(dispatcher());
 }
 
 bool ScopeLayer::count_leave() {
   const std::lock_guard guard(mutex_);
   if (entered_ == 0) return false;
-  --entered_;
+  if (--entered_ == 0) hold_.reset();
   return true;
 }
 

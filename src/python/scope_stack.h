@@ -46,6 +46,9 @@ class ScopeLayer {
   std::optional<RequestedAutocast> requested_ = {};
   Mutex mutex_;
   std::uint64_t entered_ = 0;
+  // Of a lock, from the first enter to the last leave: a block may outlive the context that entered it, as in a
+  // generator whose steps run on several threads.
+  std::optional<LockHold> hold_ = {};
   // The last answer: making a scope costs microseconds, and loops enter the same one over the same one.
   ScopePtr last_below_ = {};
   ScopePtr last_ = {};
@@ -58,8 +61,8 @@ struct ScopeEntry {
   std::shared_ptr<const Layer> layer = {};
   ScopePtr below = {};
   ScopePtr scope = {};  // the layer over what is below
-  // Of a lock, for as long as any context has it: a task that waits inside is not on its thread, and one may outlive
-  // the block that it was made in, but their workers are at work.
+  // Of a lock, for as long as any context has it, beside that of its ScopeLayer: a task may outlive the block that it
+  // was made in, and its workers are at work.
   std::shared_ptr<const LockHold> hold = {};
 };
 

@@ -240,6 +240,25 @@ class EnvironmentTest(unittest.TestCase):
         self.assertIn("it is a store", done.stderr)
         self.assertEqual(self.start(f"print(xrt.open_store({str(store)!r}).read())").returncode, 0)
 
+    def test_nothing_is_written_beside_a_store_that_is_still_to_be_made(self) -> None:
+        for beside in ("wal", "shm", "journal"):
+            file = self.folder / f"store.sqlite-{beside}"
+            for switch, value in (("TRACE", file), ("VERBOSE", f"2:{file}")):
+                with self.subTest(switch=switch, beside=beside):
+                    done = self.start(THREE_CALLS, TUNE="on", **{switch: value})
+                    self.assertNotEqual(done.returncode, 0)
+                    self.assertIn(f"[XPURUNTIME_{switch}] it names a file that belongs to the store", done.stderr)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_store_that_was_left_blank_is_tuned_into(self) -> None:
+        store = self.folder / "store.sqlite"
+        store.touch()
+        self.assertEqual(self.output("with xrt.with_policy(strategy='best_performance'): xrt.ops.relu(x)\n"), [])
+        self.assertEqual(store.stat().st_size, 0)
+        [line] = self.output(THREE_CALLS, TUNE="on", VERBOSE=1)
+        self.assertNotIn("not stored", line)
+        self.assertIn("relu", self.start("print(xrt.open_store(read_only=True).read())").stdout)
+
     def test_tuning_under_a_lock_is_refused(self) -> None:
         done = self.start("xrt.ops.relu(x)\n", TUNE="on", LOCK=self.folder / "kernels.lock")
         self.assertIn("XPURUNTIME_LOCK is set too", done.stderr)

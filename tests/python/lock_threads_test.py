@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import gc
 import os
 import pathlib
 import subprocess
@@ -59,6 +60,30 @@ class LockThreadsTest(unittest.TestCase):
         self.assertEqual(context.run(run), ("reference", "lock"))
         del context
         self.assertEqual(answer_of(run), self.usual)
+
+    def test_a_scope_that_was_not_left_lets_no_worker_pass_though_its_context_is_gone(self) -> None:
+        scope = xrt.use_lock(self.lock)
+        for _ in range(2):
+            contextvars.copy_context().run(scope.__enter__)
+        gc.collect()
+        for _ in range(2):
+            self.assertIn(REFUSED, str(answer_of(run)))
+            with self.assertRaisesRegex(xrt.XpuRuntimeError, REFUSED):
+                run()
+            scope.__exit__(None, None, None)
+        self.assertEqual((run(), answer_of(run)), (self.usual, self.usual))
+
+    def test_neither_does_a_generator_whose_steps_run_in_contexts_of_their_own(self) -> None:
+        def stream():
+            with xrt.use_lock(self.lock):
+                while True:
+                    yield answer_of(run)
+
+        steps = stream()
+        for _ in range(3):
+            self.assertIn(REFUSED, str(contextvars.copy_context().run(next, steps)))
+        steps.close()
+        self.assertEqual(run(), self.usual)
 
     def test_a_task_that_outlives_its_scope_lets_no_worker_pass(self) -> None:
         answers = []
