@@ -1,11 +1,14 @@
 #include <map>
+#include <set>
 
 #include "cli/commands.h"
+#include "cli/in_force.h"
 #include "cli/problem_list.h"
 #include "cli/store_option.h"
 #include "cli/table.h"
 #include "core/json_text.h"
 #include "runtime/decided_parts.h"
+#include "select/lock_needs.h"
 #include "xpuruntime/runtime/replay.h"
 
 namespace xpuruntime::cli {
@@ -49,10 +52,29 @@ std::vector<std::string> files_of(const Options& options, std::size_t most) {
   return options.words;
 }
 
+/// The limits of entries that calls under these would not find, as a line; empty: none. Plain `deterministic` is left
+/// out: its entries mostly serve calls without it too.
+std::string limits_line(const KernelLock& lock, Limits set) {
+  set.deterministic = false;
+  std::set<std::string> needed;
+  for (const auto& [text, entry] : lock.entries()) {
+    Limits limits = has_ranges(text) ? parse_problem_range(text).least().limits : parse_problem(text).limits;
+    limits.deterministic = false;
+    if (limits != set && limits != Limits{}) needed.insert(without_limits(text).limits);
+  }
+  std::string all;
+  for (const std::string& limits : needed) all += (all.empty() ? "" : " or ") + limits;
+  return all.empty() ? all
+                     : "in force for calls with " + all +
+                           ": set the same limits in the policy (XPURUNTIME_POLICY, with_policy)\n";
+}
+
 Answer record(Context& context, const Options& options) {
   const auto [problems, ranges] = ProblemList{options.words, options.log}.read(context);
   Runtime& runtime = context.runtime();
   options.store.use_in(runtime, StoreMode::read_only);
+  const std::string needed =
+      policy_of_lock(runtime.dispatcher().policy().merge(context.policy_of(options.policy)), options.policy);
   const ScopedPolicy scope(runtime.dispatcher(), policy_of(context, options));
   KernelLock lock = record_lock(runtime, problems, options.seed);
   record_ranges(lock, runtime, ranges);
@@ -62,10 +84,11 @@ Answer record(Context& context, const Options& options) {
                                     [](const auto& entry) { return !entry.second.outputs.empty(); });
   const Json summary = {
       {"version", 1}, {"file", options.out}, {"decisions", lock.entries().size()}, {"hashed", hashed}};
-  return {context.json ? dumped(summary)
-                       : decisions_text(lock.entries().size()) + " recorded in " + printable(options.out) + ", " +
-                             std::to_string(hashed) + " with a hash of " +
-                             (lock.entries().size() == 1 ? "its" : "their") + " outputs\n"};
+  return {context.json
+              ? dumped(summary)
+              : decisions_text(lock.entries().size()) + " recorded in " + printable(options.out) + ", " +
+                    std::to_string(hashed) + " with a hash of " + (lock.entries().size() == 1 ? "its" : "their") +
+                    " outputs\n" + (needed.empty() ? "" : lock_in_force(options.out, needed) + "\n")};
 }
 
 std::string verify_text(const ReplayReport& report, bool revalidated, const Painter& paint) {
@@ -110,7 +133,9 @@ Answer verify(Context& context, const Options& options) {
   const ReplayReport report =
       verify_lock(runtime, {lock, options.revalidate ? LockMode::revalidate : LockMode::strict});
   if (report.fine() && !options.out.empty()) refreshed(runtime, *lock, report).save(options.out);
-  return {context.json ? dumped(verify_json(report)) : verify_text(report, options.revalidate, context.paint),
+  return {context.json ? dumped(verify_json(report))
+                       : verify_text(report, options.revalidate, context.paint) +
+                             limits_line(*lock, runtime.dispatcher().policy().limits()),
           report.fine() ? exit_fine : exit_no};
 }
 
@@ -175,8 +200,11 @@ Answer difference(Context& context, const Options& options) {
     }
     return {dumped({{"version", 1}, {"differences", list}}), exit_code};
   }
-  if (found.empty()) return {"no difference in " + decisions_text(before.entries().size()) + "\n"};
-  return {difference_text(found, files.size() == 2 ? "after" : "now", context.paint), exit_code};
+  const bool two = files.size() == 2;
+  const std::string text = found.empty() ? "no difference in " + decisions_text(before.entries().size()) + "\n"
+                                         : difference_text(found, two ? "after" : "now", context.paint);
+  const KernelPolicy policy = context.runtime().dispatcher().policy().merge(policy_of(context, options));
+  return {text + (two ? "" : limits_line(before, policy.limits())), exit_code};
 }
 
 /// Options that an action would pass over in silence.

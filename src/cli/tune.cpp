@@ -3,13 +3,13 @@
 #include <csignal>
 
 #include "cli/commands.h"
+#include "cli/in_force.h"
 #include "cli/problem_list.h"
 #include "cli/progress.h"
 #include "cli/store_option.h"
 #include "cli/tune_ranges.h"
 #include "cli/tuned.h"
 #include "core/duration.h"
-#include "core/environment_variable.h"
 #include "core/printable.h"
 #include "xpuruntime/runtime/replay.h"
 #include "xpuruntime/select/exact_rule.h"
@@ -142,17 +142,6 @@ void save_lock(Runtime& runtime, const std::string& path, const std::vector<Prob
   lock.save(path);
 }
 
-/// The file of the policy without which calls would be other problems than those of the lock, `written` or another;
-/// empty: none is needed.
-std::string policy_of_lock(const KernelPolicy& policy, const Options& options, const std::string& written) {
-  const bool same_problems =
-      policy.limits() == Limits{} && policy.precision.empty() && !policy.default_precision.has_value();
-  if (same_problems) return "";
-  if (!written.empty() || !options.policy.empty()) return written.empty() ? options.policy : written;
-  const char* const file = environment_variable("XPURUNTIME_POLICY");
-  return file == nullptr ? "" : file;
-}
-
 Tuned tune_all(Runtime& runtime, const std::vector<Problem>& problems, const std::vector<ProblemRange>& ranges,
                TuneOptions options) {
   const Interruptible stop;
@@ -250,7 +239,7 @@ Answer tune(Context& context, const Options& options) {
     const auto record = [&] { save_lock(runtime, options.lock, problems, ranges, tuned.ranges); };
     if (!options.lock.empty() && wrote(context, tuned, "lock", record)) {
       tuned.files.lock = options.lock;
-      tuned.files.lock_policy = policy_of_lock(named, options, tuned.files.policy);
+      tuned.files.lock_policy = policy_of_lock(named, tuned.files.policy.empty() ? options.policy : options.out);
     }
   }
   tuned.files.other_limits = other_limits(each, named.limits());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/in_force.h"
 #include "cli/table.h"
 #include "cli/tune_ranges.h"
 #include "core/json_text.h"
@@ -74,18 +75,6 @@ const Decision* decision_of(const Tuned& tuned, std::size_t problem) {
   return problem < tuned.decisions.size() ? &tuned.decisions[problem] : nullptr;
 }
 
-/// One word for a shell, in quotes where it would be read otherwise.
-std::string shell_word(const std::string& text) {
-  const auto plain = [](char c) {
-    return (static_cast<unsigned char>(c) & 0x80) != 0 || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-           (c >= 'a' && c <= 'z') || std::string_view("_-./:@%+,=").find(c) != std::string_view::npos;
-  };
-  if (std::all_of(text.begin(), text.end(), plain)) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 /// What is needed beside the settings; empty: nothing.
 std::string what_else(const std::vector<std::string>& other_limits) {
   std::string text;
@@ -107,15 +96,10 @@ std::string how_to_use_store(const Tuned& tuned) {
 /// What was written, each with the way to put it in force.
 std::string how_to_use(const Tuned& tuned, bool any_choice_stored) {
   const TunedFiles& files = tuned.files;
-  const auto in_force = [&](const char* what, const std::string& settings, const std::string& file) {
-    return std::string(what) + ": " + printable(file) + "; in force with " + settings + "=" +
-           shell_word(printable(file)) + what_else(files.other_limits) + "\n";
-  };
   if (files.policy.empty() && files.lock.empty()) return any_choice_stored ? how_to_use_store(tuned) : "";
-  const std::string with_policy =
-      files.lock_policy.empty() ? "" : "XPURUNTIME_POLICY=" + shell_word(printable(files.lock_policy)) + " ";
-  return (files.policy.empty() ? "" : in_force("policy", "XPURUNTIME_POLICY", files.policy)) +
-         (files.lock.empty() ? "" : in_force("lock", with_policy + "XPURUNTIME_LOCK", files.lock));
+  const std::string end = what_else(files.other_limits) + "\n";
+  return (files.policy.empty() ? "" : policy_in_force(files.policy) + end) +
+         (files.lock.empty() ? "" : lock_in_force(files.lock, files.lock_policy) + end);
 }
 
 /// What became of the problems and ranges.

@@ -36,8 +36,10 @@ void compare(const TensorSpec& there, const TensorSpec& here, const std::string&
     out.add(2 + distance_of(there.shape, here.shape), "the dtype of " + name, a, b);
   } else if (there.shape != here.shape) {
     out.add(distance_of(there.shape, here.shape), "the shape of " + name, a, b);
-  } else if (a != b) {
+  } else if (there.strides != here.strides) {
     out.add(1, "the layout of " + name, a, b);
+  } else if (a != b) {
+    out.add(1, "the alignment of " + name, a, b);
   }
 }
 

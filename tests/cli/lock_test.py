@@ -141,6 +141,31 @@ class Lock(CliTest):
             answer = xrt("lock", "diff", before, *second)
             self.assertEqual((answer.returncode, answer.stdout), (1, "limits: none -> deterministic (2 decisions)\n"))
 
+    def test_limits_and_casts_that_a_policy_gave_are_said_to_be_needed(self):
+        lock = self.folder / "kernels.lock"
+        limited = self.write("limited.json", '{"threads": 1}')
+        casting = self.write("casting.json", '{"default_precision": "bf16"}')
+        for policy in (casting, limited):
+            settings = {"XPURUNTIME_POLICY": str(policy), "XPURUNTIME_LOCK": str(lock)}
+            line = "lock: {1}; in force with XPURUNTIME_POLICY={0} XPURUNTIME_LOCK={1}".format(*settings.values())
+            for options, env in ((("--policy", policy), {}), ((), {"XPURUNTIME_POLICY": str(policy)})):
+                text = self.fine("lock", "record", RELU, "--out", lock, *options, env=env)
+                self.assertEqual(text.splitlines()[1:], [line])
+            self.fine("run", RELU, env=settings)
+        needed = "in force for calls with threads=1: set the same limits in the policy"
+        for action in ("verify", "diff"):
+            self.assertIn(f"\n{needed} (XPURUNTIME_POLICY, with_policy)\n", self.fine("lock", action, lock))
+            self.assertNotIn("in force", self.fine("lock", action, lock, env={"XPURUNTIME_POLICY": str(limited)}))
+        self.assertNotIn("in force", self.fine("lock", "diff", lock, "--policy", limited))
+
+    def test_nothing_is_said_to_be_needed_where_no_policy_set_it(self):
+        lock = self.folder / "kernels.lock"
+        preferring = self.write("preferring.json", '{"preferences": {"relu": "reference"}}')
+        for options in ((), ("--deterministic",), ("--policy", preferring, "--deterministic")):
+            text = self.fine("lock", "record", RELU, "--out", lock, *options)
+            self.assertEqual(len(text.splitlines()), 1, text)
+            self.assertNotIn("in force", self.fine("lock", "verify", lock))
+
     def test_the_environments_lock_holds_for_what_decides_as_a_program_would(self):
         policy = self.write("policy.json", '{"preferences": {"relu": "reference"}}')
         locked = {"XPURUNTIME_LOCK": str(self.record(RELU, options=("--policy", policy)))}

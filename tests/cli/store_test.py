@@ -84,6 +84,14 @@ class Store(CliTest):
         self.assertIn("it is a store", answer.stderr)
         self.assertEqual(len(self.entries("--op", "relu")) > 0, True)
 
+    def test_a_store_that_was_left_blank_holds_nothing_yet(self):
+        self.store.touch()
+        self.assertEqual(self.fine("store", "list", "--store", self.store), "0 entries\n")
+        self.assertEqual(self.fine("store", "check", "--store", self.store), "0 entries and no damage\n")
+        self.fine("explain", "relu(f32[8])", "--store", self.store)
+        self.assertEqual(self.store.stat().st_size, 0)
+        self.assertEqual(self.filled(entry("relu(f32[8]) @cuda:0")), "3 entries changed\n")
+
     def test_files_of_the_kernel_are_refused_before_they_are_read(self):
         for action in ("list", "check"):
             self.refused(2, "store", action, "--store", "/proc/version", says="made up by the kernel")

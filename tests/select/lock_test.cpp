@@ -336,6 +336,9 @@ TEST(KernelLock, AMissNamesTheNearestEntryAndWhatDiffers) {
              "bf16[8,64] here), the dtype of input 1");
   expect_has(reason("matmul(f32[8,64]{1,8}, f32[64,8])"),
              "differs in the layout of input 0 (f32[8,64] there, f32[8,64]{1,8} here);");
+  expect_has(reason("matmul(f32[8,64]/1, f32[64,8])"),
+             "differs in the alignment of input 0 (f32[8,64] there, f32[8,64]/1 here);");
+  expect_has(reason("matmul(f32[8,64]{1,8}/4, f32[64,8])"), "differs in the layout of input 0 (f32[8,64] there,");
   expect_has(
       reason("matmul(f32[8,64], f32[64,8]) deterministic threads=2"),
       "matmul(f32[8,64], f32[64,8]) @cpu:0, which differs in the limits (none there, deterministic threads=2 here); "
