@@ -55,7 +55,7 @@ double attention_flops(const Problem& problem) {
 
 Tensor copy_of(const Tensor& tensor) {
   const Tensor copy = Tensor::empty(tensor.dtype(), tensor.shape());
-  std::memcpy(copy.data(), tensor.data(), span_bytes(tensor.spec()));
+  std::memcpy(copy.data(), tensor.as<void>(), span_bytes(tensor.spec()));
   return copy;
 }
 

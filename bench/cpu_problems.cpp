@@ -187,7 +187,7 @@ constexpr CpuProblem problems[] = {
     {"bert", "slice(f32[128,2304]; dim=1 start=768 end=1536)"},
     {"misc", "slice(f32[1024,1024]; dim=0 start=1 step=2)"},
 
-    // The same work on other layouts: channels last, slices, transposed, broadcast.
+    // The same work on other layouts: channels last, slices, transposed, broadcast, at other addresses.
     {"layout",
      "conv2d(f32[1,64,56,56]{200704,1,3584,64}, f32[64,64,3,3]{576,1,192,64}, f32[64]; padding=1,1)"
      " -> f32[1,64,56,56]{200704,1,3584,64}"},
@@ -251,6 +251,8 @@ constexpr CpuProblem problems[] = {
     {"layout", "cross_entropy(f32[256,1000]{1,256}, i64[256])"},
     {"layout", "cast(f32[1024,1024]{1,1024}; dtype=bf16)"},
     {"layout", "concat(f32[128,768]{1,128}, f32[128,768]; dim=1)"},
+    {"layout", "add(f32[128,768]/4, f32[128,768]/4) -> f32[128,768]/4"},
+    {"layout", "softmax(f32[64,1000]/1)"},
 };
 
 }  // namespace

@@ -331,6 +331,7 @@ class TorchPeer final : public Peer {
     for (const Tensor& input : inputs) {
       const auto dtype = torch_dtype(input.dtype());
       if (!dtype) return why = "it has no such dtype", nullptr;
+      if (input.spec().alignment < size_of(input.dtype())) return why = "it takes no such addresses", nullptr;
       in.push_back(at::from_blob(input.as<void>(), extents(input.shape()), extents(input.strides()), *dtype));
     }
     const TensorSpec& spec = problem.outputs.at(0);

@@ -20,8 +20,9 @@ namespace {
 
 void check_path(const std::string& path) {
   // Without a slash the loader would search the system's folders: plugins come only from where the user said.
-  if (path.find('/') == std::string::npos) {
-    refuse(ErrorCode::invalid_argument, path, "names no folder; write the path of the file, such as ./" + path);
+  if (path.find('/') == std::string::npos && path != "." && path != "..") {
+    refuse(ErrorCode::invalid_argument, path,
+           "names no folder; write the path of the file, such as ./" + (path.empty() ? "plugin.so" : path));
   }
   struct stat status = {};
   if (stat(path.c_str(), &status) != 0) refuse(ErrorCode::io_error, path, "does not exist; check the path");

@@ -185,12 +185,14 @@ TEST_F(PluginTest, KeepsNothingOfAPluginWithABadRow) {
 
 TEST_F(PluginTest, NeverSearchesForAFile) {
   expect_refused("libm.so.6", ErrorCode::invalid_argument, "names no folder");
-  expect_refused("", ErrorCode::invalid_argument, "names no folder");
+  expect_refused("", ErrorCode::invalid_argument, "names no folder; write the path of the file, such as ./plugin.so");
 }
 
 TEST_F(PluginTest, RefusesWhatIsNoFile) {
   expect_refused((folder / "missing.so").string(), ErrorCode::io_error, "does not exist");
-  expect_refused(folder.string(), ErrorCode::io_error, "is not a file");
+  for (const std::string& path : {folder.string(), std::string("."), std::string("..")}) {
+    expect_refused(path, ErrorCode::io_error, "is not a file; give the path of a shared library");
+  }
 }
 
 TEST_F(PluginTest, RefusesFilesThatAreNoLibraries) {

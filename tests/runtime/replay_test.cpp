@@ -347,7 +347,7 @@ TEST_F(Replay, ARangeAskedWithOtherAlignmentSaysSoWhereThatGivesAnotherPlan) {
   EXPECT_EQ(runtime.dispatcher().explain(parse_problem("relu(f32[50]/4)")).kernel, "simd");
   const Decision copied = runtime.dispatcher().explain(parse_problem("relu(f32[50]/1)"));
   EXPECT_EQ(copied.kernel, "");
-  EXPECT_HAS(copied.because, "which differs in the layout of input 0 (f32[50] there, f32[50]/1 here)");
+  EXPECT_HAS(copied.because, "which differs in the alignment of input 0 (f32[50] there, f32[50]/1 here)");
 }
 
 TEST_F(Replay, VerifyingALockDoesNotDisturbOtherThreads) {

@@ -177,5 +177,19 @@ TEST(LongSums, AveragesOfLargeWindows) {
   }
 }
 
+// 10^10 taps, 16 of them in the image: to visit those of the padding would take minutes.
+TEST(LongSums, WindowsThatAreMostlyPadding) {
+  const Tensor image =
+      tensor_of({1, 1, 4, 4}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
+  const auto pooled = [&](Attributes attributes) {
+    attributes.set_list("kernel_size", std::vector<std::int64_t>{100'000, 100'000});
+    attributes.set_list("padding", std::vector<std::int64_t>{50'000, 50'000});
+    return forced_call("reference", attributes, {image}).at(0);
+  };
+  EXPECT_EQ(pooled(Attributes(OpId::avg_pool2d)), std::vector<float>{136 / 1e10f});
+  EXPECT_EQ(pooled(Attributes(OpId::avg_pool2d).set("count_include_pad", false)), std::vector<float>{136 / 16.0f});
+  EXPECT_EQ(pooled(Attributes(OpId::max_pool2d)), std::vector<float>{16});
+}
+
 }  // namespace
 }  // namespace xpuruntime::cpu_tests

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 
 #include "backends/cpu/base/elements.h"
@@ -31,11 +32,21 @@ class ReferencePlan final : public Plan {
   }
 
  private:
-  /// Calls body with the values under the window that lie in the input.
+  /// Calls body with the values under the window that lie in the input. Its taps in the padding, which may be nearly
+  /// all, are not visited.
   template <class Body>
   void for_window(const void* in, std::int64_t n, std::int64_t c, const Extents& at, const Body& body) const {
-    for_each_position(shape_.kernel, [&](const Extents& tap) {
-      if (const auto from = met_by(shape_, at, tap)) body(load_(in, in_.offset(n, c, *from)));
+    Extents first, taps;  // along each dim: what the first tap in the input lies on, and how many there are
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::int64_t begin = at[i] * shape_.stride[i] - shape_.padding[i], step = shape_.dilation[i];
+      const std::int64_t skipped = begin < 0 ? (step - 1 - begin) / step : 0;
+      first[i] = begin + skipped * step;
+      taps[i] = std::min(shape_.kernel[i] - skipped, (shape_.in[i] - first[i] + step - 1) / step);
+    }
+    for_each_position(taps, [&](const Extents& tap) {
+      Extents from;
+      for (std::size_t i = 0; i < 3; ++i) from[i] = first[i] + tap[i] * shape_.dilation[i];
+      body(load_(in, in_.offset(n, c, from)));
     });
   }
 
