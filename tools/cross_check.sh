@@ -56,7 +56,7 @@ cmake --build "$work/build" --parallel "$(nproc)" | tee "$work/build.log" | tail
 log=$work/test.log
 status=0
 export QEMU_LD_PREFIX=$root
-XRT_TEST_REDUCED=$every ctest --test-dir "$work/build" --output-on-failure --parallel "$(nproc)" --timeout 900 --no-tests=error \
+XRT_TEST_REDUCED=$every ctest --test-dir "$work/build" --output-on-failure --parallel "$(nproc)" --timeout 1800 --no-tests=error \
   -L '^(core|device|cache|registry|tune|precision|select|dispatch|graph|runtime|backends)$' >"$log" 2>&1 || status=$?
 count() { grep -E '^ *[0-9]+/[0-9]+ Test +#[0-9]+: ' "$log" | grep -cE "$1" || true; }
 passed=$(count ' Passed ') skipped=$(count '\*\*\*Skipped|Not Run \(Disabled\)') all=$(count '')
