@@ -53,8 +53,8 @@ Decision refused_as_unlocked(const Problem& problem) {
   decision.problem = problem;
   decision.level = Level::lock;
   decision.because =
-      "a lock is in force in a scope of another thread or task (use_lock, ScopedLock), or in an event loop or a saved "
-      "context that was made in one and still exists, and this call is in none; "
+      "a lock is in force in a scope of another thread or task (use_lock, ScopedLock), or in a task, a timer, a "
+      "connection, an event loop or a saved context that was made in one and still exists, and this call is in none; "
       "set it for the whole process (set_lock, XPURUNTIME_LOCK), pass that scope on (current_scope), or enter one "
       "without a lock";
   return decision;
