@@ -170,7 +170,13 @@ void check_store_place(const std::string& path, StoreMode mode) {
   for (const char* beside : {"", "-wal", "-shm", "-journal"}) {
     const std::string name = real.string() + beside;
     check_link(name);
-    if (const auto found = look_at(name)) check_owner_and_mode(*found, "the file", name);
+    const auto found = look_at(name);
+    if (!found) continue;
+    check_owner_and_mode(*found, "the file", name);
+    if (!S_ISREG(found->st_mode)) {  // opening a pipe would wait for ever
+      refuse("'" + name + "' is no regular file, and SQLite keeps one of that name beside the store; " +
+             "remove it or name another store");
+    }
   }
   if (file && file->st_size != 0) return;
   for (const char* beside : {"-wal", "-journal"}) check_leftover(real.string() + beside);

@@ -156,6 +156,17 @@ TEST_F(StorePlace, AFileOfSomethingElseBesideANewOrEmptyStoreIsNotEmptied) {
   open_store(path_)->put(xeon(), record_of(problem(1)));
 }
 
+TEST_F(StorePlace, APipeBesideItIsRefusedAndNotWaitedFor) {
+  for (int round = 0; round < 2; ++round) {
+    for (const char* beside : {"-wal", "-journal", "-shm"}) {
+      ASSERT_EQ(mkfifo((path_ + beside).c_str(), 0600), 0);
+      expect_refused(path_, "is no regular file");
+      fs::remove(path_ + beside);
+    }
+    if (round == 0) open_store(path_)->put(xeon(), record_of(problem(1)));
+  }
+}
+
 TEST_F(StorePlace, AnOpenStoreKeepsItsLocksWhenAFileBesideItIsOpenedAsAStore) {
   const auto store = open_store(path_);
   store->put(xeon(), record_of(problem(1)));
