@@ -160,7 +160,8 @@ const Database& StoreConnection::checked_database() {
     fail(ErrorCode::io_error, "MeasurementStore",
          "store '" + place_.path + "': the file was moved, removed or replaced since it was opened; open it again");
   }
-  if (copy_ != nullptr) open_to_read();  // another process may have made its tables or brought it up to date since
+  // Another process may have made its tables or brought it up to date since, or written what nobody wrote before.
+  if (copy_ != nullptr || database_->mode() == DatabaseMode::frozen) open_to_read();
   return copy_ != nullptr ? *copy_ : *database_;
 }
 
