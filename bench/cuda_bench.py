@@ -95,7 +95,8 @@ reduce_sum(bf16[16384,8192]; dim=1)
 reduce_sum(bf16[16384,8192]; dim=0)
 reduce_max(bf16[64,4096,512]; dim=1)
 """.strip().splitlines()
-COMPILED = {"rms_norm", "add_rms_norm", "layer_norm", "softmax", "log_softmax", "cross_entropy", "silu_mul", "rope", "normalize", "kl_div"}
+COMPILED = {"rms_norm", "add_rms_norm", "layer_norm", "softmax", "log_softmax", "cross_entropy", "silu_mul", "rope", "normalize",
+            "kl_div"}
 
 
 class Clock:

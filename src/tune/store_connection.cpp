@@ -155,6 +155,11 @@ bool StoreConnection::moved() const {
   return !(FileId{found.st_dev, found.st_ino} == place_.id);
 }
 
+bool StoreConnection::may_be_torn(const Error& error) const {
+  if (error.code() != ErrorCode::corrupt_data) return false;
+  return database_ == nullptr ? owned_by_another(place_.path) : database_->mode() == DatabaseMode::frozen;
+}
+
 const Database& StoreConnection::checked_database() {
   if (database_ == nullptr || moved()) {
     fail(ErrorCode::io_error, "MeasurementStore",
