@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 
 namespace xpuruntime {
 namespace {
@@ -20,7 +21,7 @@ std::string uri_of(const std::string& path, DatabaseMode mode) {
       uri += c;
     }
   }
-  return uri + (mode == DatabaseMode::frozen ? "?immutable=1" : "");
+  return uri + (mode == DatabaseMode::copied ? "?immutable=1" : "");
 }
 
 int flags_of(DatabaseMode mode) {
@@ -68,6 +69,26 @@ Database::Database(const std::string& path, DatabaseMode mode) : path_(path), mo
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  if (mode == DatabaseMode::copied) copy_file();
+}
+
+/// In place of the file. Its owner may write while it is read, and no lock tells: only what is read twice alike was
+/// whole.
+void Database::copy_file() {
+  constexpr auto all = std::numeric_limits<std::int64_t>::max();
+  std::string bytes = first_bytes(all);
+  if (first_bytes(all) != bytes) refuse_busy();
+  if (bytes.empty()) return;
+  // In memory there is no log. A file that is too short for a header is refused by what reads it next.
+  constexpr std::size_t write_version = 18, read_version = 19;
+  if (bytes.size() > read_version) bytes[write_version] = bytes[read_version] = 1;
+  auto* const copy = static_cast<unsigned char*>(sqlite3_malloc64(bytes.size()));
+  if (copy == nullptr) refuse_code(SQLITE_NOMEM);
+  std::memcpy(copy, bytes.data(), bytes.size());
+  const auto size = static_cast<sqlite3_int64>(bytes.size());
+  const int code = sqlite3_deserialize(handle(), "main", copy, size, size,
+                                       SQLITE_DESERIALIZE_READONLY | SQLITE_DESERIALIZE_FREEONCLOSE);
+  if (code != SQLITE_OK) refuse_code(code);
 }
 
 void Database::execute(const char* sql) const {
@@ -80,16 +101,19 @@ std::int64_t Database::number(const char* sql) const {
   return statement.step() ? statement.integer(0) : 0;
 }
 
-std::string Database::first_bytes(int most) const {
+std::string Database::first_bytes(std::int64_t most) const {
   sqlite3_file* file = nullptr;
   sqlite3_int64 size = 0;
   sqlite3_file_control(handle(), "main", SQLITE_FCNTL_FILE_POINTER, &file);
   if (file == nullptr || file->pMethods == nullptr) return {};
   if (const int code = file->pMethods->xFileSize(file, &size); code != SQLITE_OK) refuse_code(code);
   std::string bytes(static_cast<std::size_t>(std::min<sqlite3_int64>(size, most)), '\0');
-  if (bytes.empty()) return bytes;
-  const int code = file->pMethods->xRead(file, bytes.data(), static_cast<int>(bytes.size()), 0);
-  if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) refuse_code(code);
+  constexpr std::size_t largest_read = std::size_t{1} << 30;
+  for (std::size_t at = 0; at < bytes.size(); at += largest_read) {
+    const auto part = static_cast<int>(std::min(bytes.size() - at, largest_read));
+    const int code = file->pMethods->xRead(file, &bytes[at], part, static_cast<sqlite3_int64>(at));
+    if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) refuse_code(code);
+  }
   return bytes;
 }
 
@@ -103,6 +127,11 @@ void Database::refuse(ErrorCode code, const std::string& message) const {
 
 void Database::refuse_damaged(const std::string& what) const {
   refuse(ErrorCode::corrupt_data, "damaged: " + what + "; " + meaning_of(SQLITE_CORRUPT).advice);
+}
+
+void Database::refuse_busy() const {
+  const Meaning meaning = meaning_of(SQLITE_BUSY);
+  refuse(meaning.code, std::string("busy: ") + meaning.advice);
 }
 
 void Database::refuse_code(int code) const {

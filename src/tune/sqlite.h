@@ -11,9 +11,10 @@
 
 namespace xpuruntime {
 
-/// How a file is opened. `frozen` is for a file that nobody can write: SQLite then needs no files beside it. `memory`
-/// opens none: what is written there goes with the connection.
-enum class DatabaseMode : std::uint8_t { read_write, read_only, frozen, memory };
+/// How a file is opened. `copied` reads it whole into memory, with no lock and no files beside it: for a file whose
+/// owner is another user; a timeout where it changed meanwhile. `memory` opens none: what is written there goes with
+/// the connection.
+enum class DatabaseMode : std::uint8_t { read_write, read_only, copied, memory };
 
 /// One connection to a SQLite file. Not for two threads at once. Errors name the file and say what to do; one that
 /// another process has locked is a timeout at once: who can wait tries again.
@@ -29,7 +30,7 @@ class Database {
   /// The one number that a statement gives.
   std::int64_t number(const char* sql) const;
   /// Its first bytes, as they stand in the file, read by SQLite's own descriptor; no SQL has run and no lock is taken.
-  std::string first_bytes(int most) const;
+  std::string first_bytes(std::int64_t most) const;
   /// False: the system let us open the file only to read it.
   bool writable() const { return sqlite3_db_readonly(handle(), "main") == 0; }
   /// Moves what the log holds into the file itself and empties the log, as far as nobody is in the way: where readers
@@ -43,10 +44,14 @@ class Database {
   [[noreturn]] void refuse(ErrorCode code, const std::string& message) const;
   /// What was read cannot be what was written.
   [[noreturn]] void refuse_damaged(const std::string& what) const;
+  /// Another process is in the way: a timeout, as who can wait tries again.
+  [[noreturn]] void refuse_busy() const;
   /// With SQLite's words for a code of its own.
   [[noreturn]] void refuse_code(int code) const;
 
  private:
+  void copy_file();
+
   struct Close {
     void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
   };

@@ -155,18 +155,13 @@ bool StoreConnection::moved() const {
   return !(FileId{found.st_dev, found.st_ino} == place_.id);
 }
 
-bool StoreConnection::may_be_torn(const Error& error) const {
-  if (error.code() != ErrorCode::corrupt_data) return false;
-  return database_ == nullptr ? owned_by_another(place_.path) : database_->mode() == DatabaseMode::frozen;
-}
-
 const Database& StoreConnection::checked_database() {
   if (database_ == nullptr || moved()) {
     fail(ErrorCode::io_error, "MeasurementStore",
          "store '" + place_.path + "': the file was moved, removed or replaced since it was opened; open it again");
   }
-  // Another process may have made its tables or brought it up to date since, or written what nobody wrote before.
-  if (copy_ != nullptr || database_->mode() == DatabaseMode::frozen) open_to_read();
+  // Another process may have made its tables, brought it up to date or written since.
+  if (copy_ != nullptr || database_->mode() == DatabaseMode::copied) open_to_read();
   return copy_ != nullptr ? *copy_ : *database_;
 }
 
@@ -208,17 +203,21 @@ void StoreConnection::open_to_read() {
     const auto bytes = fs::file_size(place_.path + "-wal", absent);
     return !absent && bytes != 0;
   };
+  // While a log is being moved into the file, the file alone is half of what was written.
+  const auto copied = [&] {
+    auto database = std::make_unique<Database>(place_.path, DatabaseMode::copied);
+    if (has_log()) database->refuse_busy();
+    return database;
+  };
   // Whose file it is not leaves no files beside it that its owner could not remove.
-  if (owned_by_another(place_.path) && !has_log()) {
-    return take(std::make_unique<Database>(place_.path, DatabaseMode::frozen));
-  }
+  if (owned_by_another(place_.path) && !has_log()) return take(copied());
   try {
     return take(std::make_unique<Database>(place_.path, DatabaseMode::read_only));
   } catch (const Error& error) {
     // In a folder that may not be written SQLite cannot make the file that readers share.
     if (error.code() != ErrorCode::io_error || has_log()) throw;
   }
-  take(std::make_unique<Database>(place_.path, DatabaseMode::frozen));
+  take(copied());
 }
 
 }  // namespace xpuruntime

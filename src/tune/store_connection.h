@@ -67,15 +67,13 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   };
   template <class Use>
   auto with_patience(Use use) {
-    int torn = 0;
     for (Patience patience;;) {
       check_process();  // before the mutex: a thread that a forked child does not have may have locked it
       try {
         const Turn turn(*this);
         return use();
       } catch (const Error& error) {
-        const bool again = error.code() == ErrorCode::timeout || (may_be_torn(error) && ++torn < 10);
-        if (!again || !patience.wait()) throw;
+        if (error.code() != ErrorCode::timeout || !patience.wait()) throw;
       }
     }
   }
@@ -84,8 +82,6 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   const Database& checked_database();
   bool inherited() const;
   bool moved() const;
-  /// Whether what looks damaged may be a file that its owner was writing: without locks a reader may see half of that.
-  bool may_be_torn(const Error& error) const;
   bool serves(StoreMode mode) const;
   /// False: another file has taken the place of the one that is meant.
   bool prepare(StoreMode mode);

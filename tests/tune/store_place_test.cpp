@@ -123,6 +123,26 @@ TEST_F(StorePlace, AReaderWhoDoesNotOwnItLeavesNothingBesideIt) {
   open_store(path_)->put(xeon(), record_of(problem(2)));
 }
 
+// No lock keeps the owner from writing meanwhile: what is read must be whole all the same.
+TEST_F(StorePlace, AReaderWhoDoesNotOwnItNeverSeesHalfOfWhatIsWritten) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  { open_store(path_)->put(xeon(), record_of(problem(0))); }
+  fs::permissions(folder_, fs::perms{0755});
+  const pid_t writer = start_child([this]() -> int {
+    for (int i = 1;; ++i) open_store(path_)->put(xeon(), record_of(problem(i % 500)));
+  });
+  EXPECT_EQ(run_child([this] {
+              if (setgid(nobody) != 0 || setuid(nobody) != 0) return 77;
+              for (int i = 0; i < 100; ++i) open_store(path_, StoreMode::read_only)->check();
+              const auto open = open_store(path_, StoreMode::read_only);
+              for (int i = 0; i < 100; ++i) open->check();
+              return 0;
+            }),
+            0);
+  kill(writer, SIGKILL);
+  waitpid(writer, nullptr, 0);
+}
+
 TEST_F(StorePlace, AFileBesideAStoreIsNoStoreWhetherItIsThereOrNot) {
   const std::string link = (folder_ / "link").string();
   const auto expect_all_refused = [&] {
