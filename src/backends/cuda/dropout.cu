@@ -41,34 +41,67 @@ struct Seed {
   template <int count>
   __device__ void words(std::uint64_t index, unsigned (&out)[count]) const {
     const std::uint64_t counter = (offset + index) / 4;
-    const auto skipped = static_cast<unsigned>(offset + index) % 4;
+    const auto skipped = static_cast<unsigned>(offset + index) % 4;  // the same for all threads
     unsigned all[count + 4];
 #pragma unroll
-    for (int i = 0; i <= count / 4; ++i) {
-      if (i == count / 4 && skipped == 0) continue;  // the same for all threads
-      const uint4 four = philox(key, counter + static_cast<unsigned>(i));
-      all[4 * i] = four.x;
-      all[4 * i + 1] = four.y;
-      all[4 * i + 2] = four.z;
-      all[4 * i + 3] = four.w;
+    for (int i = 0; i < count / 4; ++i) put(philox(key, counter + static_cast<unsigned>(i)), &all[4 * i]);
+    if (skipped != 0) {
+      put(philox(key, counter + static_cast<unsigned>(count / 4)), &all[count]);
+#pragma unroll
+      for (int i = 0; i + 1 < count + 4; ++i) all[i] = skipped & 1 ? all[i + 1] : all[i];
+#pragma unroll
+      for (int i = 0; i < count; ++i) all[i] = skipped & 2 ? all[i + 2] : all[i];
     }
 #pragma unroll
-    for (int i = 0; i + 1 < count + 4; ++i) all[i] = skipped & 1 ? all[i + 1] : all[i];
-#pragma unroll
-    for (int i = 0; i < count; ++i) out[i] = skipped & 2 ? all[i + 2] : all[i];
+    for (int i = 0; i < count; ++i) out[i] = all[i];
+  }
+
+ private:
+  static __device__ void put(uint4 four, unsigned* out) {
+    out[0] = four.x;
+    out[1] = four.y;
+    out[2] = four.z;
+    out[3] = four.w;
   }
 };
 
-template <class T>
-__device__ inline T kept_or_0(const DropoutLaunch& p, T value, unsigned word) {
-  return from_float<T>(word >= p.threshold ? to_float(value) / p.kept_share : 0.0f);
-}
+/// What an element becomes. Divided as IEEE says, like the CPU, yet by the reciprocal: two steps that take off what is
+/// left over give the same bits, unless numbers are tiny, huge or none.
+class Kept {
+ public:
+  explicit __device__ Kept(const DropoutLaunch& p)
+      : threshold_(static_cast<unsigned>(p.threshold)), nothing_(p.threshold >> 32 != 0), share_(p.kept_share) {
+    inverse_ = 1 / share_;
+  }
+
+  template <class T>
+  __device__ T operator()(T value, unsigned word) const {
+    const float divided = quotient(to_float(value));
+    return from_float<T>(word >= threshold_ && !nothing_ ? divided : 0.0f);
+  }
+
+ private:
+  __device__ float quotient(float x) const {
+    const float first = x * inverse_;
+    const float second = fmaf(fmaf(-first, share_, x), inverse_, first);
+    if (fabsf(first) > 0x1p-60f && fabsf(first) < 0x1p100f) {
+      return fmaf(fmaf(-second, share_, x), inverse_, second);
+    }
+    return x == 0 ? x : x / share_;
+  }
+
+  unsigned threshold_;
+  bool nothing_;
+  float share_;
+  float inverse_;
+};
 
 /// An element's number is its place in row-major order, so that the mask does not depend on layouts.
 template <class T>
 __global__ void __launch_bounds__(element_threads) drop(const DropoutLaunch p, const Pointers x) {
   constexpr int width = per_vector<T>;
   const Seed seed(p, x);
+  const Kept kept(p);
   const std::int64_t vectors = p.vectors ? p.shape.count / width : 0;
   const bool broadcast = vectors > 0 && p.shape.strides[0][p.shape.rank - 1] == 0;
   for (std::int64_t i = thread_index(); i < vectors; i += thread_count()) {
@@ -77,13 +110,13 @@ __global__ void __launch_bounds__(element_threads) drop(const DropoutLaunch p, c
     unsigned words[width];
     seed.words(static_cast<std::uint64_t>(i * width), words);
 #pragma unroll
-    for (int j = 0; j < width; ++j) values.values[j] = kept_or_0(p, values.values[j], words[j]);
+    for (int j = 0; j < width; ++j) values.values[j] = kept(values.values[j], words[j]);
     *reinterpret_cast<Vector<T>*>(static_cast<T*>(x.output) + at.output) = values;
   }
   for (std::int64_t i = vectors * width + thread_index(); i < p.shape.count; i += thread_count()) {
     const Offsets at = offsets_in(p.shape, i);
     const T value = static_cast<const T*>(x.inputs[0])[at.first];
-    static_cast<T*>(x.output)[at.output] = kept_or_0(p, value, seed.word(static_cast<std::uint64_t>(i)));
+    static_cast<T*>(x.output)[at.output] = kept(value, seed.word(static_cast<std::uint64_t>(i)));
   }
 }
 
