@@ -172,7 +172,9 @@ LineProgram::LineProgram(const std::vector<std::string>& command) {
 LineProgram::~LineProgram() {
   if (to_ >= 0) close(to_);  // the end of its input is the end of the child
   if (from_ >= 0) close(from_);
-  if (pid_ > 0) waitpid(pid_, nullptr, 0);
+  if (pid_ <= 0) return;
+  kill(pid_, SIGCONT);
+  waitpid(pid_, nullptr, 0);
 }
 
 std::optional<std::string> LineProgram::read_line() {
@@ -195,13 +197,17 @@ std::optional<std::string> LineProgram::read_line() {
 }
 
 std::optional<std::string> LineProgram::ask(const std::string& line) {
+  // Its threads spin after their work and would take cores from whoever is timed next: it stands still between asks.
+  if (pid_ > 0) kill(pid_, SIGCONT);
   const std::string text = line + "\n";
   for (std::size_t at = 0; at < text.size();) {
     const ssize_t count = write(to_, text.data() + at, text.size() - at);
     if (count <= 0) return std::nullopt;
     at += static_cast<std::size_t>(count);
   }
-  return read_line();
+  const auto answer = read_line();
+  if (pid_ > 0) kill(pid_, SIGSTOP);
+  return answer;
 }
 
 double LineProgram::seconds_used() const {

@@ -8,7 +8,7 @@ namespace xpuruntime::cpu {
 namespace {
 
 // Fewest bytes worth a thread of their own.
-constexpr std::int64_t grain_bytes = 131072;
+constexpr std::int64_t grain_bytes = 65536;
 
 template <class Body>
 void with_size(std::int64_t size, const Body& body) {
@@ -79,21 +79,22 @@ void StridedCopy::copy_tiles(const char* in, char* out, int threads) const {
   const std::int64_t height = nest_.extent(0), width = nest_.extent(across_), step = panel_columns(height, size_);
   const std::int64_t panels = (width + step - 1) / step, matrices = nest_.count() / (height * width);
   const std::int64_t panel_bytes = height * step * size_;
-  parallel_for(matrices * panels, grain_bytes / panel_bytes + 1, threads, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t column = i % panels * step;
-      std::int64_t from = column * nest_.stride(0, across_), to = column * nest_.stride(1, across_);
-      std::int64_t matrix = i / panels;
-      for (std::size_t dim = 1; dim < nest_.rank(); ++dim) {
-        if (dim == across_) continue;
-        from += matrix % nest_.extent(dim) * nest_.stride(0, dim);
-        to += matrix % nest_.extent(dim) * nest_.stride(1, dim);
-        matrix /= nest_.extent(dim);
-      }
-      transpose_panel({height, std::min(step, width - column), nest_.stride(0, 0), nest_.stride(1, across_)}, size_,
-                      in + from * size_, out + to * size_);
-    }
-  });
+  parallel_for(
+      matrices * panels, 2 * grain_bytes / panel_bytes + 1, threads, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t column = i % panels * step;
+          std::int64_t from = column * nest_.stride(0, across_), to = column * nest_.stride(1, across_);
+          std::int64_t matrix = i / panels;
+          for (std::size_t dim = 1; dim < nest_.rank(); ++dim) {
+            if (dim == across_) continue;
+            from += matrix % nest_.extent(dim) * nest_.stride(0, dim);
+            to += matrix % nest_.extent(dim) * nest_.stride(1, dim);
+            matrix /= nest_.extent(dim);
+          }
+          transpose_panel({height, std::min(step, width - column), nest_.stride(0, 0), nest_.stride(1, across_)}, size_,
+                          in + from * size_, out + to * size_);
+        }
+      });
 }
 
 void StridedCopy::copy_elements(const char* in, char* out, int threads) const {
@@ -101,7 +102,7 @@ void StridedCopy::copy_elements(const char* in, char* out, int threads) const {
     using T = decltype(type);
     constexpr std::int64_t size = sizeof(T);
     const std::int64_t in_step = nest_.stride(0, 0) * size, out_step = nest_.stride(1, 0) * size;
-    parallel_for(nest_.count(), grain_bytes / size_ / 4, threads, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(nest_.count(), grain_bytes / size_ / 2, threads, [&](std::int64_t begin, std::int64_t end) {
       nest_.for_blocks(begin, end, [&](const auto& offsets, std::int64_t rows, std::int64_t columns, std::int64_t) {
         const char* from = in + offsets[0] * size;
         char* to = out + offsets[1] * size;
