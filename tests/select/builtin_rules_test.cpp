@@ -226,6 +226,14 @@ TEST(OpenClMatmul, UsesTilesWhereThereAreRowsToFillThem) {
 
 // Processors, from the real table.
 
+TEST(Xeon, PacksFewRowsWhereBothMatricesAreTransposed) {
+  const Kernels kernels = kernels_named({"packed", "onednn"});
+  const DeviceProfile device = profile("xeon_amx");
+  EXPECT_EQ(decide("linear(f32[128,768]{1,128}, f32[3072,768])", device, kernels).kernel, "packed");
+  EXPECT_EQ(decide("linear(f32[512,768]{1,512}, f32[768,768])", device, kernels).kernel, "onednn");
+  EXPECT_EQ(decide("linear(f32[128,768], f32[3072,768])", device, kernels).kernel, "onednn");
+}
+
 TEST(XeonAndNeoverse, LeaveDoublePrecisionToBlasAndKeepAReferenceForAllElse) {
   const Kernels kernels = rows_of(*make_cpu_backend(), OpId::matmul);
   for (const char* name : {"xeon_amx", "neoverse_n1"}) {
