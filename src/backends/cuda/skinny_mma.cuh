@@ -159,32 +159,29 @@ __device__ inline void wait_for_readers() {
 #endif
 }
 
-__device__ inline float4 load_from_block(const float* address, int rank) {
-  float4 v = {};
+__device__ inline float load_from_block(const float* address, int rank) {
+  float v = 0;
 #if __CUDA_ARCH__ >= 900
   unsigned there;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(address)), "r"(rank));
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-               : "r"(there)
-               : "memory");
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(there) : "memory");
 #endif
   return v;
 }
 
 __device__ inline void add(float4& sum, const float4& v) { sum = {sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w}; }
 
-/// Four neighbouring sums of all blocks, always in the same order.
-__device__ inline float4 add_up(const float* address, int split) {
-  float4 parts[most_split];
+/// A sum of all blocks, always in the same order.
+__device__ inline float add_up(const float* address, int split) {
+  float parts[most_split];
 #pragma unroll
   for (int block = 0; block < most_split; ++block) {
     if (block < split) parts[block] = load_from_block(address, block);
   }
-  float4 sum = {};
+  float sum = 0;
 #pragma unroll
   for (int block = 0; block < most_split; ++block) {
-    if (block < split) add(sum, parts[block]);
+    if (block < split) sum += parts[block];
   }
   return sum;
 }

@@ -45,40 +45,42 @@ __device__ inline int place_along_n(int row, int vector) {
   return row * Shape::n_pitch + row / 8 * 2 + vector;
 }
 
-/// 16 bytes on their way to shared memory.
-__device__ inline void copy_vector(unsigned to, const void* from) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory");
-}
-
-/// The first `bytes` of 16, and zeros for the others.
+/// The first `bytes` of 16 on their way to shared memory, and zeros for the others.
 __device__ inline void copy_vector(unsigned to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-/// A warp copies `lines` lines of `vectors` vectors, and one more of each where they begin anywhere; lines past `count`
-/// are left as they are. `whole`: all of the elements exist; else no more than `length` of each line are copied.
+/// A warp copies `lines` lines of `vectors` vectors, and one more of each where they begin anywhere. No more than
+/// `length` elements of each line exist. Of lines past `count` there are zeros, or nothing is copied unless `zeros`.
 /// What the tensor's last line, `count` - 1, has in the vector in which it ends is left to LastElements.
-template <bool whole, bool any, int lines, int vectors, class T, class Place>
+template <bool any, bool zeros, int lines, int vectors, class T, class Place>
 __device__ inline void copy_lines(const T* first, std::int64_t step, int count, int length, Place place) {
   const int lane = threadIdx.x % 32;
-  const auto copy = [&](int line, int vector) {
-    if (line >= count) return;
-    const auto address = reinterpret_cast<std::uintptr_t>(first + line * step);
-    const auto* from = reinterpret_cast<const uint4*>(any ? address & ~std::uintptr_t{15} : address) + vector;
-    const int bytes = (any ? static_cast<int>(address & 15) : 0) + 2 * length - 16 * vector;
-    if (whole || bytes >= 16) {
-      copy_vector(place(line, vector), from);
-    } else {
-      const bool kept = bytes > 0 && line + 1 < count;
-      copy_vector(place(line, vector), kept ? from : from - vector, kept ? bytes : 0);
-    }
-  };
-#pragma unroll
-  for (int i = 0; i < lines * vectors / 32; ++i) copy(i * (32 / vectors) + lane / vectors, lane % vectors);
   if constexpr (any) {
+    const auto copy = [&](int line, int vector) {
+      if (!zeros && line >= count) return;
+      const auto address = reinterpret_cast<std::uintptr_t>(first + (line < count ? line : 0) * step);
+      const auto* from = reinterpret_cast<const uint4*>(address & ~std::uintptr_t{15});
+      int bytes = static_cast<int>(address & 15) + 2 * length - 16 * vector;
+      bytes = bytes >= 16 ? 16 : bytes > 0 && line + 1 < count ? bytes : 0;
+      if (zeros && line >= count) bytes = 0;
+      copy_vector(place(line, vector), bytes > 0 ? from + vector : from, bytes);
+    };
+#pragma unroll 2
+    for (int i = 0; i < lines * vectors / 32; ++i) copy(i * (32 / vectors) + lane / vectors, lane % vectors);
+#pragma unroll 1
+    for (int line = lane; line < lines; line += 32) copy(line, vectors);
+  } else {
+    const bool exists = 8 * (lane % vectors) < length;
+    const T* const from = first + (exists ? 8 * (lane % vectors) : 0);
 #pragma unroll
-    for (int i = 0; i < (lines + 31) / 32; ++i) {
-      if (lines >= 32 || lane < lines) copy(32 * i + lane, vectors);
+    for (int i = 0; i < lines * vectors / 32; ++i) {
+      const int line = i * (32 / vectors) + lane / vectors;
+      if (line < count) {
+        copy_vector(place(line, lane % vectors), from + line * step, exists ? 16 : 0);
+      } else if (zeros) {
+        copy_vector(place(line, lane % vectors), first, 0);
+      }
     }
   }
 }
@@ -122,7 +124,7 @@ struct Part {
   int rest;     // k's from the block's first on
 };
 
-template <class Shape, bool whole, class T>
+template <class Shape, class T>
 __device__ inline void copy_step(const Part<T>& part, int at, unsigned to) {
   const int rest = part.rest - at;
   const auto left = [&](int row, int vector) { return to + 16 * place_along_k<Shape>(row, vector); };
@@ -131,18 +133,12 @@ __device__ inline void copy_step(const Part<T>& part, int at, unsigned to) {
                       (Shape::along_k ? place_along_k<Shape>(row, vector) : place_along_n<Shape>(row, vector)));
   };
   if constexpr (Shape::along_k) {
-    copy_lines<whole, Shape::any, Shape::columns, 8>(part.b + at, part.b_step, part.columns, rest, right);
-  } else {
+    copy_lines<Shape::any, false, Shape::columns, 8>(part.b + at, part.b_step, part.columns, rest, right);
+  } else {  // of k's past the last there are zeros, whatever a has there
     const T* b = part.b + at * part.b_step;
-    copy_lines<whole, Shape::any, depth, Shape::columns / 8>(b, part.b_step, rest, part.columns, right);
-    if constexpr (!whole) {  // of k's past the last there are zeros, whatever a has there
-      const auto* nothing = reinterpret_cast<const uint4*>(reinterpret_cast<std::uintptr_t>(b) & ~std::uintptr_t{15});
-      for (int i = threadIdx.x % 32; i < (depth - min(rest, depth)) * Shape::n_pitch; i += 32) {
-        copy_vector(right(rest + i / Shape::n_pitch, i % Shape::n_pitch), nothing, 0);
-      }
-    }
+    copy_lines<Shape::any, true, depth, Shape::columns / 8>(b, part.b_step, rest, part.columns, right);
   }
-  copy_lines<whole, Shape::any, Shape::rows, 8>(part.a + at, part.a_step, part.rows, rest, left);
+  copy_lines<Shape::any, false, Shape::rows, 8>(part.a + at, part.a_step, part.rows, rest, left);
 }
 
 /// Those of a step of which not all exist: of a, and of b.
@@ -208,7 +204,7 @@ __device__ inline Weights<Shape::along_k, 2> read_right(const uint4* right, cons
 template <class Shape, class T>
 __device__ inline void multiply_step(const uint4* step, const Part<T>& part,
                                      Sums<2, Shape::tiles> (&sums)[Shape::groups / 2]) {
-#pragma unroll
+#pragma unroll 1
   for (int at = 0; at < depth; at += piece) {
     Weights<Shape::along_k, 2> weights[Shape::groups / 2];
 #pragma unroll
@@ -222,28 +218,6 @@ __device__ inline void multiply_step(const uint4* step, const Part<T>& part,
         multiply_tile<T, Shape::along_k, 2, Shape::tiles>(sums[g], tile, weights[g], rows);
       }
     }
-  }
-}
-
-/// Four neighbouring outputs, of which `count` exist.
-__device__ inline void store_four(const SkinnyLaunch& p, const Pointers& x, int row, int column, float4 sum,
-                                  int count) {
-  float values[4] = {p.alpha * sum.x, p.alpha * sum.y, p.alpha * sum.z, p.alpha * sum.w};
-  if (p.beta != 0) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (i >= count) break;
-      const std::int64_t at = row * p.addend_row + (column + i) * p.addend_column;
-      values[i] = fmaf(p.beta, load_float(x.inputs[2], p.addend, at), values[i]);
-    }
-  }
-  if (p.activation != Activation::none) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) values[i] = activate(p.activation, values[i]);
-  }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    if (i < count) store_float(x.output, p.output, row * p.c.row + (column + i) * p.c.column, values[i]);
   }
 }
 
@@ -270,25 +244,19 @@ __global__ void __launch_bounds__(32 * Shape::most_warps, 1) tiles_kernel(const 
   const int warp = threadIdx.x / 32;
   char* own = memory + warp * Shape::warp_bytes;
 
-  int next = warp * depth;
-  int to = 0;
-  const auto copy_next = [&] {
-    if (next < length) {
-      // Lines that begin anywhere reach into one more vector. What is behind the last line belongs to nobody.
-      const bool inside =
-          part.rest - next >= depth + (Shape::any ? 8 : 0) && (Shape::along_k || part.columns >= Shape::columns);
-      const unsigned place = shared_address(own + to);
-      inside ? copy_step<Shape, true>(part, next, place) : copy_step<Shape, false>(part, next, place);
-    }
-    asm volatile("cp.async.commit_group;" ::: "memory");
-    next += warps * depth;
-    to = to + Shape::step_bytes == Shape::stages * Shape::step_bytes ? 0 : to + Shape::step_bytes;
+  // Every step is asked for `stages` - 1 steps before it is multiplied.
+  int to = 0, next = warp * depth;
+  const int turn = warps * depth;
+  const auto following = [](int place) {
+    return place + Shape::step_bytes == Shape::stages * Shape::step_bytes ? 0 : place + Shape::step_bytes;
   };
-#pragma unroll 1
-  for (int i = 0; i < Shape::stages; ++i) copy_next();
   Sums<2, Shape::tiles> sums[Shape::groups / 2] = {};
 #pragma unroll 1
-  for (int at = warp * depth; at < length; at += warps * depth) {
+  for (int at = next - (Shape::stages - 1) * turn; at < length; at += turn, next += turn) {
+    if (next < length) copy_step<Shape>(part, next, shared_address(own + to));
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    to = following(to);
+    if (at < 0) continue;
     LastElements last[2];
     const bool ends = Shape::any && part.rest - at < depth + 8;
     if (ends) load_last<Shape>(part, at, shared_address(own + to), last);
@@ -301,7 +269,6 @@ __global__ void __launch_bounds__(32 * Shape::most_warps, 1) tiles_kernel(const 
     __syncwarp();
     multiply_step<Shape>(reinterpret_cast<const uint4*>(own + to), part, sums);
     __syncwarp();
-    copy_next();
   }
   asm volatile("cp.async.wait_all;" ::: "memory");
   __syncwarp();
@@ -310,13 +277,11 @@ __global__ void __launch_bounds__(32 * Shape::most_warps, 1) tiles_kernel(const 
   for (int g = 0; g < Shape::groups / 2; ++g) put_sums<Shape::along_k, Shape::columns>(slot + 32 * g, sums[g]);
   __syncthreads();
   constexpr int quads = Shape::columns / 4;
-  const int outputs = p.m * quads;
-  const int columns = part.columns;
-  for (int o = threadIdx.x; o < outputs; o += blockDim.x) {
-    const int row = o / quads;
-    const int column = o % quads * 4;
-    const int at = (row * Shape::pitch + column) * 4;
+#pragma unroll 1
+  for (int o = threadIdx.x; o < p.m * quads; o += blockDim.x) {
+    const int at = (o / quads * Shape::pitch + o % quads * 4) * 4;
     float4 sum = {};
+#pragma unroll 1
     for (int w = 0; w < warps; w += 4) {
       float4 parts[4];
 #pragma unroll
@@ -325,23 +290,20 @@ __global__ void __launch_bounds__(32 * Shape::most_warps, 1) tiles_kernel(const 
 #pragma unroll
       for (int i = 0; i < 4; ++i) add(sum, parts[i]);
     }
-    if (p.split > 1) {
-      *reinterpret_cast<float4*>(memory + at) = sum;
-    } else if (column < columns) {
-      store_four(p, x, row, first_column + column, sum, columns - column);
-    }
+    *reinterpret_cast<float4*>(memory + at) = sum;
   }
-  if (p.split > 1) {
-    sync_blocks();
-    for (int o = rank * blockDim.x + threadIdx.x; o < outputs; o += p.split * blockDim.x) {
-      const int row = o / quads;
-      const int column = o % quads * 4;
-      if (column >= columns) continue;
-      const float4 sum = add_up(reinterpret_cast<const float*>(memory) + row * Shape::pitch + column, p.split);
-      store_four(p, x, row, first_column + column, sum, columns - column);
-    }
-    wait_for_readers();
+  p.split > 1 ? sync_blocks() : __syncthreads();
+  // One output a thread, so that all it may become is computed in one place: code that has not run yet takes long to
+  // come.
+#pragma unroll 1
+  for (int o = rank * blockDim.x + threadIdx.x; o < p.m * Shape::columns; o += p.split * blockDim.x) {
+    const int row = o / Shape::columns;
+    const int column = o % Shape::columns;
+    if (column >= part.columns) continue;
+    const float* at = reinterpret_cast<const float*>(memory) + row * Shape::pitch + column;
+    finish(p, x, row, first_column + column, p.split > 1 ? add_up(at, p.split) : *at);
   }
+  if (p.split > 1) wait_for_readers();
 }
 
 /// Lets the kernel have its shared memory: asked for once for each device and number of warps.
