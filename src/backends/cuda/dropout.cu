@@ -65,31 +65,36 @@ struct Seed {
   }
 };
 
-/// What an element becomes. Divided as IEEE says, like the CPU, yet by the reciprocal: two steps that take off what is
-/// left over give the same bits, unless numbers are tiny, huge or none.
+/// What elements become. Divided as IEEE says, like the CPU, yet by the reciprocal: two steps that take off what is
+/// left over give the same bits, unless a number is tiny, huge or none.
 class Kept {
  public:
   explicit __device__ Kept(const DropoutLaunch& p)
-      : threshold_(static_cast<unsigned>(p.threshold)), nothing_(p.threshold >> 32 != 0), share_(p.kept_share) {
-    inverse_ = 1 / share_;
-  }
+      : threshold_(static_cast<unsigned>(p.threshold)),
+        nothing_(p.threshold >> 32 != 0),
+        share_(p.kept_share),
+        inverse_(p.inverse) {}
 
-  template <class T>
-  __device__ T operator()(T value, unsigned word) const {
-    const float divided = quotient(to_float(value));
-    return from_float<T>(word >= threshold_ && !nothing_ ? divided : 0.0f);
+  template <int count>
+  __device__ void apply(float (&values)[count], const unsigned (&words)[count]) const {
+    float results[count];
+    bool plain = true;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const float first = values[i] * inverse_;
+      plain = plain && fabsf(first) > 0x1p-60f && fabsf(first) < 0x1p100f;
+      const float second = fmaf(fmaf(-first, share_, values[i]), inverse_, first);
+      results[i] = fmaf(fmaf(-second, share_, values[i]), inverse_, second);
+    }
+    if (!plain) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) results[i] = values[i] / share_;
+    }
+#pragma unroll
+    for (int i = 0; i < count; ++i) values[i] = words[i] >= threshold_ && !nothing_ ? results[i] : 0.0f;
   }
 
  private:
-  __device__ float quotient(float x) const {
-    const float first = x * inverse_;
-    const float second = fmaf(fmaf(-first, share_, x), inverse_, first);
-    if (fabsf(first) > 0x1p-60f && fabsf(first) < 0x1p100f) {
-      return fmaf(fmaf(-second, share_, x), inverse_, second);
-    }
-    return x == 0 ? x : x / share_;
-  }
-
   unsigned threshold_;
   bool nothing_;
   float share_;
@@ -106,17 +111,20 @@ __global__ void __launch_bounds__(element_threads) drop(const DropoutLaunch p, c
   const bool broadcast = vectors > 0 && p.shape.strides[0][p.shape.rank - 1] == 0;
   for (std::int64_t i = thread_index(); i < vectors; i += thread_count()) {
     const Offsets at = offsets_in(p.shape, i * width);
-    Vector<T> values = load_operand<T>(x.inputs[0], at.first, broadcast);
+    const Vector<T> loaded = load_operand<T>(x.inputs[0], at.first, broadcast);
+    float values[width];
+    unpack<T>(reinterpret_cast<const uint4&>(loaded), values);
     unsigned words[width];
     seed.words(static_cast<std::uint64_t>(i * width), words);
-#pragma unroll
-    for (int j = 0; j < width; ++j) values.values[j] = kept(values.values[j], words[j]);
-    *reinterpret_cast<Vector<T>*>(static_cast<T*>(x.output) + at.output) = values;
+    kept.apply(values, words);
+    *reinterpret_cast<uint4*>(static_cast<T*>(x.output) + at.output) = pack<T>(values);
   }
   for (std::int64_t i = vectors * width + thread_index(); i < p.shape.count; i += thread_count()) {
     const Offsets at = offsets_in(p.shape, i);
-    const T value = static_cast<const T*>(x.inputs[0])[at.first];
-    static_cast<T*>(x.output)[at.output] = kept(value, seed.word(static_cast<std::uint64_t>(i)));
+    float value[1] = {to_float(static_cast<const T*>(x.inputs[0])[at.first])};
+    const unsigned word[1] = {seed.word(static_cast<std::uint64_t>(i))};
+    kept.apply(value, word);
+    static_cast<T*>(x.output)[at.output] = from_float<T>(value[0]);
   }
 }
 
@@ -126,7 +134,9 @@ cudaError_t launch(const DropoutLaunch& launch, const Pointers& pointers, cudaSt
   if (launch.shape.count == 0) return cudaSuccess;
   return with_type(launch.dtype, [&](auto element) {
     using T = decltype(element);
-    const std::int64_t width = launch.vectors ? per_vector<T> : 1, work = (launch.shape.count + width - 1) / width;
+    // Four vectors a thread, as what comes before the first takes as long as half a vector.
+    const std::int64_t width = launch.vectors ? 4 * per_vector<T> : 1;
+    const std::int64_t work = (launch.shape.count + width - 1) / width;
     return queue(drop<T>, blocks_for(work, element_threads), element_threads, launch, pointers, stream);
   });
 }

@@ -208,6 +208,7 @@ std::unique_ptr<const Plan> prepare_dropout(const Problem& problem, const Prepar
     const double p = problem.attributes.real("p");
     launch.threshold = static_cast<std::uint64_t>(std::floor(p * 0x1p32));
     launch.kept_share = static_cast<float>(1 - p);
+    launch.inverse = 1 / launch.kept_share;
   }
   return std::make_unique<LaunchPlan<DropoutLaunch>>("dropout elementwise", context.device, launch);
 }

@@ -160,6 +160,7 @@ struct DropoutLaunch {
   std::int64_t seed_stride = 1;  // from the seed to the offset
   std::uint64_t threshold = 0;   // a random word below it drops its element; up to 2^32
   float kept_share = 1;          // what is kept is divided by it
+  float inverse = 1;             // 1 / kept_share, rounded once
 };
 cudaError_t launch(const DropoutLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 

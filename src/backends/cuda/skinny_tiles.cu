@@ -66,7 +66,7 @@ __device__ inline void copy_lines(const T* first, std::int64_t step, int count, 
       if (zeros && line >= count) bytes = 0;
       copy_vector(place(line, vector), bytes > 0 ? from + vector : from, bytes);
     };
-#pragma unroll 2
+#pragma unroll
     for (int i = 0; i < lines * vectors / 32; ++i) copy(i * (32 / vectors) + lane / vectors, lane % vectors);
 #pragma unroll 1
     for (int line = lane; line < lines; line += 32) copy(line, vectors);
