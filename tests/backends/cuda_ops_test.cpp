@@ -2,9 +2,11 @@
 // rows that begin anywhere, reductions in parts, tiles, and values that cannot be right.
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cuda_fixture.h"
 #include "backends/oracle.h"
+#include "xpuruntime/core/float_formats.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::cuda_tests {
@@ -167,6 +169,36 @@ TEST_F(CudaOps, DropoutGivesWhatTheCpuGives) {
         EXPECT_FALSE(result.strayed) << typed;
         EXPECT_EQ(result.values, here.through(Runtime::global()).values) << typed << ", seed " << seed;
       }
+    }
+  }
+}
+
+// What is not divided by the reciprocal, among numbers that are.
+TEST_F(CudaOps, DropoutDividesAsIeeeSays) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double special[] = {0.0, -0.0, infinity, -infinity, 0x1p-130, -0x1p-126, 0x1.8p127, -0x1.fcp119, 1.0, -3.0};
+  for (const char* text : {"dropout(T[4096]; p=0.1 seed=5)", "dropout(T[64,64]{1,64}; p=0.7 seed=5)"}) {
+    for (const char* dtype : {"f32", "bf16"}) {
+      const Problem problem = problem_of(with_dtype(text, dtype));
+      const auto share = static_cast<float>(1 - problem.attributes.real("p"));
+      Launch launch(problem, "elementwise");
+      launch.fill(random());
+      const bool flat = problem.inputs[0].shape.size() == 1;
+      const auto place = [&](std::int64_t i) { return flat ? Dims{i} : Dims{i / 64, i % 64}; };
+      for (std::int64_t i = 0; i < 4096; i += 7) launch.input(0).set(place(i), special[i % 10]);
+      ASSERT_TRUE(launch.run().ok());
+      int kept = 0, negative_zeros = 0;
+      for (std::int64_t i = 0; i < 4096; i += 7) {
+        const double out = launch.output(0).at(place(i));
+        if (out == 0 && !(std::signbit(out) && special[i % 10] == 0)) continue;  // dropped, or +0
+        ++kept;
+        const auto x = static_cast<float>(special[i % 10]);
+        const auto quotient = static_cast<double>(x / share);
+        EXPECT_EQ(out, *dtype == 'f' ? quotient : decode_bfloat16(encode_bfloat16(quotient))) << text << " of " << x;
+        negative_zeros += out == 0;
+      }
+      EXPECT_GT(kept, 100);
+      EXPECT_GT(negative_zeros, 5);
     }
   }
 }

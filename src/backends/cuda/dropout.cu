@@ -82,9 +82,10 @@ class Kept {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       const float first = values[i] * inverse_;
-      plain = plain && fabsf(first) > 0x1p-60f && fabsf(first) < 0x1p100f;
+      plain = plain && fabsf(first) < 0x1p100f && (fabsf(first) > 0x1p-60f || first == 0);
       const float second = fmaf(fmaf(-first, share_, values[i]), inverse_, first);
-      results[i] = fmaf(fmaf(-second, share_, values[i]), inverse_, second);
+      const float third = fmaf(fmaf(-second, share_, values[i]), inverse_, second);
+      results[i] = __uint_as_float(__float_as_uint(third) | (__float_as_uint(values[i]) & 0x80000000u));
     }
     if (!plain) {
 #pragma unroll
