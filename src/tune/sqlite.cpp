@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <limits>
+
+#include "tune/store_image.h"
 
 namespace xpuruntime {
 namespace {
@@ -72,12 +73,9 @@ Database::Database(const std::string& path, DatabaseMode mode) : path_(path), mo
   if (mode == DatabaseMode::copied) copy_file();
 }
 
-/// In place of the file. Its owner may write while it is read, and no lock tells: only what is read twice alike was
-/// whole.
+/// In place of the file.
 void Database::copy_file() {
-  constexpr auto all = std::numeric_limits<std::int64_t>::max();
-  std::string bytes = first_bytes(all);
-  if (first_bytes(all) != bytes) refuse_busy();
+  std::string bytes = read_store_image(*this);
   if (bytes.empty()) return;
   // In memory there is no log. A file that is too short for a header is refused by what reads it next.
   constexpr std::size_t write_version = 18, read_version = 19;

@@ -11,9 +11,8 @@
 
 namespace xpuruntime {
 
-/// How a file is opened. `copied` reads it whole into memory, with no lock and no files beside it: for a file whose
-/// owner is another user; a timeout where it changed meanwhile. `memory` opens none: what is written there goes with
-/// the connection.
+/// How a file is opened. `copied` reads it and its log whole into memory, with no lock and no files beside it: for one
+/// that is not ours to write. `memory` opens none: what is written there goes with the connection.
 enum class DatabaseMode : std::uint8_t { read_write, read_only, copied, memory };
 
 /// One connection to a SQLite file. Not for two threads at once. Errors name the file and say what to do; one that

@@ -1,5 +1,6 @@
 #include "tune/store_connection.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,11 +44,20 @@ bool owned_by_another(const std::string& path) {
   return stat(path.c_str(), &found) == 0 && found.st_uid != geteuid();
 }
 
+/// Whether SQLite can make and change the files beside the store that its readers share.
+bool may_write_beside(const std::string& path) {
+  const auto may_write = [](const std::string& name) {
+    return faccessat(AT_FDCWD, name.c_str(), W_OK, AT_EACCESS) == 0 || errno == ENOENT;
+  };
+  return may_write(fs::path(path).parent_path().string()) && may_write(path + "-shm") && may_write(path + "-wal");
+}
+
 }  // namespace
 
 bool StoreConnection::Patience::wait() {
-  // Naps are counted, not a clock, which may stand still.
-  if (slept_ms_ >= most_ms) return false;
+  // Naps are counted, as a clock may stand still; and the clock is read, as a try may take long.
+  if (slept_ms_ >= most_ms || std::chrono::steady_clock::now() - start_ > std::chrono::milliseconds(most_ms))
+    return false;
   std::this_thread::sleep_for(std::chrono::milliseconds(next_ms_));
   slept_ms_ += next_ms_;
   next_ms_ = std::min(2 * next_ms_, longest_nap_ms);
@@ -197,27 +207,12 @@ void StoreConnection::open_to_read() {
     database_ = std::move(database);
     copy_ = std::move(copy);
   };
-  // Without a log there is nothing that readers share: nobody writes.
-  const auto has_log = [this] {
-    std::error_code absent;
-    const auto bytes = fs::file_size(place_.path + "-wal", absent);
-    return !absent && bytes != 0;
-  };
-  // While a log is being moved into the file, the file alone is half of what was written.
-  const auto copied = [&] {
-    auto database = std::make_unique<Database>(place_.path, DatabaseMode::copied);
-    if (has_log()) database->refuse_busy();
-    return database;
-  };
-  // Whose file it is not leaves no files beside it that its owner could not remove.
-  if (owned_by_another(place_.path) && !has_log()) return take(copied());
-  try {
-    return take(std::make_unique<Database>(place_.path, DatabaseMode::read_only));
-  } catch (const Error& error) {
-    // In a folder that may not be written SQLite cannot make the file that readers share.
-    if (error.code() != ErrorCode::io_error || has_log()) throw;
+  // Readers share files beside the store; where SQLite may not write them, it waits for the owner, who may be gone. And
+  // whose store it is not leaves nothing there that its owner could not remove.
+  if (owned_by_another(place_.path) || !may_write_beside(place_.path)) {
+    return take(std::make_unique<Database>(place_.path, DatabaseMode::copied));
   }
-  take(copied());
+  take(std::make_unique<Database>(place_.path, DatabaseMode::read_only));
 }
 
 }  // namespace xpuruntime

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -44,12 +45,13 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   static std::shared_ptr<StoreConnection> shared(const Place& place);
   static void close_strays();
 
-  /// Sleeps a little; false when that has come to half a minute.
+  /// Sleeps a little; false when half a minute has gone.
   class Patience {
    public:
     bool wait();
 
    private:
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
     int slept_ms_ = 0;
     int next_ms_ = 1;
   };
