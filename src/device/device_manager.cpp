@@ -231,4 +231,18 @@ Tensor DeviceManager::copy_to(const Tensor& tensor, Device device) const {
   return result;
 }
 
+Tensor DeviceManager::value_on(const Tensor& host, Device device) const {
+  if (device.type == DeviceType::cpu) return host;
+  constexpr std::size_t most_bytes = 16;
+  const TensorSpec spec = make_spec(host.dtype(), host.shape());
+  const std::size_t bytes = byte_count(spec);
+  if (bytes == 0 || bytes > most_bytes || !host.contiguous()) return copy_to(host, device);
+  const Stream stream = current_stream(device);
+  const auto lease = std::make_shared<WorkspacePool::Lease>(workspace(device).acquire(bytes, stream));
+  const Status written =
+      driver(device).write_value(device.index, lease->data(), host.as<const std::byte>(), bytes, stream);
+  if (!written.ok()) fail(written.code(), "DeviceManager::value_on", written.message());
+  return Tensor(lease->data(), spec, device, 0, lease);
+}
+
 }  // namespace xpuruntime

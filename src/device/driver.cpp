@@ -11,6 +11,10 @@ std::string no_graphs(DeviceType type) {
 
 void* DeviceDriver::allocate_ordered(int index, std::size_t bytes, Stream) { return allocate(index, bytes); }
 void DeviceDriver::deallocate_ordered(int index, void* memory, Stream) noexcept { deallocate(index, memory); }
+
+Status DeviceDriver::write_value(int index, void* memory, const void* value, std::size_t bytes, Stream stream) {
+  return copy_from_host(index, memory, 0, value, bytes, stream);
+}
 std::uint64_t DeviceDriver::stream_id(int, void*) { return 0; }
 std::uint64_t DeviceDriver::capture_id(int, Stream) { return 0; }
 Status DeviceDriver::flush_caches(int, void*, std::size_t, Stream) {

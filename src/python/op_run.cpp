@@ -78,10 +78,8 @@ void OpCall::add_input(const Tensor& tensor) {
 }
 
 void OpCall::add_copied_input(const Tensor& host) {
-  const Device device = input(0).device();
-  if (device.type == DeviceType::cpu) return add_input(host);
   const WorkStream stream(*first_);
-  add_input(Runtime::global().devices().copy_to(host, device));
+  add_input(Runtime::global().devices().value_on(host, input(0).device()));
 }
 
 const Tensor* OpCall::optional_input(std::string_view parameter) const {

@@ -13,9 +13,7 @@
 namespace xpuruntime {
 namespace {
 
-Tensor on_device(const Tensor& made, Device device) {
-  return device.type == DeviceType::cpu ? made : Runtime::global().devices().copy_to(made, device);
-}
+Tensor on_device(const Tensor& made, Device device) { return Runtime::global().devices().value_on(made, device); }
 
 }  // namespace
 

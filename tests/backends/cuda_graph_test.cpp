@@ -103,6 +103,25 @@ TEST_F(CudaGraphs, ReplaysWhatWasRecordedOnWhatTheMemoryHoldsNow) {
   }
 }
 
+TEST_F(CudaGraphs, NumbersAreRecordedWithTheirCalls) {
+  const double expected = fill(5);
+  const auto doubled = [this] {
+    ops::relu_out(y_, x_);
+    ops::mul_out(y_, y_, 2.0);
+    ops::reduce_sum_out(sum_, y_, {.keepdim = true});
+  };
+  doubled();
+  EXPECT_EQ(sum(), 2 * expected);
+  set_sum(-1);
+  GraphCapture graph(devices(), gpu);
+  doubled();
+  graph.end();
+  EXPECT_EQ(sum(), -1);
+  ops::mul_out(y_, x_, 3.0);  // another number, in other memory
+  graph.replay();
+  EXPECT_EQ(sum(), 2 * expected);
+}
+
 TEST_F(CudaGraphs, OneRunsOnAnyStreamAndAfterItsLastRun) {
   const double expected = fill(4);
   call();

@@ -1,3 +1,4 @@
+#include <array>
 #include <map>
 #include <thread>
 
@@ -197,6 +198,32 @@ TEST_F(CudaDriverTest, LaunchReturnsWhileTheWorkGoesOn) {
   EXPECT_GT(driver().elapsed_us(0, begin, end), 100);
   driver().destroy_event(0, begin);
   driver().destroy_event(0, end);
+  driver().destroy_stream(0, stream);
+}
+
+TEST_F(CudaDriverTest, ASmallValueIsWrittenWithoutAWait) {
+  Launch before(problem_of(long_work), "reference");
+  before.fill(random());
+  const Stream stream = driver().create_stream(0);
+  ASSERT_TRUE(before.run(stream).ok());
+  void* const memory = driver().allocate(0, 32);
+  std::array<unsigned char, 32> bytes = {};
+  ASSERT_TRUE(driver().copy_from_host(0, memory, 0, bytes.data(), 32, stream).ok());
+  Event end = driver().create_event(0);
+  ASSERT_TRUE(before.queue(stream).ok());
+  for (std::size_t i = 1; i <= 16; ++i) {
+    const std::array<unsigned char, 16> value = {
+        static_cast<unsigned char>(i), 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    ASSERT_TRUE(driver().write_value(0, memory, value.data(), i, stream).ok());
+  }
+  ASSERT_TRUE(driver().record_event(0, end, stream).ok());
+  EXPECT_FALSE(driver().event_done(0, end));
+  EXPECT_FALSE(driver().write_value(0, memory, bytes.data(), 17, stream).ok());
+  ASSERT_TRUE(driver().copy_to_host(0, bytes.data(), memory, 0, 32, stream).ok());
+  EXPECT_EQ(bytes[0], 16);
+  for (std::size_t i = 1; i < 32; ++i) EXPECT_EQ(bytes[i], i < 16 ? i + 1 : 0);
+  driver().destroy_event(0, end);
+  driver().deallocate(0, memory);
   driver().destroy_stream(0, stream);
 }
 

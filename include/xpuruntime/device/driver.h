@@ -53,6 +53,10 @@ class DeviceDriver {
   virtual Status copy_to_host(int index, void* host, const void* memory, std::size_t byte_offset, std::size_t bytes,
                               Stream stream) = 0;
 
+  /// Queues the writing of up to 16 bytes, which are read before it returns. A driver that can does not wait, and takes
+  /// it in a capture too; this one copies.
+  virtual Status write_value(int index, void* memory, const void* value, std::size_t bytes, Stream stream);
+
   /// Streams. A device without streams returns the null stream and does nothing. Failures throw.
   virtual Stream create_stream(int index) = 0;
   virtual void destroy_stream(int index, Stream stream) noexcept = 0;

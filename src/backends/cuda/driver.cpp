@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "backends/cuda/check.h"
-#include "backends/cuda/flush.h"
+#include "backends/cuda/memory.h"
 
 namespace xpuruntime::cuda {
 namespace {
@@ -118,6 +118,11 @@ Status CudaDriver::copy_from_host(int index, void* memory, std::size_t byte_offs
                                   Stream stream) {
   if (Status status = check_wait(index, stream, /*whole_device=*/false); !status.ok()) return status;
   return copy(index, static_cast<std::byte*>(memory) + byte_offset, host, bytes, cudaMemcpyHostToDevice, stream);
+}
+
+Status CudaDriver::write_value(int index, void* memory, const void* value, std::size_t bytes, Stream stream) {
+  const cudaError_t error = on_device(index, [&] { return cuda::write_value(memory, value, bytes, native(stream)); });
+  return to_status(error, "write of " + std::to_string(bytes) + " bytes");
 }
 
 Status CudaDriver::copy_to_host(int index, void* host, const void* memory, std::size_t byte_offset, std::size_t bytes,

@@ -46,6 +46,7 @@ class CudaDriver final : public DeviceDriver {
 
   Status copy_from_host(int index, void* memory, std::size_t byte_offset, const void* host, std::size_t bytes,
                         Stream stream) override;
+  Status write_value(int index, void* memory, const void* value, std::size_t bytes, Stream stream) override;
   Status copy_to_host(int index, void* host, const void* memory, std::size_t byte_offset, std::size_t bytes,
                       Stream stream) override;
 

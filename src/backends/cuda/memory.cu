@@ -1,4 +1,6 @@
-#include "backends/cuda/flush.h"
+#include <cstring>
+
+#include "backends/cuda/memory.h"
 
 namespace xpuruntime::cuda {
 namespace {
@@ -14,7 +16,25 @@ __global__ void read_all(uint4* memory, std::size_t count) {
   if (sum == 0x5eed5eedu) memory[0].x = 0;
 }
 
+struct Value {
+  unsigned char bytes[16];
+};
+
+__global__ void write_bytes(unsigned char* memory, const Value value) {
+  memory[threadIdx.x] = value.bytes[threadIdx.x];
+}
+
 }  // namespace
+
+cudaError_t write_value(void* memory, const void* value, std::size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  if (bytes > sizeof(Value)) return cudaErrorInvalidValue;
+  Value given = {};
+  std::memcpy(given.bytes, value, bytes);
+  void* arguments[] = {&memory, &given};
+  return cudaLaunchKernel(reinterpret_cast<const void*>(&write_bytes), dim3(1), dim3(static_cast<unsigned>(bytes)),
+                          arguments, 0, stream);
+}
 
 cudaError_t flush_caches(void* memory, std::size_t bytes, cudaStream_t stream) {
   constexpr std::size_t vector = sizeof(uint4);
