@@ -13,8 +13,10 @@ constexpr std::size_t tuned_at_most = 4096;
 
 bool raced(const Measurements* measurements, const Problem& problem, const KernelRegistry& registry) {
   if (measurements == nullptr) return false;
-  const std::optional<TunedChoice> choice = measurements->known(problem).choice;
-  if (!choice) return false;
+  const KnownTimes known = measurements->known(problem);
+  const std::optional<TunedChoice>& choice = known.choice;
+  const bool compared = choice && (!choice->cut_short || known.times_us.size() > 1);
+  if (!compared) return false;
   const KernelList kernels = registry.kernels(problem.op, problem.device.type);
   return std::none_of(kernels.begin(), kernels.end(), [&](const auto& kernel) {
     return kernel->name() == choice->kernel && kernel->version() != choice->kernel_version;

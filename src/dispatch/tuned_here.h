@@ -30,7 +30,7 @@ class TunedHere {
 };
 
 /// Whether a race has chosen for a problem already; a choice of other code under the name of a kernel here says
-/// nothing.
+/// nothing, nor does a race that its budget ended with one kernel measured.
 bool raced(const Measurements* measurements, const Problem& problem, const KernelRegistry& registry);
 
 }  // namespace xpuruntime

@@ -10,7 +10,7 @@ namespace {
 
 // A copied byte, read and written, takes about as long as this many products of a fast kernel. Kernels whose order the
 // rules know differ by more than that.
-constexpr double products_per_copied_byte = 64;
+constexpr double products_per_copied_byte = 96;
 
 bool is_reference(const Option& option) { return option.kernel->name() == "reference"; }
 
@@ -44,10 +44,11 @@ std::vector<Line> lines_of(std::span<const Option> options, std::span<const Buil
 /// What copies do to the order: lines of a lower rank come first. Where a fast kernel takes the tensors as they are, so
 /// may a reference that the table has before it: it is there for a reason.
 int rank(const Option& option, bool by_rule, bool any_fast_direct) {
+  if (option.copies_unused) return 5;
   if (by_rule) return is_worth_its_copies(option) ? 0 : 1;
   if (is_direct(option) && (any_fast_direct || !is_reference(option))) return 2;
   if (!is_reference(option)) return 3;
-  return is_direct(option) ? 4 : 5;
+  return is_direct(option) ? 4 : 6;
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ FirstChoice first_choice(std::span<const Option> options, std::span<const Builti
   const bool any_fast_direct = std::any_of(
       options.begin(), options.end(), [](const Option& option) { return is_direct(option) && !is_reference(option); });
   FirstChoice best;
-  int best_rank = 6;
+  int best_rank = 7;
   for (const auto& [i, rule] : lines_of(options, rules)) {
     const int own = rank(options[i], rule != nullptr, any_fast_direct);
     if (own >= best_rank || (rule != nullptr && !rule->condition(*options[i].problem, profile))) continue;

@@ -15,6 +15,7 @@ struct Option {
   const Kernel* kernel = nullptr;
   const Problem* problem = nullptr;  // as the kernel gets it
   std::uint64_t copied_bytes = 0;    // 0: it takes the tensors as they are
+  bool copies_unused = false;        // far more than the call uses of what is copied
 };
 
 struct FirstChoice {
@@ -24,7 +25,8 @@ struct FirstChoice {
 
 /// The choice where no kernel was named and nothing was measured: the first line that holds of one list, which is the
 /// built-in rules and after them the rows of the table. Kernels that need copies take part where the work outweighs
-/// them; else they come after all that need none but `reference`, which is the last of all.
+/// them; else they come after all that need none but `reference`, which is the last of all, unless they copy far more
+/// than the call uses.
 FirstChoice first_choice(std::span<const Option> options, std::span<const BuiltinRule> rules,
                          const DeviceProfile& profile);
 

@@ -368,10 +368,33 @@ class Selector {
       if (!entry.usable) continue;
       usable.push_back(&entry);
       const Problem& inner = entry.copying ? entry.copying->inner() : in_.problem;
-      options.push_back({entry.kernel.get(), &inner, row(entry).copied_bytes});
+      options.push_back({entry.kernel.get(), &inner, row(entry).copied_bytes, copies_unused(entry)});
     }
     const FirstChoice choice = first_choice(options, in_.builtin_rules, in_.profile);
     return choice.option ? First{usable[*choice.option], choice.because} : First{};
+  }
+
+  /// Whether its copies are of tensors of which the call uses little, a row of a table or a token of a cache.
+  bool copies_unused(const Entry& entry) const {
+    constexpr double bytes_per_used_element = 64;  // as long as `reference` takes for one
+    if (entry.copying == nullptr || in_.problem.direction == Direction::backward) return false;
+    const auto inputs = op_info(in_.problem.op).inputs;
+    const auto is_partly = [&](bool is_output, std::size_t index) {
+      if (!is_output) return index < inputs.size() && inputs[index].partly;
+      return std::any_of(inputs.begin(), inputs.end(),
+                         [&](const InputSpec& input) { return input.partly && (input.in_place >> index & 1) != 0; });
+    };
+    double unused = 0, used = 0;
+    for (const CopyingKernel::Step& step : entry.copying->steps()) {
+      if (is_partly(step.is_output, step.index)) unused += static_cast<double>(span_bytes(step.problem.outputs[0]));
+    }
+    for (const bool is_output : {false, true}) {
+      const auto& specs = is_output ? in_.problem.outputs : in_.problem.inputs;
+      for (std::size_t i = 0; i < specs.size(); ++i) {
+        if (!is_partly(is_output, i)) used += static_cast<double>(element_count(specs[i]));
+      }
+    }
+    return unused > bytes_per_used_element * used;
   }
 
   /// The rule that would have decided, were its kernel here. A program with a table of its own is not told of kernels

@@ -146,5 +146,18 @@ TEST(Layouts, NoOpFallsToTheReferenceAndAllValuesAreRight) {
   EXPECT_GT(copied, 500u);
 }
 
+TEST(Layouts, ALargeTensorOfWhichLittleIsUsedIsNotCopied) {
+  const auto decide = [](const char* text) { return Runtime::global().dispatcher().explain(parse_problem(text)); };
+  for (const char* text :
+       {"embedding(i64[4], f32[50000,768]{1,50000})", "embedding(i64[4], f32[50000,768]{1536,2})",
+        "nll_loss(f32[8,50000]{1,8}, i64[8])",
+        "kv_append(f32[1,8,1024,64]{524288,65536,1,1024}, f32[1,8,1024,64], f32[1,8,1,64], f32[1,8,1,64], i64[1]) -> "
+        "f32[1,8,1024,64]{524288,65536,1,1024}, f32[1,8,1024,64]"}) {
+    const Decision decision = decide(text);
+    EXPECT_TRUE(decision.copies.empty()) << decision.to_text();
+  }
+  EXPECT_EQ(decide("embedding(i64[20000], f32[50000,8]{1,50000})").kernel, "rows");
+}
+
 }  // namespace
 }  // namespace xpuruntime

@@ -94,6 +94,26 @@ TEST_F(TuningOnTheWay, StoresWhatItFindsForTheNextProcess) {
   std::filesystem::remove(path);
 }
 
+// Kept for good, it would keep later processes with more time from ever comparing.
+TEST_F(TuningOnTheWay, ARaceThatItsBudgetEndedAfterOneKernelIsHeldAgain) {
+  const std::string problem = "relu(f32[4096]) @cpu:0";
+  const auto measured = [&](const char* kernel) { return Measurement{problem, kernel, "", 5, 0.1, 10, 0, 0, 1000}; };
+  TuneRecord record{{measured("reference")}, {{problem, "reference", "", "simd", "", /*cut_short=*/true, 1000}}, {}};
+  for (const bool compared : {false, true}) {
+    const std::string path = ::testing::TempDir() + "race_again.sqlite";
+    std::filesystem::remove(path);
+    if (compared) record.measurements.push_back(measured("simd"));
+    open_store(path)->put(environment_of(runtime.devices().profile({})), record);
+    Runtime next({false, false, {}});
+    next.use_store(open_store(path));
+    next.enable_tuning(options);
+    next.dispatcher().set_policy(policy);
+    EXPECT_EQ(next.dispatcher().decide(call()).kernel, compared ? "reference" : "simd");
+    next.use_store(nullptr);
+    std::filesystem::remove(path);
+  }
+}
+
 TEST_F(TuningOnTheWay, ACallDoesNotFailBecauseTheStoreCannotBeWritten) {
   runtime.use_store(std::make_shared<FullDisk>());
   runtime.enable_tuning(options);

@@ -123,6 +123,7 @@ struct InputSpec {
   bool gradient = true;             // backward gives its gradient, if it is floating
   bool follows_precision = true;    // it is cast to the dtype that the op is computed in, if it is floating
   std::uint8_t in_place = 0;        // bit i: output i may be written over it
+  bool partly = false;              // of it, and of outputs over it, a call uses only what other inputs name
   double fill = 0;                  // the value of an optional input that is left out before one that is given
   bool opt_in = false;              // an optional input that goes to kernels that declare it: Kernel::takes
   std::int64_t (*bound)(const Problem& forward) = nullptr;  // of an index or a place: it is from 0 to this - 1

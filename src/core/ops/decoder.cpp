@@ -104,8 +104,8 @@ constexpr SizeSpec rope_sizes[] = {size("tokens", rope_tokens, "tokens of all se
                                    size("head_size", head_size, "elements of a head")};
 
 constexpr InputSpec kv_append_inputs[] = {
-    {.name = "key_cache", .gradient = false, .follows_precision = false, .in_place = 0b01},
-    {.name = "value_cache", .gradient = false, .follows_precision = false, .in_place = 0b10},
+    {.name = "key_cache", .gradient = false, .follows_precision = false, .in_place = 0b01, .partly = true},
+    {.name = "value_cache", .gradient = false, .follows_precision = false, .in_place = 0b10, .partly = true},
     {.name = "key", .gradient = false, .follows_precision = false},
     {.name = "value", .gradient = false, .follows_precision = false},
     {.name = "lengths",

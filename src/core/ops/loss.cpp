@@ -63,7 +63,7 @@ constexpr InputSpec class_weight{.name = "weight", .optional = true, .gradient =
 constexpr InputSpec cross_entropy_inputs[] = {
     {.name = "input"}, {.name = "target", .values = InputValues::index, .gradient = false}, class_weight};
 constexpr InputSpec nll_loss_inputs[] = {
-    {.name = "input"},
+    {.name = "input", .partly = true},
     {.name = "target", .values = InputValues::index, .gradient = false, .follows_precision = false},
     class_weight};
 constexpr InputSpec kl_div_inputs[] = {

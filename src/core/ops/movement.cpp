@@ -95,7 +95,7 @@ Specs infer_slice(Inputs inputs, const Attributes& attributes) {
 
 constexpr InputSpec one_input[] = {{.name = "input", .follows_precision = false}};
 constexpr InputSpec embedding_inputs[] = {{.name = "input", .values = InputValues::index, .follows_precision = false},
-                                          {.name = "weight", .follows_precision = false}};
+                                          {.name = "weight", .follows_precision = false, .partly = true}};
 constexpr InputSpec concat_inputs[] = {{.name = "tensors", .repeated = true, .follows_precision = false}};
 constexpr AttributeSpec cast_attributes[] = {dtype("dtype", DataType::float32)};
 constexpr AttributeSpec transpose_attributes[] = {free_list("dims", "empty: reversed")};
