@@ -20,17 +20,26 @@ void count(bool on) {
   running.fetch_add(on ? 1 : -1, std::memory_order_acq_rel);
 }
 
+/// Where the interpreter ends or has ended, its threads' states are freed, and none may ask for the GIL but the thread
+/// that ends it: the main one, or another that has a state and is in no call of ours.
+void stop_if_ended(bool in_call) {
+  if (Py_IsInitialized() != 0 || gettid() == getpid()) return;
+  while (in_call || PyGILState_GetThisThreadState() == nullptr) pause();
+}
+
 }  // namespace
 
 WithoutGil::WithoutGil() : state_(PyEval_SaveThread()) { count(true); }
 
 WithoutGil::~WithoutGil() {
   count(false);
+  stop_if_ended(true);
   PyEval_RestoreThread(state_);
 }
 
 WithGil::WithGil() : counted_(counted) {
   if (counted_) count(false);
+  stop_if_ended(counted_);
   state_ = PyGILState_Ensure();
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tune/sqlite.h"
+#include "tune/store_place.h"
 
 namespace xpuruntime {
 namespace {
@@ -50,6 +51,15 @@ struct LogChecksum {
 
 // ---- reading ----
 
+/// Whoever can write the log chooses what the store says; each time, as it may have come since the store was opened.
+void check_log(const Database& file, const struct stat& log, const std::string& path) {
+  constexpr off_t most_bytes = off_t{1} << 29;
+  check_owner_and_mode(log, "the file", path);
+  if (log.st_size <= most_bytes) return;
+  file.refuse(ErrorCode::io_error, "its log '" + path + "' is larger than " + std::to_string(most_bytes) +
+                                       " bytes; have the store's owner open it to write, which empties the log");
+}
+
 /// The log beside the file; nothing if there is none. No lock of SQLite's is on it that closing would drop.
 std::string read_log(const Database& file) {
   const std::string path = file.path() + "-wal";
@@ -58,6 +68,14 @@ std::string read_log(const Database& file) {
   struct stat found = {};
   std::string bytes;
   bool read_all = descriptor >= 0 && fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode);
+  if (read_all) {
+    try {
+      check_log(file, found, path);
+    } catch (...) {
+      close(descriptor);
+      throw;
+    }
+  }
   if (read_all) bytes.resize(static_cast<std::size_t>(found.st_size));
   for (std::size_t at = 0; read_all && at < bytes.size();) {
     const ssize_t count = pread(descriptor, &bytes[at], bytes.size() - at, static_cast<off_t>(at));

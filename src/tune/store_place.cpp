@@ -86,24 +86,6 @@ std::string mode_text(const struct stat& of) {
   return text;
 }
 
-/// `what` is "the folder" or "the file".
-void check_owner_and_mode(const struct stat& of, const std::string& what, const std::string& path) {
-  const std::string subject = what + " '" + path + "' ";
-  if (of.st_uid != geteuid() && of.st_uid != 0) {
-    const std::string name = names_of(of.st_uid, of.st_gid).user;
-    refuse(subject + "belongs to user " + std::to_string(of.st_uid) + (name.empty() ? "" : " (" + name + ")") +
-           ", who could replace your store; name a file in a folder of your own, or take it over "
-           "with chown. To share measurements, use xrt store export and import");
-  }
-  // In a sticky folder such as /tmp others may add files, but not replace or remove ours.
-  if (S_ISDIR(of.st_mode) && (of.st_mode & S_ISVTX) != 0) return;
-  const bool by_group = (of.st_mode & S_IWGRP) != 0 && !is_private_group(of);
-  if (by_group || (of.st_mode & S_IWOTH) != 0) {
-    refuse(subject + "may be written by others (mode " + mode_text(of) + "), who could replace " +
-           "your store; run chmod go-w on it, or name a file in a folder of your own");
-  }
-}
-
 /// A link that another user made leads where that user wants.
 void check_link(const std::string& path) {
   struct stat link = {};
@@ -148,7 +130,25 @@ void check_leftover(const std::string& name) {
 
 }  // namespace
 
+void check_owner_and_mode(const struct stat& of, const std::string& what, const std::string& path) {
+  const std::string subject = what + " '" + path + "' ";
+  if (of.st_uid != geteuid() && of.st_uid != 0) {
+    const std::string name = names_of(of.st_uid, of.st_gid).user;
+    refuse(subject + "belongs to user " + std::to_string(of.st_uid) + (name.empty() ? "" : " (" + name + ")") +
+           ", who could replace your store; name a file in a folder of your own, or take it over "
+           "with chown. To share measurements, use xrt store export and import");
+  }
+  // In a sticky folder such as /tmp others may add files, but not replace or remove ours.
+  if (S_ISDIR(of.st_mode) && (of.st_mode & S_ISVTX) != 0) return;
+  const bool by_group = (of.st_mode & S_IWGRP) != 0 && !is_private_group(of);
+  if (by_group || (of.st_mode & S_IWOTH) != 0) {
+    refuse(subject + "may be written by others (mode " + mode_text(of) + "), who could replace " +
+           "your store; run chmod go-w on it, or name a file in a folder of your own");
+  }
+}
+
 void check_store_name(const std::string& path) {
+  if (path.find('\0') != std::string::npos) refuse("the store's name contains a zero byte; name another file");
   const std::string store = main_file_of(path);
   if (store.empty()) return;
   refuse("'" + path +

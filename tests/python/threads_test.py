@@ -195,6 +195,21 @@ class DaemonThreads(unittest.TestCase):
     def test_inside_decisions(self) -> None:
         self.ends_well("xrt.explain(f'add(f32[{next(numbers)}], f32[1])')")
 
+    # It reports to Python between its measurements, also when the interpreter has ended and the end waits for it.
+    def test_inside_tuning(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            text = "matmul(f32[1000,1000], f32[1000,1000])"
+            for delay in (0.3, 0.5, 0.7):
+                program = (
+                    "import threading, time, xpuruntime as xrt\n"
+                    "def forever():\n"
+                    f"    while True: xrt.tune('{text}', budget_s=1.0, store='{folder}/{delay}.sqlite')\n"
+                    "threading.Thread(target=forever, daemon=True).start()\n"
+                    f"time.sleep({delay})\n"
+                )
+                done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_the_end_waits_for_a_call_that_runs(self) -> None:
         program = (
             "import threading, time, numpy as np, xpuruntime as xrt\n"

@@ -110,6 +110,29 @@ TEST_F(StoreImage, OfAKilledWriterIsReadAtOnceByOtherUsers) {
   EXPECT_EQ(entries_for_nobody(), 4);
 }
 
+// Who can put a log beside an open store would choose its kernels.
+TEST_F(StoreImage, ALogThatSomebodyElseBringsIsRefusedEachTime) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  leave_log();
+  for (const char* beside : {"-wal", "-shm"}) fs::remove(path_ + beside);
+  fs::permissions(folder_, fs::perms{01777});
+  constexpr uid_t nobody = 65534, stranger = 65533;
+  ASSERT_EQ(seteuid(nobody), 0);
+  const auto store = open_store(path_, StoreMode::read_only);
+  EXPECT_EQ(entry_count(store->read()), 4u);
+  ASSERT_EQ(seteuid(0), 0);
+  write_log(log_);
+  ASSERT_EQ(chown((path_ + "-wal").c_str(), stranger, stranger), 0);
+  ASSERT_EQ(seteuid(nobody), 0);
+  expect_error(ErrorCode::io_error, "belongs to user 65533", [&] { store->read(); });
+  ASSERT_EQ(seteuid(0), 0);
+  ASSERT_EQ(chown((path_ + "-wal").c_str(), 0, 0), 0);
+  fs::resize_file(path_ + "-wal", std::uintmax_t{1} << 31);  // no bytes on the disk
+  ASSERT_EQ(seteuid(nobody), 0);
+  expect_error(ErrorCode::io_error, "is larger than", [&] { store->read(); });
+  ASSERT_EQ(seteuid(0), 0);
+}
+
 TEST_F(StoreImage, IsReadInAFolderWhereNothingMayBeWritten) {
   leave_log();
   fs::permissions(folder_, fs::perms{0555});

@@ -156,6 +156,8 @@ TEST_F(StorePlace, AFileBesideAStoreIsNoStoreWhetherItIsThereOrNot) {
   expect_all_refused();
   expect_refused((folder_ / "new" / "a-wal").string(), "name the store instead");
   expect_refused("-wal", "beside a store");
+  expect_refused(path_ + std::string("\0b", 2), "a zero byte");
+  EXPECT_FALSE(fs::exists(path_));
   EXPECT_TRUE(fs::is_empty(folder_));
   { open_store(path_)->put(xeon(), record_of(problem(1))); }
   expect_all_refused();
