@@ -121,6 +121,7 @@ constexpr BuiltinRule rules[] = {
     {OpId::conv2d, cpu, narrow_groups, "direct", "groups of up to 8 channels leave a product's tiles empty"},
     {OpId::conv2d, cpu, pointwise, "im2col", "a 1x1 filter is a matrix product"},
     {OpId::conv2d, cpu, small_filter_on_an_image, "im2col", "up to 4 channels and 9 taps: a short product"},
+    {OpId::conv2d, cpu, large_planes_in_other_layout_on_x86, "onednn", "x86, channels last: nothing is copied"},
     {OpId::conv2d, cpu, many_tiles_3x3, "winograd", "3x3, stride 1, many tiles: 2.25 to 4 times fewer products"},
     {OpId::conv2d, cpu, other_layout_on_small_planes, "im2col",
      "channels last, up to 64 outputs per channel: one product"},

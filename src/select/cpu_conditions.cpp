@@ -154,6 +154,10 @@ bool other_layout(const Problem& problem, const DeviceProfile&) {
   return is_forward(problem) && !problem.inputs[0].contiguous;
 }
 
+bool large_planes_in_other_layout_on_x86(const Problem& problem, const DeviceProfile& profile) {
+  return other_layout(problem, profile) && pixels(problem) > 64 && x86_vectors(problem, profile);
+}
+
 bool other_layout_on_small_planes(const Problem& problem, const DeviceProfile& profile) {
   return other_layout(problem, profile) && pixels(problem) <= 64;
 }

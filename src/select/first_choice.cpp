@@ -10,7 +10,7 @@ namespace {
 
 // A copied byte, read and written, takes about as long as this many products of a fast kernel. Kernels whose order the
 // rules know differ by more than that.
-constexpr double products_per_copied_byte = 96;
+constexpr double products_per_copied_byte = 64;
 
 bool is_reference(const Option& option) { return option.kernel->name() == "reference"; }
 

@@ -386,7 +386,9 @@ class Selector {
     };
     double unused = 0, used = 0;
     for (const CopyingKernel::Step& step : entry.copying->steps()) {
-      if (is_partly(step.is_output, step.index)) unused += static_cast<double>(span_bytes(step.problem.outputs[0]));
+      const TensorSpec& copied = step.problem.inputs[0];
+      if (!is_partly(step.is_output, step.index)) continue;
+      unused += static_cast<double>(element_count(copied)) * static_cast<double>(size_of(copied.dtype));
     }
     for (const bool is_output : {false, true}) {
       const auto& specs = is_output ? in_.problem.outputs : in_.problem.inputs;

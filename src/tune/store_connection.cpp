@@ -212,7 +212,12 @@ void StoreConnection::open_to_read() {
   if (owned_by_another(place_.path) || !may_write_beside(place_.path)) {
     return take(std::make_unique<Database>(place_.path, DatabaseMode::copied));
   }
-  take(std::make_unique<Database>(place_.path, DatabaseMode::read_only));
+  try {
+    return take(std::make_unique<Database>(place_.path, DatabaseMode::read_only));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io_error) throw;  // a full disk, for one, has no room for what readers share
+  }
+  take(std::make_unique<Database>(place_.path, DatabaseMode::copied));
 }
 
 }  // namespace xpuruntime

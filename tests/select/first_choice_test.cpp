@@ -51,8 +51,8 @@ TEST_F(First, TheReferenceIsTheLastOfAll) {
 TEST_F(First, ARuleBringsCopiesInWhereTheWorkOutweighsThem) {
   const std::vector<BuiltinRule> rules = {{OpId::matmul, DeviceType::cpu, always, "fast", "it is fast"},
                                           {OpId::matmul, DeviceType::cpu, always, "direct", "it takes all"}};
-  EXPECT_EQ(chosen({{"fast", 2730}, {"direct"}, {"reference"}}, rules), "fast");
-  EXPECT_EQ(chosen({{"fast", 2731}, {"direct"}, {"reference"}}, rules), "direct");
+  EXPECT_EQ(chosen({{"fast", 4096}, {"direct"}, {"reference"}}, rules), "fast");
+  EXPECT_EQ(chosen({{"fast", 4097}, {"direct"}, {"reference"}}, rules), "direct");
   // Without another that a rule knows, the copies are made all the same.
   EXPECT_EQ(chosen({{"fast", 1 << 20}, {"unknown"}, {"reference"}}, rules), "fast");
   EXPECT_EQ(chosen({{"fast", 1 << 20}, {"reference"}}, rules), "fast");
