@@ -377,6 +377,7 @@ class Selector {
   /// Whether its copies are of tensors of which the call uses little, a row of a table or a token of a cache.
   bool copies_unused(const Entry& entry) const {
     constexpr double bytes_per_used_element = 64;  // as long as `reference` takes for one
+    constexpr double least_bytes = 1 << 16;        // a copy of fewer takes a few microseconds
     if (entry.copying == nullptr || in_.problem.direction == Direction::backward) return false;
     const auto inputs = op_info(in_.problem.op).inputs;
     const auto is_partly = [&](bool is_output, std::size_t index) {
@@ -396,7 +397,7 @@ class Selector {
         if (!is_partly(is_output, i)) used += static_cast<double>(element_count(specs[i]));
       }
     }
-    return unused > bytes_per_used_element * used;
+    return unused > least_bytes && unused > bytes_per_used_element * used;
   }
 
   /// The rule that would have decided, were its kernel here. A program with a table of its own is not told of kernels
