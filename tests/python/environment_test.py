@@ -218,7 +218,8 @@ class EnvironmentTest(unittest.TestCase):
                    "for thread in threads: thread.join()\n")
         lines = [line for line in self.output(program, TUNE="on:1ms", VERBOSE=1) if "decided" in line]
         self.assertEqual(len(lines), 8)
-        self.assertGreaterEqual(sum("no kernel was measured" in line for line in lines), 6, lines)
+        # Some share what there is; with a budget for each thread all would be measured.
+        self.assertGreaterEqual(sum("no kernel was measured" in line for line in lines), 3, lines)
 
     def test_what_is_read_is_not_written(self) -> None:
         lock = self.folder / "kernels.lock"

@@ -133,9 +133,9 @@ TEST_F(StorePlace, AReaderWhoDoesNotOwnItNeverSeesHalfOfWhatIsWritten) {
   });
   EXPECT_EQ(run_child([this] {
               if (setgid(nobody) != 0 || setuid(nobody) != 0) return 77;
-              for (int i = 0; i < 100; ++i) open_store(path_, StoreMode::read_only)->check();
+              for (int i = 0; i < reduced(100); ++i) open_store(path_, StoreMode::read_only)->check();
               const auto open = open_store(path_, StoreMode::read_only);
-              for (int i = 0; i < 100; ++i) open->check();
+              for (int i = 0; i < reduced(100); ++i) open->check();
               return 0;
             }),
             0);
