@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ constexpr int patience_ms = 120'000;
 
 // In the child: becomes the command, or ends.
 [[noreturn]] void become(const std::vector<std::string>& command, int in, int out) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // stopped, it would not notice that nobody asks any more
   dup2(in, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   const int nowhere = open("/dev/null", O_WRONLY);

@@ -236,7 +236,8 @@ Tensor DeviceManager::value_on(const Tensor& host, Device device) const {
   constexpr std::size_t most_bytes = 16;
   const TensorSpec spec = make_spec(host.dtype(), host.shape());
   const std::size_t bytes = byte_count(spec);
-  if (bytes == 0 || bytes > most_bytes || !host.contiguous()) return copy_to(host, device);
+  const bool on_host = host.device().type == DeviceType::cpu && host.data() != nullptr;
+  if (!on_host || bytes == 0 || bytes > most_bytes || !host.contiguous()) return copy_to(host, device);
   const Stream stream = current_stream(device);
   const auto lease = std::make_shared<WorkspacePool::Lease>(workspace(device).acquire(bytes, stream));
   const Status written =

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -51,47 +50,54 @@ struct LogChecksum {
 
 // ---- reading ----
 
-/// Whoever can write the log chooses what the store says; each time, as it may have come since the store was opened.
-void check_log(const Database& file, const struct stat& log, const std::string& path) {
-  constexpr off_t most_bytes = off_t{1} << 29;
-  check_owner_and_mode(log, "the file", path);
-  if (log.st_size <= most_bytes) return;
-  file.refuse(ErrorCode::io_error, "its log '" + path + "' is larger than " + std::to_string(most_bytes) +
-                                       " bytes; have the store's owner open it to write, which empties the log");
-}
+class LogFile {
+ public:
+  explicit LogFile(const Database& store) : store_(store), path_(store.path() + "-wal") {
+    descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor_ < 0 && errno != ENOENT) refuse(std::strerror(errno));
+  }
+  ~LogFile() {
+    if (descriptor_ >= 0) close(descriptor_);  // no lock of SQLite's is on it that this would drop
+  }
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
 
-/// The log beside the file; nothing if there is none. No lock of SQLite's is on it that closing would drop.
-std::string read_log(const Database& file) {
-  const std::string path = file.path() + "-wal";
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (descriptor < 0 && errno == ENOENT) return {};
-  struct stat found = {};
-  std::string bytes;
-  bool read_all = descriptor >= 0 && fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode);
-  if (read_all) {
-    try {
-      check_log(file, found, path);
-    } catch (...) {
-      close(descriptor);
-      throw;
+  /// Nothing if there is none.
+  std::string bytes() const {
+    if (descriptor_ < 0) return {};
+    std::string read(checked_size(), '\0');
+    for (std::size_t at = 0; at < read.size();) {
+      const ssize_t count = pread(descriptor_, &read[at], read.size() - at, static_cast<off_t>(at));
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) refuse(std::strerror(errno));
+      if (count == 0) read.resize(at);  // it was cut short meanwhile
+      at += static_cast<std::size_t>(count);
     }
+    return read;
   }
-  if (read_all) bytes.resize(static_cast<std::size_t>(found.st_size));
-  for (std::size_t at = 0; read_all && at < bytes.size();) {
-    const ssize_t count = pread(descriptor, &bytes[at], bytes.size() - at, static_cast<off_t>(at));
-    if (count < 0 && errno == EINTR) continue;
-    if (count == 0) bytes.resize(at);  // it was cut short meanwhile
-    read_all = count >= 0;
-    at += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+
+ private:
+  /// Whoever can write the log chooses what the store says. Looked at each time: it may be newer than the opening.
+  std::size_t checked_size() const {
+    constexpr off_t most_bytes = off_t{1} << 29;
+    struct stat found = {};
+    if (fstat(descriptor_, &found) != 0) refuse(std::strerror(errno));
+    if (!S_ISREG(found.st_mode)) refuse("it is no regular file");
+    check_owner_and_mode(found, "the file", path_);
+    if (found.st_size > most_bytes) refuse("it is larger than " + std::to_string(most_bytes) + " bytes");
+    return static_cast<std::size_t>(found.st_size);
   }
-  const int error = errno;
-  if (descriptor >= 0) close(descriptor);
-  if (!read_all) {
-    file.refuse(ErrorCode::io_error, "its log '" + path + "' cannot be read (" + std::strerror(error) +
-                                         "); check your rights, or have its owner export it");
+  [[noreturn]] void refuse(const std::string& reason) const {
+    store_.refuse(ErrorCode::io_error, "its log '" + path_ + "' cannot be read: " + reason +
+                                           "; have the store's owner open it to write, which empties the log");
   }
-  return bytes;
-}
+
+  const Database& store_;
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+std::string read_log(const Database& file) { return LogFile(file).bytes(); }
 
 }  // namespace
 

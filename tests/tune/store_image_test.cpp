@@ -131,6 +131,11 @@ TEST_F(StoreImage, ALogThatSomebodyElseBringsIsRefusedEachTime) {
   ASSERT_EQ(seteuid(nobody), 0);
   expect_error(ErrorCode::io_error, "is larger than", [&] { store->read(); });
   ASSERT_EQ(seteuid(0), 0);
+  fs::remove(path_ + "-wal");
+  fs::create_directory(path_ + "-wal");
+  ASSERT_EQ(seteuid(nobody), 0);
+  expect_error(ErrorCode::io_error, "no regular file", [&] { store->read(); });
+  ASSERT_EQ(seteuid(0), 0);
 }
 
 TEST_F(StoreImage, IsReadInAFolderWhereNothingMayBeWritten) {

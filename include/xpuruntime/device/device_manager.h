@@ -40,7 +40,7 @@ class DeviceManager {
   /// A contiguous copy on another device; waits until it is there.
   Tensor copy_to(const Tensor& tensor, Device device) const;
   /// For calls on the device's current stream: what is on the host, up to 16 bytes without waiting, in memory that goes
-  /// back in the order of that stream. On the CPU it is the tensor itself.
+  /// back in the order of that stream, and must not outlive this. On the CPU it is the tensor itself.
   Tensor value_on(const Tensor& host, Device device) const;
 
  private:

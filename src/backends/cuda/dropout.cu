@@ -66,7 +66,7 @@ struct Seed {
 };
 
 /// What elements become. Divided as IEEE says, like the CPU, yet by the reciprocal: two steps that take off what is
-/// left over give the same bits, unless a number is tiny, huge or none.
+/// left over give the same bits but for the sign of zero, unless a number is tiny, huge or none.
 class Kept {
  public:
   explicit __device__ Kept(const DropoutLaunch& p)

@@ -78,23 +78,22 @@ void StridedCopy::copy_rows(const char* in, char* out, int threads) const {
 void StridedCopy::copy_tiles(const char* in, char* out, int threads) const {
   const std::int64_t height = nest_.extent(0), width = nest_.extent(across_), step = panel_columns(height, size_);
   const std::int64_t panels = (width + step - 1) / step, matrices = nest_.count() / (height * width);
-  const std::int64_t panel_bytes = height * step * size_;
-  parallel_for(
-      matrices * panels, 2 * grain_bytes / panel_bytes + 1, threads, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const std::int64_t column = i % panels * step;
-          std::int64_t from = column * nest_.stride(0, across_), to = column * nest_.stride(1, across_);
-          std::int64_t matrix = i / panels;
-          for (std::size_t dim = 1; dim < nest_.rank(); ++dim) {
-            if (dim == across_) continue;
-            from += matrix % nest_.extent(dim) * nest_.stride(0, dim);
-            to += matrix % nest_.extent(dim) * nest_.stride(1, dim);
-            matrix /= nest_.extent(dim);
-          }
-          transpose_panel({height, std::min(step, width - column), nest_.stride(0, 0), nest_.stride(1, across_)}, size_,
-                          in + from * size_, out + to * size_);
-        }
-      });
+  const std::int64_t grain = 2 * grain_bytes / (height * step * size_) + 1;
+  parallel_for(matrices * panels, grain, threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t column = i % panels * step;
+      std::int64_t from = column * nest_.stride(0, across_), to = column * nest_.stride(1, across_);
+      std::int64_t matrix = i / panels;
+      for (std::size_t dim = 1; dim < nest_.rank(); ++dim) {
+        if (dim == across_) continue;
+        from += matrix % nest_.extent(dim) * nest_.stride(0, dim);
+        to += matrix % nest_.extent(dim) * nest_.stride(1, dim);
+        matrix /= nest_.extent(dim);
+      }
+      transpose_panel({height, std::min(step, width - column), nest_.stride(0, 0), nest_.stride(1, across_)}, size_,
+                      in + from * size_, out + to * size_);
+    }
+  });
 }
 
 void StridedCopy::copy_elements(const char* in, char* out, int threads) const {
