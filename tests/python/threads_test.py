@@ -210,6 +210,10 @@ class DaemonThreads(unittest.TestCase):
                 done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    # Longer than the end waits: the thread then still runs while the process destroys what its libraries have.
+    def test_inside_a_call_of_many_seconds(self) -> None:
+        self.ends_well("xrt.record_lock(['matmul(f32[m,256], f32[256,256]) where m=1..100000'])", runs=1)
+
     def test_the_end_waits_for_a_call_that_runs(self) -> None:
         program = (
             "import threading, time, numpy as np, xpuruntime as xrt\n"

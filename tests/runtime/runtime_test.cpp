@@ -2,8 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
 #include "core/expect_error.h"
 #include "xpuruntime/registry/catalogue.h"
+#include "xpuruntime/runtime/ops.h"
 
 namespace xpuruntime {
 namespace {
@@ -35,6 +41,29 @@ TEST(RuntimeTest, OpensItsOwnBackendsOrSaysWhyNot) {
     EXPECT_EQ(why.find("could not be opened"), std::string::npos) << why;
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they look at threads at exit themselves
+TEST(RuntimeDeathTest, MainMayReturnWhileThreadsAreInCalls) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const char* kernel : {"openblas", "onednn", "packed"}) {
+    const auto leave = [&] {
+      KernelPolicy policy;
+      policy.set("matmul", kernel);
+      Runtime::global().dispatcher().set_policy(policy);
+      std::atomic<int> started = 0;
+      for (int i = 0; i < 3; ++i) {
+        std::thread([&started] {
+          const Tensor a = Tensor::empty(DataType::float32, {256, 256});
+          for (std::fill_n(a.as<float>(), 256 * 256, 1.0F); true; ++started) static_cast<void>(ops::matmul(a, a));
+        }).detach();
+      }
+      while (started < 100) std::this_thread::yield();
+      std::exit(0);
+    };
+    EXPECT_EXIT(leave(), ::testing::ExitedWithCode(0), "") << kernel;
+  }
+}
+#endif
 
 TEST(RuntimeTest, APluginThatCannotBeOpenedIsAnErrorNotASilence) {
   expect_error(ErrorCode::io_error, "no_such_plugin.so", [] {
