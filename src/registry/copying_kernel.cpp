@@ -41,13 +41,23 @@ bool is_plain(const Problem& problem) {
          std::all_of(problem.outputs.begin(), problem.outputs.end(), plain);
 }
 
-/// All tensors that a copy would change, inputs first.
+/// Whether calls in place write to a part of it alone, such as a cache: a copy would write to all of it.
+bool is_written_partly(const Problem& problem, const Place& place) {
+  const auto inputs = op_info(problem.op).inputs;
+  if (!place.is_output)
+    return place.index < inputs.size() && inputs[place.index].partly && inputs[place.index].in_place;
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const InputSpec& input) { return input.partly && (input.in_place >> place.index & 1) != 0; });
+}
+
+/// All tensors that a copy would change and that may be copied, inputs first.
 std::vector<Place> improvable(const Problem& problem) {
   std::vector<Place> places;
   for (const bool is_output : {false, true}) {
     const auto& specs = is_output ? problem.outputs : problem.inputs;
     for (std::size_t i = 0; i < specs.size(); ++i) {
-      if (specs[i] != contiguous(specs[i])) places.push_back({is_output, i});
+      const Place place{is_output, i};
+      if (specs[i] != contiguous(specs[i]) && !is_written_partly(problem, place)) places.push_back(place);
     }
   }
   return places;

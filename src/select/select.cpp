@@ -374,28 +374,22 @@ class Selector {
     return choice.option ? First{usable[*choice.option], choice.because} : First{};
   }
 
-  /// Whether its copies are of tensors of which the call uses little, a row of a table or a token of a cache.
+  /// Whether its copies are of tensors of which the call uses little, a row of a table.
   bool copies_unused(const Entry& entry) const {
     constexpr double bytes_per_used_element = 64;  // as long as `reference` takes for one
     constexpr double least_bytes = 1 << 16;        // a copy of fewer takes a few microseconds
     if (entry.copying == nullptr || in_.problem.direction == Direction::backward) return false;
     const auto inputs = op_info(in_.problem.op).inputs;
-    const auto is_partly = [&](bool is_output, std::size_t index) {
-      if (!is_output) return index < inputs.size() && inputs[index].partly;
-      return std::any_of(inputs.begin(), inputs.end(),
-                         [&](const InputSpec& input) { return input.partly && (input.in_place >> index & 1) != 0; });
-    };
+    const auto is_partly = [&](std::size_t index) { return index < inputs.size() && inputs[index].partly; };
     double unused = 0, used = 0;
     for (const CopyingKernel::Step& step : entry.copying->steps()) {
       const TensorSpec& copied = step.problem.inputs[0];
-      if (!is_partly(step.is_output, step.index)) continue;
+      if (step.is_output || !is_partly(step.index)) continue;
       unused += static_cast<double>(element_count(copied)) * static_cast<double>(size_of(copied.dtype));
     }
-    for (const bool is_output : {false, true}) {
-      const auto& specs = is_output ? in_.problem.outputs : in_.problem.inputs;
-      for (std::size_t i = 0; i < specs.size(); ++i) {
-        if (!is_partly(is_output, i)) used += static_cast<double>(element_count(specs[i]));
-      }
+    for (const TensorSpec& output : in_.problem.outputs) used += static_cast<double>(element_count(output));
+    for (std::size_t i = 0; i < in_.problem.inputs.size(); ++i) {
+      if (!is_partly(i)) used += static_cast<double>(element_count(in_.problem.inputs[i]));
     }
     return unused > least_bytes && unused > bytes_per_used_element * used;
   }

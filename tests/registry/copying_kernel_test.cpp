@@ -45,6 +45,32 @@ class Copying : public ::testing::Test {
   Runtime runtime{{false, false, {}}};
 };
 
+// In place, a copy of a cache would write over what other threads append meanwhile.
+TEST_F(Copying, TensorsOfWhichCallsInPlaceWriteAPartAreNotCopied) {
+  const char* cache = "f32[64,16,4,32]{2048,1,512,16}";
+  const auto problem = [&](const std::string& out) {
+    return parse_problem("kv_append(" + std::string(cache) + ", " + cache +
+                         ", f32[1,4,64,32]{8192,1,128,4}, f32[1,4,64,32], i64[1], i32[1,16]) -> " + out);
+  };
+  FunctionKernel dense;
+  dense.op = OpId::kv_append;
+  dense.name = "dense";
+  dense.supports = [](const Problem& p, const DeviceProfile&) {
+    const auto contiguous = [](const TensorSpec& spec) { return spec.contiguous; };
+    return std::all_of(p.inputs.begin(), p.inputs.end(), contiguous) ? Verdict::yes() : Verdict::no("not contiguous");
+  };
+  dense.run = [](const Problem&, const RunArguments&) { return Status(); };
+  EXPECT_EQ(around(make_kernel(dense), problem(std::string(cache) + ", " + cache)), nullptr);
+  EXPECT_EQ(refusal, "not contiguous");
+  dense.supports = [](const Problem& p, const DeviceProfile&) {
+    return p.inputs[2].contiguous ? Verdict::yes() : Verdict::no("the tokens are not contiguous");
+  };
+  const auto tokens = around(make_kernel(dense), problem(std::string(cache) + ", " + cache));
+  ASSERT_NE(tokens, nullptr);
+  ASSERT_EQ(tokens->steps().size(), 1u);
+  EXPECT_EQ(tokens->steps()[0].index, 2u);
+}
+
 TEST_F(Copying, CopiesWhatTheKernelRefusesAndNothingElse) {
   const Problem problem = parse_problem("add(f32[4,6]{1,4}, f32[4,6]{12,2}) -> f32[4,6]{1,4}");
   EXPECT_EQ(around(picky([](const Problem&) { return true; }), problem), nullptr);
