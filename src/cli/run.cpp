@@ -9,6 +9,7 @@
 #include "core/elements.h"
 #include "core/json_text.h"
 #include "tune/check.h"
+#include "tune/contender.h"
 #include "xpuruntime/device/current.h"
 
 namespace xpuruntime::cli {
@@ -36,6 +37,7 @@ struct RunResult {
   Decision decision = {};
   Times times = {};
   Check check = {};
+  bool inputs_kept = true;  // as far as it was looked at
 };
 
 Times summary(std::vector<double> times, bool device_time) {
@@ -91,6 +93,8 @@ RunResult run_and_check(Context& context, const Problem& problem, const KernelPo
   Runtime& runtime = context.runtime();
   check_memory(runtime.devices(), problem, !options.no_check);
   const Operands operands = random_operands(runtime.devices(), problem, options.seed);
+  const bool on_host = problem.device.type == DeviceType::cpu;
+  const std::uint64_t inputs = on_host && !options.no_check ? hash_of_inputs(operands) : 0;
   RunResult result;
   {
     const ScopedPolicy scope(runtime.dispatcher(), policy);
@@ -109,6 +113,9 @@ RunResult run_and_check(Context& context, const Problem& problem, const KernelPo
   if (reference_work(problem) > long_wait) {
     context.note("checking against the float64 reference takes a while; --no-check leaves it out");
   }
+  result.inputs_kept = !on_host || hash_of_inputs(operands) == inputs;
+  if (!result.inputs_kept) context.note(result.decision.kernel + " is wrong: " + wrote_to_its_inputs);
+  refill_inputs(runtime.devices(), problem, options.seed, operands);
   result.check = check_against_reference(runtime.registry(), problem,
                                          {result.decision.kernel, casting_error(result.decision)}, operands);
   return result;
@@ -176,7 +183,7 @@ Answer run(Context& context, const Options& options) {
     if (decision.kernel.empty()) return refusal(context, decision);
   }
   const RunResult result = run_and_check(context, problem, policy, options);
-  const bool fine = !result.check.skipped.empty() || result.check.within;
+  const bool fine = result.inputs_kept && (!result.check.skipped.empty() || result.check.within);
   return {context.json ? as_json(result, options) : as_text(result, options, context.paint),
           fine ? exit_fine : exit_no};
 }

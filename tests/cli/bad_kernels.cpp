@@ -1,5 +1,6 @@
 // A plugin for the tests of `xrt run --force`, `xrt bench` and `--plugin`: kernels that go wrong in each way a kernel
 // can.
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -44,6 +45,12 @@ Status refuse_to_start(const RunArguments&) { return Status(ErrorCode::device_er
 Status exponential(const RunArguments& arguments) {
   return each(arguments, [](float x) { return std::exp(x); });
 }
+Status write_to_inputs(const RunArguments& arguments) {
+  const auto count = static_cast<std::size_t>(element_count(arguments.outputs[0]->spec()));
+  std::fill_n(const_cast<float*>(arguments.inputs[0]->as<const float>()), count, 0.0F);
+  std::fill_n(arguments.outputs[0]->as<float>(), count, 0.0F);
+  return {};
+}
 Status crash(const RunArguments&) {
   std::raise(SIGSEGV);
   return {};
@@ -55,6 +62,7 @@ constexpr KernelSpec table[] = {
     {OpId::relu, "wrong_relu", "a bad kernel", DataType::float32, prepare<off_by_a_little>, dense},
     {OpId::relu, "lazy_relu", "a bad kernel", DataType::float32, prepare<write_nothing>, dense},
     {OpId::relu, "failing_relu", "a bad kernel", DataType::float32, prepare<refuse_to_start>, dense},
+    {OpId::silu, "scribbling_silu", "a bad kernel", DataType::float32, prepare<write_to_inputs>, dense},
     with_backward({OpId::exp, "lone_exp", "a bad kernel", DataType::float32, prepare<exponential>, dense}),
     {OpId::tanh, "crashing_tanh", "a bad kernel", DataType::float32, prepare<crash>, dense},
     {OpId::tanh, "exiting_tanh", "a bad kernel", DataType::float32, prepare<end_the_process>, dense},
