@@ -59,10 +59,9 @@ WorkspacePool::~WorkspacePool() {
   for (const Block& block : cached_) driver_.deallocate(index_, block.data);
 }
 
-WorkspacePool::Lease WorkspacePool::acquire(std::size_t bytes, Stream stream) {
+WorkspacePool::Lease WorkspacePool::acquire(std::size_t bytes, Stream stream, std::uint64_t capture) {
   Lease lease;
   if (bytes == 0) return lease;
-  const std::uint64_t capture = capture_id(stream);
   if (capture != 0) follow_capture(stream, capture);
   std::shared_ptr<LentAllocator> lender;
   Block block = take_cached(bytes, stream, capture, lender);

@@ -117,9 +117,10 @@ Status Dispatcher::launch(const TableEntry& entry, const Call& call) {
   }
   WorkspacePool::Lease lease;
   try {
-    if (entry.asynchronous && plan.driver->capturing(plan.device.index, arguments.stream)) [[unlikely]]
+    const std::uint64_t capture = entry.asynchronous ? plan.driver->capture_id(plan.device.index, arguments.stream) : 0;
+    if (capture != 0) [[unlikely]]
       impl_->keep_with_graph(entry.prepared, call, arguments.stream);
-    lease = plan.pool->acquire(entry.workspace_bytes, arguments.stream);
+    lease = plan.pool->acquire(entry.workspace_bytes, arguments.stream, capture);
   } catch (const Error& error) {
     return Status(error.code(), error.what());
   }

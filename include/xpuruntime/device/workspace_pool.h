@@ -64,7 +64,9 @@ class WorkspacePool {
   /// At least `bytes`, for work on `stream`; the smallest cached block that fits and wastes at most half, else new
   /// memory. When the device is full, the cache is given back and the driver asked once more. 0 bytes: an empty lease.
   /// A stream that is being captured gets what its graph has, else new memory.
-  Lease acquire(std::size_t bytes, Stream stream);
+  Lease acquire(std::size_t bytes, Stream stream) { return acquire(bytes, stream, capture_id(stream)); }
+  /// The same for callers who know the stream's capture_id.
+  Lease acquire(std::size_t bytes, Stream stream, std::uint64_t capture);
   std::uint64_t capture_id(Stream stream) const { return driver_.capture_id(index_, stream); }
   /// From now on memory comes from here, and goes back at once. Null: from the driver again. Graphs keep to the driver.
   void set_allocator(std::shared_ptr<LentAllocator> allocator);
