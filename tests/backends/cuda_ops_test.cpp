@@ -75,6 +75,27 @@ TEST_F(CudaOps, FewRowsAndLongOnes) {
   }
 }
 
+TEST_F(CudaOps, RowsLongerThanRegisters) {
+  // One block and clusters of 2, 4 and 8, each with vectors in shared memory and without.
+  for (const char* text :
+       {"softmax(T[140,50257])", "softmax(T[140,86016])", "softmax(T[140,86025])", "log_softmax(T[70,128256])",
+        "softmax(T[34,240001])", "softmax(T[17,400000])", "log_softmax(T[17,700001])"}) {
+    for (const char* dtype : {"bf16", "f32"}) expect_right(with_dtype(text, dtype), "rows");
+  }
+  expect_right("softmax(bf16[70,90001]/2) -> bf16[70,90001]/4", "rows");
+  expect_right("softmax(bf16[140,60001])", "rows", oracle::Fill::special);
+}
+
+TEST_F(CudaOps, ManyRows) {
+  expect_right_in_every_dtype(
+      {"rms_norm(T[2000,1024], T[1024])", "add_rms_norm(T[1500,2048], T[1500,2048], T[2048])",
+       "normalize(T[2000,1024])", "rms_norm(T[270,8192])", "layer_norm(T[2000,1024], T[1024], T[1024])",
+       "cross_entropy(T[9001,512], i64[9001]; ignore_index=3)"},
+      "rows");
+  expect_right("softmax(f32[140003,60])", "rows");
+  expect_right("log_softmax(bf16[270403,64])", "rows");
+}
+
 TEST_F(CudaOps, RowsMayBeginAnywhere) {
   for (const char* columns : {"7", "33", "600", "4099"}) {
     for (const char* text :
@@ -133,7 +154,7 @@ TEST_F(CudaOps, ReducesInPartsAndByColumns) {
   for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"}) {
     for (const char* shape :
          {"[1000003]", "[3,200001]; dim=1", "[300,600]; dim=1", "[5000,64]; dim=0", "[5000,33]; dim=0",
-          "[7,900,40]; dim=1", "[3,2,3000]; dim=0,1", "[2000,257]{300,1}; dim=0"}) {
+          "[7,900,40]; dim=1", "[200,520,40]; dim=1", "[3,2,3000]; dim=0,1", "[2000,257]{300,1}; dim=0"}) {
       for (const char* dtype : short_floats) {
         expect_right(std::string(op) + "(" + dtype + shape + ")", "reduce");
       }

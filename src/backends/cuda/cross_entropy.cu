@@ -79,21 +79,7 @@ __global__ void __launch_bounds__(512, 2) row_losses(const CrossEntropyLaunch p,
   if (p.output.reduced) losses_in(x.workspace)[place.row] = sum;
 }
 
-/// Rows that a warp or a part of it holds. Teams go from row to row, with the next one on its way.
-template <class T, int held>
-struct ShortRow : Scores<T> {
-  RowCut<T> cut;
-  uint4 vectors[held];
-  float edge;
-
-  __device__ ShortRow(const CrossEntropyLaunch& p, const Pointers& x, const Place& place, std::int64_t row)
-      : Scores<T>(p, x, row) {
-    cut = cut_row(this->data, this->there ? p.shape.columns : 0);
-    load_vectors(this->data, cut, place.lane, place.lanes, -HUGE_VALF, vectors);
-    edge = load_edge(this->data, cut, place.lane, -HUGE_VALF);
-  }
-};
-
+/// Rows that a part of a warp holds. Teams go from row to row.
 template <class T, int held>
 __global__ void __launch_bounds__(RowTeam::block_threads, 8)
     short_row_losses(const CrossEntropyLaunch p, const Pointers x) {
@@ -101,17 +87,18 @@ __global__ void __launch_bounds__(RowTeam::block_threads, 8)
   const Place place = place_in(p.team);
   const std::int64_t each = RowTeam::block_threads / place.lanes, step = each * gridDim.x;
   LossSum sum;
-  ShortRow<T, held> row(p, x, place, place.row);
-  for (std::int64_t first = each * blockIdx.x; first < p.shape.rows; first += step) {
-    const ShortRow<T, held> next(p, x, place, row.row + step);
-    const float wanted = row.wanted();
+  for (std::int64_t row = place.row, first = each * blockIdx.x; first < p.shape.rows; row += step, first += step) {
+    const Scores<T> scores(p, x, row);
+    const RowCut<T> cut = cut_row(scores.data, scores.there ? p.shape.columns : 0);
+    uint4 vectors[held];
+    load_vectors(scores.data, cut, place.lane, place.lanes, -HUGE_VALF, vectors);
+    const float edge = load_edge(scores.data, cut, place.lane, -HUGE_VALF), wanted = scores.wanted();
     Exponentials e;
-    e.highest = fold_in_warp(fmaxf(row.edge, largest_of<T>(row.vectors)), Larger{}, place.lanes);
-    e.sum = exp_below_0(row.edge - e.base());
-    e.add_below<T>(row.vectors);
+    e.highest = fold_in_warp(fmaxf(edge, largest_of<T>(vectors)), Larger{}, place.lanes);
+    e.sum = exp_below_0(edge - e.base());
+    e.add_below<T>(vectors);
     e.sum = fold_in_warp(e.sum, Add{}, place.lanes);
-    if (place.lane == 0 && row.there) row.finish(p, x, e, wanted, sum);
-    row = next;
+    if (place.lane == 0 && scores.there) scores.finish(p, x, e, wanted, sum);
   }
   if (!p.output.reduced) return;
   if (place.lane == 0) sums[threadIdx.x / place.lanes] = sum;
@@ -138,7 +125,10 @@ __global__ void __launch_bounds__(element_threads) nll_losses(const NllLossLaunc
 template <class T>
 cudaError_t launch_rows(const CrossEntropyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   const int held = launch.team.held;
-  const auto kernel = held == 0 ? row_losses<T> : held == 1 ? short_row_losses<T, 1> : short_row_losses<T, 4>;
+  const auto kernel = held == 0   ? row_losses<T>
+                      : held == 1 ? short_row_losses<T, 1>
+                      : held == 4 ? short_row_losses<T, 4>
+                                  : short_row_losses<T, 8>;
   const std::int64_t blocks = held == 0 ? launch.team.blocks_for(launch.shape.rows) : launch.output.parts;
   return queue(kernel, static_cast<unsigned>(blocks), static_cast<unsigned>(launch.team.threads()), launch, pointers,
                stream);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "backends/cuda/launch.h"
@@ -15,6 +16,100 @@ cudaError_t queue(void (*kernel)(Parameters, Pointers), dim3 grid, unsigned thre
   Pointers second = pointers;
   void* arguments[] = {&first, &second};
   return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, dim3(threads), arguments, 0, stream);
+}
+
+/// How a kernel is launched otherwise than by blocks and threads alone.
+struct LaunchConfig {
+  cudaLaunchConfig_t config = {};
+  cudaLaunchAttribute attribute = {};
+
+  LaunchConfig(unsigned blocks, unsigned threads, cudaStream_t stream) {
+    config.gridDim = dim3(blocks);
+    config.blockDim = dim3(threads);
+    config.stream = stream;
+  }
+  LaunchConfig& with_shared_memory(int bytes) {
+    config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
+    return *this;
+  }
+  LaunchConfig& in_clusters_of(int blocks) {
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = static_cast<unsigned>(blocks);
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    config.numAttrs = blocks > 1 ? 1 : 0;
+    return *this;
+  }
+  /// May start while the kernel before it ends: it calls wait_for_previous.
+  LaunchConfig& overlapping_previous() {
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    config.numAttrs = 1;
+    return *this;
+  }
+};
+
+template <class Parameters>
+cudaError_t queue(void (*kernel)(Parameters, Pointers), LaunchConfig how, const Parameters& parameters,
+                  const Pointers& pointers) {
+  Parameters first = parameters;
+  Pointers second = pointers;
+  void* arguments[] = {&first, &second};
+  how.config.attrs = &how.attribute;
+  return cudaLaunchKernelExC(&how.config, reinterpret_cast<const void*>(kernel), arguments);
+}
+
+/// A number for each of the first devices; 0 where it is not known yet.
+class PerDevice {
+ public:
+  /// Of the current device. Null: it is none of the first.
+  std::atomic<int>* current() {
+    int device = 0;
+    const bool known = cudaGetDevice(&device) == cudaSuccess && device < count;
+    return known ? &numbers_[device] : nullptr;
+  }
+
+ private:
+  static constexpr int count = 16;
+  std::atomic<int> numbers_[count] = {};
+};
+
+/// Lets a kernel have so much shared memory; asks the device only where it had less before.
+template <auto kernel>
+cudaError_t allow_memory(int bytes) {
+  static PerDevice allowed;
+  std::atomic<int>* const here = allowed.current();
+  if (here != nullptr && here->load(std::memory_order_relaxed) >= bytes) return cudaSuccess;
+  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (error == cudaSuccess && here != nullptr) here->store(bytes, std::memory_order_relaxed);
+  return error;
+}
+
+/// The compute capability, times ten, that the kernel's code for the current device was written for; 0 on failure.
+template <auto kernel>
+int code_version() {
+  static PerDevice versions;
+  std::atomic<int>* const here = versions.current();
+  if (const int known = here == nullptr ? 0 : here->load(std::memory_order_relaxed); known != 0) return known;
+  cudaFuncAttributes attributes = {};
+  if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) return 0;
+  if (here != nullptr) here->store(attributes.ptxVersion, std::memory_order_relaxed);
+  return attributes.ptxVersion;
+}
+
+/// Queues a kernel that calls wait_for_previous before it reads what the kernel before it wrote: its launch costs less
+/// on Hopper.
+template <auto kernel, class Parameters>
+cudaError_t queue_overlapping(unsigned blocks, unsigned threads, const Parameters& parameters, const Pointers& pointers,
+                              cudaStream_t stream) {
+  LaunchConfig how(blocks, threads, stream);
+  if (code_version<kernel>() >= 90) how.overlapping_previous();
+  return queue(kernel, how, parameters, pointers);
+}
+
+__device__ inline void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 /// Calls `use` with an unsigned value of so many bytes, of which kernels are made.

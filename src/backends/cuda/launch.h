@@ -257,9 +257,11 @@ struct RowTeam {
   int lanes = 32;  // up to 32, a power of two: of a warp. More, a multiple of 32: a block.
   int held = 1;    // vectors of 16 bytes that a thread keeps in registers: 1, 2, 4 or 8. 0: rows are read twice.
   int blocks = 1;  // that share a row, a cluster
+  int staged = 0;  // further vectors that a thread keeps in shared memory
 
   static constexpr int block_threads = 128;  // where a block has several rows
   static constexpr int most_blocks = 8;
+  static constexpr int most_staged = 13;  // of 512 threads: two such blocks fit a multiprocessor of Hopper's
   constexpr int threads() const { return lanes > 32 ? lanes : block_threads; }
   constexpr std::int64_t blocks_for(std::int64_t rows) const {
     const std::int64_t each = threads() / lanes;
@@ -342,6 +344,8 @@ cudaError_t launch(const PointwiseLossLaunch& launch, const Pointers& pointers, 
 
 enum class Fold : std::uint8_t { sum, mean, max, min };
 
+inline constexpr int many_rows_lanes = 16;  // threads side by side in such a block
+
 /// The middle of three dims is reduced; the last one's elements are neighbours, and those of the middle where the last
 /// has one. Sums are float32 in a fixed order.
 struct ReduceLaunch {
@@ -354,6 +358,7 @@ struct ReduceLaunch {
   DataType dtype = DataType::float32;
   DataType output = DataType::float32;
   bool vector = false;           // inner > 1: 16-byte loads
+  bool many_rows = false;        // ... by large blocks that take a narrow strip from top to bottom
   RowTeam team = {};             // inner = 1
   int parts = 1;                 // `length` is cut into as many; their results meet in the workspace
   std::int64_t part_length = 1;  // of all but the last

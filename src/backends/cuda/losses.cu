@@ -12,6 +12,7 @@ struct SumLaunch {
 };
 
 __device__ LossSum sum_of(const LossSum* parts, std::int64_t count) {
+  wait_for_previous();
   LossSum sum;
   for (std::int64_t i = thread_index(); i < count; i += thread_count()) sum.add(parts[i]);
   return sum_over_block(sum);
@@ -110,10 +111,10 @@ cudaError_t launch_sum(const LossOutput& output, const Pointers& pointers, cudaS
     const std::int64_t blocks = (output.parts - 1) / of_one_block + 1;
     launch.blocks = static_cast<int>(blocks < most_sum_blocks ? blocks : most_sum_blocks);
     const cudaError_t error =
-        queue(partial_sums, static_cast<unsigned>(launch.blocks), sum_threads, launch, pointers, stream);
+        queue_overlapping<partial_sums>(static_cast<unsigned>(launch.blocks), sum_threads, launch, pointers, stream);
     if (error != cudaSuccess) return error;
   }
-  return queue(total_sum, 1, sum_threads, launch, pointers, stream);
+  return queue_overlapping<total_sum>(1, sum_threads, launch, pointers, stream);
 }
 
 cudaError_t launch(const PointwiseLossLaunch& launch, const Pointers& pointers, cudaStream_t stream) {

@@ -121,8 +121,9 @@ ReduceLaunch launch_of(const Problem& problem, const DeviceProfile& profile) {
   } else {
     launch.vector =
         input.alignment >= 16 && launch.inner % wide == 0 && launch.step % wide == 0 && launch.input_stride % wide == 0;
-    const std::int64_t strip = 32 * (launch.vector ? wide : 1);
-    cut(launch, (launch.inner + strip - 1) / strip * launch.outer, 128, units);
+    const auto strips = [&](std::int64_t strip) { return (launch.inner + strip - 1) / strip * launch.outer; };
+    launch.many_rows = launch.vector && launch.length >= 512 && 2 * strips(many_rows_lanes * wide) >= 3 * units;
+    if (!launch.many_rows) cut(launch, strips(32 * (launch.vector ? wide : 1)), 128, units);
   }
   return launch;
 }

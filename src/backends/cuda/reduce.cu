@@ -37,6 +37,7 @@ __device__ void store_result(const ReduceLaunch& p, const Pointers& x, std::int6
 template <class T, class Op>
 __global__ void __launch_bounds__(512, 2) fold_rows(const ReduceLaunch p, const Pointers x) {
   __shared__ float shared[32];
+  wait_for_previous();
   const Place place = place_in(p.team);
   const bool there = place.row < p.outer * p.parts;
   const std::int64_t row = there ? place.row / p.parts : 0;
@@ -53,21 +54,25 @@ __global__ void __launch_bounds__(512, 2) fold_rows(const ReduceLaunch p, const 
   if (there && place.lane == 0) store_result(p, x, place.row, value);
 }
 
-constexpr int column_lanes = 32;
-constexpr int column_groups = 8;  // warps that take turns with the rows
+/// Threads side by side, groups of them that take turns with the rows, and how many rows a thread has on their way.
+template <int lanes_, int groups_, int in_flight_>
+struct Columns {
+  static constexpr int lanes = lanes_, groups = groups_, in_flight = in_flight_, threads = lanes * groups;
+};
+using FewRows = Columns<32, 8, 4>;
+using ManyRows = Columns<many_rows_lanes, 32, 8>;
 
-template <class T, class Op, bool vector>
+template <class T, class Op, bool vector, class Shape>
 __device__ void walk_down(const T* data, std::int64_t step, std::int64_t count, float (&values)[width<T, vector>]) {
-  constexpr int in_flight = 4;
-  for (std::int64_t row = threadIdx.x / column_lanes; row < count; row += in_flight * column_groups) {
-    Chunk<T, vector> chunks[in_flight];
+  for (std::int64_t row = threadIdx.x / Shape::lanes; row < count; row += Shape::in_flight * Shape::groups) {
+    Chunk<T, vector> chunks[Shape::in_flight];
 #pragma unroll
-    for (int i = 0; i < in_flight; ++i) {
-      if (row + i * column_groups < count) chunks[i].load_once(data + (row + i * column_groups) * step);
+    for (int i = 0; i < Shape::in_flight; ++i) {
+      if (row + i * Shape::groups < count) chunks[i].load_once(data + (row + i * Shape::groups) * step);
     }
 #pragma unroll
-    for (int i = 0; i < in_flight; ++i) {
-      if (row + i * column_groups >= count) break;
+    for (int i = 0; i < Shape::in_flight; ++i) {
+      if (row + i * Shape::groups >= count) break;
       float next[width<T, vector>];
       chunks[i].get(next);
 #pragma unroll
@@ -76,23 +81,24 @@ __device__ void walk_down(const T* data, std::int64_t step, std::int64_t count, 
   }
 }
 
-template <class T, class Op, bool vector>
-__global__ void __launch_bounds__(column_lanes* column_groups) fold_columns(const ReduceLaunch p, const Pointers x) {
-  constexpr int wide = width<T, vector>, strip = column_lanes * wide;
-  __shared__ float shared[column_groups][strip];
+template <class T, class Op, bool vector, class Shape>
+__global__ void __launch_bounds__(Shape::threads) fold_columns(const ReduceLaunch p, const Pointers x) {
+  constexpr int wide = width<T, vector>, strip = Shape::lanes * wide;
+  __shared__ float shared[Shape::groups][strip];
+  wait_for_previous();
   const std::int64_t strips = (p.inner + strip - 1) / strip;
   const std::int64_t first = blockIdx.x % strips * strip;
   const std::int64_t part = blockIdx.x / strips;  // of all of [outer, parts]
   const std::int64_t begin = part % p.parts * p.part_length;
   const std::int64_t count = min(p.part_length, p.length - begin);
-  const int lane = static_cast<int>(threadIdx.x) % column_lanes;
-  const int group = static_cast<int>(threadIdx.x) / column_lanes;
+  const int lane = static_cast<int>(threadIdx.x) % Shape::lanes;
+  const int group = static_cast<int>(threadIdx.x) / Shape::lanes;
   float values[wide];
 #pragma unroll
   for (float& value : values) value = Op::neutral;
   if (first + lane * wide < p.inner) {
     const T* data = static_cast<const T*>(x.inputs[0]) + part / p.parts * p.input_stride + begin * p.step + first;
-    walk_down<T, Op, vector>(data + lane * wide, p.step, count, values);
+    walk_down<T, Op, vector, Shape>(data + lane * wide, p.step, count, values);
   }
 #pragma unroll
   for (int j = 0; j < wide; ++j) shared[group][lane * wide + j] = values[j];
@@ -100,20 +106,28 @@ __global__ void __launch_bounds__(column_lanes* column_groups) fold_columns(cons
   const int column = static_cast<int>(threadIdx.x);
   if (column >= strip || first + column >= p.inner) return;
   float value = shared[0][column];
-  for (int g = 1; g < column_groups; ++g) value = Op{}(value, shared[g][column]);
+  for (int g = 1; g < Shape::groups; ++g) value = Op{}(value, shared[g][column]);
   store_result(p, x, part * p.inner + first + column, value);
 }
 
+template <class T, class Op, bool vector, class Shape>
+cudaError_t launch_columns(const ReduceLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+  constexpr std::int64_t strip = Shape::lanes * width<T, vector>;
+  const auto blocks = static_cast<unsigned>((launch.inner + strip - 1) / strip * launch.outer * launch.parts);
+  return queue_overlapping<fold_columns<T, Op, vector, Shape>>(blocks, Shape::threads, launch, pointers, stream);
+}
+
+/// May begin while the launch before it ends: all kernels here wait for it first.
 template <class T, class Op>
 cudaError_t launch_once(const ReduceLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   if (launch.inner == 1) {
-    return queue(fold_rows<T, Op>, static_cast<unsigned>(launch.team.blocks_for(launch.outer * launch.parts)),
-                 static_cast<unsigned>(launch.team.threads()), launch, pointers, stream);
+    return queue_overlapping<fold_rows<T, Op>>(
+        static_cast<unsigned>(launch.team.blocks_for(launch.outer * launch.parts)),
+        static_cast<unsigned>(launch.team.threads()), launch, pointers, stream);
   }
-  const std::int64_t strip = column_lanes * (launch.vector ? per_vector<T> : 1);
-  const auto blocks = static_cast<unsigned>((launch.inner + strip - 1) / strip * launch.outer * launch.parts);
-  const auto kernel = launch.vector ? fold_columns<T, Op, true> : fold_columns<T, Op, false>;
-  return queue(kernel, blocks, column_lanes * column_groups, launch, pointers, stream);
+  if (!launch.vector) return launch_columns<T, Op, false, FewRows>(launch, pointers, stream);
+  return launch.many_rows ? launch_columns<T, Op, true, ManyRows>(launch, pointers, stream)
+                          : launch_columns<T, Op, true, FewRows>(launch, pointers, stream);
 }
 
 /// The parts, which lie as [outer, parts, inner] in the workspace.
@@ -125,6 +139,7 @@ ReduceLaunch of_parts(const ReduceLaunch& launch) {
   second.step = launch.inner;
   second.dtype = DataType::float32;
   second.vector = launch.inner % 4 == 0;
+  second.many_rows = false;
   second.team = launch.last_team;
   return second;
 }

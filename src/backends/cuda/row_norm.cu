@@ -1,7 +1,5 @@
 #include "backends/cuda/rows.cuh"
 
-// Teams go from row to row. While they normalise one, the next is on its way.
-
 namespace xpuruntime::cuda {
 namespace {
 
@@ -185,11 +183,40 @@ __device__ inline float scale_of(const RowLaunch& p, float squares) {
   return 1 / sqrtf(squares / static_cast<float>(p.shape.columns) + p.eps);
 }
 
+/// Normalises and stores a row that its threads hold. `shared` is for this row alone.
+template <class T, bool adds, int held, bool whole, class Parts>
+__device__ void normalise(const RowLaunch& p, const Place& place, Share<T, adds, held, whole>& share,
+                          float2 (&shared)[32], const Parts& weight, const Parts& bias) {
+  share.add_up();
+  const auto count_of = [&](int warp) {
+    if (place.lanes <= 32) return static_cast<float>(share.rows.cut.columns);
+    int count = 0;
+#pragma unroll
+    for (int i = 0; i < held; ++i) {
+      count += min(max(share.rows.cut.vectors - i * place.lanes - warp * 32, 0), 32) * per_vector<T>;
+    }
+    return static_cast<float>(!whole && warp == 0 ? count + share.rows.cut.edges() : count);
+  };
+  Moments m;
+  if (!adds && p.op == RowOp::layer_norm) {
+    const float count = count_of(place.lane / 32), sum = fold_in_warp(share.sum() + share.edge, Add{}, place.lanes);
+    if (count > 0) m.mean = sum / count;
+    unpack_anew(share.vectors);
+  }
+  m.squares = share.squares(m.mean, place.lane, place.lanes) + share.square_of_edge(m.mean, place.lane);
+  m.squares = fold_in_warp(m.squares, Add{}, place.lanes);
+  if (place.lanes > 32) m.fold(p, place, shared, count_of);
+  unpack_anew(share.vectors);
+  const float scale = scale_of(p, m.squares);
+  share.store(place.lane, place.lanes, m.mean, scale, weight, bias);
+  share.store_edge(place.lane, m.mean, scale, weight, bias);
+}
+
+/// Teams go from row to row. While they normalise one, the next is on its way.
 template <class T, bool adds, int held, bool whole>
 __global__ void __launch_bounds__(held == 1 ? 1024 : 512, 1) held_norm(const RowLaunch p, const Pointers x) {
   __shared__ float2 shared[2][32];
   const Place place = place_in(p.team);
-  const bool centred = !adds && p.op == RowOp::layer_norm;
   const Parameters<T, held, whole> weight(x.inputs[adds ? 2 : 1], p.parameters[0], p.shape.columns, place, 1);
   const Parameters<T, held, whole> bias(adds ? nullptr : x.inputs[2], p.parameters[1], p.shape.columns, place, 0);
   const std::int64_t each = place.lanes > 32 ? 1 : RowTeam::block_threads / place.lanes, step = each * gridDim.x;
@@ -204,32 +231,23 @@ __global__ void __launch_bounds__(held == 1 ? 1024 : 512, 1) held_norm(const Row
     Own next(p, x, row);
     next.load(place.lane, place.lanes);
     next.load_edge(place.lane);
-    share.add_up();
-    const auto count_of = [&](int warp) {
-      if (place.lanes <= 32) return static_cast<float>(share.rows.cut.columns);
-      int count = 0;
-#pragma unroll
-      for (int i = 0; i < held; ++i) {
-        count += min(max(share.rows.cut.vectors - i * place.lanes - warp * 32, 0), 32) * per_vector<T>;
-      }
-      return static_cast<float>(!whole && warp == 0 ? count + share.rows.cut.edges() : count);
-    };
-    Moments m;
-    if (centred) {
-      const float count = count_of(place.lane / 32), sum = fold_in_warp(share.sum() + share.edge, Add{}, place.lanes);
-      if (count > 0) m.mean = sum / count;
-      unpack_anew(share.vectors);
-    }
-    m.squares = share.squares(m.mean, place.lane, place.lanes) + share.square_of_edge(m.mean, place.lane);
-    m.squares = fold_in_warp(m.squares, Add{}, place.lanes);
-    if (place.lanes > 32) m.fold(p, place, shared[turn], count_of);
-    unpack_anew(share.vectors);
-    const float scale = scale_of(p, m.squares);
-    share.store(place.lane, place.lanes, m.mean, scale, weight, bias);
-    share.store_edge(place.lane, m.mean, scale, weight, bias);
+    normalise(p, place, share, shared[turn], weight, bias);
     if (first >= p.shape.rows) return;
     share = next;
   }
+}
+
+/// A row for each team, and many teams at once.
+template <class T, bool adds>
+__global__ void __launch_bounds__(512, 2) single_norm(const RowLaunch p, const Pointers x) {
+  constexpr int held = 4;
+  __shared__ float2 shared[32];
+  const Place place = place_in(p.team);
+  const Parameters<T, held, false> weight(x.inputs[adds ? 2 : 1], p.parameters[0], p.shape.columns, place, 1);
+  const Parameters<T, held, false> bias(adds ? nullptr : x.inputs[2], p.parameters[1], p.shape.columns, place, 0);
+  Share<T, adds, held, true> share(p, x, place.row);
+  share.load(place.lane, place.lanes);
+  normalise(p, place, share, shared, weight, bias);
 }
 
 /// Reads a row twice, or three times where it is centred, mostly from L2.
@@ -276,6 +294,12 @@ bool all_whole(const RowLaunch& launch, const Pointers& x) {
   return whole;
 }
 
+/// For many rows, but those of 16 bits that are centred: they compute more, and take weight and bias for each row.
+template <class T>
+bool takes_single_rows(const RowLaunch& launch) {
+  return sizeof(T) == 4 || launch.op != RowOp::layer_norm;
+}
+
 template <class T, bool adds, bool whole>
 cudaError_t launch_as(const RowLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   const std::int64_t needed = launch.team.blocks_for(launch.shape.rows);
@@ -292,6 +316,7 @@ cudaError_t launch_as(const RowLaunch& launch, const Pointers& pointers, cudaStr
     case 2:
       return with(held_norm<T, adds, 2, whole>, fitting);
     default:
+      if (whole && needed > fitting && takes_single_rows<T>(launch)) return with(single_norm<T, adds>, needed);
       return with(held_norm<T, adds, 4, whole>, fitting);
   }
 }

@@ -106,32 +106,48 @@ Verdict takes_rows(const Rows& rows) {
   return columns.supported ? is_at_most("rows", rows.rows, most_rows) : columns;
 }
 
+namespace {
+
+int lanes_for(const Rows& rows, std::int64_t held) {
+  return static_cast<int>(rounded_up((rows.vectors + held - 1) / held, 32));
+}
+
+/// Rows that are too long for the registers of one block: the rest is staged, and clusters share what is still too
+/// long. A few rows have as many blocks as there are.
+RowTeam long_softmax_team(const Rows& rows, const DeviceProfile& profile) {
+  constexpr int lanes = 512, held = 8;
+  if (rows.rows * RowTeam::most_blocks <= profile.compute_units) {
+    for (const int few : {4, held}) {
+      const int each = lanes_for(rows, few * RowTeam::most_blocks);
+      if (each <= 1024) return {each, few, RowTeam::most_blocks};
+    }
+  }
+  for (const int blocks : {1, 2, 4, RowTeam::most_blocks}) {
+    if (blocks < RowTeam::most_blocks && rows.rows * blocks < profile.compute_units) continue;
+    const std::int64_t staged = (rows.vectors + lanes * blocks - 1) / (lanes * blocks) - held;
+    if (staged <= 0) return {lanes_for(rows, held * blocks), held, blocks};
+    if (staged <= RowTeam::most_staged) return {lanes, held, blocks, static_cast<int>(staged)};
+  }
+  return {512, 0};
+}
+
+}  // namespace
+
 RowTeam team_for(const Rows& rows, const DeviceProfile& profile, RowUse use) {
   const std::int64_t vectors = rows.vectors;
-  const auto lanes_for = [&](std::int64_t held) {
-    return static_cast<int>(rounded_up((vectors + held - 1) / held, 32));
-  };
   const bool few_rows = rows.rows < 2 * std::max(profile.compute_units, 1);
   const bool holds = use == RowUse::norm || use == RowUse::softmax;
   if (vectors <= 32) {
     return {std::max(power_of_two(vectors), rows.least_lanes), use == RowUse::reduce ? 0 : 1};
   }
-  if (use == RowUse::loss && vectors <= 128) return {32, 4};
+  if (use == RowUse::loss && vectors <= 128) return {16, vectors <= 64 ? 4 : 8};
   if (use == RowUse::loss && !few_rows) return {vectors <= 512 ? 32 : vectors <= 1024 ? 64 : 128, 0};
-  if (few_rows && holds && vectors <= 1024) return {lanes_for(1), 1};
+  if (few_rows && holds && vectors <= 1024) return {lanes_for(rows, 1), 1};
   const int most_held = use == RowUse::norm ? 4 : 8;
   if (vectors <= 32 * most_held && !few_rows) return {32, holds ? power_of_two((vectors + 31) / 32) : 0};
   const int held = (few_rows && vectors <= 4 * 1024 * RowTeam::most_blocks) || vectors <= 1024 ? 4 : most_held;
-  if (lanes_for(held) <= 512) return {std::max(lanes_for(held), 64), holds ? held : 0};
-  if (use == RowUse::softmax && profile.compute_capability_major >= 9) {
-    const bool one_each = rows.rows * RowTeam::most_blocks <= profile.compute_units;
-    for (const int blocks : {2, 4, RowTeam::most_blocks}) {
-      if (one_each && blocks < RowTeam::most_blocks) continue;
-      if (lanes_for(held * blocks) <= (blocks < RowTeam::most_blocks ? 512 : 1024)) {
-        return {lanes_for(held * blocks), held, blocks};
-      }
-    }
-  }
+  if (lanes_for(rows, held) <= 512) return {std::max(lanes_for(rows, held), 64), holds ? held : 0};
+  if (use == RowUse::softmax && profile.compute_capability_major >= 9) return long_softmax_team(rows, profile);
   return {512, 0};
 }
 
@@ -141,8 +157,10 @@ int busy_blocks(const RowTeam& team, const DeviceProfile& profile) {
 }
 
 std::string token_of(const RowTeam& team) {
-  const std::string one = "lanes=" + std::to_string(team.lanes) + " held=" + std::to_string(team.held);
-  return team.blocks == 1 ? one : one + " blocks=" + std::to_string(team.blocks);
+  std::string token = "lanes=" + std::to_string(team.lanes) + " held=" + std::to_string(team.held);
+  if (team.staged > 0) token += " staged=" + std::to_string(team.staged);
+  if (team.blocks > 1) token += " blocks=" + std::to_string(team.blocks);
+  return token;
 }
 
 Verdict supports_rows(const Problem& problem, const DeviceProfile& profile) {

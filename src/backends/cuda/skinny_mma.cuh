@@ -186,33 +186,4 @@ __device__ inline float add_up(const float* address, int split) {
   return sum;
 }
 
-/// How a kernel is launched in clusters of `split` blocks.
-struct ClusterLaunch {
-  cudaLaunchConfig_t config = {};
-  cudaLaunchAttribute attribute = {};
-
-  ClusterLaunch(unsigned clusters, unsigned threads, std::uint64_t shared_bytes, int split, cudaStream_t stream) {
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim.x = static_cast<unsigned>(split);
-    attribute.val.clusterDim.y = 1;
-    attribute.val.clusterDim.z = 1;
-    config.gridDim = dim3(clusters * static_cast<unsigned>(split));
-    config.blockDim = dim3(threads);
-    config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
-    config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = split > 1 ? 1 : 0;
-  }
-  ClusterLaunch(const ClusterLaunch&) = delete;
-  ClusterLaunch& operator=(const ClusterLaunch&) = delete;
-};
-
-template <void (*kernel)(SkinnyLaunch, Pointers)>
-cudaError_t queue_clusters(const ClusterLaunch& how, const SkinnyLaunch& launch, const Pointers& pointers) {
-  SkinnyLaunch first = launch;
-  Pointers second = pointers;
-  void* arguments[] = {&first, &second};
-  return cudaLaunchKernelExC(&how.config, reinterpret_cast<const void*>(kernel), arguments);
-}
-
 }  // namespace xpuruntime::cuda

@@ -1,5 +1,3 @@
-#include <atomic>
-
 #include "backends/cuda/skinny_mma.cuh"
 
 // Small products: what counts is how soon everything has been asked for. Each warp has k's of its own, and copies what
@@ -306,27 +304,14 @@ __global__ void __launch_bounds__(32 * Shape::most_warps, 1) tiles_kernel(const 
   if (p.split > 1) wait_for_readers();
 }
 
-/// Lets the kernel have its shared memory: asked for once for each device and number of warps.
-template <void (*kernel)(SkinnyLaunch, Pointers)>
-cudaError_t allow_memory(int bytes) {
-  constexpr int devices = 16;
-  static std::atomic<int> allowed[devices];
-  int device = 0;
-  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
-  if (device < devices && allowed[device].load(std::memory_order_relaxed) >= bytes) return cudaSuccess;
-  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (error == cudaSuccess && device < devices) allowed[device].store(bytes, std::memory_order_relaxed);
-  return error;
-}
-
 template <class T, class Shape>
 cudaError_t launch_as(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   constexpr auto kernel = tiles_kernel<T, Shape>;
   const int bytes = launch.warps * Shape::warp_bytes;
   if (const cudaError_t error = allow_memory<kernel>(bytes); error != cudaSuccess) return error;
   const auto clusters = static_cast<unsigned>((launch.n + Shape::columns - 1) / Shape::columns);
-  return queue_clusters<kernel>(ClusterLaunch(clusters, 32 * launch.warps, bytes, launch.split, stream), launch,
-                                pointers);
+  LaunchConfig how(clusters * static_cast<unsigned>(launch.split), 32 * launch.warps, stream);
+  return queue(kernel, how.with_shared_memory(bytes).in_clusters_of(launch.split), launch, pointers);
 }
 
 /// Calls `use` with the launch's shape.
