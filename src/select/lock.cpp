@@ -85,8 +85,9 @@ const LockEntry* KernelLock::find_for(const Problem& problem) const {
     if (const LockEntry* found = own(*asked)) return found;
   }
   const auto ranged = [this](const Problem& asked, const Problem& plain) -> const LockEntry* {
-    for (const auto& [text, range] : ranges_) {
-      if (range.contains(asked) || range.contains(plain)) return find(text);
+    const std::string_view op = to_string(asked.op);  // which texts begin with
+    for (auto at = ranges_.lower_bound(std::string(op)); at != ranges_.end() && at->first.starts_with(op); ++at) {
+      if (at->second.contains(asked) || at->second.contains(plain)) return find(at->first);
     }
     return nullptr;
   };
