@@ -6,8 +6,8 @@ set(XRT_LAYERS "")
 set(xrt_wrapped_guards acquire release abort)
 list(TRANSFORM xrt_wrapped_guards PREPEND LINKER:--wrap=__cxa_guard_)
 
-# Most of what a file costs the compiler is headers: several files at once need much less time. Kernels, commands
-# and Python bindings are left out: files of theirs give different things the same name.
+# Most of what a file costs the compiler is headers: several files at once need much less time. Kernels are left out:
+# files of theirs give different things the same name.
 function(xrt_compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${XRT_UNITY} UNITY_BUILD_BATCH_SIZE 12)
 endfunction()

@@ -9,7 +9,7 @@ namespace {
 
 constexpr DataType input_dtypes[] = {DataType::float64, DataType::float32, DataType::float16, DataType::bfloat16};
 
-struct Options {
+struct AmpRequest {
   std::string action = {};
   std::string op = {};
   std::string dtype = "bf16";
@@ -17,12 +17,12 @@ struct Options {
 };
 
 /// An op's rule and who it comes from.
-struct Row {
+struct OpRow {
   OpPrecisionRule rule = {};
   std::string from = {};
 };
 
-Row row_of(OpId op, const AmpRegistry& registry, const KernelPolicy& policy) {
+OpRow row_of(OpId op, const AmpRegistry& registry, const KernelPolicy& policy) {
   const OpPrecisionRule rule = registry.rule_in_force(op);
   const std::string source(to_string(registry.source(op)));
   const auto found = policy.precision.find(op);
@@ -38,9 +38,9 @@ std::string backward_text(const OpPrecisionRule& rule) {
   return rule.backward_precision == OpPrecision::keep ? "as forward" : to_string(rule.backward());
 }
 
-std::string list_text(const std::vector<Row>& rows, const AmpConfig& config, const Painter& paint) {
+std::string list_text(const std::vector<OpRow>& rows, const AmpConfig& config, const Painter& paint) {
   Table table({"op", "forward", "backward", "f32 becomes", "and backward", "from"});
-  for (const Row& row : rows) {
+  for (const OpRow& row : rows) {
     const OpPrecisionRule& rule = row.rule;
     table.add({std::string(to_string(rule.op)), to_string(rule.forward()), backward_text(rule),
                std::string(to_string(rule.get_forward_dtype(config, DataType::float32))),
@@ -49,7 +49,7 @@ std::string list_text(const std::vector<Row>& rows, const AmpConfig& config, con
   return table.to_text(paint);
 }
 
-std::string get_text(const Row& row, const AmpConfig& config, const Painter& paint) {
+std::string get_text(const OpRow& row, const AmpConfig& config, const Painter& paint) {
   const OpPrecisionRule& rule = row.rule;
   std::string text = paint(Colour::bold, to_string(rule.op)) + "  forward " + to_string(rule.forward()) +
                      ", backward " + backward_text(rule) + " (" + row.from + ")\n";
@@ -61,7 +61,7 @@ std::string get_text(const Row& row, const AmpConfig& config, const Painter& pai
   return text;
 }
 
-Json to_json(const Row& row, const AmpConfig& config) {
+Json to_json(const OpRow& row, const AmpConfig& config) {
   Json forward = Json::object(), backward = Json::object();
   for (const DataType input : input_dtypes) {
     forward[std::string(to_string(input))] = to_string(row.rule.get_forward_dtype(config, input));
@@ -75,16 +75,16 @@ Json to_json(const Row& row, const AmpConfig& config) {
           {"backward_dtype", backward}};
 }
 
-std::string as_json(const std::vector<Row>& rows, const AmpConfig& config) {
+std::string as_json(const std::vector<OpRow>& rows, const AmpConfig& config) {
   Json document = {{"version", 1},
                    {"target", to_string(config.target_precision)},
                    {"higher", to_string(config.higher_precision)},
                    {"ops", Json::array()}};
-  for (const Row& row : rows) document["ops"].push_back(to_json(row, config));
+  for (const OpRow& row : rows) document["ops"].push_back(to_json(row, config));
   return dump_json(document, 2) + "\n";
 }
 
-Answer amp(Context& context, const Options& options) {
+Answer amp(Context& context, const AmpRequest& options) {
   const bool one = options.action == "get";
   if (one == options.op.empty()) {
     fail(ErrorCode::invalid_argument, "amp",
@@ -94,7 +94,7 @@ Answer amp(Context& context, const Options& options) {
   context.runtime();  // a plugin may bring ops of its own
   const AmpRegistry registry({.target_precision = parse_data_type(options.dtype)});
   const KernelPolicy policy = load_policy(options.policy);
-  std::vector<Row> rows;
+  std::vector<OpRow> rows;
   for (const OpId op : one ? std::vector<OpId>{parse_op(options.op)} : all_ops()) {
     rows.push_back(row_of(op, registry, policy));
   }
@@ -109,7 +109,7 @@ void add_amp(CLI::App& app, Context& context) {
   CLI::App& command =
       add_command(app, context, "amp", "Show the precision that each op gets under autocast, and where it comes from",
                   "xrt amp get softmax --policy policy.json");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<AmpRequest>();
   command.add_option("action", options->action, "list: all ops; get: one op, for each dtype it may meet")
       ->type_name("ACTION")
       ->required()

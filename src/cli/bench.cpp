@@ -10,7 +10,7 @@
 namespace xpuruntime::cli {
 namespace {
 
-struct Options {
+struct BenchRequest {
   std::string problem = {};
   PolicyOptions policy = {};
   std::string budget = "5s";
@@ -119,7 +119,7 @@ Json as_json(const TuneResult& result) {
 }
 
 /// The problem as the policy would run it, its limits included, and what it would choose.
-TuneTask task_of(Context& context, const Options& options) {
+TuneTask task_of(Context& context, const BenchRequest& options) {
   const Problem problem = context.problem(options.problem);
   const KernelPolicy policy = options.policy.policy(context, problem.op);
   const Limits limits = stricter(problem.limits, policy.limits());
@@ -130,7 +130,7 @@ TuneTask task_of(Context& context, const Options& options) {
   return task;
 }
 
-Answer bench(Context& context, const Options& options) {
+Answer bench(Context& context, const BenchRequest& options) {
   const TuneTask task = task_of(context, options);
   TuneOptions how;
   how.problem_budget_s = parse_duration(options.budget);
@@ -150,7 +150,7 @@ void add_bench(CLI::App& app, Context& context) {
   CLI::App& command = add_command(app, context, "bench",
                                   "Time every kernel that can run a problem, side by side, and check its numbers",
                                   "xrt bench \"matmul(f32[256,256], f32[256,256])\" --budget 2s");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<BenchRequest>();
   command.add_option("problem", options->problem, "Such as \"softmax(f32[128,1000]; dim=1)\"")
       ->type_name("PROBLEM")
       ->required();

@@ -10,7 +10,7 @@
 namespace xpuruntime::cli {
 namespace {
 
-struct Options {
+struct DemoRequest {
   std::string block = {};
   std::string policy = {};
   int repeat = 10;
@@ -178,7 +178,7 @@ std::vector<Block> chosen_blocks(const std::string& name) {
   return blocks;
 }
 
-Answer demo(Context& context, const Options& options) {
+Answer demo(Context& context, const DemoRequest& options) {
   Dispatcher& dispatcher = context.runtime().dispatcher();
   const ScopedPolicy scope(dispatcher, context.policy_of(options.policy));
   if (options.tune) return tune_blocks(context, chosen_blocks(options.block), options.tuned);
@@ -203,7 +203,7 @@ void add_demo(CLI::App& app, Context& context) {
                   "Run a transformer block and a CNN block on the CPU: each op's kernel, why, its time, "
                   "and what the worst choice would cost",
                   "xrt demo --block cnn");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DemoRequest>();
   command.add_option("--block", options->block, "transformer or cnn (default both)")
       ->type_name("BLOCK")
       ->check(CLI::IsMember({"transformer", "cnn"}));

@@ -5,7 +5,7 @@
 namespace xpuruntime::cli {
 namespace {
 
-struct Options {
+struct ExplainRequest {
   std::string problem = {};
   std::string profile = {};
   std::string autocast = {};  // a dtype; empty: off
@@ -29,13 +29,13 @@ Problem problem_for(const DeviceProfile& profile, const std::string& text, const
            std::string(to_string(problem.device.type)) + " device");
 }
 
-Autocast autocast_of(Context& context, const Options& options) {
+Autocast autocast_of(Context& context, const ExplainRequest& options) {
   if (options.autocast.empty()) return {};
   return make_autocast(context.runtime().amp(), true, parse_data_type(options.autocast));
 }
 
 /// Asks a device that is somebody's description: nothing is prepared and nothing runs.
-Decision explain_described(Context& context, const Options& options) {
+Decision explain_described(Context& context, const ExplainRequest& options) {
   const KernelRegistry& registry = context.runtime().registry();
   const DeviceProfile profile = DeviceProfile::load(options.profile);
   Problem problem = problem_for(profile, options.problem, context);
@@ -49,7 +49,7 @@ Decision explain_described(Context& context, const Options& options) {
   return decide_described(registry, problem, profile, policy, autocast_of(context, options));
 }
 
-Decision explain_here(Context& context, const Options& options) {
+Decision explain_here(Context& context, const ExplainRequest& options) {
   const Problem problem = context.problem(options.problem);
   Runtime& runtime = context.runtime();
   const KernelPolicy policy = options.policy.policy(context, problem.op);
@@ -64,7 +64,7 @@ Decision explain_here(Context& context, const Options& options) {
   return runtime.dispatcher().explain(problem);
 }
 
-Answer explain(Context& context, const Options& options) {
+Answer explain(Context& context, const ExplainRequest& options) {
   const Decision decision =
       options.profile.empty() ? explain_here(context, options) : explain_described(context, options);
   return {context.json ? decision.to_json() + "\n" : context.paint.decision(decision.to_text()),
@@ -77,7 +77,7 @@ void add_explain(CLI::App& app, Context& context) {
   CLI::App& command =
       add_command(app, context, "explain", "Say which kernel would run a problem, why, and why not the others",
                   "xrt explain \"matmul(f32[256,256], f32[256,256])\" --force reference");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ExplainRequest>();
   command.add_option("problem", options->problem, "Such as \"matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0\"")
       ->type_name("PROBLEM")
       ->required();

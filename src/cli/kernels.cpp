@@ -12,7 +12,7 @@ namespace xpuruntime::cli {
 namespace {
 
 /// One kernel name of one op on one device type.
-struct Row {
+struct KernelRow {
   OpId op = OpId::matmul;
   DeviceType type = DeviceType::cpu;
   std::string name = {};
@@ -40,7 +40,7 @@ std::string why_not(Runtime& runtime, const Kernel& kernel, const CatalogueEntry
 }
 
 // What is registered comes first, in table order: that is the order of preference.
-void add_rows(std::vector<Row>& rows, Runtime& runtime, OpId op, DeviceType type) {
+void add_rows(std::vector<KernelRow>& rows, Runtime& runtime, OpId op, DeviceType type) {
   std::set<std::string_view> seen;
   const KernelList kernels = runtime.registry().kernels(op, type);
   for (const auto& kernel : kernels) {
@@ -54,9 +54,9 @@ void add_rows(std::vector<Row>& rows, Runtime& runtime, OpId op, DeviceType type
   }
 }
 
-std::vector<Row> collect(Runtime& runtime, const std::optional<std::string>& op_name) {
+std::vector<KernelRow> collect(Runtime& runtime, const std::optional<std::string>& op_name) {
   const std::vector<OpId> ops = op_name ? std::vector<OpId>{parse_op(*op_name)} : all_ops();
-  std::vector<Row> rows;
+  std::vector<KernelRow> rows;
   for (const OpId op : ops) {
     for (const DeviceType type : device_types()) add_rows(rows, runtime, op, type);
   }
@@ -68,22 +68,22 @@ std::string summary_of(const CatalogueEntry& entry) {
   return std::string(entry.summary) + dtypes;
 }
 
-std::string line_of(const Row& row, std::size_t width, const Painter& paint) {
+std::string line_of(const KernelRow& row, std::size_t width, const Painter& paint) {
   const std::string head = padded(std::string(to_string(row.type)), 7) + " " + padded(row.name, width) + "  ";
   if (row.why_not.empty()) return "  " + head + paint(Colour::green, "yes") + "  " + summary_of(row.entry) + "\n";
   return "  " + paint(Colour::dim, head + "no   " + row.why_not) + "\n";
 }
 
-std::string as_text(const std::vector<Row>& rows, const Painter& paint) {
+std::string as_text(const std::vector<KernelRow>& rows, const Painter& paint) {
   std::size_t width = 0;
-  for (const Row& row : rows) width = std::max(width, row.name.size());
+  for (const KernelRow& row : rows) width = std::max(width, row.name.size());
   std::string text;
   std::set<OpId> ops;
-  for (const Row& row : rows) {
+  for (const KernelRow& row : rows) {
     if (ops.insert(row.op).second) text += paint(Colour::bold, to_string(row.op)) + "\n";
     text += line_of(row, width, paint);
   }
-  const auto usable = std::count_if(rows.begin(), rows.end(), [](const Row& row) { return row.why_not.empty(); });
+  const auto usable = std::count_if(rows.begin(), rows.end(), [](const KernelRow& row) { return row.why_not.empty(); });
   return text + std::to_string(rows.size()) + " kernels for " + std::to_string(ops.size()) +
          (ops.size() == 1 ? " op; " : " ops; ") + std::to_string(usable) + " can be used here\n";
 }
@@ -96,10 +96,10 @@ Json names_of(DataTypeSet dtypes) {
   return names;
 }
 
-std::string as_json(const std::vector<Row>& rows) {
+std::string as_json(const std::vector<KernelRow>& rows) {
   constexpr const char* directions[] = {"forward", "backward", "both"};
   Json document = {{"version", 1}, {"kernels", Json::array()}};
-  for (const Row& row : rows) {
+  for (const KernelRow& row : rows) {
     document["kernels"].push_back({{"op", to_string(row.op)},
                                    {"device_type", to_string(row.type)},
                                    {"kernel", row.name},
@@ -125,7 +125,7 @@ void add_kernels(CLI::App& app, Context& context) {
     // An empty name is no op; only one that was not given stands for all.
     const auto given = option->count() > 0 ? std::optional(*op) : std::nullopt;
     context.command = [&context, given]() -> Answer {
-      const std::vector<Row> rows = collect(context.runtime(), given);
+      const std::vector<KernelRow> rows = collect(context.runtime(), given);
       return {context.json ? as_json(rows) : as_text(rows, context.paint)};
     };
   });

@@ -14,7 +14,7 @@
 namespace xpuruntime::cli {
 namespace {
 
-struct Options {
+struct LockRequest {
   std::string action = {};
   std::vector<std::string> words = {};  // problems, or lock files
   std::string log = {};
@@ -33,14 +33,14 @@ std::string decisions_text(std::size_t count) {
 
 std::string dumped(const Json& json) { return dump_json(json, 2) + "\n"; }
 
-KernelPolicy policy_of(Context& context, const Options& options) {
+KernelPolicy policy_of(Context& context, const LockRequest& options) {
   KernelPolicy policy = context.policy_of(options.policy);
   if (options.deterministic) policy.deterministic = true;
   return policy;
 }
 
 /// One file for verify, one or two for diff.
-std::vector<std::string> files_of(const Options& options, std::size_t most) {
+std::vector<std::string> files_of(const LockRequest& options, std::size_t most) {
   if (options.words.empty() || options.words.size() > most) {
     fail(ErrorCode::invalid_argument, "xrt",
          "lock " + options.action + " takes " + (most == 1 ? "one lock" : "one or two locks") + ", and " +
@@ -69,7 +69,7 @@ std::string limits_line(const KernelLock& lock, Limits set) {
                            ": set the same limits in the policy (XPURUNTIME_POLICY, with_policy)\n";
 }
 
-Answer record(Context& context, const Options& options) {
+Answer record(Context& context, const LockRequest& options) {
   const auto [problems, ranges] = ProblemList{options.words, options.log}.read(context);
   Runtime& runtime = context.runtime();
   options.store.use_in(runtime, StoreMode::read_only);
@@ -124,7 +124,7 @@ Json verify_json(const ReplayReport& report) {
   return {{"version", 1}, {"fine", report.fine()}, {"ran", report.ran}, {"results", results}};
 }
 
-Answer verify(Context& context, const Options& options) {
+Answer verify(Context& context, const LockRequest& options) {
   const auto lock = std::make_shared<const KernelLock>(KernelLock::load(files_of(options, 1).front()));
   if (lock->entries().empty()) {
     fail(ErrorCode::not_supported, "xrt", "the lock holds no decision, so there is nothing to verify; record it again");
@@ -151,7 +151,7 @@ std::vector<LockDifference> difference_to_now(Runtime& runtime, const KernelLock
 }
 
 /// What would be decided here and now for the problems of a lock.
-std::vector<LockDifference> differences_to_now(Context& context, const Options& options, const KernelLock& lock) {
+std::vector<LockDifference> differences_to_now(Context& context, const LockRequest& options, const KernelLock& lock) {
   Runtime& runtime = context.runtime();
   options.store.use_in(runtime, StoreMode::read_only);
   const ScopedPolicy scope(runtime.dispatcher(), policy_of(context, options));
@@ -186,7 +186,7 @@ std::string difference_text(const std::vector<LockDifference>& found, const char
   return text;
 }
 
-Answer difference(Context& context, const Options& options) {
+Answer difference(Context& context, const LockRequest& options) {
   const auto files = files_of(options, 2);
   context.runtime();  // a plugin may bring ops of its own
   const KernelLock before = KernelLock::load(files.front());
@@ -207,8 +207,8 @@ Answer difference(Context& context, const Options& options) {
   return {text + (two ? "" : limits_line(before, policy.limits())), exit_code};
 }
 
-/// Options that an action would pass over in silence.
-void check_options(const Options& options) {
+/// LockRequest that an action would pass over in silence.
+void check_options(const LockRequest& options) {
   const bool verify = options.action == "verify", record = options.action == "record";
   const bool two = !verify && !record && options.words.size() > 1;
   const auto refuse = [&](const char* option, const char* of = "") {
@@ -226,7 +226,7 @@ void check_options(const Options& options) {
   if (!verify && !record && !options.out.empty()) refuse("--out");
 }
 
-Answer lock(Context& context, const Options& options) {
+Answer lock(Context& context, const LockRequest& options) {
   check_options(options);
   if (options.action == "record") return record(context, options);
   return options.action == "verify" ? verify(context, options) : difference(context, options);
@@ -257,7 +257,7 @@ void add_lock(CLI::App& app, Context& context) {
       add_command(app, context, "lock",
                   "Record which kernel runs each problem, check that it still does, and show what changed", "");
   command.footer(help_by_action);
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<LockRequest>();
   command.add_option("action", options->action, "The action; see below")
       ->type_name("ACTION")
       ->required()

@@ -9,7 +9,7 @@
 namespace xpuruntime::cli {
 namespace {
 
-struct Options {
+struct PolicyRequest {
   std::string action = {};
   std::vector<std::string> files = {};
   std::string out = {};
@@ -42,7 +42,7 @@ Json to_json(const PolicyFinding& finding) {
           {"column", number_or_null(finding.column)}};
 }
 
-Answer validate(Context& context, const Options& options) {
+Answer validate(Context& context, const PolicyRequest& options) {
   const KernelRegistry& registry = context.runtime().registry();
   const Device device = context.given_device().value_or(current_device());
   Json files = Json::array();
@@ -70,7 +70,7 @@ std::string set_at(const PolicyField& field) {
   return "line " + std::to_string(field.line) + ", column " + std::to_string(field.column);
 }
 
-Answer show(Context& context, const Options& options) {
+Answer show(Context& context, const PolicyRequest& options) {
   const std::string& file = options.files.front();
   const KernelPolicy policy = KernelPolicy::load(file);
   Json fields = Json::array();
@@ -88,7 +88,7 @@ Answer show(Context& context, const Options& options) {
 
 // ---- merge ----
 
-Answer merge(Context& context, const Options& options) {
+Answer merge(Context& context, const PolicyRequest& options) {
   KernelPolicy merged;
   for (const std::string& file : options.files) merged = merged.merge(KernelPolicy::load(file));
   if (options.out.empty()) {
@@ -111,7 +111,7 @@ std::string line_of(const PolicyChange& change, const Painter& paint) {
   return text;
 }
 
-Answer diff(Context& context, const Options& options) {
+Answer diff(Context& context, const PolicyRequest& options) {
   const auto changes = diff_policies(KernelPolicy::load(options.files[0]), KernelPolicy::load(options.files[1]));
   const int code = changes.empty() ? exit_fine : exit_no;
   Json list = Json::array();
@@ -124,24 +124,24 @@ Answer diff(Context& context, const Options& options) {
   return {document({{"version", 1}, {"equal", changes.empty()}, {"changes", list}}), code};
 }
 
-struct Action {
+struct PolicyAction {
   std::string_view name = {};
   std::size_t least = 1;
   std::size_t most = 1;
-  Answer (*run)(Context&, const Options&) = nullptr;
+  Answer (*run)(Context&, const PolicyRequest&) = nullptr;
   std::string_view needs = {};
 };
 
-constexpr Action actions[] = {
+constexpr PolicyAction policy_actions[] = {
     {"validate", 1, SIZE_MAX, validate, "one policy file or more"},
     {"show", 1, 1, show, "one policy file"},
     {"merge", 2, SIZE_MAX, merge, "two policy files or more, the strongest last"},
     {"diff", 2, 2, diff, "two policy files"},
 };
 
-Answer policy(Context& context, const Options& options) {
-  const auto action = std::find_if(std::begin(actions), std::end(actions),
-                                   [&](const Action& candidate) { return candidate.name == options.action; });
+Answer policy(Context& context, const PolicyRequest& options) {
+  const auto action = std::find_if(std::begin(policy_actions), std::end(policy_actions),
+                                   [&](const PolicyAction& candidate) { return candidate.name == options.action; });
   const std::string name(action->name);
   if (options.files.size() < action->least || options.files.size() > action->most) {
     fail(ErrorCode::invalid_argument, "policy",
@@ -160,7 +160,7 @@ Answer policy(Context& context, const Options& options) {
 void add_policy(CLI::App& app, Context& context) {
   CLI::App& command = add_command(app, context, "policy", "Check, show, merge and compare policy files",
                                   "xrt policy validate policy.json --device cpu:0");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PolicyRequest>();
   command
       .add_option("action", options->action,
                   "validate: what will not work as written; show: every field and where it is set; merge: later files "

@@ -8,7 +8,7 @@
 namespace xpuruntime::cli {
 namespace {
 
-struct Options {
+struct ReportRequest {
   ProblemList list = {};
   std::string lock = {};
   std::string against = {};
@@ -23,12 +23,12 @@ std::shared_ptr<const KernelLock> lock_of(const std::string& path) {
 }
 
 /// The store that was named, else the user's own where there is one.
-std::shared_ptr<const MeasurementStore> store_of(const Options& options) {
+std::shared_ptr<const MeasurementStore> store_of(const ReportRequest& options) {
   if (!options.store.path.empty()) return open_store(options.store.path, StoreMode::read_only);
   return open_default_store();
 }
 
-ReportOptions report_options(Context& context, const Options& options) {
+ReportOptions report_options(Context& context, const ReportRequest& options) {
   context.runtime();  // a plugin may bring ops of its own
   ReportOptions made;
   made.title = options.title;
@@ -47,7 +47,7 @@ ReportOptions report_options(Context& context, const Options& options) {
   return made;
 }
 
-Answer report(Context& context, const Options& options) {
+Answer report(Context& context, const ReportRequest& options) {
   const ReportOptions about = report_options(context, options);
   Runtime& runtime = context.runtime();
   options.store.use_in(runtime, StoreMode::read_only);
@@ -69,7 +69,7 @@ void add_report(CLI::App& app, Context& context) {
                                   "Write an HTML page: each choice, its alternatives with times and memory, why, "
                                   "what was refused, what changed",
                                   "xrt report --lock kernels.lock --out report.html");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReportRequest>();
   command
       .add_option("problems", options->list.texts, "Problems to decide and show; without any input, a model's blocks")
       ->type_name("PROBLEM");

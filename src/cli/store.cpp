@@ -10,7 +10,7 @@
 namespace xpuruntime::cli {
 namespace {
 
-struct Options {
+struct StoreRequest {
   std::string action = {};
   std::vector<std::string> files = {};
   StoreOption store = {};
@@ -48,7 +48,7 @@ std::string flaw_of_age(const std::string& text) {
   return "'" + text + "' is not a valid age; write a number and s, m, h or d, such as 30d";
 }
 
-StoreFilter filter_of(const Options& options, Context& context) {
+StoreFilter filter_of(const StoreRequest& options, Context& context) {
   StoreFilter filter;
   if (!options.op.empty()) {
     context.runtime();  // a plugin may bring ops of its own
@@ -78,12 +78,12 @@ Answer told(const Context& context, const std::string& path, const char* key, st
   return {text_of(Json{{"version", 1}, {"store", path}, {key, count}})};
 }
 
-Answer list(Context& context, const Options& options) {
+Answer list(Context& context, const StoreRequest& options) {
   const auto store = open_store(options.store.file(), StoreMode::read_only);
   return {listed(store->path(), store->read(filter_of(options, context)), context)};
 }
 
-Answer export_store(Context& context, const Options& options) {
+Answer export_store(Context& context, const StoreRequest& options) {
   const StoreContents contents =
       open_store(options.store.file(), StoreMode::read_only)->read(filter_of(options, context));
   if (options.out.empty()) return {to_json(contents)};
@@ -91,14 +91,14 @@ Answer export_store(Context& context, const Options& options) {
   return told(context, options.store.file(), "exported", entry_count(contents), "written to " + printable(options.out));
 }
 
-Answer import_file(Context& context, const Options& options) {
+Answer import_file(Context& context, const StoreRequest& options) {
   const std::string& file = options.files.front();
   const JsonSource source = {"xrt", "'" + file + "': ", "store contents"};
   const StoreContents contents = store_contents_from_json(read_text_file(file, source, most_import_bytes));
   return told(context, options.store.file(), "changed", open_store(options.store.file())->merge(contents), "changed");
 }
 
-Answer merge(Context& context, const Options& options) {
+Answer merge(Context& context, const StoreRequest& options) {
   StoreContents all;
   for (const std::string& file : options.files) {
     for (StoreRow& row : open_store(file, StoreMode::read_only)->read()) all.push_back(std::move(row));
@@ -106,7 +106,7 @@ Answer merge(Context& context, const Options& options) {
   return told(context, options.store.file(), "changed", open_store(options.store.file())->merge(all), "changed");
 }
 
-Answer prune(Context& context, const Options& options) {
+Answer prune(Context& context, const StoreRequest& options) {
   const StoreFilter filter = filter_of(options, context);
   if (!filter.op && !filter.kernel && !filter.environment_id && !filter.older_than) {
     refuse("prune needs a filter; give --older-than, --op, --kernel or --environment");
@@ -120,7 +120,7 @@ Answer prune(Context& context, const Options& options) {
   return told(context, path, "removed", open_store(path)->prune(filter), "removed");
 }
 
-Answer check(Context& context, const Options& options) {
+Answer check(Context& context, const StoreRequest& options) {
   const std::string path = options.store.file();
   std::string damage;
   std::size_t count = 0;
@@ -141,15 +141,15 @@ Answer check(Context& context, const Options& options) {
   return {text_of(document), code};
 }
 
-struct Action {
+struct StoreAction {
   const char* name = "";
-  Answer (*run)(Context&, const Options&) = nullptr;
+  Answer (*run)(Context&, const StoreRequest&) = nullptr;
   std::size_t fewest_files = 0;
   std::size_t most_files = 0;
   const char* usage = "";
 };
 
-constexpr Action actions[] = {
+constexpr StoreAction store_actions[] = {
     {"list", list, 0, 0, "xrt store list"},
     {"export", export_store, 0, 0, "xrt store export --out FILE"},
     {"import", import_file, 1, 1, "xrt store import FILE"},
@@ -158,8 +158,8 @@ constexpr Action actions[] = {
     {"check", check, 0, 0, "xrt store check"},
 };
 
-const Action& action_of(const Options& options) {
-  for (const Action& action : actions) {
+const StoreAction& action_of(const StoreRequest& options) {
+  for (const StoreAction& action : store_actions) {
     if (options.action != action.name) continue;
     if (options.files.size() < action.fewest_files || options.files.size() > action.most_files) {
       refuse(std::string("store ") + action.name + " takes " + (action.most_files == 0 ? "no" : "a") +
@@ -170,8 +170,8 @@ const Action& action_of(const Options& options) {
   refuse("unknown command of store '" + options.action + "'; see xrt store --help");
 }
 
-Answer run(Context& context, const Options& options) {
-  const Action& action = action_of(options);
+Answer run(Context& context, const StoreRequest& options) {
+  const StoreAction& action = action_of(options);
   const bool prunes = options.action == "prune";
   if (!prunes && (options.dry_run || !options.older_than.empty()))
     refuse("only prune takes --dry-run and --older-than");
@@ -185,7 +185,7 @@ void add_store(CLI::App& app, Context& context) {
   CLI::App& command =
       add_command(app, context, "store", "Inspect, export, merge, prune and check the store of measurements",
                   "xrt store export --op matmul --out matmul.json");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<StoreRequest>();
   command
       .add_option(
           "action", options->action,

@@ -6,7 +6,7 @@
 namespace xpuruntime::cli {
 namespace {
 
-struct Options {
+struct TraceRequest {
   std::vector<std::string> problems = {};
   std::string file = {};
   std::string out = {};
@@ -14,7 +14,7 @@ struct Options {
   std::uint64_t seed = 1;
 };
 
-void run_all(Runtime& runtime, const std::vector<Problem>& problems, const Options& options) {
+void run_all(Runtime& runtime, const std::vector<Problem>& problems, const TraceRequest& options) {
   std::vector<Operands> operands;
   for (const Problem& problem : problems) {
     check_memory(runtime.devices(), problem, false);
@@ -26,7 +26,7 @@ void run_all(Runtime& runtime, const std::vector<Problem>& problems, const Optio
   }
 }
 
-Answer trace(Context& context, const Options& options) {
+Answer trace(Context& context, const TraceRequest& options) {
   std::vector<Problem> problems;
   for (const std::string& text : options.problems) problems.push_back(context.problem(text));
   Dispatcher& dispatcher = context.runtime().dispatcher();
@@ -48,7 +48,7 @@ void add_trace(CLI::App& app, Context& context) {
   CLI::App& command = add_command(app, context, "trace",
                                   "Run problems and write what happened as a trace for Perfetto or chrome://tracing",
                                   "xrt trace \"matmul(f32[64,64], f32[64,64])\" \"relu(f32[64,64])\" --out trace.json");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TraceRequest>();
   command.add_option("problems", options->problems, "The calls, in order")->type_name("PROBLEM")->required();
   command.add_option("--policy", options->file, "Decide under the policy in this JSON file")->type_name("FILE");
   add_output_to(command, context, "--out", options->out, "Write to this file instead of stdout");

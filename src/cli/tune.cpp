@@ -18,7 +18,7 @@
 namespace xpuruntime::cli {
 namespace {
 
-struct Options {
+struct TuneRequest {
   ProblemList list = {};
   std::string policy = {};
   StoreOption store = {};
@@ -55,7 +55,7 @@ class Interruptible {
   struct sigaction old_ = {};
 };
 
-TuneOptions tune_options(const Options& options) {
+TuneOptions tune_options(const TuneRequest& options) {
   TuneOptions tune;
   tune.total_budget_s = parse_duration(options.budget);
   if (!options.per_problem.empty()) tune.problem_budget_s = parse_duration(options.per_problem);
@@ -165,7 +165,7 @@ Tuned tune_all(Runtime& runtime, const std::vector<Problem>& problems, const std
 }
 
 /// Whatever the user must hear beside the answer; false where something is not as it should be.
-bool tell(const Context& context, const Tuned& tuned, const Options& options) {
+bool tell(const Context& context, const Tuned& tuned, const TuneRequest& options) {
   std::vector<TuneResult> measured = tuned.results;
   for (const RangeResult& range : tuned.ranges) {
     measured.insert(measured.end(), range.measured.begin(), range.measured.end());
@@ -201,7 +201,7 @@ bool wrote(const Context& context, const Tuned& tuned, const std::string& what, 
   }
 }
 
-Answer tune(Context& context, const Options& options) {
+Answer tune(Context& context, const TuneRequest& options) {
   if (options.ranges && options.list.log.empty()) {
     fail(ErrorCode::invalid_argument, "xrt",
          "--ranges is for the problems of a log; name one with --from-log, or write the range: \"relu(f32[n]) where "
@@ -255,7 +255,7 @@ void add_tune(CLI::App& app, Context& context) {
       app, context, "tune",
       "Time every kernel that can run a problem, keep what was found, and write it down as a policy and a lock",
       "xrt tune \"matmul(f32[256,256], f32[256,256])\" --budget 5s --out policy.json --lock kernels.lock");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TuneRequest>();
   command.add_option("problems", options->list.texts, "What to tune; extents may be names with ranges: where m=1..512")
       ->type_name("PROBLEM");
   options->list.add_log_to(command);

@@ -15,17 +15,17 @@
 namespace xpuruntime::python {
 namespace {
 
-constexpr const char* where = "ExecutionPolicy";
+constexpr const char* in_execution_policy = "ExecutionPolicy";
 using Bound = nb::class_<ExecutionPolicy>;
 
 std::string precision_from(nb::handle value) {
-  if (nb::isinstance<nb::str>(value)) return text_from(value, where, "precision");
+  if (nb::isinstance<nb::str>(value)) return text_from(value, in_execution_policy, "precision");
   return std::string(to_string(data_type_from(value)));
 }
 
 DeviceType target_from(nb::handle value, const char* name) {
   if (nb::isinstance<Device>(value)) return nb::cast<Device>(value).type;
-  return parse_device_type(text_from(value, where, name));
+  return parse_device_type(text_from(value, in_execution_policy, name));
 }
 
 /// Any lists of whole numbers; a text has letters, which would pass as a list.
@@ -44,16 +44,18 @@ std::vector<std::vector<std::int64_t>> shapes_from(nb::handle value) {
   for (const nb::handle shape : value) {
     check(shape);
     std::vector<std::int64_t>& extents = shapes.emplace_back();
-    for (const nb::handle extent : shape) extents.push_back(integer_from(extent, where, "an extent of fixed_shapes"));
+    for (const nb::handle extent : shape)
+      extents.push_back(integer_from(extent, in_execution_policy, "an extent of fixed_shapes"));
   }
   return shapes;
 }
 
 int level_from(nb::handle value) {
-  const std::int64_t level = integer_from(value, where, "optimize_level");
+  const std::int64_t level = integer_from(value, in_execution_policy, "optimize_level");
   if (level >= 0 && level <= 3) return static_cast<int>(level);
   // Not left to check(): what no int holds would be another number there.
-  fail(ErrorCode::invalid_argument, where, "optimize_level is " + std::to_string(level) + "; give 0, 1, 2 or 3");
+  fail(ErrorCode::invalid_argument, in_execution_policy,
+       "optimize_level is " + std::to_string(level) + "; give 0, 1, 2 or 3");
 }
 
 /// In the order of the constructor.
@@ -75,7 +77,9 @@ const Field fields[] = {
      [](const ExecutionPolicy& p) { return text(engine_precision_name(p.precision)); }, "str",
      "fp32, fp16, bf16 or int8."},
     {"static_shape",
-     [](ExecutionPolicy& p, nb::handle value) { p.static_shape = boolean_from(value, where, "static_shape"); },
+     [](ExecutionPolicy& p, nb::handle value) {
+       p.static_shape = boolean_from(value, in_execution_policy, "static_shape");
+     },
      [](const ExecutionPolicy& p) { return nb::object(nb::bool_(p.static_shape)); }, "bool",
      "Whether shapes are those of fixed_shapes, always."},
     {"fixed_shapes", [](ExecutionPolicy& p, nb::handle value) { p.fixed_shapes = shapes_from(value); },
@@ -90,20 +94,23 @@ const Field fields[] = {
     {"optimize_level", [](ExecutionPolicy& p, nb::handle value) { p.optimize_level = level_from(value); },
      [](const ExecutionPolicy& p) { return nb::object(nb::int_(p.optimize_level)); }, "int", "0 none to 3 aggressive."},
     {"cache_compiled",
-     [](ExecutionPolicy& p, nb::handle value) { p.cache_compiled = boolean_from(value, where, "cache_compiled"); },
+     [](ExecutionPolicy& p, nb::handle value) {
+       p.cache_compiled = boolean_from(value, in_execution_policy, "cache_compiled");
+     },
      [](const ExecutionPolicy& p) { return nb::object(nb::bool_(p.cache_compiled)); }, "bool",
      "Whether compiled models are kept."},
-    {"cache_dir", [](ExecutionPolicy& p, nb::handle value) { p.cache_dir = path_from(value, where, "cache_dir"); },
+    {"cache_dir",
+     [](ExecutionPolicy& p, nb::handle value) { p.cache_dir = path_from(value, in_execution_policy, "cache_dir"); },
      [](const ExecutionPolicy& p) { return text(p.cache_dir); }, "str", "Where they are kept; empty: the usual place."},
     {"compile_timeout_ms",
      [](ExecutionPolicy& p, nb::handle value) {
-       p.compile_timeout_ms = integer_from(value, where, "compile_timeout_ms");
+       p.compile_timeout_ms = integer_from(value, in_execution_policy, "compile_timeout_ms");
      },
      [](const ExecutionPolicy& p) { return nb::object(nb::int_(p.compile_timeout_ms)); }, "int",
      "How long compiling may take."},
     {"execution_timeout_ms",
      [](ExecutionPolicy& p, nb::handle value) {
-       p.execution_timeout_ms = integer_from(value, where, "execution_timeout_ms");
+       p.execution_timeout_ms = integer_from(value, in_execution_policy, "execution_timeout_ms");
      },
      [](const ExecutionPolicy& p) { return nb::object(nb::int_(p.execution_timeout_ms)); }, "int",
      "How long one run may take."},
@@ -115,7 +122,7 @@ const Field& field_named(const std::string& name) {
     if (name == field.name) return field;
     known.push_back(field.name);
   }
-  fail_unknown(where, "field", name, known);
+  fail_unknown(in_execution_policy, "field", name, known);
 }
 
 void construct(ExecutionPolicy* self, const nb::args& positional, const nb::kwargs& named) {
@@ -130,7 +137,7 @@ void construct(ExecutionPolicy* self, const nb::args& positional, const nb::kwar
     }
     fields[i].set(made, positional[i]);
   }
-  for (const auto& [name, value] : named) field_named(text_from(name, where, "a field")).set(made, value);
+  for (const auto& [name, value] : named) field_named(text_from(name, in_execution_policy, "a field")).set(made, value);
   made.check();
   new (self) ExecutionPolicy(std::move(made));
 }
@@ -146,13 +153,13 @@ std::string repr(const ExecutionPolicy& self) {
   return "ExecutionPolicy(" + text + ")";
 }
 
-ExecutionPolicy load(nb::handle path) {
+ExecutionPolicy load_execution_policy(nb::handle path) {
   const std::string name = path_from(path, "ExecutionPolicy.load");
   const WithoutGil released;
   return ExecutionPolicy::load(name);
 }
 
-void save(const ExecutionPolicy& self, nb::handle path) {
+void save_execution_policy(const ExecutionPolicy& self, nb::handle path) {
   const std::string name = path_from(path, "ExecutionPolicy.save");
   const ExecutionPolicy policy = self;  // another thread may change it meanwhile
   const WithoutGil released;
@@ -223,10 +230,11 @@ void bind_execution_policy(nb::module_& module) {
       .def(
           "to_dict", [](const ExecutionPolicy& self) { return from_json_text(self.to_json()); },
           nb::sig("def to_dict(self) -> dict[str, object]"), "As the file has it.")
-      .def_static("load", &load, nb::arg("path").none(),
+      .def_static("load", load_execution_policy, nb::arg("path").none(),
                   nb::sig("def load(path: str | os.PathLike[str]) -> ExecutionPolicy"),
                   "Reads a file. What is wrong in it is an error with line and column.")
-      .def("save", &save, nb::arg("path").none(), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
+      .def("save", save_execution_policy, nb::arg("path").none(),
+           nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
            "Writes a file: the old one or the new one is there, never half.")
       .def("__copy__", [](const ExecutionPolicy& self) { return self; })
       .def(

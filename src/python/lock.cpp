@@ -62,13 +62,13 @@ std::vector<LockEntry> entries(const KernelLock& self) {
   return list;
 }
 
-KernelLock load(nb::handle path) {
+KernelLock load_lock(nb::handle path) {
   const std::string file = path_from(path, "KernelLock.load");
   const WithoutGil release;
   return KernelLock::load(file);
 }
 
-void save(const KernelLock& self, nb::handle path) {
+void save_lock(const KernelLock& self, nb::handle path) {
   const std::string file = path_from(path, "KernelLock.save");
   const KernelLock copy = self;  // another thread may add to it meanwhile
   const WithoutGil release;
@@ -91,7 +91,8 @@ KernelLock record_log(const std::vector<LogEntry>& log, nb::handle seed) {
 ReplayReport verify(nb::handle lock, nb::handle mode) {
   const LockMode obeyed = mode_from(mode);
   const bool is_path = nb::isinstance<nb::str>(lock) || nb::hasattr(lock, "__fspath__");
-  const LockUse use{std::make_shared<const KernelLock>(is_path ? load(lock) : lock_from(lock, "verify_lock")), obeyed};
+  const LockUse use{std::make_shared<const KernelLock>(is_path ? load_lock(lock) : lock_from(lock, "verify_lock")),
+                    obeyed};
   const WithoutGil release;
   return verify_lock(Runtime::global(), use);
 }
@@ -185,8 +186,9 @@ void bind_lock(nb::module_& module) {
       .def_static(
           "from_json", [](nb::handle json) { return KernelLock::from_json(text_from(json, "from_json", "json")); },
           nb::arg("json").none(), nb::sig("def from_json(json: str) -> KernelLock"))
-      .def_static("load", load, nb::arg("path").none(), nb::sig("def load(path: str | os.PathLike[str]) -> KernelLock"))
-      .def("save", save, nb::arg("path").none(), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"))
+      .def_static("load", load_lock, nb::arg("path").none(),
+                  nb::sig("def load(path: str | os.PathLike[str]) -> KernelLock"))
+      .def("save", save_lock, nb::arg("path").none(), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"))
       .def("__len__", [](const KernelLock& self) { return self.entries().size(); })
       .def(
           "__contains__", [](const KernelLock& self, nb::handle problem) { return find(self, problem).has_value(); },

@@ -38,13 +38,13 @@ KernelPolicy from_json(nb::handle json) {
   return KernelPolicy::from_json(text_from(json, "KernelPolicy.from_json", "json"));
 }
 
-KernelPolicy load(nb::handle path) {
+KernelPolicy load_policy(nb::handle path) {
   const std::string name = path_from(path, "KernelPolicy.load");
   const WithoutGil released;
   return KernelPolicy::load(name);
 }
 
-void save(const KernelPolicy& self, nb::handle path) {
+void save_policy(const KernelPolicy& self, nb::handle path) {
   const std::string name = path_from(path, "KernelPolicy.save");
   const KernelPolicy policy = self;  // another thread may change it meanwhile
   const WithoutGil released;
@@ -192,10 +192,10 @@ void bind_whole(Bound& bound) {
       .def_static("from_json", &from_json, nb::arg("json").none(), nb::sig("def from_json(json: str) -> KernelPolicy"),
                   "Reads what to_json wrote.")
       .def("to_dict", &to_dict, nb::sig("def to_dict(self) -> dict[str, object]"), "As the file has it.")
-      .def_static("load", &load, nb::arg("path").none(),
+      .def_static("load", load_policy, nb::arg("path").none(),
                   nb::sig("def load(path: str | os.PathLike[str]) -> KernelPolicy"),
                   "Reads a file. What is wrong in it is an error with line and column.")
-      .def("save", &save, nb::arg("path").none(), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
+      .def("save", save_policy, nb::arg("path").none(), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
            "Writes a file: the old one or the new one is there, never half.")
       .def("_get_internal", [](nb::handle self) { return nb::borrow(self); })
       .def("__copy__", [](const KernelPolicy& self) { return self; })

@@ -12,7 +12,7 @@
 namespace xpuruntime::python {
 namespace {
 
-constexpr const char* where = "KernelPolicy";
+constexpr const char* in_kernel_policy = "KernelPolicy";
 
 bool is_mapping(nb::handle value) { return nb::isinstance<nb::dict>(value) || nb::hasattr(value, "items"); }
 
@@ -24,17 +24,19 @@ nb::dict mapping_from(nb::handle value, const char* name) {
 }
 
 /// Reads what the file format describes best.
-KernelPolicy from_document(const nb::dict& document) { return policy_from_values(to_json_text(document, where)); }
+KernelPolicy from_document(const nb::dict& document) {
+  return policy_from_values(to_json_text(document, in_kernel_policy));
+}
 
 std::vector<std::string> kernels_from(nb::handle list, const char* name) {
   std::vector<std::string> kernels;
-  for (const nb::handle kernel : list) kernels.push_back(text_from(kernel, where, name));
+  for (const nb::handle kernel : list) kernels.push_back(text_from(kernel, in_kernel_policy, name));
   return kernels;
 }
 
 Strategy strategy_from(nb::handle value) {
   if (nb::isinstance<Strategy>(value)) return nb::cast<Strategy>(value);
-  if (nb::isinstance<nb::str>(value)) return parse_strategy(text_from(value, where, "strategy"));
+  if (nb::isinstance<nb::str>(value)) return parse_strategy(text_from(value, in_kernel_policy, "strategy"));
   if (PyBool_Check(value.ptr()) || !PyLong_Check(value.ptr())) {
     raise_type_error("[KernelPolicy] " + a_python_type(value) +
                      " is not a strategy; pass an AutoSelectStrategy, its name, or 0, 1 or 2");
@@ -44,21 +46,22 @@ Strategy strategy_from(nb::handle value) {
 
 std::string requested_from(nb::handle value) {
   if (value.is_none()) return {};
-  if (nb::isinstance<nb::str>(value)) return text_from(value, where, "precision");
+  if (nb::isinstance<nb::str>(value)) return text_from(value, in_kernel_policy, "precision");
   return std::string(to_string(data_type_from(value)));
 }
 
 void set_requested(KernelPolicy& policy, nb::handle op, nb::handle value) {
-  const std::string name = text_from(op, where, "an op");
+  const std::string name = text_from(op, in_kernel_policy, "an op");
   if (!is_mapping(value)) {
     policy.set_precision(name, requested_from(value));
     return;
   }
   std::string forward, backward;
   for (const auto& [key, requested] : mapping_from(value, "precision")) {
-    const std::string direction = text_from(key, where, "a direction");
+    const std::string direction = text_from(key, in_kernel_policy, "a direction");
     constexpr std::string_view known[] = {"forward", "backward"};
-    if (direction != "forward" && direction != "backward") fail_unknown(where, "direction", direction, known);
+    if (direction != "forward" && direction != "backward")
+      fail_unknown(in_kernel_policy, "direction", direction, known);
     (direction == "forward" ? forward : backward) = requested_from(requested);
   }
   policy.set_precision(name, forward, backward);
@@ -68,10 +71,10 @@ void set_preferences(KernelPolicy& policy, nb::handle value) {
   std::map<OpId, KernelPreference> preferences;
   if (!value.is_none()) {
     for (const auto& [name, preference] : mapping_from(value, "preferences")) {
-      const std::string given = text_from(name, where, "op");
+      const std::string given = text_from(name, in_kernel_policy, "op");
       const OpId op = parse_op(given);
       if (preferences.emplace(op, preference_from(preference, given)).second) continue;
-      fail(ErrorCode::invalid_argument, where,
+      fail(ErrorCode::invalid_argument, in_kernel_policy,
            "preferences name " + std::string(to_string(op)) + " twice, under two of its names; remove one");
     }
   }
@@ -94,9 +97,10 @@ void set_rules(KernelPolicy& policy, nb::handle value) {
 }
 
 void set_threads(KernelPolicy& policy, nb::handle value) {
-  const std::uint64_t threads = count_from(value, where, "threads");
+  const std::uint64_t threads = count_from(value, in_kernel_policy, "threads");
   if (threads == 0 || threads > std::numeric_limits<std::uint32_t>::max()) {
-    fail(ErrorCode::invalid_argument, where, "threads must be a whole number, 1 or more; leave it out for no bound");
+    fail(ErrorCode::invalid_argument, in_kernel_policy,
+         "threads must be a whole number, 1 or more; leave it out for no bound");
   }
   policy.threads = static_cast<std::uint32_t>(threads);
 }
@@ -107,7 +111,7 @@ OpId op_or_unknown(const std::string& name) {
   std::vector<std::string_view> known = single_policy_fields();
   known.insert(known.begin(), {"strategy", "rules", "precision", "preferences"});
   for (const OpId op : all_ops()) known.push_back(to_string(op));
-  fail_unknown(where, "op or field", name, known);
+  fail_unknown(in_kernel_policy, "op or field", name, known);
 }
 
 void set_default(KernelPolicy& policy, nb::handle value) {
@@ -136,7 +140,7 @@ std::string to_json_text(nb::handle value, const char* function) {
 KernelPreference preference_from(nb::handle value, const std::string& name) {
   KernelPolicy made;  // it checks the names
   if (nb::isinstance<nb::str>(value)) {
-    made.set(name, text_from(value, where, "a kernel"));
+    made.set(name, text_from(value, in_kernel_policy, "a kernel"));
   } else if (nb::isinstance<nb::list>(value) || nb::isinstance<nb::tuple>(value)) {
     made.set_order(name, kernels_from(value, "a kernel"));
   } else if (is_mapping(value)) {
@@ -175,9 +179,10 @@ bool set_field(KernelPolicy& policy, const std::string& name, nb::handle value) 
   } else if (name == "default_precision") {
     unset ? policy.default_precision.reset() : set_default(policy, value);
   } else if (name == "workspace_limit_bytes") {
-    policy.workspace_limit_bytes = unset ? std::nullopt : std::optional(count_from(value, where, name.c_str()));
+    policy.workspace_limit_bytes =
+        unset ? std::nullopt : std::optional(count_from(value, in_kernel_policy, name.c_str()));
   } else if (name == "deterministic") {
-    policy.deterministic = unset ? std::nullopt : std::optional(boolean_from(value, where, name.c_str()));
+    policy.deterministic = unset ? std::nullopt : std::optional(boolean_from(value, in_kernel_policy, name.c_str()));
   } else if (name == "threads") {
     unset ? policy.threads.reset() : set_threads(policy, value);
   } else {
@@ -189,15 +194,15 @@ bool set_field(KernelPolicy& policy, const std::string& name, nb::handle value) 
 void fill(KernelPolicy& policy, const nb::dict& values) {
   std::set<OpId> seen;
   if (values.contains("strategy") && values.contains("auto_strategy")) {
-    fail(ErrorCode::invalid_argument, where, "strategy and auto_strategy are the same field; give one");
+    fail(ErrorCode::invalid_argument, in_kernel_policy, "strategy and auto_strategy are the same field; give one");
   }
   if (values.contains("preferences")) set_field(policy, "preferences", values["preferences"]);
   for (const auto& [key, value] : values) {
-    const std::string name = text_from(key, where, "a field");
+    const std::string name = text_from(key, in_kernel_policy, "a field");
     if (name == "preferences" || set_field(policy, name, value)) continue;
     const OpId op = op_or_unknown(name);
     if (!seen.insert(op).second) {
-      fail(ErrorCode::invalid_argument, where,
+      fail(ErrorCode::invalid_argument, in_kernel_policy,
            std::string(to_string(op)) + " is given under two of its names; give one");
     }
     policy.preferences[op] = preference_from(value, name);

@@ -28,14 +28,14 @@ DeviceProfile from_fields(const nb::kwargs& fields) {
   return parse_profile(to_json_text(fields, function), {function, "", "profile"});
 }
 
-void save(const DeviceProfile& profile, nb::handle path) {
+void save_profile(const DeviceProfile& profile, nb::handle path) {
   const std::string file = path_from(path, "DeviceProfile.save");
   const JsonSource source{"DeviceProfile::save", "profile file '" + file + "': ", "profile"};
   const WithoutGil release;
   write_file_atomically(file, profile.to_json(), source);
 }
 
-DeviceProfile load(nb::handle path) {
+DeviceProfile load_profile(nb::handle path) {
   const std::string file = path_from(path, "DeviceProfile.load");
   const WithoutGil release;
   return DeviceProfile::load(file);
@@ -102,9 +102,10 @@ void bind_profile(nb::module_& module) {
       .def_static(
           "from_json", [](nb::handle json) { return DeviceProfile::from_json(text_from(json, "from_json", "json")); },
           nb::arg("json").none(), nb::sig("def from_json(json: str) -> DeviceProfile"))
-      .def_static("load", load, nb::arg("path").none(),
+      .def_static("load", load_profile, nb::arg("path").none(),
                   nb::sig("def load(path: str | os.PathLike[str]) -> DeviceProfile"))
-      .def("save", save, nb::arg("path").none(), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"))
+      .def("save", save_profile, nb::arg("path").none(),
+           nb::sig("def save(self, path: str | os.PathLike[str]) -> None"))
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const DeviceProfile& self) { return nb::hash(to_python(self.name)); })
       .def("__getstate__", &DeviceProfile::to_json)

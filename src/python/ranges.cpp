@@ -15,7 +15,7 @@
 namespace xpuruntime::python {
 namespace {
 
-ProblemRange parsed(nb::handle text, nb::handle device) {
+ProblemRange parsed_range(nb::handle text, nb::handle device) {
   if (nb::isinstance<ProblemRange>(text)) return nb::cast<ProblemRange>(text);
   const Device where = device.is_none() ? Device{} : device_from(device);
   return parse_problem_range(text_from(text, "ProblemRange", "text"), where);
@@ -65,7 +65,9 @@ void bind_range(nb::module_& module) {
   nb::class_<ProblemRange>(module, "ProblemRange", "Problems that are alike but for some extents.")
       .def(
           "__init__",
-          [](ProblemRange* self, nb::handle text, nb::handle device) { new (self) ProblemRange(parsed(text, device)); },
+          [](ProblemRange* self, nb::handle text, nb::handle device) {
+            new (self) ProblemRange(parsed_range(text, device));
+          },
           nb::arg("text").none(), nb::arg("device") = nb::none(),
           nb::sig("def __init__(self, text: str | ProblemRange, device: object = None) -> None"),
           "Reads a text such as \"matmul(f32[m,768], f32[768,768]) where m=1..512\".")

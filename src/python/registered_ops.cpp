@@ -20,7 +20,7 @@
 namespace xpuruntime::python {
 namespace {
 
-constexpr const char* where = "register_op";
+constexpr const char* in_register_op = "register_op";
 
 /// All that an op of a Python program points to, for as long as the process lives: so long ops stay.
 struct RegisteredOp {
@@ -34,7 +34,7 @@ struct RegisteredOp {
 
   const char* keep(std::string text) {
     if (text.find('\0') != std::string::npos) {
-      fail(ErrorCode::invalid_argument, where, "a name contains a NUL; use letters, digits and underscores");
+      fail(ErrorCode::invalid_argument, in_register_op, "a name contains a NUL; use letters, digits and underscores");
     }
     return texts.emplace_back(std::move(text)).c_str();
   }
@@ -74,7 +74,7 @@ std::vector<TensorSpec> infer_like_first(std::span<const TensorSpec> inputs, con
 /// One function for all of them: the attributes say which op it is.
 std::vector<TensorSpec> infer_in_python(std::span<const TensorSpec> inputs, const Attributes& attributes) {
   const RegisteredOp* op = find_registered(attributes.op());
-  if (op == nullptr) fail(ErrorCode::internal, where, "an op without its function; report this");
+  if (op == nullptr) fail(ErrorCode::internal, in_register_op, "an op without its function; report this");
   std::vector<TensorSpec> outputs;
   const auto failure = call_back(*op->infer, [&](nb::handle function) {
     nb::list specs;
@@ -104,7 +104,7 @@ std::string joined(const std::vector<std::string>& parts) {
 
 /// A list of ints, all alike, as an op's defaults are.
 void set_list_default(AttributeSpec& spec, nb::handle value) {
-  const std::vector<std::int64_t> elements = integers_from(value, where, "an attribute's default");
+  const std::vector<std::int64_t> elements = integers_from(value, in_register_op, "an attribute's default");
   for (const std::int64_t element : elements) {
     if (element != elements.front()) refuse_default(std::string(spec.name), value);
   }
@@ -127,9 +127,9 @@ AttributeSpec attribute_from(RegisteredOp& op, const std::string& name, nb::hand
     set_list_default(spec, value);
   } else if (nb::isinstance<nb::tuple>(value) && nb::len(value) != 0) {
     spec.kind = AttributeKind::choice;
-    spec.choices = op.keep(joined(texts_from(value, where, "an attribute's choices")));
+    spec.choices = op.keep(joined(texts_from(value, in_register_op, "an attribute's choices")));
   } else if (PyLong_Check(value.ptr())) {
-    spec.default_value = integer_from(value, where, name.c_str());
+    spec.default_value = integer_from(value, in_register_op, name.c_str());
   } else {
     refuse_default(name, value);
   }
@@ -139,17 +139,17 @@ AttributeSpec attribute_from(RegisteredOp& op, const std::string& name, nb::hand
 // --- registering ---------------------------------------------------------------------------------------------------
 
 OpCategory category_from(nb::handle value) {
-  const std::string name = text_from(value, where, "category");
+  const std::string name = text_from(value, in_register_op, "category");
   std::vector<std::string_view> known;
   for (int i = 0; i <= static_cast<int>(OpCategory::movement); ++i) {
     known.push_back(to_string(static_cast<OpCategory>(i)));
     if (known.back() == name) return static_cast<OpCategory>(i);
   }
-  fail_unknown(where, "category", name, known);
+  fail_unknown(in_register_op, "category", name, known);
 }
 
 void add_inputs(RegisteredOp& op, OpCategory category, nb::handle names, bool optional) {
-  for (const std::string& name : texts_from(names, where, optional ? "optional_inputs" : "inputs")) {
+  for (const std::string& name : texts_from(names, in_register_op, optional ? "optional_inputs" : "inputs")) {
     op.parameters.push_back(optional ? Parameter{op.keep(name), ParameterKind::optional_input, "None"}
                                      : Parameter{op.keep(name)});
     InputSpec& spec = op.inputs.emplace_back(usual_input(category, op.inputs.size()));
@@ -164,7 +164,7 @@ void add_attributes(RegisteredOp& op, nb::handle attributes) {
                      "; pass a dict of names and default values");
   }
   for (const auto& [key, value] : nb::cast<nb::dict>(attributes)) {
-    const std::string name = text_from(key, where, "an attribute's name");
+    const std::string name = text_from(key, in_register_op, "an attribute's name");
     const AttributeSpec& spec = op.attributes.emplace_back(attribute_from(op, name, value));
     const nb::object shown = spec.kind == AttributeKind::choice ? nb::object(value[0]) : nb::borrow(value);
     op.parameters.push_back({spec.name.data(), parameter_kind(spec.kind), op.keep(python_repr(shown)), nullptr, nullptr,
@@ -173,9 +173,9 @@ void add_attributes(RegisteredOp& op, nb::handle attributes) {
 }
 
 void check_parameters(const RegisteredOp& op, std::size_t inputs) {
-  if (inputs == 0) fail(ErrorCode::invalid_argument, where, "inputs is empty; name at least one array");
+  if (inputs == 0) fail(ErrorCode::invalid_argument, in_register_op, "inputs is empty; name at least one array");
   if (op.parameters.size() > max_parameters) {
-    fail(ErrorCode::invalid_argument, where,
+    fail(ErrorCode::invalid_argument, in_register_op,
          std::to_string(op.parameters.size()) + " inputs and attributes are too many; use at most " +
              std::to_string(max_parameters));
   }
@@ -184,7 +184,7 @@ void check_parameters(const RegisteredOp& op, std::size_t inputs) {
     const auto same = [&](const Parameter& other) { return name == other.name; };
     const bool twice = std::count_if(op.parameters.begin(), op.parameters.end(), same) > 1;
     if (twice || name == "dtype" || name == "out" || PyUnicode_IsIdentifier(nb::str(name.c_str()).ptr()) != 1) {
-      fail(ErrorCode::invalid_argument, where,
+      fail(ErrorCode::invalid_argument, in_register_op,
            "'" + shown(name) + "' cannot name a parameter: it is taken, or not an identifier; choose another name");
     }
   }
@@ -201,8 +201,8 @@ const Signature& keep(std::unique_ptr<RegisteredOp> op, const OpInfo& info) {
 nb::object register_op_in_python(nb::handle name, nb::handle infer, nb::handle inputs, nb::handle optional_inputs,
                                  nb::handle attributes, nb::handle category, nb::handle aliases) {
   auto op = std::make_unique<RegisteredOp>();
-  OpInfo info{.name = op->keep(text_from(name, where, "name")), .category = category_from(category)};
-  info.aliases = op->keep(joined(texts_from(aliases, where, "aliases")));
+  OpInfo info{.name = op->keep(text_from(name, in_register_op, "name")), .category = category_from(category)};
+  info.aliases = op->keep(joined(texts_from(aliases, in_register_op, "aliases")));
   add_inputs(*op, info.category, inputs, false);
   const std::size_t required = op->parameters.size();
   add_inputs(*op, info.category, optional_inputs, true);
@@ -212,7 +212,7 @@ nb::object register_op_in_python(nb::handle name, nb::handle infer, nb::handle i
   info.attributes = op->attributes;
   info.infer = infer_like_first;
   if (!infer.is_none()) {
-    check_callable(infer, where, "infer");
+    check_callable(infer, in_register_op, "infer");
     op->infer.emplace(infer);
     info.infer = infer_in_python;
   }

@@ -25,7 +25,7 @@ std::shared_ptr<const KernelLock> lock_from(nb::handle value, const char* what, 
 }
 
 /// By its path; without, the one in use or the user's own.
-std::shared_ptr<const MeasurementStore> store_from(nb::handle value) {
+std::shared_ptr<const MeasurementStore> store_of_report(nb::handle value) {
   const std::string path = value.is_none() ? "" : path_from(value, "report", "store");
   const WithoutGil release;
   if (!value.is_none()) return open_store(path, StoreMode::read_only);
@@ -40,7 +40,7 @@ std::string data(const std::vector<Problem>& problems, const std::vector<Problem
   options.ranges = ranges;
   options.lock = lock_from(lock, "lock", options.lock_name);
   options.against = lock_from(against, "against", options.against_name);
-  options.store = store_from(store);
+  options.store = store_of_report(store);
   options.list_store = !store.is_none() && options.lock == nullptr && problems.empty() && ranges.empty();
   if (!title.is_none()) options.title = text_from(title, "report", "title");
   sync_scope();
@@ -48,7 +48,7 @@ std::string data(const std::vector<Problem>& problems, const std::vector<Problem
   return report_json(Runtime::global(), options);
 }
 
-void save(nb::handle path, const std::string& json) {
+void save_report_as(nb::handle path, const std::string& json) {
   const std::string file = path_from(path, "report", "out");
   const WithoutGil release;
   save_report(file, report_page(json));
@@ -59,7 +59,7 @@ void save(nb::handle path, const std::string& json) {
 void bind_report(nb::module_& module) {
   module.def("report_json", data, nb::arg("problems"), nb::arg("ranges"), nb::arg("lock").none(),
              nb::arg("against").none(), nb::arg("store").none(), nb::arg("title").none());
-  module.def("save_report", save, nb::arg("path").none(), nb::arg("json"));
+  module.def("save_report", save_report_as, nb::arg("path").none(), nb::arg("json"));
 }
 
 }  // namespace xpuruntime::python
