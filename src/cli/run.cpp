@@ -18,7 +18,7 @@ namespace {
 // The reference takes some nanoseconds a product: past this it is worth a word.
 constexpr double long_wait = 2e9;
 
-struct Options {
+struct RunRequest {
   std::string problem = {};
   PolicyOptions policy = {};
   StoreOption store = {};
@@ -89,7 +89,8 @@ double casting_error(const Decision& decision) {
   return error;
 }
 
-RunResult run_and_check(Context& context, const Problem& problem, const KernelPolicy& policy, const Options& options) {
+RunResult run_and_check(Context& context, const Problem& problem, const KernelPolicy& policy,
+                        const RunRequest& options) {
   Runtime& runtime = context.runtime();
   check_memory(runtime.devices(), problem, !options.no_check);
   const Operands operands = random_operands(runtime.devices(), problem, options.seed);
@@ -123,14 +124,16 @@ RunResult run_and_check(Context& context, const Problem& problem, const KernelPo
 
 std::string time_text(double us) { return us < 1000 ? figure("%.2f us", us) : figure("%.3f ms", us / 1000); }
 
-std::string check_text(const Check& check, const Painter& paint) {
+std::string check_text(const RunResult& result, const Painter& paint) {
+  const Check& check = result.check;
+  if (!result.inputs_kept) return paint(Colour::red, wrote_to_its_inputs);
   if (!check.skipped.empty()) return "not checked: " + check.skipped;
   return figure("max abs %.3g; ", check.max_abs_error) + figure("max rel %.3g, ", check.max_rel_error) +
          (check.within ? paint(Colour::green, "within") : paint(Colour::red, "above")) +
          figure(" the tolerance %.3g", check.tolerance);
 }
 
-std::string as_text(const RunResult& result, const Options& options, const Painter& paint) {
+std::string as_text(const RunResult& result, const RunRequest& options, const Painter& paint) {
   const Decision& decision = result.decision;
   std::string text = paint(Colour::bold, to_string(decision.problem)) + "\n";
   text += paint(Colour::green,
@@ -139,12 +142,14 @@ std::string as_text(const RunResult& result, const Options& options, const Paint
   if (!decision.plan.empty()) text += "  plan   " + decision.plan + "\n";
   text += "  time   median " + time_text(result.times.median_us) + ", min " + time_text(result.times.min_us) + " of " +
           std::to_string(options.repeat) + (result.times.device_time ? " (device time)\n" : " (host time)\n");
-  return text + "  error  " + check_text(result.check, paint) + "\n";
+  return text + "  error  " + check_text(result, paint) + "\n";
 }
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json check_json(const Check& check) {
+Json check_json(const RunResult& result) {
+  const Check& check = result.check;
+  if (!result.inputs_kept) return {{"within", false}, {"skipped", wrote_to_its_inputs}};
   if (!check.skipped.empty()) return {{"within", nullptr}, {"skipped", check.skipped}};
   return {{"within", check.within},
           {"max_abs_error", number(check.max_abs_error)},
@@ -159,12 +164,12 @@ std::string document(const Decision& decision, const Json& time, const Json& che
   return dump_json(all, 2) + "\n";
 }
 
-std::string as_json(const RunResult& result, const Options& options) {
+std::string as_json(const RunResult& result, const RunRequest& options) {
   const Json time = {{"runs", options.repeat},
                      {"median_us", result.times.median_us},
                      {"min_us", result.times.min_us},
                      {"clock", result.times.device_time ? "device" : "host"}};
-  return document(result.decision, time, check_json(result.check));
+  return document(result.decision, time, check_json(result));
 }
 
 Answer refusal(Context& context, const Decision& decision) {
@@ -172,7 +177,7 @@ Answer refusal(Context& context, const Decision& decision) {
   return {context.json ? document(decision, nullptr, nullptr) : context.paint.decision(decision.to_text()), exit_no};
 }
 
-Answer run(Context& context, const Options& options) {
+Answer run(Context& context, const RunRequest& options) {
   const Problem problem = context.problem(options.problem);
   options.store.use_in(context.runtime(), StoreMode::read_only);
   const KernelPolicy policy =
@@ -194,7 +199,7 @@ void add_run(CLI::App& app, Context& context) {
   CLI::App& command =
       add_command(app, context, "run", "Run a problem on random inputs, time it and check it against float64",
                   "xrt run \"matmul(f32[256,256], f32[256,256])\" --repeat 20");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunRequest>();
   command.add_option("problem", options->problem, "Such as \"add(f32[1024], f32[1024]) @opencl:0\"")
       ->type_name("PROBLEM")
       ->required();
