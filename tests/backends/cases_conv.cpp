@@ -184,6 +184,7 @@ std::vector<CaseText> pool_cases() {
                 "max_pool2d(T[1,3,12,13]; kernel_size=3 dilation=2 padding=1)",
                 "max_pool2d(T[1,3,12,13]; kernel_size=2,3 dilation=3,2 stride=2 ceil_mode=true)",
                 "max_pool3d(T[1,2,7,8,9]; kernel_size=2 dilation=2 stride=1)",
+                "max_pool2d(T[1,2,3,4]; kernel_size=1 stride=1 dilation=9223372036854775807)",
                 "avg_pool2d(T[1,3,9,9]; kernel_size=3 stride=2 padding=1 count_include_pad=false)",
                 "avg_pool2d(T[1,3,9,21]; kernel_size=3 stride=1 padding=1 count_include_pad=false)",
                 "avg_pool2d(T[1,3,10,10]; kernel_size=3 stride=2 padding=1 ceil_mode=true count_include_pad=false)",

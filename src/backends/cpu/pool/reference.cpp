@@ -39,9 +39,11 @@ class ReferencePlan final : public Plan {
     Extents first, taps;  // along each dim: what the first tap in the input lies on, and how many there are
     for (std::size_t i = 0; i < 3; ++i) {
       const std::int64_t begin = at[i] * shape_.stride[i] - shape_.padding[i], step = shape_.dilation[i];
-      const std::int64_t skipped = begin < 0 ? (step - 1 - begin) / step : 0;
+      // Rounded up, so that the largest dilation does not overflow.
+      const auto steps = [&](std::int64_t length) { return length > 0 ? (length - 1) / step + 1 : 0; };
+      const std::int64_t skipped = begin < 0 ? steps(-begin) : 0;
       first[i] = begin + skipped * step;
-      taps[i] = std::min(shape_.kernel[i] - skipped, (shape_.in[i] - first[i] + step - 1) / step);
+      taps[i] = std::min(shape_.kernel[i] - skipped, steps(shape_.in[i] - first[i]));
     }
     for_each_position(taps, [&](const Extents& tap) {
       Extents from;
