@@ -23,8 +23,12 @@ inline constexpr KernelSpec decoder_rows[] = {
     {OpId::rope, "simd", "heads in line: a token's angles are read once", fast_floats, prepare_rope_simd,
      supports_rope_simd},
     {OpId::rope, "reference", summary::exact, any_dtype, prepare_rope_reference},
-    {OpId::kv_append, "rows", "whole heads of tokens of the caches' dtype", any_dtype, prepare_kv_append_rows,
-     supports_kv_append_rows},
+    {.ops = OpId::kv_append,
+     .name = "rows",
+     .summary = "whole heads of tokens of the caches' dtype, in any layout",
+     .prepare = prepare_kv_append_rows,
+     .supports = supports_kv_append_rows,
+     .any_alignment = true},
     {OpId::kv_append, "reference", summary::moved, any_dtype, prepare_kv_append_reference},
 };
 

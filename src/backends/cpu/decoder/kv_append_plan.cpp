@@ -141,16 +141,28 @@ void copy_bytes(const TensorSpec& from, const void* in, const TensorSpec& to, vo
   StridedCopy(from, to).run(in, out, threads);
 }
 
-void move_head_bytes(const TensorSpec&, const void* in, const TensorSpec& to, void* out, int) {
-  std::memcpy(out, in, static_cast<std::size_t>(to.shape[0]) * size_of(to.dtype));
+/// Elements of any alignment, so many bytes from one to the next.
+template <std::size_t size>
+void move_apart(const std::byte* in, std::int64_t in_step, std::byte* out, std::int64_t out_step, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(out + i * out_step, in + i * in_step, size);
 }
 
-Verdict moves_rows(const Problem& problem, std::size_t cache) {
-  const DataType dtype = problem.inputs[cache].dtype;
-  for (const auto& [name, spec] : {std::pair("input " + std::to_string(2 + cache), &problem.inputs[2 + cache]),
-                                   std::pair("output " + std::to_string(cache), &problem.outputs[cache])}) {
-    if (const Verdict same = is_same_dtype(name, spec->dtype, "the cache's", dtype); !same.supported) return same;
-    if (const Verdict rows = has_contiguous_rows(name, *spec); !rows.supported) return rows;
+void move_head_bytes(const TensorSpec& from, const void* in, const TensorSpec& to, void* out, int) {
+  const std::int64_t count = to.shape[0], in_stride = from.strides[0], out_stride = to.strides[0];
+  const auto size = static_cast<std::int64_t>(size_of(to.dtype));
+  if (count <= 1 || (in_stride == 1 && out_stride == 1)) {
+    std::memcpy(out, in, static_cast<std::size_t>(count * size));
+    return;
+  }
+  const auto move = size == 1 ? move_apart<1> : size == 2 ? move_apart<2> : size == 4 ? move_apart<4> : move_apart<8>;
+  move(static_cast<const std::byte*>(in), in_stride * size, static_cast<std::byte*>(out), out_stride * size, count);
+}
+
+/// Lengths and pages are read as numbers; all else is moved, whatever its alignment.
+Verdict has_aligned_places(const Problem& problem) {
+  for (std::size_t i = 4; i < problem.inputs.size(); ++i) {
+    if (problem.inputs[i].alignment >= size_of(problem.inputs[i].dtype)) continue;
+    return Verdict::no("input " + std::to_string(i) + " is not aligned to its elements");
   }
   return Verdict::yes();
 }
@@ -158,8 +170,14 @@ Verdict moves_rows(const Problem& problem, std::size_t cache) {
 }  // namespace
 
 Verdict supports_kv_append_rows(const Problem& problem, const DeviceProfile&) {
-  if (const Verdict verdict = moves_rows(problem, 0); !verdict.supported) return verdict;
-  return moves_rows(problem, 1);
+  for (const std::size_t cache : {0, 1}) {
+    const DataType dtype = problem.inputs[cache].dtype;
+    for (const auto& [name, spec] : {std::pair("input " + std::to_string(2 + cache), &problem.inputs[2 + cache]),
+                                     std::pair("output " + std::to_string(cache), &problem.outputs[cache])}) {
+      if (const Verdict same = is_same_dtype(name, spec->dtype, "the cache's", dtype); !same.supported) return same;
+    }
+  }
+  return has_aligned_places(problem);
 }
 
 std::unique_ptr<const Plan> prepare_kv_append_rows(const Problem& problem, const PrepareContext&) {
