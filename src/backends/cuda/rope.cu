@@ -128,9 +128,78 @@ __global__ void __launch_bounds__(element_threads) rotate_heads(const RopeLaunch
   unit.store(static_cast<T*>(x.output) + at.output, p.output_step);
 }
 
+/// Whole heads whose halves turn, in up to two dims, with plain tables.
+struct HalvesLaunch {
+  int heads = 1;                  // of a row
+  int units = 1;                  // of a head
+  std::int64_t steps[3][2] = {};  // of input, positions and output, from row to row and from head to head
+  std::int64_t half = 0;
+  std::int64_t positions = 0;
+  std::int64_t table_rows[2] = {};  // from position to position, of cos and sin
+  DataType position = DataType::int64;
+};
+
+/// Its code is short: of what a few tokens take, most is the time until code and data come.
+template <class T>
+__global__ void __launch_bounds__(element_threads) rotate_halves(const HalvesLaunch p, const Pointers x) {
+  constexpr int width = per_vector<T>;
+  const int index = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x);
+  const int head = index / p.units, pair = (index - head * p.units) * width;
+  if (head >= p.heads) return;
+  const std::int64_t row = blockIdx.x;
+  const auto at = [&](int operand) { return row * p.steps[operand][0] + head * p.steps[operand][1]; };
+  const T* from = static_cast<const T*>(x.inputs[0]) + at(0) + pair;
+  uint4 first = load_once(from), second = load_once(from + p.half);
+  const std::int64_t position = load_index(x.inputs[1], p.position, at(1));
+  if (position < 0 || position >= p.positions) {
+    *static_cast<volatile std::uint32_t*>(x.fault) = 1;
+    return;
+  }
+  float cos[width], sin[width], a[width], b[width];
+  load_neighbours(static_cast<const float*>(x.inputs[2]) + position * p.table_rows[0] + pair, cos);
+  load_neighbours(static_cast<const float*>(x.inputs[3]) + position * p.table_rows[1] + pair, sin);
+  unpack<T>(first, a);
+  unpack<T>(second, b);
+#pragma unroll
+  for (int i = 0; i < width; ++i) Unit<T, width>::turn(a[i], b[i], cos[i], sin[i]);
+  T* to = static_cast<T*>(x.output) + at(2) + pair;
+  *reinterpret_cast<uint4*>(to) = pack<T>(a);
+  *reinterpret_cast<uint4*>(to + p.half) = pack<T>(b);
+}
+
 bool is_plain(const AngleTable& table, const void* data) {
   return table.dtype == DataType::float32 && table.step == 1 && table.row % 4 == 0 &&
          reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+}
+
+/// Where rotate_halves does all of it.
+template <class T>
+bool takes_halves(const RopeLaunch& p, const Pointers& x) {
+  constexpr std::int64_t most_units = std::int64_t{1} << 23, most_rows = (std::int64_t{1} << 31) - 1;
+  const std::int64_t inner = p.heads.rank == 0 ? 1 : p.heads.extent[p.heads.rank - 1];
+  return p.vectors && !p.interleaved && 2 * p.pairs == p.size && p.heads.rank <= 2 && is_plain(p.cos, x.inputs[2]) &&
+         is_plain(p.sin, x.inputs[3]) &&
+         inner <= most_units / (p.pairs / per_vector<T>)&&p.heads.count / inner <= most_rows;
+}
+
+template <class T>
+cudaError_t launch_halves(const RopeLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+  const ElementwiseShape& shape = launch.heads;
+  HalvesLaunch halves;
+  halves.units = static_cast<int>(launch.pairs / per_vector<T>);
+  halves.half = launch.pairs;
+  halves.positions = launch.positions;
+  halves.table_rows[0] = launch.cos.row;
+  halves.table_rows[1] = launch.sin.row;
+  halves.position = launch.position;
+  for (int d = 0; d < shape.rank; ++d) {
+    const int dim = 2 - shape.rank + d;  // the last one is that of the heads
+    if (dim == 1) halves.heads = static_cast<int>(shape.extent[d]);
+    for (int operand = 0; operand < 3; ++operand) halves.steps[operand][dim] = shape.strides[operand][d];
+  }
+  const auto rows = static_cast<unsigned>(shape.count / halves.heads);
+  const auto blocks = static_cast<unsigned>((halves.heads * halves.units + element_threads - 1) / element_threads);
+  return queue(rotate_halves<T>, dim3(rows, blocks), element_threads, halves, pointers, stream);
 }
 
 template <class T, int width>
@@ -153,6 +222,7 @@ cudaError_t launch(const RopeLaunch& launch, const Pointers& pointers, cudaStrea
   if (launch.heads.count == 0 || launch.size == 0) return cudaSuccess;
   return with_type(launch.dtype, [&](auto element) {
     using T = decltype(element);
+    if (takes_halves<T>(launch, pointers)) return launch_halves<T>(launch, pointers, stream);
     return launch.vectors ? launch_units<T, per_vector<T>>(launch, pointers, stream)
                           : launch_units<T, 1>(launch, pointers, stream);
   });

@@ -237,6 +237,42 @@ __global__ void __launch_bounds__(held == 1 ? 1024 : 512, 1) held_norm(const Row
   }
 }
 
+/// A row for each block and a vector for each thread, without a mean. Its code is short, as most of what a few rows
+/// take is the time until code and data come.
+template <class T, bool adds>
+__global__ void __launch_bounds__(1024) few_norms(const RowLaunch p, const Pointers x) {
+  __shared__ float shared[32];
+  const Place place{blockIdx.x, static_cast<int>(blockDim.x), static_cast<int>(threadIdx.x)};
+  const int column = place.lane * per_vector<T>;
+  const bool there = column < p.shape.columns;
+  const void* weights = x.inputs[adds ? 2 : 1];
+  uint4 vector = {}, residual = {}, weight = filled<T>(1);
+  if (there) {
+    vector = load_once(static_cast<const T*>(x.inputs[0]) + place.row * p.shape.input_stride + column);
+    if (adds) residual = load_once(static_cast<const T*>(x.inputs[1]) + place.row * p.residual_stride + column);
+    if (weights != nullptr) weight = load_shared_by_blocks(static_cast<const T*>(weights) + column);
+  }
+  float values[per_vector<T>], others[per_vector<T>], squares = 0;
+  unpack<T>(vector, values);
+  if (adds) {
+    unpack<T>(residual, others);
+#pragma unroll
+    for (int j = 0; j < per_vector<T>; ++j) values[j] += others[j];
+    vector = pack<T>(values);
+    unpack<T>(vector, values);
+    T* sums = static_cast<T*>(x.second_output) + place.row * p.sum_stride + column;
+    if (there) *reinterpret_cast<uint4*>(sums) = vector;
+  }
+#pragma unroll
+  for (const float value : values) squares = fmaf(value, value, squares);
+  const float scale = scale_of(p, fold_across(place, squares, Add{}, shared));
+  if (!there) return;
+  unpack<T>(weight, others);
+#pragma unroll
+  for (int j = 0; j < per_vector<T>; ++j) values[j] = values[j] * scale * others[j];
+  *reinterpret_cast<uint4*>(static_cast<T*>(x.output) + place.row * p.shape.output_stride + column) = pack<T>(values);
+}
+
 /// A row for each team, and many teams at once.
 template <class T, bool adds>
 __global__ void __launch_bounds__(512, 2) single_norm(const RowLaunch p, const Pointers x) {
@@ -312,6 +348,9 @@ cudaError_t launch_as(const RowLaunch& launch, const Pointers& pointers, cudaStr
     case 0:
       return with(long_norm<T, adds>, needed);
     case 1:
+      if (whole && needed <= fitting && launch.team.lanes > 32 && launch.op != RowOp::layer_norm) {
+        return with(few_norms<T, adds>, needed);
+      }
       return with(held_norm<T, adds, 1, whole>, fitting);
     case 2:
       return with(held_norm<T, adds, 2, whole>, fitting);
