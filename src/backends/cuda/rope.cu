@@ -128,8 +128,8 @@ __global__ void __launch_bounds__(element_threads) rotate_heads(const RopeLaunch
   unit.store(static_cast<T*>(x.output) + at.output, p.output_step);
 }
 
-/// Whole heads whose halves turn, in up to two dims, with plain tables.
-struct HalvesLaunch {
+/// Whole heads that turn, in up to two dims, with plain tables.
+struct WholeLaunch {
   int heads = 1;                  // of a row
   int units = 1;                  // of a head
   std::int64_t steps[3][2] = {};  // of input, positions and output, from row to row and from head to head
@@ -139,32 +139,35 @@ struct HalvesLaunch {
   DataType position = DataType::int64;
 };
 
-/// Its code is short: of what a few tokens take, most is the time until code and data come.
-template <class T>
-__global__ void __launch_bounds__(element_threads) rotate_halves(const HalvesLaunch p, const Pointers x) {
-  constexpr int width = per_vector<T>;
+/// A unit is a vector of each half, or one of neighbours that turn. The code is short: of what a few tokens take, most
+/// is the time until code and data come.
+template <class T, bool interleaved>
+__global__ void __launch_bounds__(element_threads) rotate_whole(const WholeLaunch p, const Pointers x) {
+  constexpr int width = per_vector<T>, angles = interleaved ? width / 2 : width;
   const int index = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x);
-  const int head = index / p.units, pair = (index - head * p.units) * width;
+  const int head = index / p.units, unit = index - head * p.units;
   if (head >= p.heads) return;
   const std::int64_t row = blockIdx.x;
   const auto at = [&](int operand) { return row * p.steps[operand][0] + head * p.steps[operand][1]; };
-  const T* from = static_cast<const T*>(x.inputs[0]) + at(0) + pair;
-  uint4 first = load_once(from), second = load_once(from + p.half);
+  const T* from = static_cast<const T*>(x.inputs[0]) + at(0) + unit * width;
+  const uint4 first = load_once(from), second = interleaved ? uint4{} : load_once(from + p.half);
   const std::int64_t position = load_index(x.inputs[1], p.position, at(1));
   if (position < 0 || position >= p.positions) {
     *static_cast<volatile std::uint32_t*>(x.fault) = 1;
     return;
   }
-  float cos[width], sin[width], a[width], b[width];
-  load_neighbours(static_cast<const float*>(x.inputs[2]) + position * p.table_rows[0] + pair, cos);
-  load_neighbours(static_cast<const float*>(x.inputs[3]) + position * p.table_rows[1] + pair, sin);
+  float a[width], b[width], cos[angles], sin[angles];
+  load_angles<angles % 4 == 0>(x.inputs[2], {DataType::float32, p.table_rows[0], 1}, position, unit * angles, cos);
+  load_angles<angles % 4 == 0>(x.inputs[3], {DataType::float32, p.table_rows[1], 1}, position, unit * angles, sin);
   unpack<T>(first, a);
   unpack<T>(second, b);
 #pragma unroll
-  for (int i = 0; i < width; ++i) Unit<T, width>::turn(a[i], b[i], cos[i], sin[i]);
-  T* to = static_cast<T*>(x.output) + at(2) + pair;
+  for (int i = 0; i < angles; ++i) {
+    Unit<T, width>::turn(interleaved ? a[2 * i] : a[i], interleaved ? a[2 * i + 1] : b[i], cos[i], sin[i]);
+  }
+  T* to = static_cast<T*>(x.output) + at(2) + unit * width;
   *reinterpret_cast<uint4*>(to) = pack<T>(a);
-  *reinterpret_cast<uint4*>(to + p.half) = pack<T>(b);
+  if (!interleaved) *reinterpret_cast<uint4*>(to + p.half) = pack<T>(b);
 }
 
 bool is_plain(const AngleTable& table, const void* data) {
@@ -172,34 +175,39 @@ bool is_plain(const AngleTable& table, const void* data) {
          reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
 }
 
-/// Where rotate_halves does all of it.
 template <class T>
-bool takes_halves(const RopeLaunch& p, const Pointers& x) {
+std::int64_t whole_units(const RopeLaunch& p) {
+  return (p.interleaved ? p.size : p.pairs) / per_vector<T>;
+}
+
+/// Where rotate_whole does all of it.
+template <class T>
+bool takes_whole(const RopeLaunch& p, const Pointers& x) {
   constexpr std::int64_t most_units = std::int64_t{1} << 23, most_rows = (std::int64_t{1} << 31) - 1;
   const std::int64_t inner = p.heads.rank == 0 ? 1 : p.heads.extent[p.heads.rank - 1];
-  return p.vectors && !p.interleaved && 2 * p.pairs == p.size && p.heads.rank <= 2 && is_plain(p.cos, x.inputs[2]) &&
-         is_plain(p.sin, x.inputs[3]) &&
-         inner <= most_units / (p.pairs / per_vector<T>)&&p.heads.count / inner <= most_rows;
+  return p.vectors && 2 * p.pairs == p.size && p.heads.rank <= 2 && is_plain(p.cos, x.inputs[2]) &&
+         is_plain(p.sin, x.inputs[3]) && inner <= most_units / whole_units<T>(p) && p.heads.count / inner <= most_rows;
 }
 
 template <class T>
-cudaError_t launch_halves(const RopeLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+cudaError_t launch_whole(const RopeLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   const ElementwiseShape& shape = launch.heads;
-  HalvesLaunch halves;
-  halves.units = static_cast<int>(launch.pairs / per_vector<T>);
-  halves.half = launch.pairs;
-  halves.positions = launch.positions;
-  halves.table_rows[0] = launch.cos.row;
-  halves.table_rows[1] = launch.sin.row;
-  halves.position = launch.position;
+  WholeLaunch whole;
+  whole.units = static_cast<int>(whole_units<T>(launch));
+  whole.half = launch.pairs;
+  whole.positions = launch.positions;
+  whole.table_rows[0] = launch.cos.row;
+  whole.table_rows[1] = launch.sin.row;
+  whole.position = launch.position;
   for (int d = 0; d < shape.rank; ++d) {
     const int dim = 2 - shape.rank + d;  // the last one is that of the heads
-    if (dim == 1) halves.heads = static_cast<int>(shape.extent[d]);
-    for (int operand = 0; operand < 3; ++operand) halves.steps[operand][dim] = shape.strides[operand][d];
+    if (dim == 1) whole.heads = static_cast<int>(shape.extent[d]);
+    for (int operand = 0; operand < 3; ++operand) whole.steps[operand][dim] = shape.strides[operand][d];
   }
-  const auto rows = static_cast<unsigned>(shape.count / halves.heads);
-  const auto blocks = static_cast<unsigned>((halves.heads * halves.units + element_threads - 1) / element_threads);
-  return queue(rotate_halves<T>, dim3(rows, blocks), element_threads, halves, pointers, stream);
+  const auto rows = static_cast<unsigned>(shape.count / whole.heads);
+  const auto blocks = static_cast<unsigned>((whole.heads * whole.units + element_threads - 1) / element_threads);
+  const auto kernel = launch.interleaved ? rotate_whole<T, true> : rotate_whole<T, false>;
+  return queue(kernel, dim3(rows, blocks), element_threads, whole, pointers, stream);
 }
 
 template <class T, int width>
@@ -222,7 +230,7 @@ cudaError_t launch(const RopeLaunch& launch, const Pointers& pointers, cudaStrea
   if (launch.heads.count == 0 || launch.size == 0) return cudaSuccess;
   return with_type(launch.dtype, [&](auto element) {
     using T = decltype(element);
-    if (takes_halves<T>(launch, pointers)) return launch_halves<T>(launch, pointers, stream);
+    if (takes_whole<T>(launch, pointers)) return launch_whole<T>(launch, pointers, stream);
     return launch.vectors ? launch_units<T, per_vector<T>>(launch, pointers, stream)
                           : launch_units<T, 1>(launch, pointers, stream);
   });
