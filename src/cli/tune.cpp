@@ -223,6 +223,7 @@ Answer tune(Context& context, const TuneRequest& options) {
   if (!options.lock.empty()) check_recordable(runtime, ranges);
   options.store.use_in(runtime, StoreMode::read_write);
   Tuned tuned = tune_all(runtime, problems, ranges, limits);
+  tuned.problem_budget += " " + (options.per_problem.empty() ? "500ms" : options.per_problem);
   tuned.files.store = options.store.file();
   const std::vector<Problem> each = one_of_each(problems, ranges);
   KernelPolicy named = policy;  // that what is printed puts in force

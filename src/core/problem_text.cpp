@@ -71,6 +71,11 @@ Number ProblemParser::number(std::string_view what) {
 }
 
 RangedExtent ProblemParser::extent() {
+  if (named_ == nullptr && is_word(peek()) && !is_digit(peek())) {
+    refuse(position_, ErrorCode::invalid_argument,
+           "found '" + std::string(1, peek()) +
+               "'; write a number of 0 or more, or add the sizes of a name behind the " + "problem: where n=1..512");
+  }
   if (named_ == nullptr || is_digit(peek()) || !is_word(peek())) return {number<std::int64_t>("a number of 0 or more")};
   return {1, name()};
 }

@@ -73,6 +73,9 @@ TEST(ProblemText, NamesTheColumnAndWhatToWrite) {
       {"relu(f32[2", "column 11: the text ends; write ']'"},
       {"relu(f32 2])", "column 10: found '2'; write '['"},
       {"relu(f32[2,])", "column 12: found ']'; write a number of 0 or more here"},
+      {"relu(f32[n])",
+       "column 10: found 'n'; write a number of 0 or more, or add the sizes of a name behind the problem: where "
+       "n=1..512"},
       {"relu(f32[2]/)", "column 13: found ')'; write an alignment of 1, 2, 4, 8 or 16 here"},
       {"relu(f32[-2])", "column 10: found '-'"},
       {"relu(f32[2]{-1})", "column 13: found '-'"},
