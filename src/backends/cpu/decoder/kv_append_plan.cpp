@@ -141,12 +141,6 @@ void copy_bytes(const TensorSpec& from, const void* in, const TensorSpec& to, vo
   StridedCopy(from, to).run(in, out, threads);
 }
 
-/// Elements of any alignment, so many bytes from one to the next.
-template <std::size_t size>
-void move_apart(const std::byte* in, std::int64_t in_step, std::byte* out, std::int64_t out_step, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(out + i * out_step, in + i * in_step, size);
-}
-
 void move_head_bytes(const TensorSpec& from, const void* in, const TensorSpec& to, void* out, int) {
   const std::int64_t count = to.shape[0], in_stride = from.strides[0], out_stride = to.strides[0];
   const auto size = static_cast<std::int64_t>(size_of(to.dtype));
@@ -154,8 +148,14 @@ void move_head_bytes(const TensorSpec& from, const void* in, const TensorSpec& t
     std::memcpy(out, in, static_cast<std::size_t>(count * size));
     return;
   }
-  const auto move = size == 1 ? move_apart<1> : size == 2 ? move_apart<2> : size == 4 ? move_apart<4> : move_apart<8>;
-  move(static_cast<const std::byte*>(in), in_stride * size, static_cast<std::byte*>(out), out_stride * size, count);
+  // A constant size: one instruction each, whatever the alignment.
+  with_size(size, [&](auto element) {
+    const auto* from_byte = static_cast<const std::byte*>(in);
+    auto* to_byte = static_cast<std::byte*>(out);
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::memcpy(to_byte + i * out_stride * size, from_byte + i * in_stride * size, sizeof element);
+    }
+  });
 }
 
 /// Lengths and pages are read as numbers; all else is moved, whatever its alignment.

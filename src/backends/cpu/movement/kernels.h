@@ -20,8 +20,8 @@ Verdict supports_embedding_rows(const Problem& problem, const DeviceProfile& pro
 std::unique_ptr<const Plan> prepare_embedding_rows(const Problem& problem, const PrepareContext& context);
 
 inline constexpr KernelSpec movement_rows[] = {
-    {OpId::embedding, "rows", "copies or casts whole rows of the table", any_dtype, prepare_embedding_rows,
-     supports_embedding_rows},
+    {OpId::embedding, "rows", "copies or casts whole rows of the table, gathers strided ones", any_dtype,
+     prepare_embedding_rows, supports_embedding_rows},
     {OpId::embedding, "reference", "any dtype and layout", any_dtype, prepare_embedding_reference},
     {.ops = {OpId::copy, OpId::transpose},
      .name = "blocked",

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -88,14 +89,29 @@ class EmbeddingPlan final : public Plan {
   static constexpr std::int64_t grain_bytes = 65536;
 
   void take_row(const char* from, char* to) const {
-    if (cast_ == nullptr) {
+    const std::int64_t step = table_.shape[1] > 1 ? table_.strides[1] : 1;
+    if (cast_ == nullptr && step == 1) {
       std::memcpy(to, from, static_cast<std::size_t>(row_bytes_));
       return;
     }
+    if (cast_ == nullptr) return gather_row(from, step, to);
     cast_({.rows = 1,
            .columns = table_.shape[1],
            .a = {.data = const_cast<char*>(from), .dtype = table_.dtype},
            .out = {.data = to, .dtype = to_}});
+  }
+
+  /// Each element from a line of its own, most likely: they are asked for ahead.
+  void gather_row(const char* from, std::int64_t step, char* to) const {
+    constexpr std::int64_t ahead = 32;
+    const auto size = static_cast<std::int64_t>(size_of(to_));
+    const std::int64_t count = table_.shape[1], bytes = step * size;
+    with_size(size, [&](auto element) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        __builtin_prefetch(from + std::min(i + ahead, count - 1) * bytes);
+        std::memcpy(to + i * size, from + i * bytes, sizeof element);
+      }
+    });
   }
 
   TensorSpec indices_;
@@ -125,7 +141,9 @@ Verdict supports_embedding_rows(const Problem& problem, const DeviceProfile&) {
   if (const Verdict verdict = has_one_dtype(problem, 1); !casts && !verdict.supported) return verdict;
   if (const Verdict indices = is_contiguous("input 0", problem.inputs[0]); !indices.supported) return indices;
   if (const Verdict out = is_contiguous("output 0", problem.outputs[0]); !out.supported) return out;
-  return has_contiguous_rows("input 1", problem.inputs[1]);
+  return casts && problem.inputs[1].dtype != problem.outputs[0].dtype
+             ? has_contiguous_rows("input 1", problem.inputs[1])
+             : Verdict::yes();
 }
 
 std::unique_ptr<const Plan> prepare_embedding_rows(const Problem& problem, const PrepareContext&) {

@@ -10,13 +10,6 @@ namespace {
 // Fewest bytes worth a thread of their own.
 constexpr std::int64_t grain_bytes = 65536;
 
-template <class Body>
-void with_size(std::int64_t size, const Body& body) {
-  if (size == 1) return body(std::uint8_t{});
-  if (size == 2) return body(std::uint16_t{});
-  return size == 4 ? body(std::uint32_t{}) : body(std::uint64_t{});
-}
-
 /// Columns of a panel: whole lines, more where there are few rows, so that a panel is some ten kilobytes.
 std::int64_t panel_columns(std::int64_t rows, std::int64_t size) {
   constexpr std::int64_t panel_bytes = 32768, most_lines = 16;

@@ -4,6 +4,14 @@
 
 namespace xpuruntime::cpu {
 
+/// Calls `body` with an unsigned value of so many bytes: 1, 2, 4 or 8.
+template <class Body>
+void with_size(std::int64_t size, const Body& body) {
+  if (size == 1) return body(std::uint8_t{});
+  if (size == 2) return body(std::uint16_t{});
+  return size == 4 ? body(std::uint32_t{}) : body(std::uint64_t{});
+}
+
 /// Copies the elements of one tensor into another of the same shape and element size, whatever their strides: rows that
 /// lie in line in both at once, those that lie across in tiles, the rest one by one.
 class StridedCopy {

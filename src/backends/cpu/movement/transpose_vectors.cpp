@@ -4,6 +4,8 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -74,26 +76,36 @@ HWY_INLINE void transpose_square(const T* in, std::int64_t in_stride, T* out, st
   Square<T>::run(in, in_stride, out, out_stride, std::make_index_sequence<Square<T>::n>());
 }
 
-/// A square of whole lines, through a buffer: each line of the output is written once, however its rows lie in the
-/// cache.
-template <class T>
-void transpose_lines(const Panel& panel, const T* in, T* out) {
-  constexpr std::int64_t line = panel_line(sizeof(T)), n = Square<T>::n;
-  alignas(64) T buffer[line * line];
-  for (std::int64_t i = 0; i < line; i += n) {
-    for (std::int64_t j = 0; j < line; j += n) {
-      transpose_square(in + i * panel.in_stride + j, panel.in_stride, buffer + j * line + i, line);
-    }
-  }
-  for (std::int64_t j = 0; j < line; ++j) std::memcpy(out + j * panel.out_stride, buffer + j * line, 64);
+/// The ends as they are, and between them whole lines of the output: a store that lies across two of them takes several
+/// times as long.
+HWY_INLINE void copy_by_lines(const char* from, char* to, std::size_t bytes) {
+  const std::size_t head = (64 - reinterpret_cast<std::uintptr_t>(to) % 64) % 64;
+  if (head != 0) std::memcpy(to, from, head);
+  std::size_t at = head;
+  for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
+  if (at != bytes) std::memcpy(to + at, from + at, bytes - at);
 }
 
+/// Lines of rows that are turned together.
+constexpr std::int64_t lines_at_once = 8;
+
+/// Columns of one line, of so many rows, through a buffer: each line of the output is written once or twice, however
+/// its rows lie in the cache. `next` is as far as the input goes on behind the rows.
 template <class T>
-void prefetch_rows(const Panel& panel, const T* in, std::int64_t rows) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t j = 0; j < panel.columns; j += panel_line(sizeof(T))) {
-      hwy::Prefetch(in + i * panel.in_stride + j);
+void transpose_lines(const Panel& panel, std::int64_t rows, std::int64_t next, const T* in, T* out) {
+  constexpr std::int64_t line = panel_line(sizeof(T)), n = Square<T>::n, most = lines_at_once * line;
+  alignas(64) T buffer[line * most];
+  // The rows lie too far apart for the processor to foresee the next ones.
+  for (std::int64_t i = 0; i < next; ++i) hwy::Prefetch(in + (rows + i) * panel.in_stride);
+  for (std::int64_t i = 0; i < rows; i += n) {
+    for (std::int64_t j = 0; j < line; j += n) {
+      transpose_square(in + i * panel.in_stride + j, panel.in_stride, buffer + j * most + i, most);
     }
+  }
+  const std::size_t bytes = static_cast<std::size_t>(rows) * sizeof(T);
+  for (std::int64_t j = 0; j < line; ++j) {
+    copy_by_lines(reinterpret_cast<const char*>(buffer + j * most), reinterpret_cast<char*>(out + j * panel.out_stride),
+                  bytes);
   }
 }
 
@@ -117,11 +129,12 @@ template <class T>
 void transpose_as(const Panel& panel, const T* in, T* out) {
   constexpr std::int64_t line = panel_line(sizeof(T));
   const std::int64_t rows = panel.rows / line * line, columns = panel.columns / line * line;
-  for (std::int64_t i = 0; i < rows; i += line) {
-    const T* from = in + i * panel.in_stride;
-    // The rows lie too far apart for the processor to foresee the next ones.
-    prefetch_rows(panel, from + line * panel.in_stride, std::min(line, panel.rows - i - line));
-    for (std::int64_t j = 0; j < columns; j += line) transpose_lines(panel, from + j, out + j * panel.out_stride + i);
+  constexpr std::int64_t most = lines_at_once * line;
+  for (std::int64_t i = 0; i < rows; i += most) {
+    const std::int64_t count = std::min(most, rows - i), next = std::min(most, rows - i - count);
+    for (std::int64_t j = 0; j < columns; j += line) {
+      transpose_lines(panel, count, next, in + i * panel.in_stride + j, out + j * panel.out_stride + i);
+    }
   }
   transpose_rest({rows, panel.columns - columns, panel.in_stride, panel.out_stride}, in + columns,
                  out + columns * panel.out_stride);
