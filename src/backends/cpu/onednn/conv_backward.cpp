@@ -242,8 +242,11 @@ std::int64_t images_at_once(const ConvShape& shape) {
 }
 
 /// oneDNN 2.6 adds what lies beside its copies of small images to a bf16 gradient: of conv2d where windows take
-/// steps, of conv3d also where they take none.
+/// steps, of conv3d also where they take none. On aarch64 it reads outside of small volumes of any dtype.
 bool has_right_weight_gradient(const Problem& problem, const ConvShape& shape) {
+#ifdef __aarch64__
+  if (problem.op == OpId::conv3d) return false;
+#endif
   if (problem.inputs[0].dtype != DataType::bfloat16) return true;
   return problem.op == OpId::conv2d && shape.stride[1] == 1 && shape.stride[2] == 1;
 }
