@@ -191,8 +191,9 @@ class Selector {
     return true;
   }
 
-  static std::string copies_text(const Entry& entry) {
-    return "on contiguous copies, " + std::to_string(entry.copying->copied_bytes()) + " bytes";
+  std::string copies_text(const Entry& entry) const {
+    return "on contiguous copies, " + std::to_string(entry.copying->copied_bytes()) + " bytes" +
+           (copies_unused(entry) ? ", far more than the call uses" : "");
   }
 
   void add_copies(const CopyingKernel& copying) {

@@ -156,6 +156,8 @@ TEST(Layouts, ALargeTensorOfWhichLittleIsUsedIsNotCopied) {
     const Decision decision = decide(text);
     EXPECT_TRUE(decision.copies.empty()) << decision.to_text();
   }
+  EXPECT_NE(decide("nll_loss(f32[8,50000]{1,8}, i64[8])").to_text().find("bytes, far more than the call uses"),
+            std::string::npos);
   EXPECT_EQ(decide("embedding(i64[20000], f32[50000,8]{1,50000})").kernel, "rows");
 }
 
