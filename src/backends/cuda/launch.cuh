@@ -91,7 +91,10 @@ int code_version() {
   std::atomic<int>* const here = versions.current();
   if (const int known = here == nullptr ? 0 : here->load(std::memory_order_relaxed); known != 0) return known;
   cudaFuncAttributes attributes = {};
-  if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) return 0;
+  if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) {
+    cudaGetLastError();  // not for the next who asks
+    return 0;
+  }
   if (here != nullptr) here->store(attributes.ptxVersion, std::memory_order_relaxed);
   return attributes.ptxVersion;
 }

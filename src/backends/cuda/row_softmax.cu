@@ -158,16 +158,16 @@ cudaError_t launch_as(RowLaunch launch, const Pointers& pointers, cudaStream_t s
   if (launch.team.lanes <= 32 && launch.team.held == 1 && has_whole_rows<T>(launch, pointers)) {
     return launch_short<T, logarithm>(launch, pointers, stream);
   }
+  // Code for devices without clusters may run on one that has them.
+  if (launch.team.blocks > 1 && code_version<held_softmax<T, 8, logarithm>>() < 90) launch.team = {512, 0};
   const int bytes = launch.team.staged * launch.team.lanes * 16;
   if (bytes > 0) {  // with 8 vectors held
     const cudaError_t error = allow_memory<held_softmax<T, 8, logarithm>>(bytes);
     if (error != cudaSuccess) return error;
   }
-  // Code for devices without clusters may run on one that has them.
-  if (launch.team.blocks > 1 && code_version<held_softmax<T, 8, logarithm>>() < 90) launch.team = {512, 0};
   LaunchConfig how(static_cast<unsigned>(launch.team.blocks_for(launch.shape.rows)),
                    static_cast<unsigned>(launch.team.threads()), stream);
-  how.with_shared_memory(launch.team.staged * launch.team.lanes * 16).in_clusters_of(launch.team.blocks);
+  how.with_shared_memory(bytes).in_clusters_of(launch.team.blocks);
   return queue(kernel_for<T, logarithm>(launch.team.held), how, launch, pointers);
 }
 
