@@ -144,7 +144,8 @@ void copy_bytes(const TensorSpec& from, const void* in, const TensorSpec& to, vo
 void move_head_bytes(const TensorSpec& from, const void* in, const TensorSpec& to, void* out, int) {
   const std::int64_t count = to.shape[0], in_stride = from.strides[0], out_stride = to.strides[0];
   const auto size = static_cast<std::int64_t>(size_of(to.dtype));
-  if (count <= 1 || (in_stride == 1 && out_stride == 1)) {
+  if (count == 0) return;  // also memory that is null
+  if (count == 1 || (in_stride == 1 && out_stride == 1)) {
     std::memcpy(out, in, static_cast<std::size_t>(count * size));
     return;
   }
