@@ -61,6 +61,18 @@ Dims contiguous_strides(const Dims& shape) {
   return strides;
 }
 
+Dims channels_last_strides(const Dims& shape) {
+  checked_count(shape, 1);
+  Dims strides = Dims::filled(shape.size(), 1);
+  std::int64_t stride = std::max<std::int64_t>(shape[1], 1);
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (i == 1) continue;
+    strides[i] = stride;
+    stride *= std::max<std::int64_t>(shape[i], 1);
+  }
+  return strides;
+}
+
 Dims broadcast_shapes(const Dims& a, const Dims& b) {
   const std::size_t rank = std::max(a.size(), b.size());
   Dims out = Dims::filled(rank, 1);

@@ -6,6 +6,7 @@
 
 #include "core/forward_call.h"
 #include "core/op_table.h"
+#include "core/result_layouts.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -65,10 +66,15 @@ std::vector<TensorSpec> infer_backward(const OpInfo& info, std::span<const Tenso
     fail(ErrorCode::not_supported, "make_problem",
          name + " is not computed; use " + std::string(info.name) + " forward only");
   }
-  check_gradient(name, inputs.back(), infer_forward(info, forward, attributes));
+  const std::vector<TensorSpec> results = infer_forward(info, forward, attributes);
+  check_gradient(name, inputs.back(), results);
+  const bool by_elements = info.category == OpCategory::elementwise || info.category == OpCategory::activation;
+  const bool keeps_layout = by_elements && !results[0].contiguous;
   std::vector<TensorSpec> outputs;
   for (std::size_t i = 0; i < forward.size(); ++i) {
-    if (has_gradient(info, i, forward[i].dtype)) outputs.push_back(make_spec(forward[i].dtype, forward[i].shape));
+    const TensorSpec& input = forward[i];
+    if (!has_gradient(info, i, input.dtype)) continue;
+    outputs.push_back(keeps_layout ? in_layout_of(input, input.dtype) : make_spec(input.dtype, input.shape));
   }
   if (outputs.empty()) {
     fail(ErrorCode::invalid_argument, "make_problem",

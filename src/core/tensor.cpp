@@ -72,6 +72,15 @@ TensorSpec make_spec(DataType dtype, const Dims& shape) {
   return {dtype, 16, true, shape, contiguous_strides(shape)};
 }
 
+bool has_channels_last(const TensorSpec& spec) {
+  if (spec.shape.size() < 2) return false;
+  const Dims strides = channels_last_strides(spec.shape);
+  for (std::size_t i = 0; i < spec.shape.size(); ++i) {
+    if (spec.shape[i] != 1 && spec.strides[i] != strides[i]) return false;
+  }
+  return true;
+}
+
 TensorSpec make_spec(DataType dtype, const Dims& shape, const Dims& strides, std::uint8_t alignment) {
   TensorSpec spec = make_spec(dtype, shape);
   check_strides(shape, strides, size_of(dtype));

@@ -84,7 +84,7 @@ TEST(Infer, KeepsShapeAndTypeThroughActivations) {
   EXPECT_EQ(outputs_of("tanh(f64[])"), "f64[]");
   EXPECT_EQ(outputs_of("dropout(f16[3]; p=1)"), "f16[3]");
   EXPECT_EQ(outputs_of("dropout(f16[3], i64[2])"), "f16[3]");
-  EXPECT_EQ(outputs_of("silu(f32[4,8]{1,4})"), "f32[4,8]");
+  EXPECT_EQ(outputs_of("silu(f32[4,8]{1,4})"), "f32[4,8]{1,4}");
 }
 
 TEST(Infer, RefusesFunctionsOfTheWrongNumbers) {
@@ -100,7 +100,7 @@ TEST(Infer, RefusesFunctionsOfTheWrongNumbers) {
 
 TEST(Infer, UnscalesToSingleOrDoubleAndSaysWhetherAllWasFinite) {
   EXPECT_EQ(outputs_of("unscale(f16[3,4], f32[1])"), "f32[3,4], f32[1]");
-  EXPECT_EQ(outputs_of("unscale(bf16[4,8]{1,4}, f32[])"), "f32[4,8], f32[1]");
+  EXPECT_EQ(outputs_of("unscale(bf16[4,8]{1,4}, f32[])"), "f32[4,8]{1,4}, f32[1]");
   EXPECT_EQ(outputs_of("unscale(f32[0], f32[1])"), "f32[0], f32[1]");
   EXPECT_EQ(outputs_of("unscale(f64[], f32[1])"), "f64[], f32[1]");
   EXPECT_EQ(outputs_of("unscale(f8e5m2[7], f64[1])"), "f32[7], f32[1]");

@@ -50,7 +50,27 @@ TEST(Problem, GivesBackwardTheGradientsOfTheFloatingInputs) {
   EXPECT_EQ(outputs_of("matmul:backward(f16[2,3], bf16[3,4], f32[2,4])"), "f16[2,3], bf16[3,4]");
   EXPECT_EQ(outputs_of("embedding:backward(i64[7], f32[10,4], f32[7,4])"), "f32[10,4]");
   EXPECT_EQ(outputs_of("cross_entropy:backward(f32[8,10], i64[8], f32[])"), "f32[8,10]");
-  EXPECT_EQ(outputs_of("relu:backward(f32[2,3]{1,2}, f32[2,3])"), "f32[2,3]");
+}
+
+TEST(Problem, KeepsTheLayoutOfElementsAndOfImages) {
+  EXPECT_EQ(outputs_of("relu(f32[2,3]{1,2})"), "f32[2,3]{1,2}");
+  EXPECT_EQ(outputs_of("relu:backward(f32[2,3]{1,2}, f32[2,3])"), "f32[2,3]{1,2}");
+  EXPECT_EQ(outputs_of("add(f32[3], f16[4,2,3]{3,12,1})"), "f32[4,2,3]{3,12,1}");
+  EXPECT_EQ(outputs_of("add(f32[2,3], f32[2,3]{1,2})"), "f32[2,3]") << "the first one decides";
+  EXPECT_EQ(outputs_of("add:backward(f32[2,3]{1,2}, f32[3], f32[2,3])"), "f32[2,3]{1,2}, f32[3]");
+  EXPECT_EQ(outputs_of("relu(f32[2,3]{1,4})"), "f32[2,3]") << "a slice has gaps";
+  EXPECT_EQ(outputs_of("relu(f32[2,3]{0,1})"), "f32[2,3]");
+  EXPECT_EQ(outputs_of("batch_norm2d(f32[2,4,5,5]{100,1,20,4}, f32[4], f32[4])"), "f32[2,4,5,5]{100,1,20,4}");
+  EXPECT_EQ(outputs_of("batch_norm2d(f32[2,4,5,5]{200,1,40,8}, f32[4], f32[4])"), "f32[2,4,5,5]") << "a slice";
+  EXPECT_EQ(outputs_of("max_pool2d(f32[2,4,6,6]{144,1,24,4}; kernel_size=2,2)"), "f32[2,4,3,3]{36,1,12,4}");
+  EXPECT_EQ(outputs_of("max_pool2d(f32[2,4,6,6]{288,1,48,8}; kernel_size=2,2)"), "f32[2,4,3,3]{36,1,12,4}");
+  EXPECT_EQ(outputs_of("avg_pool2d(f32[2,4,6,6]{144,1,24,4}; kernel_size=6,6)"), "f32[2,4,1,1]");
+  EXPECT_EQ(outputs_of("max_pool2d(f32[2,4,6,6]{144,1,4,24}; kernel_size=2,2)"), "f32[2,4,3,3]") << "columns first";
+  EXPECT_EQ(outputs_of("conv2d(f32[2,4,6,6]{144,1,24,4}, f32[8,4,3,3]{36,1,12,4})"), "f32[2,8,4,4]{128,1,32,8}");
+  EXPECT_EQ(outputs_of("conv2d(f32[2,4,6,6]{144,1,24,4}, f32[8,4,1,1])"), "f32[2,8,6,6]{288,1,48,8}");
+  EXPECT_EQ(outputs_of("conv2d(f32[2,4,6,6]{144,1,24,4}, f32[8,4,3,3])"), "f32[2,8,4,4]") << "the weight's differs";
+  EXPECT_EQ(outputs_of("softmax(f32[2,3]{1,2})"), "f32[2,3]");
+  EXPECT_EQ(outputs_of("copy(f32[2,3]{1,2})"), "f32[2,3]");
 }
 
 TEST(Problem, RefusesBackwardWhereNothingHasAGradient) {

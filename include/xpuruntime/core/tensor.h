@@ -29,6 +29,9 @@ TensorSpec make_spec(DataType dtype, const Dims& shape);
 TensorSpec make_spec(DataType dtype, const Dims& shape, const Dims& strides, std::uint8_t alignment = 16);
 
 std::int64_t element_count(const TensorSpec& spec);
+/// Dense, the second of at least two dims the innermost in memory and the others in their order: PyTorch's
+/// channels_last.
+bool has_channels_last(const TensorSpec& spec);
 /// Bytes from the first element to the end of the last one.
 std::size_t span_bytes(const TensorSpec& spec);
 

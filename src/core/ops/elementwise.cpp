@@ -6,13 +6,13 @@ namespace {
 Specs infer_unary_float(Inputs inputs, const Attributes& attributes) {
   const ForwardCall call(inputs, attributes);
   call.need_floating(0);
-  return {make_spec(call[0].dtype, call.shape(0))};
+  return {like_inputs(inputs, call[0].dtype, call.shape(0))};
 }
 
 Specs infer_relu(Inputs inputs, const Attributes& attributes) {
   const ForwardCall call(inputs, attributes);
   call.need_numeric(0);
-  return {make_spec(call[0].dtype, call.shape(0))};
+  return {like_inputs(inputs, call[0].dtype, call.shape(0))};
 }
 
 Specs infer_dropout(Inputs inputs, const Attributes& attributes) {
@@ -23,14 +23,14 @@ Specs infer_dropout(Inputs inputs, const Attributes& attributes) {
     call.need_shape(1, {2}, "seed and offset");
     if (call[1].dtype != DataType::int64) call.refuse("the seed and the offset are i64; cast them");
   }
-  return {make_spec(call[0].dtype, call.shape(0))};
+  return {like_inputs(inputs, call[0].dtype, call.shape(0))};
 }
 
 Specs infer_binary(Inputs inputs, const Attributes& attributes) {
   const ForwardCall call(inputs, attributes);
   call.need_numeric(0);
   call.need_numeric(1);
-  return {make_spec(promote(inputs), call.broadcast(call.shape(0), call.shape(1)))};
+  return {like_inputs(inputs, promote(inputs), call.broadcast(call.shape(0), call.shape(1)))};
 }
 
 Specs infer_divide(Inputs inputs, const Attributes& attributes) {
@@ -50,7 +50,7 @@ Specs infer_unscale(Inputs inputs, const Attributes& attributes) {
   }
   if (!call.shape(1).empty()) call.need_shape(1, {1}, "inverse scale");
   const DataType dtype = call[0].dtype == DataType::float64 ? DataType::float64 : DataType::float32;
-  return {make_spec(dtype, call.shape(0)), make_spec(DataType::float32, {1})};
+  return {like_inputs(inputs, dtype, call.shape(0)), make_spec(DataType::float32, {1})};
 }
 
 // The last dim holds the gate and then the factor, unless the factor is an input of its own.
@@ -65,7 +65,7 @@ Specs infer_silu_mul(Inputs inputs, const Attributes& attributes) {
     if (shape[last] % 2 != 0) call.refuse("the last extent is odd; give the gate and the factor side by side in it");
     shape[last] /= 2;
   }
-  return {make_spec(promote(inputs), shape)};
+  return {like_inputs(inputs, promote(inputs), shape)};
 }
 
 constexpr InputSpec one_input[] = {{.name = "input", .in_place = any_output}};

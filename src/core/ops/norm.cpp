@@ -38,7 +38,8 @@ Specs infer_batch_norm(Inputs inputs, const Attributes& attributes) {
   }
   constexpr std::string_view names[] = {"input", "running_mean", "running_var", "weight", "bias"};
   for (std::size_t i = 1; i < call.size(); ++i) call.need_shape(i, {call.shape(0)[1]}, names[i]);
-  Specs outputs = like_input(call);
+  Specs outputs =
+      has_channels_last(call[0]) ? Specs{like_image(call[0], call[0].dtype, call.shape(0))} : like_input(call);
   if (attributes.boolean("training") && call.size() > 2) {
     for (const std::size_t i : {1, 2}) outputs.push_back(make_spec(call[i].dtype, call.shape(i)));
   }

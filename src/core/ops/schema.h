@@ -5,6 +5,7 @@
 
 #include "core/forward_call.h"
 #include "core/op_table.h"
+#include "core/result_layouts.h"
 #include "xpuruntime/core/problem.h"
 
 // How the rows of ops are written down. A family of ops is a file beside this one: its rows, and the rules for shapes

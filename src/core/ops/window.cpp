@@ -92,7 +92,7 @@ Specs infer_pool(const ForwardCall& call, bool dilated) {
     if (dilated) window.dilation = call.attributes().list("dilation")[i];
     shape[i + 2] = positions(call, window);
   }
-  return {make_spec(call[0].dtype, shape)};
+  return {like_image(call[0], call[0].dtype, shape)};
 }
 
 Specs infer_conv(Inputs inputs, const Attributes& attributes) {
@@ -110,7 +110,11 @@ Specs infer_conv(Inputs inputs, const Attributes& attributes) {
     shape[i + 2] = positions(call, {call.shape(0)[i + 2], call.shape(1)[i + 2], attributes.list("stride")[i],
                                     attributes.list("padding")[i], attributes.list("dilation")[i]});
   }
-  return {make_spec(product_dtype(inputs), shape)};
+  // Only where all of it can be computed so: else the result would be copied once more.
+  const TensorSpec &input = call[0], &weight = call[1];
+  const bool keeps = has_channels_last(input) && has_channels_last(weight);
+  const DataType dtype = product_dtype(inputs);
+  return {keeps ? like_image(input, dtype, shape) : make_spec(dtype, shape)};
 }
 
 Specs infer_max_pool(Inputs inputs, const Attributes& attributes) {

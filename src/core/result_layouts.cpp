@@ -1,0 +1,51 @@
+#include "core/result_layouts.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace xpuruntime {
+namespace {
+
+/// Whether the second dim is the innermost in memory and the others are in their order. Not of what is contiguous
+/// anyhow.
+bool channels_are_last(const TensorSpec& spec) {
+  if (spec.contiguous || spec.shape.size() < 3 || spec.shape[1] < 2 || spec.strides[1] != 1) return false;
+  std::size_t inner = 1;
+  for (std::size_t i = spec.shape.size(); i-- > 0;) {
+    if (i == 1 || spec.shape[i] == 1) continue;
+    if (spec.strides[i] / spec.shape[inner] < spec.strides[inner]) return false;
+    inner = i;
+  }
+  return true;
+}
+
+}  // namespace
+
+TensorSpec in_layout_of(const TensorSpec& other, DataType dtype) {
+  std::vector<std::size_t> dims;
+  for (std::size_t i = 0; i < other.shape.size(); ++i) {
+    if (other.shape[i] != 1) dims.push_back(i);
+  }
+  std::sort(dims.begin(), dims.end(), [&](auto a, auto b) { return other.strides[a] < other.strides[b]; });
+  std::int64_t stride = 1;
+  for (const std::size_t i : dims) {
+    if (other.strides[i] != stride) return make_spec(dtype, other.shape);
+    stride *= other.shape[i];
+  }
+  return make_spec(dtype, other.shape, other.strides);
+}
+
+TensorSpec like_inputs(std::span<const TensorSpec> inputs, DataType dtype, const Dims& shape) {
+  for (const TensorSpec& input : inputs) {
+    if (input.shape == shape && !input.contiguous) return in_layout_of(input, dtype);
+    if (input.shape == shape) break;
+  }
+  return make_spec(dtype, shape);
+}
+
+TensorSpec like_image(const TensorSpec& image, DataType dtype, const Dims& shape) {
+  if (!channels_are_last(image)) return make_spec(dtype, shape);
+  return make_spec(dtype, shape, channels_last_strides(shape));
+}
+
+}  // namespace xpuruntime
