@@ -17,17 +17,17 @@ struct Taps {
   const T* at[most_pixel_taps];
   std::int64_t count = 0;
 
-  Taps(const PoolShape& s, const T* image, std::int64_t z, std::int64_t y, std::int64_t x) {
+  Taps(const PoolShape& s, const PixelSteps& steps, const T* image, std::int64_t z, std::int64_t y, std::int64_t x) {
     for (std::int64_t a = 0; a < s.kernel[0]; ++a) {
       const std::int64_t from_z = z * s.stride[0] + a * s.dilation[0] - s.padding[0];
       if (from_z < 0 || from_z >= s.in[0]) continue;
       for (std::int64_t b = 0; b < s.kernel[1]; ++b) {
         const std::int64_t from_y = y * s.stride[1] + b * s.dilation[1] - s.padding[1];
         if (from_y < 0 || from_y >= s.in[1]) continue;
-        const T* row = image + (from_z * s.in[1] + from_y) * s.in[2] * s.channels;
+        const T* row = image + from_z * steps.z + from_y * steps.y;
         for (std::int64_t c = 0; c < s.kernel[2]; ++c) {
           const std::int64_t from_x = x * s.stride[2] + c * s.dilation[2] - s.padding[2];
-          if (from_x >= 0 && from_x < s.in[2]) at[count++] = row + from_x * s.channels;
+          if (from_x >= 0 && from_x < s.in[2]) at[count++] = row + from_x * steps.x;
         }
       }
     }
@@ -78,14 +78,14 @@ void combine_pixel(const Taps<In>& taps, std::int64_t channels, float divisor, O
 template <class Op, class In, class Out>
 void run_pixel_rows(const PoolPixels& pixels) {
   const PoolShape& s = *pixels.shape;
-  const std::int64_t image_size = s.in[0] * s.in[1] * s.in[2] * s.channels;
+  const PixelSteps &in = pixels.in_steps, &out = pixels.out_steps;
   for (std::int64_t row = pixels.begin; row < pixels.end; ++row) {
     const std::int64_t y = row % s.out[1], z = row / s.out[1] % s.out[0], image = row / s.out[1] / s.out[0];
     for (std::int64_t x = 0; x < s.out[2]; ++x) {
-      const Taps<In> taps(s, static_cast<const In*>(pixels.in) + image * image_size, z, y, x);
+      const Taps<In> taps(s, in, static_cast<const In*>(pixels.in) + image * in.image, z, y, x);
       const std::int64_t count = s.average ? pixels.z_counts[z] * pixels.y_counts[y] * pixels.x_counts[x] : 1;
       combine_pixel<Op>(taps, s.channels, static_cast<float>(count),
-                        static_cast<Out*>(pixels.out) + (row * s.out[2] + x) * s.channels);
+                        static_cast<Out*>(pixels.out) + image * out.image + z * out.z + y * out.y + x * out.x);
     }
   }
 }

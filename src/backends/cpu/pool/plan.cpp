@@ -68,8 +68,13 @@ class SimdPlan final : public Plan {
 bool is_by_pixels(const Problem& problem, const PoolShape& shape) {
   const TensorSpec &in = problem.inputs[0], &out = problem.outputs[0];
   if (in.contiguous && out.contiguous) return false;
-  return has_channels_last(in) && has_channels_last(out) &&
+  return shape.channels > 1 && in.strides[1] == 1 && out.strides[1] == 1 &&
          shape.kernel[0] * shape.kernel[1] * shape.kernel[2] <= most_pixel_taps;
+}
+
+PixelSteps pixel_steps(const TensorSpec& spec) {
+  const std::size_t rank = spec.strides.size();
+  return {spec.strides[0], rank == 5 ? spec.strides[2] : 0, spec.strides[rank - 2], spec.strides[rank - 1]};
 }
 
 /// Where the channels are last.
@@ -79,7 +84,9 @@ class PixelPlan final : public Plan {
       : shape_(pool_shape(problem)),
         threads_(pool_threads(problem, shape_)),
         in_(problem.inputs[0].dtype),
-        out_(problem.outputs[0].dtype) {
+        out_(problem.outputs[0].dtype),
+        in_steps_(pixel_steps(problem.inputs[0])),
+        out_steps_(pixel_steps(problem.outputs[0])) {
     for (std::size_t i = 0; i < 3 && shape_.average; ++i) counts_[i] = shape_.counts(i);
   }
 
@@ -89,9 +96,10 @@ class PixelPlan final : public Plan {
     constexpr std::int64_t task_work = 1 << 15;
     const std::int64_t step = task_work / std::max<std::int64_t>(shape_.out[2] * shape_.channels * taps, 1) + 1;
     parallel_for(rows, step, threads_, [&](std::int64_t begin, std::int64_t end) {
-      run_pool_pixels({&shape_, arguments.inputs[0]->as<const std::byte>(), arguments.outputs[0]->as<std::byte>(),
-                       begin, end, counts_[0].data(), counts_[1].data(), counts_[2].data()},
-                      in_, out_);
+      run_pool_pixels(
+          {&shape_, in_steps_, out_steps_, arguments.inputs[0]->as<const std::byte>(),
+           arguments.outputs[0]->as<std::byte>(), begin, end, counts_[0].data(), counts_[1].data(), counts_[2].data()},
+          in_, out_);
     });
     return {};
   }
@@ -100,6 +108,7 @@ class PixelPlan final : public Plan {
   PoolShape shape_;
   int threads_;
   DataType in_, out_;
+  PixelSteps in_steps_, out_steps_;
   std::array<std::vector<std::int64_t>, 3> counts_;
 };
 

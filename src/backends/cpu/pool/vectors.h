@@ -37,10 +37,16 @@ bool is_threes(const PoolShape& shape);
 /// The same as run_pool_rows for such a pool; needs no scratch.
 void run_pool_threes(const PoolRows& rows, DataType in, DataType out);
 
-/// Some consecutive rows of the output of a pool whose tensors have their channels last: a window is combined pixel by
-/// pixel, with vectors along the channels.
+/// From one image, plane, row or pixel to the next, in elements.
+struct PixelSteps {
+  std::int64_t image = 0, z = 0, y = 0, x = 0;
+};
+
+/// Some consecutive rows of the output of a pool whose tensors have their channels last, with gaps or without: a window
+/// is combined pixel by pixel, with vectors along the channels.
 struct PoolPixels {
   const PoolShape* shape = nullptr;
+  PixelSteps in_steps = {}, out_steps = {};
   const void* in = nullptr;  // the whole tensors
   void* out = nullptr;
   std::int64_t begin = 0, end = 0;         // rows of all images
