@@ -197,9 +197,12 @@ WorkspacePool& DeviceManager::workspace(Device device) const {
 }
 
 Tensor DeviceManager::allocate(DataType dtype, const Dims& shape, Device device) const {
+  return allocate(make_spec(dtype, shape), device);
+}
+
+Tensor DeviceManager::allocate(const TensorSpec& spec, Device device) const {
   const Slot& place = slot(device, "DeviceManager::allocate");
-  const TensorSpec spec = make_spec(dtype, shape);
-  const std::size_t bytes = byte_count(spec);
+  const std::size_t bytes = span_bytes(spec);
   if (bytes == 0) return Tensor(nullptr, spec, device);
   void* memory =
       allocate_or_trim(*place.found().pools[device.index], [&] { return place.driver->allocate(device.index, bytes); });

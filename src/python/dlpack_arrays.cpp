@@ -117,6 +117,12 @@ Tensor with_careful_owner(const Tensor& tensor) {
   return Tensor(tensor.data(), tensor.spec(), tensor.device(), tensor.byte_offset(), std::move(careful));
 }
 
+// One cannot ask a package for a layout. What it made is contiguous, and has the memory that this one needs.
+dlpack::VersionedManaged* laid_out(dlpack::VersionedManaged* made, const TensorSpec& spec, Device device) {
+  const Tensor whole = dlpack::from_dlpack(made);
+  return dlpack::to_versioned_dlpack(Tensor::on(whole.data(), spec, device, whole.byte_offset(), whole.owner()));
+}
+
 }  // namespace
 
 const ExchangeApi* exchange_api(PyTypeObject* type) {
@@ -157,6 +163,7 @@ nb::object new_array_through(const ExchangeApi& api, const TensorSpec& spec, Dev
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
     fail(ErrorCode::out_of_memory, "empty", "the array's package could not make the result: " + problem);
   }
+  if (!spec.contiguous) made = laid_out(made, spec, device);
   const dlpack::View& view = made->view;
   const bool as_asked = view.strides == nullptr || std::equal(spec.strides.begin(), spec.strides.end(), view.strides);
   tensor = as_asked ? Tensor::on(view.data, spec, device, view.byte_offset) : dlpack::from_view(view);

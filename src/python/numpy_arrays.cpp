@@ -190,13 +190,17 @@ int Numpy::type_number(DataType dtype) const {
   return reinterpret_cast<DescrFields*>(dtype_object(dtype).ptr())->type_number;
 }
 
-nb::object Numpy::empty(DataType dtype, const Dims& shape) const {
+nb::object Numpy::empty(const TensorSpec& spec) const {
   using NewArray =
       PyObject* (*)(PyTypeObject*, int, const Py_ssize_t*, int, const Py_ssize_t*, void*, int, int, PyObject*);
   const auto new_array = reinterpret_cast<NewArray>(functions_[new_array_at]);
+  const Dims& shape = spec.shape;
+  Dims steps = spec.strides;
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i] *= static_cast<std::int64_t>(size_of(spec.dtype));
   PyObject* made =
       new_array(array_type_, static_cast<int>(shape.size()), reinterpret_cast<const Py_ssize_t*>(shape.data()),
-                type_number(dtype), nullptr, nullptr, 0, 0, nullptr);
+                type_number(spec.dtype), spec.contiguous ? nullptr : reinterpret_cast<const Py_ssize_t*>(steps.data()),
+                nullptr, 0, 0, nullptr);
   if (made == nullptr) throw nb::python_error();
   return nb::steal(made);
 }

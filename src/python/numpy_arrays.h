@@ -19,7 +19,7 @@ class Numpy {
   /// A tensor on an array's memory, without an owner; nothing where its layout is one that no tensor has.
   std::optional<Tensor> view(PyObject* array, Access access, const Where& where) const;
   /// A new array, not filled.
-  nb::object empty(DataType dtype, const Dims& shape) const;
+  nb::object empty(const TensorSpec& spec) const;
   /// A row-major copy of an array, and an array's contents from another.
   nb::object contiguous_copy(nb::handle array) const;
   void copy_into(nb::handle destination, nb::handle source) const;

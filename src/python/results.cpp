@@ -23,7 +23,7 @@ nb::object taker_of(nb::handle array) {
 
 nb::object empty_like(const Numpy& numpy, const TensorSpec& spec) {
   try {
-    return numpy.empty(spec.dtype, spec.shape);
+    return numpy.empty(spec);
   } catch (const nb::python_error& error) {
     if (!error.matches(PyExc_MemoryError)) throw;
   }
@@ -54,7 +54,7 @@ void Result::make(const BoundArray& like, const TensorSpec& spec, Device device)
     default:
       break;
   }
-  bound_.set(Runtime::global().devices().allocate(spec.dtype, spec.shape, device));
+  bound_.set(Runtime::global().devices().allocate(spec, device));
 }
 
 void Result::use(PyObject* out, const Where& where) {

@@ -167,7 +167,7 @@ void Operation::run_into_new(std::span<Tensor> results) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const Tensor* output = state_of(i);
     if (output == nullptr && made++ < results.size()) {
-      results[made - 1] = runtime.devices().allocate(specs[i].dtype, specs[i].shape, inputs_[0].device());
+      results[made - 1] = runtime.devices().allocate(specs[i], inputs_[0].device());
       output = &results[made - 1];
     }
     outputs_.push_back(output);

@@ -216,6 +216,8 @@ class OtherPackagesTest(unittest.TestCase):
         Exchanged.calls.clear()
         result = ops.add(a, b)
         self.assertEqual(Exchanged.calls, ["view", "view", "allocate", "to_object"])
+        self.assertEqual(result.array.strides, a.array.strides)
+        self.assertEqual(ops.add(b, a).array.strides, b.array.strides)
         self.assertIsInstance(result, Exchanged)
         np.testing.assert_array_equal(result.array, a.array + 1)
         self.assertIs(ops.add(a, b, out=b), b)

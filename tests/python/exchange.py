@@ -2,6 +2,7 @@
 independent of the code under test. PyTorch has the same since 2.10."""
 
 import ctypes
+import weakref
 
 import numpy
 
@@ -36,6 +37,7 @@ ALLOCATE = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(View), ctypes.POINTER(
 FROM_OBJECT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.POINTER(Managed)))
 TO_OBJECT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(Managed), ctypes.POINTER(ctypes.c_void_p))
 VIEW_OBJECT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(View))
+DELETER = ctypes.PYFUNCTYPE(None, ctypes.POINTER(Managed))
 WORK_STREAM = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -92,7 +94,15 @@ def _from_object(_object, _out):
 @TO_OBJECT
 def _to_object(managed, out):
     Exchanged.calls.append("to_object")
-    _, holder = _made.pop(ctypes.addressof(managed[0]))
+    _, holder = _made.pop(ctypes.addressof(managed[0]), (None, None))
+    if holder is None:  # of another maker
+        view = managed[0].view
+        steps = [view.strides[i] for i in range(view.ndim)]
+        extents = [view.shape[i] for i in range(view.ndim)]
+        span = 1 + sum(step * (extent - 1) for step, extent in zip(steps, extents))
+        memory = numpy.ctypeslib.as_array((ctypes.c_float * span).from_address(view.data + view.byte_offset))
+        holder = Exchanged(numpy.lib.stride_tricks.as_strided(memory, extents, [4 * step for step in steps]))
+        weakref.finalize(holder, DELETER(managed[0].deleter), ctypes.pointer(managed[0]))
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(holder))
     out[0] = id(holder)
     return 0

@@ -66,6 +66,42 @@ class Layouts(unittest.TestCase):
                 np.testing.assert_allclose(xrt.ops.conv2d(*inputs, out=out), expected, rtol=1e-4, atol=1e-4)
                 self.assertNotEqual(xrt.explain("conv2d", *inputs, out=out).kernel, "reference")
 
+    def test_results_have_the_layout_that_pytorch_gives_them(self) -> None:
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("needs PyTorch")
+        of, ops = torch.nn.functional, xrt.ops
+        last = torch.tensor(random(2, 8, 10, 9).tolist()).to(memory_format=torch.channels_last)
+        weight = torch.tensor(random(6, 8, 3, 3).tolist()).to(memory_format=torch.channels_last)
+        mean, variance = torch.zeros(8), torch.ones(8)
+        calls = {
+            "relu": (ops.relu, of.relu),
+            "add": (lambda x: ops.add(x, 1.5), lambda x: x + 1.5),
+            "mul": (lambda x: ops.mul(mean.view(8, 1, 1), x), lambda x: mean.view(8, 1, 1) * x),
+            "batch_norm": (lambda x: ops.batch_norm(x, mean, variance), lambda x: of.batch_norm(x, mean, variance)),
+            "max_pool2d": (lambda x: ops.max_pool2d(x, 3, 2, 1), lambda x: of.max_pool2d(x, 3, 2, 1)),
+            "avg_pool2d": (lambda x: ops.avg_pool2d(x, 2), lambda x: of.avg_pool2d(x, 2)),
+            "conv2d": (lambda x: ops.conv2d(x, weight), lambda x: of.conv2d(x, weight)),
+        }
+        images = {"contiguous": last.contiguous(), "channels_last": last}
+        slices = {"channels": last[:, 1:6], "pixels": last[:, :, 1:9, ::2]}
+        for name, (ours, theirs) in calls.items():
+            for layout, x in (images | slices if name.endswith("pool2d") else images).items():
+                if name == "conv2d" and layout == "contiguous":
+                    continue  # there PyTorch follows the weight
+                with self.subTest(op=name, layout=layout):
+                    found, expected = ours(x), theirs(x)
+                    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+                    self.assertEqual(found.stride(), expected.stride())
+                    if name in ("relu", "add", "max_pool2d", "avg_pool2d"):
+                        in_numpy = ours(np.from_dlpack(x))
+                        self.assertEqual(in_numpy.strides, tuple(4 * each for each in expected.stride()))
+                        np.testing.assert_array_equal(in_numpy, np.from_dlpack(found))
+        turned = random(5, 7).T
+        self.assertTrue(ops.tanh(turned).flags.f_contiguous)
+        self.assertEqual(xrt.backward("tanh", turned, grad_output=turned)[0].strides, turned.strides)
+
 
 if __name__ == "__main__":
     unittest.main()
