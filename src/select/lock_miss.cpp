@@ -101,10 +101,13 @@ std::string KernelLock::why_missing(const Problem& problem) const {
   }
   const std::string remedy = "record it too (xrt lock record, record_lock)";
   if (nearest == nullptr) return "the lock has no entry for it, nor any other of " + op + "; " + remedy;
-  // Compared last: nothing else differs.
-  const bool only_limits = least.fields.starts_with("the limits");
+  std::string limits_alike;
+  if (least.fields.starts_with("the limits")) {  // compared last: nothing else differs
+    limits_alike = limits.empty() ? "set the same limits in the policy (XPURUNTIME_POLICY, with_policy), or "
+                                  : "give it the same limits, in the call, the policy and the environment, or ";
+  }
   return "the lock has no entry for it; the nearest is " + nearest->problem + ", which differs in " + least.fields +
-         (only_limits ? "; set the same limits in the policy (XPURUNTIME_POLICY, with_policy), or " : "; ") + remedy;
+         "; " + limits_alike + remedy;
 }
 
 }  // namespace xpuruntime

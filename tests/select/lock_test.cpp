@@ -342,7 +342,7 @@ TEST(KernelLock, AMissNamesTheNearestEntryAndWhatDiffers) {
   expect_has(
       reason("matmul(f32[8,64], f32[64,8]) deterministic threads=2"),
       "matmul(f32[8,64], f32[64,8]) @cpu:0, which differs in the limits (none there, deterministic threads=2 here); "
-      "set the same limits in the policy (XPURUNTIME_POLICY, with_policy), or record it too");
+      "give it the same limits, in the call, the policy and the environment, or record it too");
   expect_has(reason("matmul(f32[8,64], f32[64,8]) @cuda:1"), "differs in the device (cpu:0 there, cuda:1 here)");
   expect_has(reason("conv2d(f32[1,8,14,14], f32[8,8,3,3]; stride=2,2 padding=1,1)"), "differs in the attributes (");
   expect_has(reason("matmul:backward(f32[8,64], f32[64,8], f32[8,8])"),

@@ -139,13 +139,15 @@ class ClassLossPlan final : public Plan {
   void pick(const ClassLossJob& job, const std::int64_t* targets, std::int64_t begin, std::int64_t end, float* losses,
             const Score& score) const {
     const std::int64_t inner = job.lines.inner, classes = job.lines.length;
+    std::int64_t row = begin / inner * classes * inner, at = begin % inner;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t target = targets[i - begin];
-      // Divisions would take longer than all the rest.
-      const std::int64_t outer = inner == 1 ? i : i / inner, at = inner == 1 ? 0 : i % inner;
       float loss = 0;
-      if (target >= 0) loss = -score((outer * classes + target) * inner + at);
+      if (target >= 0) loss = -score(row + target * inner + at);
       losses[i - begin] = job.weight == nullptr || target < 0 ? loss : loss * job.weight[target];
+      if (++at < inner) continue;
+      at = 0;
+      row += classes * inner;
     }
   }
 
