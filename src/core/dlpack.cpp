@@ -65,7 +65,8 @@ Structure* export_tensor(const Tensor& tensor) {
   const DeviceTag device = device_tag(tensor.device());
   auto* out = new Exported<Structure>{{}, tensor, {}, {}};
   std::copy(tensor.shape().begin(), tensor.shape().end(), out->shape.begin());
-  std::copy(tensor.strides().begin(), tensor.strides().end(), out->strides.begin());
+  const Dims strides = strides_of(tensor.spec());
+  std::copy(strides.begin(), strides.end(), out->strides.begin());
   out->managed.view = {tensor.data(),
                        device,
                        static_cast<std::int32_t>(tensor.shape().size()),
@@ -101,6 +102,10 @@ TypeTag type_tag(DataType dtype) {
   }
   fail(ErrorCode::not_supported, "to_dlpack",
        "DLPack has no name for " + std::string(to_string(dtype)) + "; cast the tensor to float32");
+}
+
+Dims strides_of(const TensorSpec& spec) {
+  return !spec.contiguous && has_channels_last(spec) ? channels_last_strides(spec.shape) : spec.strides;
 }
 
 DeviceTag device_tag(Device device) {

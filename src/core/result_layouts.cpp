@@ -24,15 +24,18 @@ bool channels_are_last(const TensorSpec& spec) {
 TensorSpec in_layout_of(const TensorSpec& other, DataType dtype) {
   std::vector<std::size_t> dims;
   for (std::size_t i = 0; i < other.shape.size(); ++i) {
-    if (other.shape[i] != 1) dims.push_back(i);
+    if (other.shape[i] == 1) continue;
+    if (other.strides[i] == 0) return make_spec(dtype, other.shape);
+    dims.push_back(i);
   }
-  std::sort(dims.begin(), dims.end(), [&](auto a, auto b) { return other.strides[a] < other.strides[b]; });
+  std::stable_sort(dims.begin(), dims.end(), [&](auto a, auto b) { return other.strides[a] > other.strides[b]; });
+  Dims strides = contiguous_strides(other.shape);
   std::int64_t stride = 1;
-  for (const std::size_t i : dims) {
-    if (other.strides[i] != stride) return make_spec(dtype, other.shape);
-    stride *= other.shape[i];
+  for (auto i = dims.rbegin(); i != dims.rend(); ++i) {
+    strides[*i] = stride;
+    stride *= other.shape[*i];
   }
-  return make_spec(dtype, other.shape, other.strides);
+  return make_spec(dtype, other.shape, strides);
 }
 
 TensorSpec like_inputs(std::span<const TensorSpec> inputs, DataType dtype, const Dims& shape) {

@@ -8,7 +8,7 @@
 
 namespace xpuruntime {
 
-/// Each element where it is in the other tensor, if that has no gaps, in whatever order of dims; else contiguous.
+/// Without gaps, its dims in the order that the other tensor's have in memory; contiguous where that repeats elements.
 TensorSpec in_layout_of(const TensorSpec& other, DataType dtype);
 
 /// Of an op that goes element by element: in the layout of the first input of this shape.

@@ -165,7 +165,8 @@ nb::object new_array_through(const ExchangeApi& api, const TensorSpec& spec, Dev
   }
   if (!spec.contiguous) made = laid_out(made, spec, device);
   const dlpack::View& view = made->view;
-  const bool as_asked = view.strides == nullptr || std::equal(spec.strides.begin(), spec.strides.end(), view.strides);
+  const bool as_asked =
+      !spec.contiguous || view.strides == nullptr || std::equal(spec.strides.begin(), spec.strides.end(), view.strides);
   tensor = as_asked ? Tensor::on(view.data, spec, device, view.byte_offset) : dlpack::from_view(view);
   void* object = nullptr;
   check(api.to_object(made, &object));

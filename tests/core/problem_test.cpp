@@ -58,7 +58,9 @@ TEST(Problem, KeepsTheLayoutOfElementsAndOfImages) {
   EXPECT_EQ(outputs_of("add(f32[3], f16[4,2,3]{3,12,1})"), "f32[4,2,3]{3,12,1}");
   EXPECT_EQ(outputs_of("add(f32[2,3], f32[2,3]{1,2})"), "f32[2,3]") << "the first one decides";
   EXPECT_EQ(outputs_of("add:backward(f32[2,3]{1,2}, f32[3], f32[2,3])"), "f32[2,3]{1,2}, f32[3]");
-  EXPECT_EQ(outputs_of("relu(f32[2,3]{1,4})"), "f32[2,3]") << "a slice has gaps";
+  EXPECT_EQ(outputs_of("relu(f32[2,3]{1,4})"), "f32[2,3]{1,2}") << "a slice has gaps";
+  EXPECT_EQ(outputs_of("relu(f32[2,3]{4,1})"), "f32[2,3]");
+  EXPECT_EQ(outputs_of("relu(f32[2,1,3]{1,7,4})"), "f32[2,1,3]{1,3,2}");
   EXPECT_EQ(outputs_of("relu(f32[2,3]{0,1})"), "f32[2,3]");
   EXPECT_EQ(outputs_of("batch_norm2d(f32[2,4,5,5]{100,1,20,4}, f32[4], f32[4])"), "f32[2,4,5,5]{100,1,20,4}");
   EXPECT_EQ(outputs_of("batch_norm2d(f32[2,4,5,5]{200,1,40,8}, f32[4], f32[4])"), "f32[2,4,5,5]") << "a slice";
