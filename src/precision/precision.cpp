@@ -2,19 +2,28 @@
 
 #include <utility>
 
+#include "core/forward_call.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
 namespace {
 
-/// One governed dtype for a whole problem: what its governed inputs can all be without loss.
+/// Whether it says where to read or write.
+bool is_place(const Problem& problem, std::size_t input) {
+  const InputValues values = input_spec(op_info(problem.op), input).values;
+  return !is_floating(problem.inputs[input].dtype) && (values == InputValues::place || values == InputValues::index);
+}
+
+/// One governed dtype for a whole problem: what its governed inputs can all be without loss. Where none is, what all
+/// can be that are not places.
 DataType own_dtype(const Problem& problem) {
-  Problem governed = problem;
-  governed.inputs.clear();
+  std::vector<TensorSpec> governed, values;
   for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
-    if (is_governed(problem, i)) governed.inputs.push_back(problem.inputs[i]);
+    if (is_governed(problem, i)) governed.push_back(problem.inputs[i]);
+    if (!is_place(problem, i)) values.push_back(problem.inputs[i]);
   }
-  return promoted_dtype(governed.inputs.empty() ? problem : governed);
+  if (!governed.empty()) return promote(governed);
+  return promote(values.empty() ? problem.inputs : values);
 }
 
 bool is_16_bit(DataType dtype) { return dtype == DataType::float16 || dtype == DataType::bfloat16; }

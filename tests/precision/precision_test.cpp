@@ -177,6 +177,8 @@ TEST(Precision, OfOpsThatOnlyMoveValuesIsNobodysToSay) {
   const Precision precision = resolve("copy(f32[4])", {.explicit_dtype = f16});
   EXPECT_EQ(precision.forward, f32);
   EXPECT_EQ(precision.because, "the inputs are f32, and copy only moves them");
+  EXPECT_EQ(resolve("kv_append(i8[2,1,9,4], i8[2,1,9,4], i8[2,1,1,4], i8[2,1,1,4], i32[2])", {}).because,
+            "the inputs are i8, and kv_append only moves them");
   EXPECT_EQ(resolve("embedding(i64[2], f32[9,4])", {.explicit_dtype = f16}).because,
             "the inputs are f32, and embedding only looks them up");
   EXPECT_EQ(requested_precision(parse_problem("embedding(i64[2], f32[9,4])"), {.explicit_dtype = f16}).forward, f16);

@@ -57,7 +57,8 @@ Tensor from_view(const View& view, std::shared_ptr<void> owner = nullptr);
 /// The type and device that the standard has for a tensor's; one that it has none for is an error.
 TypeTag type_tag(DataType dtype);
 DeviceTag device_tag(Device device);
-/// Strides as other packages expect them: with channels last, an extent of 1 has the stride that a larger one would have.
+/// Strides as other packages expect them: with channels last, an extent of 1 has the stride that a larger one would
+/// have.
 Dims strides_of(const TensorSpec& spec);
 
 /// A view of what `managed` describes. The tensor keeps it and calls its deleter with the last copy.

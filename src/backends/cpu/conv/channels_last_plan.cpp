@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/base/channels_last.h"
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/conv/channels_last.h"
 #include "backends/cpu/conv/columns.h"

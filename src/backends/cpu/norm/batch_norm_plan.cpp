@@ -2,7 +2,6 @@
 #include <cmath>
 #include <optional>
 
-#include "backends/cpu/base/channels_last.h"
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/norm/batch_norm.h"
@@ -192,7 +191,7 @@ Verdict supports_batch_norm_simd(const Problem& problem, const DeviceProfile&) {
   if (const Verdict channels = is_contiguous(problem, 1); !channels.supported) return channels;
   const Verdict alike = is_same_dtype("output 0", problem.outputs[0].dtype, "the input's", problem.inputs[0].dtype);
   if (!alike.supported || job_of(problem)) return alike;
-  return refuse_image_layouts();
+  return Verdict::no("input and output are neither both contiguous nor both with dense channels last");
 }
 
 std::uint64_t workspace_batch_norm_simd(const Problem& problem, const DeviceProfile&) {

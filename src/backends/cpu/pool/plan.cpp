@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <string>
 
-#include "backends/cpu/base/channels_last.h"
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/pool/kernels.h"
 #include "backends/cpu/pool/vectors.h"
@@ -118,7 +117,7 @@ Verdict supports_pool_simd(const Problem& problem, const DeviceProfile&) {
   const PoolShape shape = pool_shape(problem);
   const bool contiguous = problem.inputs[0].contiguous && problem.outputs[0].contiguous;
   if (!contiguous && !is_by_pixels(problem, shape)) {
-    return refuse_image_layouts();
+    return Verdict::no("input and output are neither both contiguous nor both with channels last");
   }
   constexpr std::int64_t most = 1024;  // the scratch for a vector of outputs is sixteen strides long
   std::int64_t largest = 0;
