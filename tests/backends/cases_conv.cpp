@@ -49,6 +49,7 @@ void add_conv2d(List& list) {
           "conv2d(T[1,0,8,8], T[4,0,3,3], T[4])",                                // only the bias
           "conv2d(T[1,16,8,8]{1024,1,128,16}, T[16,16,3,3], T[16]; padding=1)",  // channels last
           "conv2d(T[1,16,8,8]{1024,1,128,16}, T[16,16,3,3]{144,1,48,16}; padding=1) -> T[1,16,8,8]{1024,1,128,16}",
+          "conv2d(T[1,16,8,8]{1024,1,128,16}, T[16,16,3,3]{144,1,48,16}; padding=1) -> T[1,16,8,8]",
           "conv2d(T[1,16,8,8]{1024,1,128,16}, T[16,1,3,3]; groups=16 padding=1) -> T[1,16,8,8]{1024,1,128,16}",
           "conv2d(T[2,8,6,6], T[16,8,1,1]) -> T[2,16,6,6]{576,1,96,16}",
           "conv2d(T[1,4,8,8]{512,128,16,2}, T[4,4,3,3]; padding=1)",  // every other column
@@ -158,7 +159,8 @@ std::vector<CaseText> pool_cases() {
                    "OP(T[1,3,13,31]; kernel_size=5 stride=1 padding=2)",
                    "OP(T[0,3,8,8]; kernel_size=2)",
                    "OP(T[1,0,8,8]; kernel_size=2)",
-                   "OP(T[1,17,8,8]{1088,1,136,17}; kernel_size=3 stride=2 padding=1)",
+                   "OP(T[1,17,8,8]{1088,1,136,17}; kernel_size=3 stride=2 padding=1) -> T[1,17,4,4]",
+                   "OP(T[2,5,9,7]{1071,1,119,17}; kernel_size=3 stride=2 padding=1) -> T[2,5,5,4]{440,1,88,22}",
                    "OP(T[1,8,8,8]{512,1,64,8}; kernel_size=2) -> T[1,8,4,4]{128,1,32,8}",
                    "OP(T[1,3,8,8]{384,128,16,2}; kernel_size=2)",
                    "OP(T[1,3,8,8]; kernel_size=2) -> T[1,3,4,4]{96,32,8,2}",
