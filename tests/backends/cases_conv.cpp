@@ -169,6 +169,8 @@ std::vector<CaseText> pool_cases() {
                    "OP(T[1,64,12,12]{9216,1,768,64}; kernel_size=3 stride=1 padding=1) -> T[1,64,12,12]{9216,1,768,64}",
                    "OP(T[2,3,11,11]{363,1,33,3}; kernel_size=3 stride=2 ceil_mode=true) -> T[2,3,5,5]{75,1,15,3}",
                    "OP(T[2,40,7,7]{1960,1,280,40}; kernel_size=7)",
+                   "OP(T[2,70,17,18]{21420,1,1260,70}; kernel_size=17)",
+                   "OP(T[1,7,40,33]{9240,1,231,7}; kernel_size=20,21 stride=9,8 padding=10,3 ceil_mode=true)",
                });
   list.each_op({"max_pool3d", "avg_pool3d"}, {"f32", "f16", "bf16", "f64"},
                {

@@ -21,7 +21,7 @@ class NormalizePlan final : public Plan {
  public:
   explicit NormalizePlan(const Problem& problem)
       : job_{problem.inputs[0].dtype, kind_of(problem.attributes.real("p")),
-             lines_along(problem.inputs[0].shape, problem.attributes.integer("dim")), problem.attributes.real("eps")},
+             lines_along(problem.inputs[0], problem.attributes.integer("dim")), problem.attributes.real("eps")},
         threads_(threads_for(problem)) {}
 
   Status run(const RunArguments& arguments) const override {
@@ -41,7 +41,7 @@ class NormalizePlan final : public Plan {
 }  // namespace
 
 Verdict supports_normalize_simd(const Problem& problem, const DeviceProfile&) {
-  if (const Verdict verdict = supports_lines(problem); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_lines_in_any_order(problem); !verdict.supported) return verdict;
   const double p = problem.attributes.real("p");
   if (is_simple(p)) return Verdict::yes();
   return Verdict::no("p = " + std::to_string(p) + " needs powers, and this kernel takes 0, 1, 2 and infinity");

@@ -67,8 +67,7 @@ class SimdPlan final : public Plan {
 bool is_by_pixels(const Problem& problem, const PoolShape& shape) {
   const TensorSpec &in = problem.inputs[0], &out = problem.outputs[0];
   if (in.contiguous && out.contiguous) return false;
-  return shape.channels > 1 && in.strides[1] == 1 && out.strides[1] == 1 &&
-         shape.kernel[0] * shape.kernel[1] * shape.kernel[2] <= most_pixel_taps;
+  return shape.channels > 1 && in.strides[1] == 1 && out.strides[1] == 1;
 }
 
 PixelSteps pixel_steps(const TensorSpec& spec) {

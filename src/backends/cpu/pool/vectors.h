@@ -55,7 +55,7 @@ struct PoolPixels {
   const std::int64_t* x_counts = nullptr;
 };
 
-/// The windows it takes have at most this many taps.
+/// Windows of more taps are combined row by row.
 inline constexpr std::int64_t most_pixel_taps = 256;
 
 void run_pool_pixels(const PoolPixels& pixels, DataType in, DataType out);
