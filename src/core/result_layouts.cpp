@@ -51,4 +51,11 @@ TensorSpec like_image(const TensorSpec& image, DataType dtype, const Dims& shape
   return make_spec(dtype, shape, channels_last_strides(shape));
 }
 
+TensorSpec like_images(std::span<const TensorSpec> images, DataType dtype, const Dims& shape) {
+  const auto may_be = [](const TensorSpec& spec) { return channels_are_last(spec) || has_channels_last(spec); };
+  const auto one = std::find_if(images.begin(), images.end(), channels_are_last);
+  if (one == images.end() || !std::all_of(images.begin(), images.end(), may_be)) return make_spec(dtype, shape);
+  return like_image(*one, dtype, shape);
+}
+
 }  // namespace xpuruntime

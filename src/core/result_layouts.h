@@ -16,5 +16,7 @@ TensorSpec like_inputs(std::span<const TensorSpec> inputs, DataType dtype, const
 
 /// Of an op over images: its channels are last where those of the image are, with gaps or without.
 TensorSpec like_image(const TensorSpec& image, DataType dtype, const Dims& shape);
+/// The same of several images: where all can be taken to be so, and one is.
+TensorSpec like_images(std::span<const TensorSpec> images, DataType dtype, const Dims& shape);
 
 }  // namespace xpuruntime

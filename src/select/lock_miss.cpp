@@ -103,8 +103,9 @@ std::string KernelLock::why_missing(const Problem& problem) const {
   if (nearest == nullptr) return "the lock has no entry for it, nor any other of " + op + "; " + remedy;
   std::string limits_alike;
   if (least.fields.starts_with("the limits")) {  // compared last: nothing else differs
-    limits_alike = limits.empty() ? "set the same limits in the policy (XPURUNTIME_POLICY, with_policy), or "
-                                  : "give it the same limits, in the call, the policy and the environment, or ";
+    const bool none_there = without_limits(nearest->problem).limits.empty();
+    limits_alike = none_there ? "drop these limits from the call, the policy and the environment, or "
+                              : "set the same limits in the policy (XPURUNTIME_POLICY, with_policy), or ";
   }
   return "the lock has no entry for it; the nearest is " + nearest->problem + ", which differs in " + least.fields +
          "; " + limits_alike + remedy;

@@ -82,6 +82,9 @@ class Layouts(unittest.TestCase):
             "batch_norm": (lambda x: ops.batch_norm(x, mean, variance), lambda x: of.batch_norm(x, mean, variance)),
             "max_pool2d": (lambda x: ops.max_pool2d(x, 3, 2, 1), lambda x: of.max_pool2d(x, 3, 2, 1)),
             "avg_pool2d": (lambda x: ops.avg_pool2d(x, 2), lambda x: of.avg_pool2d(x, 2)),
+            "cast": (lambda x: ops.cast(x, "f64"), lambda x: x.double()),
+            "cat": (lambda x: ops.cat([x, x], 1), lambda x: torch.cat([x, x], 1)),
+            "normalize": (lambda x: ops.normalize(x, dim=1), lambda x: of.normalize(x, dim=1)),
             "conv2d": (lambda x: ops.conv2d(x, weight), lambda x: of.conv2d(x, weight)),
         }
         images = {"contiguous": last.contiguous(), "channels_last": last, "one": last[:1],

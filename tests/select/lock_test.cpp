@@ -342,7 +342,7 @@ TEST(KernelLock, AMissNamesTheNearestEntryAndWhatDiffers) {
   expect_has(
       reason("matmul(f32[8,64], f32[64,8]) deterministic threads=2"),
       "matmul(f32[8,64], f32[64,8]) @cpu:0, which differs in the limits (none there, deterministic threads=2 here); "
-      "give it the same limits, in the call, the policy and the environment, or record it too");
+      "drop these limits from the call, the policy and the environment, or record it too");
   expect_has(reason("matmul(f32[8,64], f32[64,8]) @cuda:1"), "differs in the device (cpu:0 there, cuda:1 here)");
   expect_has(reason("conv2d(f32[1,8,14,14], f32[8,8,3,3]; stride=2,2 padding=1,1)"), "differs in the attributes (");
   expect_has(reason("matmul:backward(f32[8,64], f32[64,8], f32[8,8])"),
@@ -441,7 +441,8 @@ TEST_F(LockedChoice, TakesTheEntryThatDiffersInDeterministicAlone) {
   expect_chosen(decide_locked(), "b", Level::lock);
   b->same_bits = false;  // so it refuses what the lock has without that limit
   expect_chosen(decide_locked(), "", Level::lock);
-  EXPECT_HAS(decide_locked().because, "which differs in the limits (none there, deterministic here); set the same");
+  EXPECT_HAS(decide_locked().because,
+             "which differs in the limits (none there, deterministic here); drop these limits");
   exclusions = {{"b", "quarantined: it failed"}};
   EXPECT_HAS(decide_locked().because, "the lock says b, which cannot run: quarantined: it failed");
   exclusions = {};

@@ -40,7 +40,7 @@ Specs infer_embedding(Inputs inputs, const Attributes& attributes) {
 
 Specs infer_cast(Inputs inputs, const Attributes& attributes) {
   const ForwardCall call(inputs, attributes);
-  return {make_spec(attributes.data_type("dtype"), call.shape(0))};
+  return {like_inputs(inputs, attributes.data_type("dtype"), call.shape(0))};
 }
 
 Specs infer_copy(Inputs inputs, const Attributes& attributes) {
@@ -78,7 +78,7 @@ Specs infer_concat(Inputs inputs, const Attributes& attributes) {
       call.refuse("the joined extent does not fit 63 bits; join fewer tensors");
     }
   }
-  return {make_spec(promote(inputs), shape)};
+  return {like_images(inputs, promote(inputs), shape)};
 }
 
 Specs infer_slice(Inputs inputs, const Attributes& attributes) {

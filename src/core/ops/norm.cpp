@@ -84,7 +84,7 @@ Specs infer_normalize(Inputs inputs, const Attributes& attributes) {
   need_floats_and_eps(call);
   if (attributes.real("p") < 0) call.refuse("p is negative and gives no norm; give 0 or more");
   call.axis(attributes.integer("dim"), call.shape(0).size());
-  return like_input(call);
+  return {like_inputs(inputs.first(1), call[0].dtype, call.shape(0))};
 }
 
 std::int64_t columns_of(const Problem& problem) {
