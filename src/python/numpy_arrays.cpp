@@ -195,7 +195,8 @@ nb::object Numpy::empty(const TensorSpec& spec) const {
       PyObject* (*)(PyTypeObject*, int, const Py_ssize_t*, int, const Py_ssize_t*, void*, int, int, PyObject*);
   const auto new_array = reinterpret_cast<NewArray>(functions_[new_array_at]);
   const Dims& shape = spec.shape;
-  Dims steps = dlpack::strides_of(spec);
+  Dims steps;
+  if (!spec.contiguous) steps = dlpack::strides_of(spec);
   for (std::size_t i = 0; i < steps.size(); ++i) steps[i] *= static_cast<std::int64_t>(size_of(spec.dtype));
   PyObject* made =
       new_array(array_type_, static_cast<int>(shape.size()), reinterpret_cast<const Py_ssize_t*>(shape.data()),
