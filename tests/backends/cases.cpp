@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 namespace xpuruntime::cases {
 
@@ -45,13 +46,18 @@ const std::vector<CaseText>& all() {
   return list;
 }
 
-// A list goes through the four dtypes fastest: an odd step meets all of them.
+// A list goes through the four dtypes fastest: an odd step meets all of them. The first case of each op is always run.
 const std::vector<CaseText>& to_run() {
   static const std::vector<CaseText> list = [] {
     const char* const reduced = std::getenv("XRT_TEST_REDUCED");
     const std::size_t step = reduced == nullptr ? 1 : std::max(1ul, std::strtoul(reduced, nullptr, 10));
     std::vector<CaseText> out;
-    for (std::size_t i = 0; i < all().size(); i += step) out.push_back(all()[i]);
+    std::set<std::string> ops;
+    for (std::size_t i = 0; i < all().size(); ++i) {
+      const std::string& problem = all()[i].problem;
+      const bool is_first = ops.insert(problem.substr(0, problem.find_first_of("(:"))).second;
+      if (is_first || i % step == 0) out.push_back(all()[i]);
+    }
     return out;
   }();
   return list;
