@@ -62,6 +62,10 @@ Dims contiguous_strides(const Dims& shape) {
 }
 
 Dims channels_last_strides(const Dims& shape) {
+  if (shape.size() < 2) {
+    fail(ErrorCode::invalid_argument, "channels_last_strides",
+         "shape " + to_string(shape) + " has no second dim; give two dims or more");
+  }
   checked_count(shape, 1);
   Dims strides = Dims::filled(shape.size(), 1);
   std::int64_t stride = std::max<std::int64_t>(shape[1], 1);

@@ -22,6 +22,7 @@ bool channels_are_last(const TensorSpec& spec) {
 }  // namespace
 
 TensorSpec in_layout_of(const TensorSpec& other, DataType dtype) {
+  if (other.contiguous) return make_spec(dtype, other.shape);
   std::vector<std::size_t> dims;
   for (std::size_t i = 0; i < other.shape.size(); ++i) {
     if (other.shape[i] == 1) continue;
@@ -40,8 +41,7 @@ TensorSpec in_layout_of(const TensorSpec& other, DataType dtype) {
 
 TensorSpec like_inputs(std::span<const TensorSpec> inputs, DataType dtype, const Dims& shape) {
   for (const TensorSpec& input : inputs) {
-    if (input.shape == shape && !input.contiguous) return in_layout_of(input, dtype);
-    if (input.shape == shape) break;
+    if (input.shape == shape) return in_layout_of(input, dtype);
   }
   return make_spec(dtype, shape);
 }

@@ -200,8 +200,9 @@ Tensor DeviceManager::allocate(DataType dtype, const Dims& shape, Device device)
   return allocate(make_spec(dtype, shape), device);
 }
 
-Tensor DeviceManager::allocate(const TensorSpec& spec, Device device) const {
+Tensor DeviceManager::allocate(const TensorSpec& asked, Device device) const {
   const Slot& place = slot(device, "DeviceManager::allocate");
+  const TensorSpec spec = make_spec(asked.dtype, asked.shape, asked.strides);
   const std::size_t bytes = span_bytes(spec);
   if (bytes == 0) return Tensor(nullptr, spec, device);
   void* memory =

@@ -83,7 +83,7 @@ bool is_empty(const Region& region) {
 
 /// False: no elements of the region have a byte in common. True: they may.
 bool may_overlap_itself(const Region& region) {
-  std::array<std::pair<std::int64_t, std::int64_t>, max_rank> dims = {};  // step, extent
+  std::array<std::pair<std::int64_t, std::int64_t>, max_rank> dims;  // step, extent
   std::size_t count = 0;
   for (std::size_t i = 0; i < region.extents.size(); ++i) {
     if (region.extents[i] == 0) return false;

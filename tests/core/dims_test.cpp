@@ -71,6 +71,13 @@ TEST(ContiguousStrides, AreRowMajor) {
   EXPECT_EQ(contiguous_strides({7}), Dims{1});
 }
 
+TEST(ChannelsLastStrides, HaveTheSecondDimInnermost) {
+  EXPECT_EQ(channels_last_strides({2, 3, 4, 5}), (Dims{60, 1, 15, 3}));
+  EXPECT_EQ(channels_last_strides({2, 3}), (Dims{3, 1}));
+  expect_invalid("no second dim", [] { channels_last_strides({7}); });
+  expect_invalid("no second dim", [] { channels_last_strides({}); });
+}
+
 TEST(ContiguousStrides, CountAnEmptyExtentAsOne) { EXPECT_EQ(contiguous_strides({2, 0, 3}), (Dims{3, 3, 1})); }
 
 TEST(ContiguousStrides, RefuseShapesThatOverflow) {

@@ -125,6 +125,14 @@ TEST_F(Manager, KeepsProfilesAndPoolsInPlaceWhenDriversAreAdded) {
   EXPECT_NE(&manager.workspace(npu0), pool);
 }
 
+TEST_F(Manager, AllocatesInTheLayoutThatIsAskedFor) {
+  const TensorSpec turned = make_spec(DataType::float32, {2, 3}, {1, 2});
+  EXPECT_EQ(manager.allocate(turned, npu1).spec(), turned);
+  TensorSpec by_hand = turned;
+  by_hand.strides = {1};
+  expect_invalid("give one stride per extent", [&] { manager.allocate(by_hand, npu1); });
+}
+
 TEST_F(Manager, AllocatesOnTheDeviceAndFreesThere) {
   {
     const Tensor tensor = manager.allocate(DataType::float16, {3, 5}, npu1);

@@ -47,7 +47,8 @@ std::int64_t checked_count(const Dims& shape, std::size_t element_size);
 
 /// Row-major strides of a shape, in elements; an error where checked_count has one.
 Dims contiguous_strides(const Dims& shape);
-/// Those with the second dim innermost and the others in their order, of two dims or more: PyTorch's channels_last.
+/// The same with the second dim innermost and the others in their order: PyTorch's channels_last. Fewer than two dims
+/// are an error.
 Dims channels_last_strides(const Dims& shape);
 
 /// The shape both broadcast to by NumPy's rules; an error that shows both where they do not fit.

@@ -37,8 +37,8 @@ class DeviceManager {
 
   /// New memory on a device, owned by the tensor (and freed before the driver goes).
   Tensor allocate(DataType dtype, const Dims& shape, Device device) const;
-  /// The same in the layout of a spec that make_spec gave.
-  Tensor allocate(const TensorSpec& spec, Device device) const;
+  /// The same in a layout of the caller's; a spec whose strides do not fit its shape is an error.
+  Tensor allocate(const TensorSpec& asked, Device device) const;
   /// A contiguous copy on another device; waits until it is there.
   Tensor copy_to(const Tensor& tensor, Device device) const;
   /// For calls on the device's current stream: what is on the host, up to 16 bytes without waiting, in memory that goes
