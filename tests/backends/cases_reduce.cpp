@@ -32,6 +32,8 @@ void add_reduce(List& list) {
                    "OP(T[2,2,2,2,2,2,2,2]; dim=0,2,4,6)",
                    "OP(T[16,17]{34,2}; dim=1)",
                    "OP(T[16,17]{34,2}; dim=0)",
+                   "OP(T[5,7,16]{16,1,2}; dim=2)",
+                   "OP(T[3,70,9]{3150,45,5}; dim=1,2)",
                    "OP(T[8,9]; dim=0) -> T[9]{2}",
                });
   list.each_op({"reduce_sum", "reduce_mean"}, {"f32", "f16", "bf16", "f64"}, {"OP(T[3,0]; dim=1)"});
@@ -41,6 +43,8 @@ void add_reduce(List& list) {
                    "OP(T[700,600]; dim=1)",
                    "OP(T[700,600]; dim=0)",
                    "OP(T[30,130,90]; dim=1)",
+                   "OP(T[9,1025]{2050,2}; dim=1)",
+                   "OP(T[3,17000]{51000,3}; dim=1)",
                });
   list.each_op({"reduce_max", "reduce_min"}, {"f32", "f16", "bf16", "f64"},
                {"OP(T[7,33]; dim=1)", "OP(T[7,33]; dim=0)", "OP(T[65])"}, oracle::Fill::special);

@@ -209,6 +209,7 @@ TEST_F(CudaDriverTest, ASmallValueIsWrittenWithoutAWait) {
   void* const memory = driver().allocate(0, 32);
   std::array<unsigned char, 32> bytes = {};
   ASSERT_TRUE(driver().copy_from_host(0, memory, 0, bytes.data(), 32, stream).ok());
+  ASSERT_TRUE(driver().write_value(0, memory, bytes.data(), 1, stream).ok());  // once to load the code
   Event end = driver().create_event(0);
   ASSERT_TRUE(before.queue(stream).ok());
   for (std::size_t i = 1; i <= 16; ++i) {

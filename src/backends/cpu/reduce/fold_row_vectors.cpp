@@ -21,19 +21,51 @@ struct Identity {
   HWY_INLINE F32Vec operator()(F32Vec v) const { return v; }
 };
 
+/// Takes n elements that lie `step` apart.
+template <class T>
+void gather(const T* x, std::int64_t step, std::int64_t n, T* to) {
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) == sizeof(float)) {
+    const auto lanes = static_cast<std::int64_t>(f32_lanes());
+    // The second vector ends behind its last element, where there is memory only if another element follows.
+    for (; step == 2 && i + lanes < n; i += lanes) {
+      const F32Vec low = hn::LoadU(F32(), x + 2 * i), high = hn::LoadU(F32(), x + 2 * i + lanes);
+      hn::Store(hn::ConcatEven(F32(), high, low), F32(), to + i);
+    }
+  }
+#endif
+  for (; i < n; ++i) to[i] = x[i * step];
+}
+
+/// A row in the lanes of a vector, whatever the step from element to element.
+template <class Fold, class T>
+HWY_INLINE F32Vec row_lanes(const T* x, std::int64_t step, std::int64_t n) {
+  if (step == 1) return fold_lanes<Fold>(x, static_cast<std::size_t>(n), Identity());
+  constexpr std::int64_t most = 512;
+  HWY_ALIGN T line[most];
+  F32Vec total = Fold::empty();
+  for (std::int64_t i = 0; i < n; i += most) {
+    const std::int64_t some = std::min(most, n - i);
+    gather(x + i * step, step, some, line);
+    total = Fold::fold(total, fold_lanes<Fold>(line, static_cast<std::size_t>(some), Identity()));
+  }
+  return total;
+}
+
 /// All rows of one unit in the same lanes; the lanes are folded once, at the end.
 template <class Fold, class T>
 float fold_unit(const FoldJob& job, const T* x, std::int64_t unit) {
   const std::int64_t piece = unit % job.pieces;
   const std::int64_t group = unit / job.pieces % job.groups;
   const std::int64_t start = piece * job.piece;
-  const auto n = static_cast<std::size_t>(std::min(job.piece, job.layout.inner.count - start));
+  const std::int64_t step = job.layout.inner.in, n = std::min(job.piece, job.layout.inner.count - start);
   const std::int64_t first = group * job.rows_per_group;
   const std::int64_t last = std::min(first + job.rows_per_group, job.layout.reduced_count());
-  x += offsets_at(job.layout.kept, unit / job.pieces / job.groups).in + start;
-  F32Vec total = fold_lanes<Fold>(x + offsets_at(job.layout.reduced, first).in, n, Identity());
+  x += offsets_at(job.layout.kept, unit / job.pieces / job.groups).in + start * step;
+  F32Vec total = row_lanes<Fold>(x + offsets_at(job.layout.reduced, first).in, step, n);
   for (std::int64_t r = first + 1; r < last; ++r) {
-    total = Fold::fold(total, fold_lanes<Fold>(x + offsets_at(job.layout.reduced, r).in, n, Identity()));
+    total = Fold::fold(total, row_lanes<Fold>(x + offsets_at(job.layout.reduced, r).in, step, n));
   }
   return Fold::lanes(total);
 }
@@ -74,14 +106,14 @@ void fold_short_rows(const T* x, std::int64_t n, std::int64_t rows, float* resul
 template <class Fold, class T>
 void fold_range(const FoldJob& job, const T* x, std::int64_t begin, std::int64_t end, float* results) {
   const ReduceLayout& layout = job.layout;
-  const std::int64_t n = layout.inner.count;
+  const std::int64_t step = layout.inner.in, n = layout.inner.count;
   const bool whole_rows = layout.reduced.empty() && job.pieces == 1;
-  if (whole_rows && n <= short_row && layout.kept.size() == 1 && layout.kept[0].in == n) {
+  if (whole_rows && step == 1 && n <= short_row && layout.kept.size() == 1 && layout.kept[0].in == n) {
     return fold_short_rows<Fold>(x + begin * n, n, end - begin, results);
   }
   if (whole_rows) {
     for (std::int64_t u = begin; u < end; ++u) {
-      results[u - begin] = fold_row<Fold>(x + offsets_at(layout.kept, u).in, static_cast<std::size_t>(n), Identity());
+      results[u - begin] = Fold::lanes(row_lanes<Fold>(x + offsets_at(layout.kept, u).in, step, n));
     }
     return;
   }

@@ -201,9 +201,10 @@ FoldJob make_fold_job(const Problem& problem) {
 
 Verdict supports_reduce_simd(const Problem& problem, const DeviceProfile&) {
   if (const Verdict verdict = is_not_empty(problem); !verdict.supported) return verdict;
-  const Axis inner = reduce_layout(problem).inner;
-  if (inner.in == 1) return Verdict::yes();
-  return Verdict::no("the innermost stride is " + std::to_string(inner.in) + ", not 1");
+  const ReduceLayout layout = reduce_layout(problem);
+  if (layout.inner_reduced || layout.inner.in == 1) return Verdict::yes();
+  return Verdict::no("the stride of the innermost dim, which is kept, is " + std::to_string(layout.inner.in) +
+                     ", not 1");
 }
 
 std::uint64_t workspace_reduce_simd(const Problem& problem, const DeviceProfile&) {
