@@ -63,12 +63,15 @@ bool few_uneven_rows_of_16_bits(const Problem& problem, const DeviceProfile&) {
           has_uneven_rows(problem.outputs[0]));
 }
 
-// Measured there too, against cuBLASLt's own choice: up to 16 rows skinny is as fast or faster, by 25 % at most. With
-// more rows only weights of few columns are.
+// Measured there too, against cuBLASLt's own choice: up to 8 rows skinny is as fast or faster, by 25 % at most. With up
+// to 16 small weights are, with more only long ones of few columns.
 bool few_rows_on_hopper(const Problem& problem, const DeviceProfile& profile) {
   if (profile.compute_capability_major != 9 || size_of(problem.inputs[0].dtype) != 2) return false;
   const std::int64_t m = rows(problem), n = problem.outputs[0].shape.back();
-  return (m <= 16 && weight_bytes(problem) <= 144u << 20) || (m <= 64 && n <= 128);
+  if (m == 1 && !weight_runs_along_k(problem)) return false;  // has a rule of its own
+  const std::uint64_t most_mib = m <= 8 ? 144 : m <= 16 ? 40 : 0;
+  const bool long_and_narrow = m <= 64 && n <= 128 && weight_bytes(problem) >= static_cast<std::uint64_t>(n) * 3072;
+  return weight_bytes(problem) <= most_mib << 20 || long_and_narrow;
 }
 
 // A convolution's weight is [out, in / groups, height, width].
@@ -143,12 +146,14 @@ constexpr BuiltinRule rules[] = {
     {OpId::matmul, cuda, one_row, "skinny", "one row and a row-major weight of at most 48 MiB"},
     {OpId::matmul, cuda, few_uneven_rows_of_16_bits, "skinny",
      "few rows that are not multiples of 16 bytes, and a small weight"},
-    {OpId::matmul, cuda, few_rows_on_hopper, "skinny", "16 bits on Hopper: up to 16 rows, or 64 by 128 columns"},
+    {OpId::matmul, cuda, few_rows_on_hopper, "skinny",
+     "16 bits on Hopper: up to 8 rows, 16 of small weights, 64 of narrow ones"},
     {OpId::matmul, cuda, always, "cublasLt", "tensor cores for everything else"},
     {OpId::linear, cuda, few_rows_small_weight, "skinny", "one row, or up to 8 and a weight of at most 5 MiB"},
     {OpId::linear, cuda, few_uneven_rows_of_16_bits, "skinny",
      "few rows that are not multiples of 16 bytes, and a small weight"},
-    {OpId::linear, cuda, few_rows_on_hopper, "skinny", "16 bits on Hopper: up to 16 rows, or 64 by 128 columns"},
+    {OpId::linear, cuda, few_rows_on_hopper, "skinny",
+     "16 bits on Hopper: up to 8 rows, 16 of small weights, 64 of narrow ones"},
     {OpId::linear, cuda, always, "cublasLt", "tensor cores for everything else"},
     {OpId::matmul, opencl, too_few_rows_for_tiles, "MATMUL_DIRECT", "fewer than 16 rows leave most of a tile empty"},
     {OpId::matmul, opencl, always, "MATMUL_TILED_LOCAL", "tiles in local memory read each input once per tile"},

@@ -98,13 +98,17 @@ TEST(H200, UsesSkinnyForFewRowsUntilTheWeightIsLarge) {
   };
   EXPECT_EQ(linear("1", "[1000,2048]"), "skinny");
   EXPECT_EQ(linear("1", "[65536,2048]"), "skinny");
-  EXPECT_EQ(linear("16", "[36864,2048]"), "skinny");  // 144 MiB
-  EXPECT_EQ(linear("16", "[36872,2048]"), "cublasLt");
+  EXPECT_EQ(linear("8", "[36864,2048]"), "skinny");  // 144 MiB
+  EXPECT_EQ(linear("8", "[36872,2048]"), "cublasLt");
+  EXPECT_EQ(linear("16", "[10240,2048]"), "skinny");  // 40 MiB
+  EXPECT_EQ(linear("16", "[10248,2048]"), "cublasLt");
   EXPECT_EQ(linear("17", "[1000,2048]"), "cublasLt");
   EXPECT_EQ(linear("64", "[128,2048]"), "skinny");
   EXPECT_EQ(linear("64", "[136,2048]"), "cublasLt");
+  EXPECT_EQ(decide("linear(bf16[64,128], bf16[64,128]) @cuda:0", h200, kernels).kernel, "cublasLt");
   // The same bytes, written as a column-major [k,n].
   EXPECT_EQ(decide("matmul(bf16[8,2048], bf16[2048,1000]{1,2048}) @cuda:0", h200, kernels).kernel, "skinny");
+  EXPECT_EQ(decide("matmul(bf16[1,4096], bf16[4096,8192]) @cuda:0", h200, kernels).kernel, "cublasLt");
   // Measured on Hopper alone.
   h200.compute_capability_major = 8;
   EXPECT_EQ(linear("8", "[1280,2048]"), "skinny");  // 5 MiB

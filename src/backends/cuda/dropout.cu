@@ -73,11 +73,25 @@ class Kept {
       : threshold_(static_cast<unsigned>(p.threshold)),
         nothing_(p.threshold >> 32 != 0),
         share_(p.kept_share),
-        inverse_(p.inverse) {}
+        inverse_(p.inverse),
+        multiplies_(p.multiplies) {}
 
   template <int count>
   __device__ void apply(float (&values)[count], const unsigned (&words)[count]) const {
     float results[count];
+    if (multiplies_) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) results[i] = values[i] * inverse_;
+    } else {
+      divide(values, results);
+    }
+#pragma unroll
+    for (int i = 0; i < count; ++i) values[i] = words[i] >= threshold_ && !nothing_ ? results[i] : 0.0f;
+  }
+
+ private:
+  template <int count>
+  __device__ void divide(const float (&values)[count], float (&results)[count]) const {
     bool plain = true;
 #pragma unroll
     for (int i = 0; i < count; ++i) {
@@ -91,15 +105,13 @@ class Kept {
 #pragma unroll
       for (int i = 0; i < count; ++i) results[i] = values[i] / share_;
     }
-#pragma unroll
-    for (int i = 0; i < count; ++i) values[i] = words[i] >= threshold_ && !nothing_ ? results[i] : 0.0f;
   }
 
- private:
   unsigned threshold_;
   bool nothing_;
   float share_;
   float inverse_;
+  bool multiplies_;
 };
 
 /// An element's number is its place in row-major order, so that the mask does not depend on layouts.

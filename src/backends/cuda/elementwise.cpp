@@ -5,6 +5,7 @@
 
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/launch_plan.h"
+#include "xpuruntime/core/float_formats.h"
 #include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cuda {
@@ -115,6 +116,22 @@ ElementOp element_op(const Problem& problem) {
   }
 }
 
+/// Whether products with the inverse are rounded to the bits of the quotients: for every significand, as powers of two
+/// change nothing, and for every number too small for that.
+bool products_are_quotients(DataType dtype, float share, float inverse) {
+  const auto alike = [&](int significand_bits, double (*decode)(std::uint16_t), std::uint16_t (*encode)(double)) {
+    for (int step = 0; step < 2 << significand_bits; ++step) {
+      const int exponent = step >> significand_bits == 0 ? 0 : 15;
+      const int fraction = step & ((1 << significand_bits) - 1);
+      const auto x = static_cast<float>(decode(static_cast<std::uint16_t>(exponent << significand_bits | fraction)));
+      if (encode(static_cast<double>(x * inverse)) != encode(static_cast<double>(x / share))) return false;
+    }
+    return true;
+  };
+  if (dtype == DataType::bfloat16) return alike(7, decode_bfloat16, encode_bfloat16);
+  return dtype == DataType::float16 && alike(10, decode_float16, encode_float16);
+}
+
 }  // namespace
 
 ElementwiseShape joint_shape(std::initializer_list<const TensorSpec*> inputs, const TensorSpec& output,
@@ -209,6 +226,7 @@ std::unique_ptr<const Plan> prepare_dropout(const Problem& problem, const Prepar
     launch.threshold = static_cast<std::uint64_t>(std::floor(p * 0x1p32));
     launch.kept_share = static_cast<float>(1 - p);
     launch.inverse = 1 / launch.kept_share;
+    launch.multiplies = products_are_quotients(launch.dtype, launch.kept_share, launch.inverse);
   }
   return std::make_unique<LaunchPlan<DropoutLaunch>>("dropout elementwise", context.device, launch);
 }

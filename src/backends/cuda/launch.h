@@ -161,6 +161,7 @@ struct DropoutLaunch {
   std::uint64_t threshold = 0;   // a random word below it drops its element; up to 2^32
   float kept_share = 1;          // what is kept is divided by it
   float inverse = 1;             // 1 / kept_share, rounded once
+  bool multiplies = false;       // a product with `inverse` is rounded to the same 16 bits as the quotient
 };
 cudaError_t launch(const DropoutLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
