@@ -139,18 +139,20 @@ struct WholeLaunch {
   DataType position = DataType::int64;
 };
 
-/// A unit is a vector of each half, or one of neighbours that turn. The code is short: of what a few tokens take, most
-/// is the time until code and data come.
-template <class T, bool interleaved>
+/// A unit is a vector of each half, or neighbours that turn in `vectors` heads, for which the angles are read once. The
+/// code is short: of what a few tokens take, most is the time until code and data come.
+template <class T, bool interleaved, int vectors>
 __global__ void __launch_bounds__(element_threads) rotate_whole(const WholeLaunch p, const Pointers x) {
+  static_assert(interleaved || vectors == 2);
   constexpr int width = per_vector<T>, angles = interleaved ? width / 2 : width;
   const int index = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x);
   const int head = index / p.units, unit = index - head * p.units;
   if (head >= p.heads) return;
   const std::int64_t row = blockIdx.x;
   const auto at = [&](int operand) { return row * p.steps[operand][0] + head * p.steps[operand][1]; };
+  const auto next = [&](int operand) { return interleaved ? p.heads * p.steps[operand][1] : p.half; };
   const T* from = static_cast<const T*>(x.inputs[0]) + at(0) + unit * width;
-  const uint4 first = load_once(from), second = interleaved ? uint4{} : load_once(from + p.half);
+  const uint4 first = load_once(from), second = vectors == 2 ? load_once(from + next(0)) : uint4{};
   const std::int64_t position = load_index(x.inputs[1], p.position, at(1));
   if (position < 0 || position >= p.positions) {
     *static_cast<volatile std::uint32_t*>(x.fault) = 1;
@@ -164,10 +166,11 @@ __global__ void __launch_bounds__(element_threads) rotate_whole(const WholeLaunc
 #pragma unroll
   for (int i = 0; i < angles; ++i) {
     Unit<T, width>::turn(interleaved ? a[2 * i] : a[i], interleaved ? a[2 * i + 1] : b[i], cos[i], sin[i]);
+    if constexpr (interleaved && vectors == 2) Unit<T, width>::turn(b[2 * i], b[2 * i + 1], cos[i], sin[i]);
   }
   T* to = static_cast<T*>(x.output) + at(2) + unit * width;
   *reinterpret_cast<uint4*>(to) = pack<T>(a);
-  if (!interleaved) *reinterpret_cast<uint4*>(to + p.half) = pack<T>(b);
+  if (vectors == 2) *reinterpret_cast<uint4*>(to + next(2)) = pack<T>(b);
 }
 
 bool is_plain(const AngleTable& table, const void* data) {
@@ -205,8 +208,14 @@ cudaError_t launch_whole(const RopeLaunch& launch, const Pointers& pointers, cud
     for (int operand = 0; operand < 3; ++operand) whole.steps[operand][dim] = shape.strides[operand][d];
   }
   const auto rows = static_cast<unsigned>(shape.count / whole.heads);
+  // Two heads a thread, which have the same position, where there are enough of them for all multiprocessors.
+  const bool halved = launch.interleaved && whole.heads % 2 == 0 && whole.steps[1][1] == 0 &&
+                      shape.count * whole.units >= std::int64_t{1} << 18;
+  if (halved) whole.heads /= 2;
   const auto blocks = static_cast<unsigned>((whole.heads * whole.units + element_threads - 1) / element_threads);
-  const auto kernel = launch.interleaved ? rotate_whole<T, true> : rotate_whole<T, false>;
+  const auto kernel = halved               ? rotate_whole<T, true, 2>
+                      : launch.interleaved ? rotate_whole<T, true, 1>
+                                           : rotate_whole<T, false, 2>;
   return queue(kernel, dim3(rows, blocks), element_threads, whole, pointers, stream);
 }
 
