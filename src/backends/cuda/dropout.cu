@@ -18,12 +18,14 @@ __device__ inline uint4 philox(std::uint64_t key, std::uint64_t counter) {
   return c;
 }
 
+/// With `by_tensor` it is read, with an offset. Otherwise the compiler knows that keys are the same for all threads.
+template <bool by_tensor>
 struct Seed {
   std::uint64_t key = 0;
   std::uint64_t offset = 0;
 
   __device__ Seed(const DropoutLaunch& p, const Pointers& x) : key(p.seed) {
-    if (x.inputs[1] == nullptr) return;
+    if constexpr (!by_tensor) return;
     const auto* words = static_cast<const std::uint64_t*>(x.inputs[1]);
     key = words[0];
     offset = words[p.seed_stride];
@@ -115,10 +117,10 @@ class Kept {
 };
 
 /// An element's number is its place in row-major order, so that the mask does not depend on layouts.
-template <class T>
+template <class T, bool by_tensor>
 __global__ void __launch_bounds__(element_threads) drop(const DropoutLaunch p, const Pointers x) {
   constexpr int width = per_vector<T>;
-  const Seed seed(p, x);
+  const Seed<by_tensor> seed(p, x);
   const Kept kept(p);
   const std::int64_t vectors = p.vectors ? p.shape.count / width : 0;
   const bool broadcast = vectors > 0 && p.shape.strides[0][p.shape.rank - 1] == 0;
@@ -150,7 +152,8 @@ cudaError_t launch(const DropoutLaunch& launch, const Pointers& pointers, cudaSt
     // Four vectors a thread, as what comes before the first takes as long as half a vector.
     const std::int64_t width = launch.vectors ? 4 * per_vector<T> : 1;
     const std::int64_t work = (launch.shape.count + width - 1) / width;
-    return queue(drop<T>, blocks_for(work, element_threads), element_threads, launch, pointers, stream);
+    const auto kernel = pointers.inputs[1] != nullptr ? drop<T, true> : drop<T, false>;
+    return queue(kernel, blocks_for(work, element_threads), element_threads, launch, pointers, stream);
   });
 }
 

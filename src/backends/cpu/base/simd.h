@@ -29,6 +29,7 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -161,6 +162,45 @@ HWY_INLINE void for_vectors(std::size_t n, const Body& body) {
         i, [left](const auto* from) HWY_ATTR { return load_first(from, left); },
         [left](F32Vec value, auto* to) HWY_ATTR { store_first(value, to, left); });
   }
+}
+
+/// Takes n elements that lie `step` apart; 0: the first one n times.
+template <class T>
+void gather(const T* from, std::int64_t step, std::int64_t n, T* to) {
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  // Of two to four neighbours the first ones. The last vector ends behind its last element, where there is memory only
+  // if another element follows.
+  using U32 = hn::Repartition<std::uint32_t, F32>;
+  const U32 d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto* words = reinterpret_cast<const std::uint32_t*>(from);
+  if constexpr (sizeof(T) == 4) {
+    for (; step == 2 && i + lanes < n; i += lanes) {
+      const auto low = hn::LoadU(d, words + 2 * i), high = hn::LoadU(d, words + 2 * i + lanes);
+      hn::StoreU(hn::ConcatEven(d, high, low), d, reinterpret_cast<std::uint32_t*>(to) + i);
+    }
+    hn::Vec<U32> first, other[3];
+    for (; step == 3 && i + lanes < n; i += lanes) {
+      hn::LoadInterleaved3(d, words + 3 * i, first, other[0], other[1]);
+      hn::StoreU(first, d, reinterpret_cast<std::uint32_t*>(to) + i);
+    }
+    for (; step == 4 && i + lanes < n; i += lanes) {
+      hn::LoadInterleaved4(d, words + 4 * i, first, other[0], other[1], other[2]);
+      hn::StoreU(first, d, reinterpret_cast<std::uint32_t*>(to) + i);
+    }
+  } else if constexpr (sizeof(T) == 2) {
+    const hn::Rebind<std::uint16_t, U32> d16;
+    for (; step == 2 && i + lanes < n; i += lanes) {
+      hn::StoreU(hn::TruncateTo(d16, hn::LoadU(d, words + i)), d16, reinterpret_cast<std::uint16_t*>(to) + i);
+    }
+  }
+#endif
+  if (step == 0) {
+    std::fill_n(to, n, *from);
+    return;
+  }
+  for (; i < n; ++i) to[i] = from[i * step];
 }
 
 }  // namespace HWY_NAMESPACE

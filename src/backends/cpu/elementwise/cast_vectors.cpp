@@ -80,6 +80,20 @@ void cast_row(const From* from, To* to, std::size_t n) {
 }
 
 template <class From, class To>
+void cast_repeated(const From* from, To* to, std::size_t n) {
+  constexpr std::size_t most = hn::MaxLanes(F32());
+  From in[most];
+  To out[most];
+  std::fill_n(in, most, *from);
+  const F32Vec value = read(in);
+  const std::size_t lanes = f32_lanes();
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) write(value, to + i);
+  write(value, out);
+  std::memcpy(to + i, out, (n - i) * sizeof(To));
+}
+
+template <class From, class To>
 void cast_block(const Block& block) {
   constexpr std::int64_t chunk = 512;
   From in[chunk];
@@ -90,11 +104,16 @@ void cast_block(const Block& block) {
       cast_row(static_cast<const From*>(a.data), static_cast<To*>(to.data), block.columns);
       continue;
     }
+    if (a.column == 0 && to.column == 1) {
+      cast_repeated(static_cast<const From*>(a.data), static_cast<To*>(to.data), block.columns);
+      continue;
+    }
     for (std::int64_t j = 0; j < block.columns; j += chunk) {
       const std::int64_t n = std::min(chunk, block.columns - j);
-      for (std::int64_t k = 0; k < n; ++k) in[k] = static_cast<const From*>(a.data)[(j + k) * a.column];
-      cast_row(in, out, n);
-      for (std::int64_t k = 0; k < n; ++k) static_cast<To*>(to.data)[(j + k) * to.column] = out[k];
+      To* const row = static_cast<To*>(to.data) + j * to.column;
+      gather(static_cast<const From*>(a.data) + j * a.column, a.column, n, in);
+      cast_row(in, to.column == 1 ? row : out, n);
+      for (std::int64_t k = 0; to.column != 1 && k < n; ++k) row[k * to.column] = out[k];
     }
   }
 }

@@ -7,6 +7,8 @@
 #define XRT_CPU_ELEMENTWISE_CHUNK_H_
 #endif
 
+#include <type_traits>
+
 #include "backends/cpu/base/block.h"
 #include "backends/cpu/base/simd.h"
 
@@ -16,13 +18,23 @@ namespace HWY_NAMESPACE {
 
 inline constexpr std::int64_t chunk_size = 512;
 
+/// One element in all lanes.
+template <class T>
+HWY_INLINE F32Vec splat(const T* from) {
+  T lanes[hn::MaxLanes(F32())];
+  std::fill_n(lanes, hn::MaxLanes(F32()), *from);
+  return load(lanes);
+}
+HWY_INLINE F32Vec splat(const float* from) { return hn::Set(F32(), *from); }
+
 template <class T>
 void widen_row(const T* from, std::int64_t stride, std::int64_t n, float* to) {
   if (stride == 1) {
     return for_vectors(n, [&](std::size_t i, auto load, auto store) HWY_ATTR { store(load(from + i), to + i); });
   }
+  if constexpr (std::is_same_v<T, float>) return gather(from, stride, n, to);
   T gathered[chunk_size];
-  for (std::int64_t i = 0; i < n; ++i) gathered[i] = from[i * stride];
+  gather(from, stride, n, gathered);
   widen_row(gathered, 1, n, to);
 }
 

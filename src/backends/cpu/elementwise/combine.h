@@ -12,15 +12,6 @@ HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
 namespace HWY_NAMESPACE {
 
-/// One element in all lanes.
-template <class T>
-HWY_INLINE F32Vec splat(const T* from) {
-  T lanes[hn::MaxLanes(F32())];
-  std::fill_n(lanes, hn::MaxLanes(F32()), *from);
-  return load(lanes);
-}
-HWY_INLINE F32Vec splat(const float* from) { return hn::Set(F32(), *from); }
-
 /// Steps are 1, or 0 where one element stands for the row.
 template <class Function, class T>
 void combine_row(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, T* out, std::int64_t n) {

@@ -60,7 +60,12 @@ class DropoutPlan final : public Plan {
 
 }  // namespace
 
-std::unique_ptr<const Plan> prepare_dropout_simd(const Problem& problem, const PrepareContext&) {
+std::unique_ptr<const Plan> prepare_dropout_simd(const Problem& problem, const PrepareContext& context) {
+  if (!problem.attributes.boolean("training") || problem.attributes.real("p") == 0) {
+    Problem copy = problem;  // in any order of its elements
+    copy.inputs.resize(1);
+    return prepare_cast_simd(copy, context);
+  }
   return std::make_unique<DropoutPlan>(problem);
 }
 

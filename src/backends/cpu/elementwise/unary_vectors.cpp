@@ -41,8 +41,13 @@ struct Sqrt {
   static HWY_INLINE F32Vec of(F32Vec x) { return hn::Sqrt(x); }
 };
 
+/// The step is 1, or 0 where one element stands for the row.
 template <class Function, class T>
-void map_row(const T* in, T* out, std::int64_t n) {
+void map_row(const T* in, std::int64_t step, T* out, std::int64_t n) {
+  if (step == 0) {
+    const F32Vec value = Function::of(splat(in));
+    return for_vectors(n, [&](std::size_t i, auto, auto store) HWY_ATTR { store(value, out + i); });
+  }
   for_vectors(n, [&](std::size_t i, auto load, auto store) HWY_ATTR { store(Function::of(load(in + i)), out + i); });
 }
 
@@ -50,20 +55,20 @@ template <class Function>
 void map_chunks(const Block& block) {
   HWY_ALIGN float in[chunk_size], out[chunk_size];
   for_chunks(block, [&](std::int64_t i, std::int64_t j, std::int64_t n) {
-    map_row<Function>(widened(row_of(block.a, i, j), n, in), out, n);
+    map_row<Function>(widened(row_of(block.a, i, j), n, in), 1, out, n);
     narrowed(out, row_of(block.out, i, j), n);
   });
 }
 
 template <class Function>
 void map_block(const Block& block) {
-  if (block.a.dtype != block.out.dtype || block.a.column != 1 || block.out.column != 1) {
+  if (block.a.dtype != block.out.dtype || block.a.column > 1 || block.out.column != 1) {
     return map_chunks<Function>(block);
   }
   with_storage(block.out.dtype, [&](auto type) {
     using T = decltype(type);
     for (std::int64_t i = 0; i < block.rows; ++i) {
-      map_row<Function>(static_cast<const T*>(block.a.data) + i * block.a.row,
+      map_row<Function>(static_cast<const T*>(block.a.data) + i * block.a.row, block.a.column,
                         static_cast<T*>(block.out.data) + i * block.out.row, block.columns);
     }
   });

@@ -31,6 +31,16 @@ std::int64_t copy_every_second(const char* from, char* to, std::int64_t n) {
   return j;
 }
 
+/// One element n times.
+template <std::int64_t size>
+void fill(const char* from, char* to, std::int64_t n) {
+  constexpr std::int64_t each = 64 / size;
+  char line[64];
+  for (std::int64_t j = 0; j < each; ++j) std::memcpy(line + j * size, from, size);
+  for (; n >= each; n -= each, to += sizeof line) std::memcpy(to, line, sizeof line);
+  std::memcpy(to, line, static_cast<std::size_t>(n * size));
+}
+
 /// The dim other than 0 along which the input lies in line; 0 if there is none.
 std::size_t dim_in_line(const Nest<2>& nest) {
   for (std::size_t dim = 1; dim < nest.rank(); ++dim) {
@@ -99,6 +109,10 @@ void StridedCopy::copy_elements(const char* in, char* out, int threads) const {
         const char* from = in + offsets[0] * size;
         char* to = out + offsets[1] * size;
         for (; rows > 0; --rows, from += nest_.stride(0, 1) * size, to += nest_.stride(1, 1) * size) {
+          if (in_step == 0 && out_step == size) {
+            fill<size>(from, to, columns);
+            continue;
+          }
           const bool every_second = size == 4 && in_step == 8 && out_step == 4;
           std::int64_t j = every_second ? copy_every_second(from, to, columns) : 0;
           // A constant size: one instruction each, whatever the alignment.

@@ -30,7 +30,7 @@ void fold_rows(const FoldJob& job, const void* x, std::int64_t begin, std::int64
 /// `x` on, into result[0 .. width). `width` is at most most_columns, and `result` has room for as many.
 void fold_columns(const FoldJob& job, const void* x, std::int64_t group, std::int64_t width, float* result);
 
-/// Divides and stores n floats at contiguous elements of dtype f32, f16 or bf16.
-void store_results(const float* results, std::int64_t n, float divisor, DataType dtype, void* out);
+/// Multiplies, divides and stores n floats at contiguous elements of dtype f32, f16 or bf16.
+void store_results(const float* results, std::int64_t n, float factor, float divisor, DataType dtype, void* out);
 
 }  // namespace xpuruntime::cpu

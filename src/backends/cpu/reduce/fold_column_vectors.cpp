@@ -105,12 +105,12 @@ void fold_columns_impl(const FoldJob& job, const void* x, std::int64_t group, st
   }
 }
 
-void store_results_impl(const float* results, std::int64_t n, float divisor, DataType dtype, void* out) {
+void store_results_impl(const float* results, std::int64_t n, float factor, float divisor, DataType dtype, void* out) {
   with_storage(dtype, [&](auto storage) HWY_ATTR {
     auto* to = static_cast<decltype(storage)*>(out);
-    const F32Vec d = hn::Set(F32(), divisor);
-    for_vectors(static_cast<std::size_t>(n),
-                [&](std::size_t i, auto get, auto put) HWY_ATTR { put(hn::Div(get(results + i), d), to + i); });
+    const F32Vec f = hn::Set(F32(), factor), d = hn::Set(F32(), divisor);
+    for_vectors(static_cast<std::size_t>(n), [&](std::size_t i, auto get, auto put)
+                                                 HWY_ATTR { put(hn::Div(hn::Mul(get(results + i), f), d), to + i); });
   });
 }
 
@@ -129,8 +129,8 @@ void fold_columns(const FoldJob& job, const void* x, std::int64_t group, std::in
   HWY_DYNAMIC_DISPATCH(fold_columns_impl)(job, x, group, width, result);
 }
 
-void store_results(const float* results, std::int64_t n, float divisor, DataType dtype, void* out) {
-  HWY_DYNAMIC_DISPATCH(store_results_impl)(results, n, divisor, dtype, out);
+void store_results(const float* results, std::int64_t n, float factor, float divisor, DataType dtype, void* out) {
+  HWY_DYNAMIC_DISPATCH(store_results_impl)(results, n, factor, divisor, dtype, out);
 }
 
 }  // namespace xpuruntime::cpu

@@ -21,23 +21,6 @@ struct Identity {
   HWY_INLINE F32Vec operator()(F32Vec v) const { return v; }
 };
 
-/// Takes n elements that lie `step` apart.
-template <class T>
-void gather(const T* x, std::int64_t step, std::int64_t n, T* to) {
-  std::int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  if constexpr (sizeof(T) == sizeof(float)) {
-    const auto lanes = static_cast<std::int64_t>(f32_lanes());
-    // The second vector ends behind its last element, where there is memory only if another element follows.
-    for (; step == 2 && i + lanes < n; i += lanes) {
-      const F32Vec low = hn::LoadU(F32(), x + 2 * i), high = hn::LoadU(F32(), x + 2 * i + lanes);
-      hn::Store(hn::ConcatEven(F32(), high, low), F32(), to + i);
-    }
-  }
-#endif
-  for (; i < n; ++i) to[i] = x[i * step];
-}
-
 /// A row in the lanes of a vector, whatever the step from element to element.
 template <class Fold, class T>
 HWY_INLINE F32Vec row_lanes(const T* x, std::int64_t step, std::int64_t n) {
@@ -112,8 +95,14 @@ void fold_range(const FoldJob& job, const T* x, std::int64_t begin, std::int64_t
     return fold_short_rows<Fold>(x + begin * n, n, end - begin, results);
   }
   if (whole_rows) {
-    for (std::int64_t u = begin; u < end; ++u) {
-      results[u - begin] = Fold::lanes(row_lanes<Fold>(x + offsets_at(layout.kept, u).in, step, n));
+    // Along the last kept dim, whose rows are one step apart.
+    const Axis last = layout.kept.empty() ? Axis{} : layout.kept.back();
+    for (std::int64_t u = begin; u < end;) {
+      const std::int64_t run = std::min(end - u, last.count - u % last.count);
+      const T* row = x + offsets_at(layout.kept, u).in;
+      for (std::int64_t i = 0; i < run; ++i, ++u, row += last.in) {
+        results[u - begin] = Fold::lanes(row_lanes<Fold>(row, step, n));
+      }
     }
     return;
   }

@@ -19,11 +19,25 @@ std::vector<Dim> sorted_dims(const Problem& problem) {
   std::vector<Dim> dims;
   for (std::size_t i = 0; i < in.shape.size(); ++i) {
     const bool gone = (reduced >> i & 1) != 0;
-    if (in.shape[i] != 1) dims.push_back({{in.shape[i], in.strides[i], gone ? 0 : out.strides[i]}, gone});
+    const bool repeated = gone && in.strides[i] == 0;
+    if (in.shape[i] != 1 && !repeated) dims.push_back({{in.shape[i], in.strides[i], gone ? 0 : out.strides[i]}, gone});
   }
-  // A permuted tensor is read as it lies in memory: the order of a reduction's terms is ours to choose.
-  std::stable_sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return a.axis.in > b.axis.in; });
+  // A permuted tensor is read as it lies in memory: the order of a reduction's terms is ours to choose. What is read
+  // again and again comes first.
+  std::stable_sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) {
+    return b.axis.in != 0 && (a.axis.in == 0 || a.axis.in > b.axis.in);
+  });
   return dims;
+}
+
+std::int64_t repeats_of(const Problem& problem) {
+  const TensorSpec& in = problem.inputs[0];
+  const unsigned reduced = reduced_dims(problem);
+  std::int64_t repeats = 1;
+  for (std::size_t i = 0; i < in.shape.size(); ++i) {
+    if ((reduced >> i & 1) != 0 && in.strides[i] == 0) repeats *= in.shape[i];
+  }
+  return repeats;
 }
 
 bool one_after_another(const Dim& outer, const Dim& inner) {
@@ -52,6 +66,7 @@ ReduceLayout reduce_layout(const Problem& problem) {
     }
   }
   ReduceLayout layout;
+  layout.repeats = repeats_of(problem);
   if (dims.empty()) {
     layout.inner = {1, 1, 0};  // a single element: a row of one
     return layout;

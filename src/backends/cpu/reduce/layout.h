@@ -38,9 +38,11 @@ struct ReduceLayout {
   std::vector<Axis> reduced = {};  // without the innermost
   Axis inner = {};
   bool inner_reduced = true;
+  std::int64_t repeats = 1;  // how often each term counts: reduced dims with a stride of 0 are not walked
 
   std::int64_t kept_count() const;     // without the innermost
   std::int64_t reduced_count() const;  // without the innermost
+  /// Without repeats.
   std::int64_t terms() const { return reduced_count() * (inner_reduced ? inner.count : 1); }
   std::int64_t outputs() const { return kept_count() * (inner_reduced ? 1 : inner.count); }
 };

@@ -39,15 +39,21 @@ class ReducePlan : public Plan {
         out_dtype_(problem.outputs[0].dtype),
         store_(storer_of(out_dtype_)),
         divisor_(problem.op == OpId::reduce_mean ? static_cast<double>(job_.layout.terms()) : 1),
+        factor_(problem.op == OpId::reduce_sum ? static_cast<double>(job_.layout.repeats) : 1),
         threads_(threads_for(problem)) {}
 
  protected:
+  double result_of(double fold) const { return fold * factor_ / divisor_; }
+  void store_in_line(const float* folds, std::int64_t n, void* out) const {
+    store_results(folds, n, static_cast<float>(factor_), static_cast<float>(divisor_), out_dtype_, out);
+  }
   std::int64_t grain(std::int64_t unit) const { return std::max<std::int64_t>(1, elements_per_thread / unit); }
 
   FoldJob job_;
   DataType out_dtype_;
   StoreElement store_;
   double divisor_;
+  double factor_;
   int threads_;
 };
 
@@ -82,11 +88,11 @@ class RowsPlan final : public ReducePlan {
       fold_rows(job_, x, o, o + count, results);
       if (in_order()) {
         auto* to = static_cast<std::byte*>(out) + static_cast<std::size_t>(o) * size_of(out_dtype_);
-        store_results(results, count, static_cast<float>(divisor_), out_dtype_, to);
+        store_in_line(results, count, to);
         continue;
       }
       for (std::int64_t i = 0; i < count; ++i) {
-        store_(out, offsets_at(job_.layout.kept, o + i).out, static_cast<double>(results[i]) / divisor_);
+        store_(out, offsets_at(job_.layout.kept, o + i).out, result_of(static_cast<double>(results[i])));
       }
     }
   }
@@ -100,7 +106,7 @@ class RowsPlan final : public ReducePlan {
   void combine(const float* partial, std::int64_t chunks, std::int64_t o, void* out) const {
     double total = static_cast<double>(partial[0]);
     for (std::int64_t i = 1; i < chunks; ++i) total = folded(job_.kind, total, static_cast<double>(partial[i]));
-    store_(out, offsets_at(job_.layout.kept, o).out, total / divisor_);
+    store_(out, offsets_at(job_.layout.kept, o).out, result_of(total));
   }
 };
 
@@ -153,10 +159,10 @@ class ColumnsPlan final : public ReducePlan {
   void finish(const float* results, std::int64_t width, std::int64_t offset, std::byte* out) const {
     if (job_.layout.inner.out == 1 && fast_floats.contains(out_dtype_)) {
       out += static_cast<std::size_t>(offset) * size_of(out_dtype_);
-      return store_results(results, width, static_cast<float>(divisor_), out_dtype_, out);
+      return store_in_line(results, width, out);
     }
     for (std::int64_t i = 0; i < width; ++i) {
-      store_(out, offset + i * job_.layout.inner.out, static_cast<double>(results[i]) / divisor_);
+      store_(out, offset + i * job_.layout.inner.out, result_of(static_cast<double>(results[i])));
     }
   }
 
@@ -168,7 +174,7 @@ class ColumnsPlan final : public ReducePlan {
         total = folded(job_.kind, total, static_cast<double>(partial[g * outputs + o]));
       }
       const std::int64_t offset = offsets_at(job_.layout.kept, o / columns).out + o % columns * job_.layout.inner.out;
-      store_(out, offset, total / divisor_);
+      store_(out, offset, result_of(total));
     }
   }
 
