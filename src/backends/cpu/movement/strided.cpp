@@ -55,7 +55,7 @@ StridedCopy::StridedCopy(const TensorSpec& from, const TensorSpec& to)
     : nest_(to.shape, {&from, &to}, NestOrder::by_last_operand), size_(static_cast<std::int64_t>(size_of(to.dtype))) {
   // Tiles are read by elements, which must lie as elements do; bytes lie anyhow.
   const bool aligned = std::min(from.alignment, to.alignment) >= size_of(to.dtype);
-  if (nest_.stride(1, 0) == 1 && aligned) across_ = dim_in_line(nest_);
+  if (nest_.stride(1, 0) == 1 && nest_.stride(0, 0) != 0 && aligned) across_ = dim_in_line(nest_);
 }
 
 void StridedCopy::run(const void* in, void* out, int threads) const {
