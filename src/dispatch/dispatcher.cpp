@@ -106,7 +106,7 @@ Status run_contained(const Plan& plan, const RunArguments& arguments) {
 
 Status Dispatcher::launch(const TableEntry& entry, const Call& call) {
   RunArguments arguments{call.inputs, call.outputs};
-  if (!entry.asynchronous && entry.workspace_bytes == 0) [[likely]]
+  if (entry.plain) [[likely]]
     return run_contained(*entry.plan, arguments);
 
   const CachedPlan& plan = *entry.prepared->plan;
@@ -120,7 +120,7 @@ Status Dispatcher::launch(const TableEntry& entry, const Call& call) {
     const std::uint64_t capture = entry.asynchronous ? plan.driver->capture_id(plan.device.index, arguments.stream) : 0;
     if (capture != 0) [[unlikely]]
       impl_->keep_with_graph(entry.prepared, call, arguments.stream);
-    lease = plan.pool->acquire(entry.workspace_bytes, arguments.stream, capture);
+    lease = plan.pool->acquire(entry.record->decision.workspace_bytes, arguments.stream, capture);
   } catch (const Error& error) {
     return Status(error.code(), error.what());
   }

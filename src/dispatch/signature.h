@@ -107,8 +107,9 @@ class Words {
 
   static bool match_any_layout(const Call& call, const std::uint64_t* words);
 
-  // Most signatures lie in place: entries of a table are three cache lines each, side by side. Long ones lie elsewhere.
-  static constexpr std::size_t near_count = 15;
+  // Most signatures lie in place, a product's with all its attributes too: entries of a table are three cache lines
+  // each, side by side. Long ones lie elsewhere.
+  static constexpr std::size_t near_count = 16;
 
   XRT_ALWAYS_INLINE const std::uint64_t* words() const { return far_ == nullptr ? near_.data() : far_.get(); }
 

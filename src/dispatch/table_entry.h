@@ -21,11 +21,12 @@ struct alignas(64) TableEntry {
   TableEntry* next = nullptr;  // the entry that the call after this one's hit last time
   const Plan* plan = nullptr;
   const DecisionRecord* record = nullptr;
-  std::uint64_t workspace_bytes = 0;
   bool asynchronous = false;
+  bool plain = false;  // it needs neither a stream nor a workspace
   bool casts = false;
   signature::Words signature = {};
   std::shared_ptr<Prepared> prepared = {};
 };
+static_assert(sizeof(TableEntry) == 192);
 
 }  // namespace xpuruntime

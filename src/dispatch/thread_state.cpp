@@ -10,8 +10,8 @@ namespace xpuruntime {
 void TableEntry::fill(std::shared_ptr<Prepared> made) {
   plan = made->plan->plan.get();
   record = made->record.get();
-  workspace_bytes = made->record->decision.workspace_bytes;
   asynchronous = made->plan->driver->asynchronous();
+  plain = !asynchronous && made->record->decision.workspace_bytes == 0;
   casts = !made->casts.empty();
   prepared = std::move(made);
 }
