@@ -70,7 +70,9 @@ bool few_rows_on_hopper(const Problem& problem, const DeviceProfile& profile) {
   const std::int64_t m = rows(problem), n = problem.outputs[0].shape.back();
   if (m == 1 && !weight_runs_along_k(problem)) return false;  // has a rule of its own
   const std::uint64_t most_mib = m <= 8 ? 144 : m <= 16 ? 40 : 0;
-  const bool long_and_narrow = m <= 64 && n <= 128 && weight_bytes(problem) >= static_cast<std::uint64_t>(n) * 3072;
+  const std::uint64_t long_column = 2 * 1536;  // bytes; with a shorter k cuBLASLt's fixed costs are the smaller ones
+  const bool long_and_narrow =
+      m <= 64 && n <= 128 && weight_bytes(problem) >= static_cast<std::uint64_t>(n) * long_column;
   return weight_bytes(problem) <= most_mib << 20 || long_and_narrow;
 }
 

@@ -18,6 +18,8 @@ namespace HWY_NAMESPACE {
 
 inline constexpr std::int64_t chunk_size = 512;
 
+inline bool in_line_or_one(const BlockOperand& operand) { return operand.column == 0 || operand.column == 1; }
+
 /// One element in all lanes.
 template <class T>
 HWY_INLINE F32Vec splat(const T* from) {

@@ -44,8 +44,6 @@ void combine_chunks(const Block& block) {
   });
 }
 
-inline bool in_line_or_one(const BlockOperand& operand) { return operand.column == 0 || operand.column == 1; }
-
 template <class Function>
 void combine_block(const Block& block) {
   const DataType dtype = block.out.dtype;

@@ -62,7 +62,7 @@ void map_chunks(const Block& block) {
 
 template <class Function>
 void map_block(const Block& block) {
-  if (block.a.dtype != block.out.dtype || block.a.column > 1 || block.out.column != 1) {
+  if (block.a.dtype != block.out.dtype || !in_line_or_one(block.a) || block.out.column != 1) {
     return map_chunks<Function>(block);
   }
   with_storage(block.out.dtype, [&](auto type) {
