@@ -21,16 +21,22 @@ inline std::uint64_t read_ticks() {
 /// Turns ticks into microseconds by comparing both clocks between its making and the question.
 class TickScale {
  public:
-  TickScale();
+  TickScale() : start_(read_clocks()) {}
 
-  std::uint64_t origin() const { return ticks_; }
+  std::uint64_t origin() const { return start_.ticks; }
   /// Waits until a millisecond has passed since the making, so that the ratio is good to a part in a thousand or
-  /// better.
+  /// better. It gets better as time passes: two answers need not be equal.
   double us_per_tick() const;
 
  private:
-  std::uint64_t ticks_;
-  std::chrono::steady_clock::time_point time_;
+  struct Clocks {
+    std::uint64_t ticks;
+    std::chrono::steady_clock::time_point time;
+  };
+
+  static Clocks read_clocks();
+
+  Clocks start_;
 };
 
 }  // namespace xpuruntime

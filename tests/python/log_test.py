@@ -114,7 +114,8 @@ class TraceTest(unittest.TestCase):
                 xrt.save_trace(path / "below")
         self.assertEqual(len(slices), 2)
         for event, log in zip(slices, xrt.get_dispatch_logs()):
-            self.assertAlmostEqual(event["dur"], log.elapsed_us, places=2)
+            # The two readings scale the same ticks, each to a part in a thousand.
+            self.assertAlmostEqual(event["dur"], log.elapsed_us, delta=log.elapsed_us / 500)
             self.assertEqual(event["args"]["kernel"], log.selected_kernel)
         with self.assertRaises(TypeError):
             xrt.save_trace(3)  # type: ignore[arg-type]
