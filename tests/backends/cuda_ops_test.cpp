@@ -1,5 +1,5 @@
-// The CUDA kernels beyond matmul on what the cases of every backend leave out: long rows, every way to share a row,
-// rows that begin anywhere, reductions in parts, tiles, and values that cannot be right.
+// What the CUDA kernels refuse, and those beyond matmul on what the cases of every backend leave out: long rows, every
+// way to share a row, rows that begin anywhere, reductions in parts, tiles, and values that cannot be right.
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +11,149 @@
 
 namespace xpuruntime::cuda_tests {
 namespace {
+
+/// A device that need not be here. The stub has no kernels to ask.
+class CudaVerdicts : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (backend().kernels().empty()) GTEST_SKIP() << driver().why_absent();
+    h200_ = DeviceProfile::load(XRT_TEST_DATA "/profiles/h200.json");
+  }
+  std::string reason(const std::string& name, const std::string& text) const {
+    const Problem problem = problem_of(text);
+    return kernel(problem.op, name).accepts(problem, h200_).reason;
+  }
+
+  DeviceProfile h200_;
+};
+
+TEST_F(CudaVerdicts, TableGoesFromFastestToReference) {
+  std::vector<std::string> names;
+  for (const KernelSpec& spec : backend().kernels()) {
+    names.push_back(std::string(to_string(*spec.ops.begin())) + "/" + std::string(spec.name));
+    EXPECT_TRUE(spec.deterministic);
+    EXPECT_EQ(spec.directions, Directions::forward);
+  }
+  names.resize(5);
+  EXPECT_EQ(names, (std::vector<std::string>{"matmul/skinny", "matmul/cublasLt", "matmul/cublas", "matmul/cutlass",
+                                             "matmul/reference"}));
+}
+
+TEST_F(CudaVerdicts, SkinnySaysWhatItDoesNotTake) {
+  EXPECT_EQ(reason("skinny", "matmul(bf16[64,64], bf16[64,64])"), "");
+  EXPECT_EQ(reason("skinny", "linear(f16[4,16,64], f16[64,64], f32[64]; activation=gelu)"), "");
+  EXPECT_EQ(reason("skinny", "matmul(bf16[65,64], bf16[64,64])"), "m = 65 is over 64");
+  EXPECT_EQ(reason("skinny", "linear(bf16[5,13,64], bf16[64,64])"), "m = 65 is over 64");
+  EXPECT_EQ(reason("skinny", "matmul(f32[17,64], f32[64,64])"), "m = 17 is over 16");
+  EXPECT_EQ(reason("skinny", "matmul(bf16[1,2147483648], bf16[2147483648,8])"), "k = 2147483648 is over 1073741824");
+  EXPECT_EQ(reason("skinny", "linear(bf16[1,8], bf16[2147483648,8])"), "n = 2147483648 is over 1073741824");
+  EXPECT_EQ(reason("skinny", "linear(bf16[1,8], bf16[8,8]) -> f16[1,8]"),
+            "output 0 is f16, and this kernel takes f32 and the input's bf16");
+  EXPECT_EQ(reason("skinny", "matmul(f32[2,2,64], f32[64,64], f32[2,1,64])"), "one stride does not walk the rows of c");
+  EXPECT_EQ(reason("skinny", "matmul(f64[1,64], f64[64,64])"),
+            "input 0 is f64, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(reason("skinny", "matmul(f16[1,64], f32[64,64])"), "input 1 is f32, and this kernel takes the input's f16");
+  EXPECT_EQ(reason("skinny", "matmul(f32[2,1,64], f32[64,64])"), "");  // two rows
+  EXPECT_EQ(reason("skinny", "matmul(f32[2,1,64], f32[2,64,64])"), "batch = 2 is over 1");
+  EXPECT_EQ(reason("skinny", "matmul(f32[0,1,64], f32[0,64,64])"), "input 0 is empty");
+  EXPECT_EQ(reason("skinny", "matmul(f32[1,64], f32[64,64]{130,2})"), "no stride of the second input is 1");
+  EXPECT_EQ(reason("skinny", "matmul(f32[1,64], f32[64,64]/2)"), "input 1 is not aligned to its elements");
+}
+
+TEST_F(CudaVerdicts, CublasLtSaysWhatItDoesNotTake) {
+  EXPECT_EQ(reason("cublasLt", "matmul(bf16[17,64], bf16[64,64])"), "");
+  EXPECT_EQ(reason("cublasLt", "matmul(bf16[2,3,17,64], bf16[64,64])"), "");
+  EXPECT_EQ(reason("cublasLt", "matmul(f32[17,64]{1,20}, f32[64,64])"), "");
+  EXPECT_EQ(reason("cublasLt", "matmul(f16[17,64], f32[64,64])"), "dtypes f16, f32 -> f32 are not taken together");
+  EXPECT_EQ(reason("cublasLt", "matmul(f32[0,64], f32[64,64])"), "input 0 is empty");
+  EXPECT_EQ(reason("cublasLt", "matmul(f32[2,1,5,7], f32[3,7,4])"), "one stride does not walk the batch");
+  EXPECT_EQ(reason("cublasLt", "matmul(f32[17,64]{200,2}, f32[64,64])"),
+            "a matrix has no leading dimension: neither stride is 1");
+  EXPECT_EQ(reason("cublasLt", "matmul(f32[17,64]{0,1}, f32[64,64])"),
+            "a matrix has no leading dimension: neither stride is 1");
+  h200_.library_versions.erase("cublasLt");
+  EXPECT_EQ(reason("cublasLt", "matmul(bf16[17,64], bf16[64,64])"), "libcublasLt is not installed");
+}
+
+TEST_F(CudaVerdicts, EveryKernelRefusesAnOldDevice) {
+  h200_.compute_capability_major = 7;
+  h200_.compute_capability_minor = 5;
+  for (const char* name : {"skinny", "cublasLt", "cublas", "reference"}) {
+    EXPECT_EQ(reason(name, "matmul(f32[1,8], f32[8,8])"), "compute capability 7.5 is below 8.0");
+  }
+  EXPECT_EQ(reason("elementwise", "add(f32[8], f32[8])"), "compute capability 7.5 is below 8.0");
+}
+
+TEST_F(CudaVerdicts, ElementwiseKernelsSayWhichDtypesTheyTake) {
+  EXPECT_EQ(reason("elementwise", "add(f32[8], f16[8])"), "input 1 is f16, and this kernel takes the input's f32");
+  EXPECT_EQ(reason("elementwise", "add(u8[8], u8[8])"),
+            "input 0 is u8, and this kernel takes f64, f32, f16, bf16, i64 and i32");
+  EXPECT_EQ(reason("elementwise", "cast(f32[8]; dtype=f8e4m3)"), "");
+  EXPECT_EQ(reason("elementwise", "cast(i32[8]; dtype=f32)"),
+            "input 0 is i32, and this kernel takes f64, f32, f16, bf16, f8e4m3 and f8e5m2");
+  EXPECT_EQ(reason("elementwise", "cast(tf32[8]; dtype=f32)"),
+            "input 0 is tf32, and this kernel takes f64, f32, f16, bf16, f8e4m3 and f8e5m2");
+  EXPECT_EQ(reason("reference", "matmul(i32[2,2], i32[2,2])"), "");
+  EXPECT_EQ(reason("elementwise", "dropout(f16[4,8]{1,4}, i64[2])"), "");
+  EXPECT_EQ(reason("elementwise", "dropout(f32[8]) -> f16[8]"),
+            "output 0 is f16, and this kernel takes the input's f32");
+  EXPECT_EQ(reason("elementwise", "unscale(bf16[8], f32[1])"), "");
+  EXPECT_EQ(reason("elementwise", "unscale(f16[8], f32[1]) -> f16[8], f32[1]"),
+            "output 0 is f16, and this kernel takes f32");
+}
+
+TEST_F(CudaVerdicts, LossKernelsSayWhatTheyDoNotTake) {
+  EXPECT_EQ(reason("elementwise", "nll_loss(bf16[4,8,3]{1,12,4}, i32[4,3], f32[8])"), "");
+  EXPECT_EQ(reason("elementwise", "nll_loss(f16[4,8], i64[4], bf16[8])"),
+            "input 2 is bf16, and this kernel takes f32 or the input's f16");
+  EXPECT_EQ(reason("elementwise", "nll_loss(f32[4,8], i64[4], f32[8]{2})"), "input 2 is not contiguous");
+  EXPECT_EQ(reason("elementwise", "kl_div(f32[4,8], f32[8])"), "");
+  EXPECT_EQ(reason("elementwise", "kl_div(f32[8], f16[8])"), "input 1 is f16, and this kernel takes the input's f32");
+  EXPECT_EQ(reason("elementwise", "poisson_nll_loss(f16[8], i64[8])"), "");
+  EXPECT_EQ(reason("elementwise", "poisson_nll_loss(f64[8], f64[8])"),
+            "input 0 is f64, and this kernel takes f32, f16 and bf16");
+}
+
+TEST_F(CudaVerdicts, RowKernelsSayWhatTheyDoNotTake) {
+  EXPECT_EQ(reason("rows", "softmax(bf16[4,32000])"), "");
+  EXPECT_EQ(reason("rows", "softmax(f64[4,8])"), "input 0 is f64, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(reason("rows", "softmax(f32[4,8]; dim=0)"), "the dim is not the last one");
+  EXPECT_EQ(reason("rows", "softmax(f32[4,8]{1,4})"), "the elements of a row are not contiguous");
+  EXPECT_EQ(reason("rows", "softmax(f32[2,3,8]{80,8,1})"), "the rows are not evenly spaced");
+  EXPECT_EQ(reason("rows", "rms_norm(f32[4,8], f32[8]{2})"), "input 1 is not contiguous");
+  EXPECT_EQ(reason("rows", "layer_norm(f32[4,8]) -> bf16[4,8]"),
+            "output 0 is bf16, and this kernel takes the input's f32");
+  EXPECT_EQ(reason("rows", "normalize(f32[4,8,2])"), "the dim is not the last one");
+  EXPECT_EQ(reason("rows", "normalize(f32[4,8]; p=1)"), "p is not 2");
+  EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8], i64[4]; label_smoothing=0.1)"), "label_smoothing is not built");
+  EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8], f32[4,8])"), "targets of probabilities are not built");
+  EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8,2], i64[4,2])"), "the class dim is not the last one");
+  EXPECT_EQ(reason("rows", "embedding(i64[4], f32[9,8]{1,9})"), "the rows of input 1 are not contiguous");
+  EXPECT_EQ(reason("reduce", "reduce_sum(f32[4,8,2]; dim=0,2)"),
+            "the reduced dims are not next to each other and contiguous");
+  EXPECT_EQ(reason("reduce", "reduce_sum(i32[4])"), "input 0 is i32, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(reason("copy", "copy(f32[4]) -> bf16[4]"), "input 0 is f32, and this kernel takes the output's bf16");
+}
+
+TEST_F(CudaVerdicts, KernelsOfADecodersLayerSayWhatTheyDoNotTake) {
+  EXPECT_EQ(reason("rows", "add_rms_norm(bf16[4,8], bf16[4,8], f32[8])"), "");
+  EXPECT_EQ(reason("rows", "add_rms_norm(bf16[4,8], f32[4,8])"),
+            "input 1 is f32, and this kernel takes the input's bf16");
+  EXPECT_EQ(reason("rows", "add_rms_norm(bf16[4,8], bf16[4,8]) -> bf16[4,8], f32[4,8]"),
+            "output 1 is f32, and this kernel takes the input's bf16");
+  EXPECT_EQ(reason("rows", "add_rms_norm(f32[4,8], f32[4,8]{1,4})"), "the elements of a row are not contiguous");
+  EXPECT_EQ(reason("elementwise", "silu_mul(f64[8])"), "input 0 is f64, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(reason("elementwise", "silu_mul(bf16[8]) -> f32[4]"),
+            "output 0 is f32, and this kernel takes the input's bf16");
+  EXPECT_EQ(reason("elementwise", "rope(bf16[3,2,8]{1,24,3}, i32[3], f32[9,4], f16[9,4])"), "");
+  EXPECT_EQ(reason("elementwise", "rope(f32[3,2,8], i64[3], f64[9,4], f64[9,4])"),
+            "input 2 is f64, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(reason("elementwise", "rope(f32[3,2,8], i64[3], f32[9,4], f32[9,4]) -> f16[3,2,8]"),
+            "output 0 is f16, and this kernel takes the input's f32");
+  EXPECT_EQ(reason("copy", "kv_append(i8[2,2,8,4], f8e4m3[2,2,8,4], i8[2,2,1,4], f8e4m3[2,2,1,4], i32[2])"), "");
+  EXPECT_EQ(reason("copy", "kv_append(bf16[2,2,8,4], bf16[2,2,8,4], bf16[2,2,1,4], f32[2,2,1,4], i32[2])"),
+            "input 3 is f32, and this kernel takes the cache's bf16");
+}
 
 constexpr Device gpu{DeviceType::nvidia, 0};
 constexpr const char* short_floats[] = {"f32", "f16", "bf16"};

@@ -77,7 +77,7 @@ TEST(OpList, HoldsOneOpOrAFamilyOfUpToSixteen) {
   constexpr OpList family = {OpId::relu, OpId::gelu};
   EXPECT_TRUE(family.contains(OpId::gelu));
   EXPECT_FALSE(family.contains(OpId::silu));
-  expect_invalid("a row has at most 16 ops", [] {
+  expect_invalid("at most 16 ops", [] {
     const OpId op = OpId::relu;
     OpList{op, op, op, op, op, op, op, op, op, op, op, op, op, op, op, op, op};
   });

@@ -1,4 +1,4 @@
-// What each profile of tests/data/profiles is answered, held against tests/data/answers, which was written by
+// What each profile of tests/data/profiles is answered, held against tests/data/answers.txt, which was written by
 //   XRT_WRITE_ANSWERS=1 build/dev/tests/select_tests --gtest_filter='*ProfileAnswers*'
 // on one architecture and holds on all: a kernel reads the problem and the profile, never the machine that it runs on.
 
@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <sstream>
 
 #include "backends/cpu/backend.h"
 #include "xpuruntime/registry/backend.h"
@@ -21,21 +23,43 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path data = XRT_TEST_DATA;
+const fs::path answers_file = data / "answers.txt";
 
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  EXPECT_TRUE(file) << path;
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+/// What tests/data/answers.txt says: of each problem, and under it of profiles that are answered the same.
+struct Answers {
+  std::vector<std::string> problems;                             // a new one is a line of its own
+  std::map<std::string, std::map<std::string, std::string>> of;  // of[profile][problem]
+};
+
+Answers committed() {
+  Answers answers;
+  std::ifstream file(answers_file);
+  EXPECT_TRUE(file) << answers_file;
+  std::vector<std::string> profiles;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("    ")) {
+      for (const std::string& profile : profiles) answers.of[profile][answers.problems.back()] += line + "\n";
+    } else if (line.starts_with("  ")) {
+      std::istringstream words(line);
+      profiles.assign(std::istream_iterator<std::string>(words), {});
+    } else {
+      answers.problems.push_back(line);
+    }
+  }
+  return answers;
 }
 
-/// Those of a CPU, which has kernels for every op. A new one is a line of its own there.
-std::vector<std::string> problems() {
-  std::ifstream file(data / "answers" / "xeon_amx.txt");
-  std::vector<std::string> texts;
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("  ")) texts.push_back(line);
+void write(const Answers& answers) {
+  std::ofstream file(answers_file);
+  for (const std::string& problem : answers.problems) {
+    file << problem << "\n";
+    std::map<std::string, std::string> profiles;  // of an answer
+    for (const auto& [profile, of] : answers.of) {
+      if (const auto found = of.find(problem); found != of.end() && !found->second.empty())
+        profiles[found->second] += " " + profile;
+    }
+    for (const auto& [answer, names] : profiles) file << " " << names << "\n" << answer;
   }
-  return texts;
 }
 
 std::shared_ptr<Backend> backend_in(const char* module) {
@@ -49,7 +73,7 @@ std::shared_ptr<Backend> backend_for(DeviceType type) {
   return backend_in(type == DeviceType::nvidia ? XRT_CUDA_MODULE : XRT_OPENCL_MODULE);
 }
 
-/// The problem, and a line for each kernel: its verdict, name and reason.
+/// A line for each kernel with its verdict and reason; those passed over without one are on a line together.
 std::string answer(const Backend& backend, const DeviceProfile& profile, const std::string& text) {
   const Problem problem = parse_problem(text, {profile.type, 0});
   std::vector<std::shared_ptr<const Kernel>> kernels, copy_kernels;
@@ -63,10 +87,17 @@ std::string answer(const Backend& backend, const DeviceProfile& profile, const s
   SelectionInputs inputs{problem, profile, kernels, {}, {}, builtin_rules()};
   inputs.described = true;
   inputs.copy_kernels = copy_kernels;
-  std::string out = text + "\n";
+  std::string out;
+  bool listing = false;
   for (const Candidate& candidate : select(inputs).decision.candidates) {
-    out += "  " + std::string(to_string(candidate.outcome)) + " " + candidate.kernel +
-           (candidate.reason.empty() ? "" : ": " + candidate.reason) + "\n";
+    const bool listed = candidate.outcome == Outcome::passed && candidate.reason.empty();
+    if (listed && listing) {
+      out.insert(out.size() - 1, ", " + candidate.kernel);
+    } else {
+      out += "    " + std::string(to_string(candidate.outcome)) + " " + candidate.kernel +
+             (candidate.reason.empty() ? "" : ": " + candidate.reason) + "\n";
+    }
+    listing = listed;
   }
   return out;
 }
@@ -81,12 +112,15 @@ TEST_P(ProfileAnswers, AreTheSameOnEveryMachine) {
   if (profile.type == DeviceType::cpu && !backend->driver()->devices()[0].library_versions.contains("onednn")) {
     GTEST_SKIP() << "this build has no oneDNN, and says so for every problem";
   }
-  std::string answers;
-  static const std::vector<std::string> asked = problems();  // before any is written anew
-  for (const std::string& text : asked) answers += answer(*backend, profile, text);
-  const fs::path path = data / "answers" / (GetParam() + ".txt");
-  if (std::getenv("XRT_WRITE_ANSWERS") != nullptr) std::ofstream(path) << answers;
-  EXPECT_EQ(answers, text_of(path));
+  Answers answers = committed();
+  std::map<std::string, std::string>& said = answers.of[GetParam()];
+  const bool rewrite = std::getenv("XRT_WRITE_ANSWERS") != nullptr;
+  for (const std::string& problem : answers.problems) {
+    const std::string now = answer(*backend, profile, problem);
+    if (rewrite) said[problem] = now;
+    EXPECT_EQ(now, said[problem]) << problem;
+  }
+  if (rewrite) write(answers);
 }
 
 std::vector<std::string> profiles() {

@@ -9,63 +9,10 @@
 #include <vector>
 
 #include "xpuruntime/core/data_type.h"
+#include "xpuruntime/core/op_id.h"
 #include "xpuruntime/core/tensor.h"
 
 namespace xpuruntime {
-
-/// Ops that the library knows from the start. Ops registered at run time get the numbers after `builtin_count`.
-enum class OpId : std::uint16_t {
-  matmul,
-  linear,
-  conv2d,
-  conv3d,
-  attention,
-  max_pool2d,
-  max_pool3d,
-  avg_pool2d,
-  avg_pool3d,
-  batch_norm1d,
-  batch_norm2d,
-  batch_norm3d,
-  layer_norm,
-  rms_norm,
-  normalize,
-  softmax,
-  log_softmax,
-  dropout,
-  relu,
-  gelu,
-  silu,
-  sigmoid,
-  tanh,
-  add,
-  sub,
-  mul,
-  div,
-  log,
-  exp,
-  sqrt,
-  reduce_sum,
-  reduce_mean,
-  reduce_max,
-  reduce_min,
-  embedding,
-  cross_entropy,
-  nll_loss,
-  kl_div,
-  poisson_nll_loss,
-  cast,
-  copy,
-  transpose,
-  concat,
-  slice,
-  unscale,  // gradients back from a scaled loss, in f32, and whether any of them is not finite
-  add_rms_norm,
-  silu_mul,
-  rope,
-  kv_append,
-  builtin_count,
-};
 
 /// What an op is, for policies that speak of kinds rather than names.
 enum class OpCategory : std::uint8_t {

@@ -136,33 +136,6 @@ class Kernel {
   std::string unversioned_;
 };
 
-/// The ops of a row: one, or a family that one kernel computes.
-class OpList {
- public:
-  static constexpr std::size_t most = 16;
-
-  constexpr OpList() = default;
-  constexpr OpList(OpId op) : ops_{op}, size_(1) {}  // NOLINT(google-explicit-constructor)
-  constexpr OpList(std::initializer_list<OpId> ops) {
-    if (ops.size() > most) fail(ErrorCode::invalid_argument, "OpList", "a row has at most 16 ops; write two rows");
-    for (const OpId op : ops) ops_[size_++] = op;
-  }
-
-  constexpr const OpId* begin() const { return ops_.data(); }
-  constexpr const OpId* end() const { return ops_.data() + size_; }
-  constexpr std::size_t size() const { return size_; }
-  constexpr bool contains(OpId op) const {
-    for (const OpId one : *this) {
-      if (one == op) return true;
-    }
-    return false;
-  }
-
- private:
-  std::array<OpId, most> ops_ = {};
-  std::size_t size_ = 0;
-};
-
 /// A row of a backend's table: all there is to know of one kernel. The order of the rows is the order of preference,
 /// fastest first, reference last.
 struct KernelSpec {

@@ -6,6 +6,7 @@
 
 #include "core/matmul_shape.h"
 #include "xpuruntime/core/data_type.h"
+#include "xpuruntime/core/op_id.h"
 
 // What crosses from the C++ side of the backend, which decides, to the CUDA side, which launches: plain data.
 
@@ -270,13 +271,11 @@ struct RowTeam {
   }
 };
 
-enum class RowOp : std::uint8_t { rms_norm, add_rms_norm, normalize, layer_norm, softmax, log_softmax };
-
 /// Sums are float32 in a fixed order.
 struct RowLaunch {
   RowShape shape = {};
   RowTeam team = {};
-  RowOp op = RowOp::softmax;
+  OpId op = OpId::softmax;
   DataType dtype = DataType::float32;
   DataType parameters[2] = {};  // of weight and bias: the dtype, or float32
   float eps = 0;

@@ -176,7 +176,7 @@ struct Moments {
 };
 
 __device__ inline float scale_of(const RowLaunch& p, float squares) {
-  if (p.op == RowOp::normalize) {
+  if (p.op == OpId::normalize) {
     const float norm = sqrtf(squares);
     return 1 / (norm < p.eps ? p.eps : norm);  // NaN is not below eps, and stays
   }
@@ -198,7 +198,7 @@ __device__ void normalise(const RowLaunch& p, const Place& place, Share<T, adds,
     return static_cast<float>(!whole && warp == 0 ? count + share.rows.cut.edges() : count);
   };
   Moments m;
-  if (!adds && p.op == RowOp::layer_norm) {
+  if (!adds && p.op == OpId::layer_norm) {
     const float count = count_of(place.lane / 32), sum = fold_in_warp(share.sum() + share.edge, Add{}, place.lanes);
     if (count > 0) m.mean = sum / count;
     unpack_anew(share.vectors);
@@ -304,7 +304,7 @@ __global__ void __launch_bounds__(512, 2) long_norm(const RowLaunch p, const Poi
     }
   };
   float mean = 0, sum = share.edge;
-  if (!adds && p.op == RowOp::layer_norm) {
+  if (!adds && p.op == OpId::layer_norm) {
     walk([&](int) { sum += share.sum(); });
     mean = fold_across(place, sum, Add{}, shared[0]) / static_cast<float>(p.shape.columns);
   }
@@ -333,7 +333,7 @@ bool all_whole(const RowLaunch& launch, const Pointers& x) {
 /// For many rows, but those of 16 bits that are centred: they compute more, and take weight and bias for each row.
 template <class T>
 bool takes_single_rows(const RowLaunch& launch) {
-  return sizeof(T) == 4 || launch.op != RowOp::layer_norm;
+  return sizeof(T) == 4 || launch.op != OpId::layer_norm;
 }
 
 template <class T, bool adds, bool whole>
@@ -348,7 +348,7 @@ cudaError_t launch_as(const RowLaunch& launch, const Pointers& pointers, cudaStr
     case 0:
       return with(long_norm<T, adds>, needed);
     case 1:
-      if (whole && needed <= fitting && launch.team.lanes > 32 && launch.op != RowOp::layer_norm) {
+      if (whole && needed <= fitting && launch.team.lanes > 32 && launch.op != OpId::layer_norm) {
         return with(few_norms<T, adds>, needed);
       }
       return with(held_norm<T, adds, 1, whole>, fitting);
@@ -371,8 +371,8 @@ cudaError_t launch_as(const RowLaunch& launch, const Pointers& pointers, cudaStr
 cudaError_t launch_norm(const RowLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   return with_type(launch.dtype, [&](auto element) {
     using T = decltype(element);
-    return launch.op == RowOp::add_rms_norm ? launch_as<T, true>(launch, pointers, stream)
-                                            : launch_as<T, false>(launch, pointers, stream);
+    return launch.op == OpId::add_rms_norm ? launch_as<T, true>(launch, pointers, stream)
+                                           : launch_as<T, false>(launch, pointers, stream);
   });
 }
 

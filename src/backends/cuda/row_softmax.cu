@@ -176,8 +176,8 @@ cudaError_t launch_as(RowLaunch launch, const Pointers& pointers, cudaStream_t s
 cudaError_t launch_softmax(const RowLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   return with_type(launch.dtype, [&](auto element) {
     using T = decltype(element);
-    return launch.op == RowOp::log_softmax ? launch_as<T, true>(launch, pointers, stream)
-                                           : launch_as<T, false>(launch, pointers, stream);
+    return launch.op == OpId::log_softmax ? launch_as<T, true>(launch, pointers, stream)
+                                          : launch_as<T, false>(launch, pointers, stream);
   });
 }
 

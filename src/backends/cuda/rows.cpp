@@ -56,24 +56,7 @@ Verdict dense_rows(const Problem& problem, const DeviceProfile&) {
   return is_contiguous(problem, first);
 }
 
-RowOp row_op(OpId op) {
-  switch (op) {
-    case OpId::rms_norm:
-      return RowOp::rms_norm;
-    case OpId::add_rms_norm:
-      return RowOp::add_rms_norm;
-    case OpId::normalize:
-      return RowOp::normalize;
-    case OpId::layer_norm:
-      return RowOp::layer_norm;
-    case OpId::log_softmax:
-      return RowOp::log_softmax;
-    default:
-      return RowOp::softmax;
-  }
-}
-
-bool is_norm(RowOp op) { return op <= RowOp::layer_norm; }
+bool is_norm(OpId op) { return !softmax_ops.contains(op); }
 
 }  // namespace
 
@@ -172,11 +155,11 @@ std::unique_ptr<const Plan> prepare_rows(const Problem& problem, const PrepareCo
   RowLaunch launch;
   launch.shape = {input.rows, static_cast<int>(input.columns), input.stride,
                   rows_of(problem.outputs[0], row_dims(problem)).stride};
-  launch.op = row_op(problem.op);
+  launch.op = problem.op;
   launch.dtype = problem.inputs[0].dtype;
   const std::size_t first = first_parameter(problem);
   for (std::size_t i = first; i < problem.inputs.size(); ++i) launch.parameters[i - first] = problem.inputs[i].dtype;
-  if (launch.op == RowOp::add_rms_norm) {
+  if (launch.op == OpId::add_rms_norm) {
     launch.residual_stride = rows_of(problem.inputs[1], 1).stride;
     launch.sum_stride = rows_of(problem.outputs[1], 1).stride;
   }

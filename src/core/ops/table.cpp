@@ -1,6 +1,7 @@
 #include <array>
 
 #include "core/ops/schema.h"
+#include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
 namespace {
@@ -22,6 +23,8 @@ std::span<const OpInfo> builtin_ops() {
   static const Table table = in_order_of_numbers();
   return table;
 }
+
+void OpList::fail_too_many() { fail(ErrorCode::invalid_argument, "OpList", "at most 16 ops; write two rows"); }
 
 InputSpec usual_input(OpCategory category, std::size_t i) {
   InputSpec spec;

@@ -30,8 +30,6 @@ Verdict supports_conv_depthwise(const Problem& problem, const DeviceProfile& pro
 std::unique_ptr<const Plan> prepare_conv_depthwise(const Problem& problem, const PrepareContext& context);
 std::uint64_t workspace_conv_depthwise(const Problem& problem, const DeviceProfile& profile);
 
-inline constexpr OpList conv_ops = {OpId::conv2d, OpId::conv3d};
-
 inline constexpr KernelSpec conv_rows[] = {
     {conv_ops, "depthwise", "one input channel per group: vectors along rows", fast_floats, prepare_conv_depthwise,
      supports_conv_depthwise, workspace_conv_depthwise},

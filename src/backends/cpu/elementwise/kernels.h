@@ -28,9 +28,6 @@ std::unique_ptr<const Plan> prepare_unscale_simd(const Problem& problem, const P
 Verdict supports_cast_simd(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_cast_simd(const Problem& problem, const PrepareContext& context);
 
-inline constexpr OpList activation_ops = {OpId::relu, OpId::gelu, OpId::silu, OpId::sigmoid, OpId::tanh};
-inline constexpr OpList function_ops = {OpId::log, OpId::exp, OpId::sqrt};
-
 inline constexpr KernelSpec elementwise_rows[] = {
     {OpId::dropout, "simd", "random words made in vectors", fast_floats, prepare_dropout_simd},
     {OpId::dropout, "reference", "any float dtype and layout, one random word at a time", any_dtype,

@@ -24,9 +24,6 @@ std::unique_ptr<const Plan> prepare_pointwise_loss_reference(const Problem& prob
 /// What the sum of a pointwise loss is divided by: 1, all elements, or the batch.
 double loss_divisor(const Problem& problem);
 
-inline constexpr OpList class_loss_ops = {OpId::cross_entropy, OpId::nll_loss};
-inline constexpr OpList pointwise_loss_ops = {OpId::kl_div, OpId::poisson_nll_loss};
-
 inline constexpr KernelSpec loss_rows[] = {
     with_backward({.ops = class_loss_ops,
                    .name = "simd",

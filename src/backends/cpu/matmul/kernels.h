@@ -84,8 +84,6 @@ constexpr KernelSpec product_row() {
   return row;
 }
 
-inline constexpr OpList product_ops = {OpId::matmul, OpId::linear};
-
 // By their forward rows.
 inline constexpr KernelSpec small_product = {product_ops,
                                              "small",

@@ -36,10 +36,6 @@ std::uint64_t workspace_batch_norm_simd(const Problem& problem, const DeviceProf
 std::unique_ptr<const Plan> prepare_batch_norm_simd(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_batch_norm_reference(const Problem& problem, const PrepareContext& context);
 
-inline constexpr OpList batch_norm_ops = {OpId::batch_norm1d, OpId::batch_norm2d, OpId::batch_norm3d};
-inline constexpr OpList row_norm_ops = {OpId::layer_norm, OpId::rms_norm};
-inline constexpr OpList softmax_ops = {OpId::softmax, OpId::log_softmax};
-
 inline constexpr KernelSpec norm_rows[] = {
     {batch_norm_ops, "simd", "planes or channels last: vectors along either", fast_floats, prepare_batch_norm_simd,
      supports_batch_norm_simd, workspace_batch_norm_simd},

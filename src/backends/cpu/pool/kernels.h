@@ -13,8 +13,6 @@ Verdict supports_pool_simd(const Problem& problem, const DeviceProfile& profile)
 std::unique_ptr<const Plan> prepare_pool_simd(const Problem& problem, const PrepareContext& context);
 std::uint64_t workspace_pool_simd(const Problem& problem, const DeviceProfile& profile);
 
-inline constexpr OpList pool_ops = {OpId::max_pool2d, OpId::max_pool3d, OpId::avg_pool2d, OpId::avg_pool3d};
-
 inline constexpr KernelSpec pool_rows[] = {
     {pool_ops, "simd", "one dim after the other, in vectors", fast_floats, prepare_pool_simd, supports_pool_simd,
      workspace_pool_simd},

@@ -12,8 +12,6 @@ std::unique_ptr<const Plan> prepare_reduce_simd(const Problem& problem, const Pr
 
 std::unique_ptr<const Plan> prepare_reduce_reference(const Problem& problem, const PrepareContext& context);
 
-inline constexpr OpList reduce_ops = {OpId::reduce_sum, OpId::reduce_mean, OpId::reduce_max, OpId::reduce_min};
-
 inline constexpr KernelSpec reduce_rows[] = {
     {.ops = reduce_ops,
      .name = "simd",
