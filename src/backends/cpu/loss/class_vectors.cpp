@@ -81,9 +81,14 @@ template <class T>
 double row_of_class(const ClassLossJob& job, const T* x, std::int64_t target) {
   const RowSums sums = sums_of_row(x, job.lines.length, [&](std::int64_t at, std::size_t n, RowSums& to) HWY_ATTR {
     if (job.smoothing == 0) return;
-    const auto factor = [&](std::size_t i, auto get)
-                            HWY_ATTR { return job.weight == nullptr ? hn::Set(F32(), 1) : get(job.weight + at + i); };
-    add_products(x + at, n, factor, to);
+    if (job.weight != nullptr) {
+      return add_products(
+          x + at, n, [&](std::size_t i, auto get) HWY_ATTR { return get(job.weight + at + i); }, to);
+    }
+    const F32Vec base = hn::Set(F32(), to.base);
+    to.factors += static_cast<double>(n);
+    const auto above = [&](F32Vec v) HWY_ATTR { return hn::Sub(v, base); };
+    to.products += static_cast<double>(fold_row<SumFold>(x + at, n, above));
   });
   const double score = static_cast<double>(hn::GetLane(load_first(x + target, 1)));
   const double weight = job.weight == nullptr ? 1 : static_cast<double>(job.weight[target]);
