@@ -50,9 +50,14 @@ template <std::size_t rows, std::size_t vectors>
 void multiply_tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, std::int64_t b_step, std::int64_t k,
                    float* HWY_RESTRICT c, std::int64_t c_step, bool accumulate) {
   const std::size_t lanes = f32_lanes();
+  const auto place = [&](std::size_t i, std::size_t v)
+                         XRT_UNROLLED_BODY { return c + static_cast<std::int64_t>(i) * c_step + v * lanes; };
   F32Vec sums[rows][vectors];
   unrolled<rows>([&](auto i) XRT_UNROLLED_BODY {
-    unrolled<vectors>([&](auto v) XRT_UNROLLED_BODY { sums[i][v] = hn::Zero(F32()); });
+    unrolled<vectors>([&](auto v) XRT_UNROLLED_BODY {
+      sums[i][v] = hn::Zero(F32());
+      __builtin_prefetch(place(i, v), 1);  // a short sum is done before its place is in the cache
+    });
   });
   for (std::int64_t p = 0; p < k; ++p) {
     F32Vec right[vectors];
@@ -65,8 +70,6 @@ void multiply_tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, std
     ++a;
     b += b_step;
   }
-  const auto place = [&](std::size_t i, std::size_t v)
-                         XRT_UNROLLED_BODY { return c + static_cast<std::int64_t>(i) * c_step + v * lanes; };
   if (accumulate) {
     unrolled<rows>([&](auto i) XRT_UNROLLED_BODY {
       unrolled<vectors>([&](auto v) XRT_UNROLLED_BODY { sums[i][v] = hn::Add(load(place(i, v)), sums[i][v]); });
