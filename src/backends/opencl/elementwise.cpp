@@ -13,13 +13,13 @@ std::unique_ptr<const Plan> prepare(const Problem& problem, const PrepareContext
                                     broadcast_strides(c.shape, b.shape, b.strides), c.strides);
   std::string options = " -D RANK=" + std::to_string(at.rank) + type_option('A', a.dtype);
   if (problem.inputs.size() > 1) options += type_option('B', b.dtype);
-  LaunchSpec spec = {.source = elementwise_cl,
-                     .function = function,
-                     .options = options + type_option('C', c.dtype),
-                     .items = at.index.count,
-                     .token = "rank=" + std::to_string(at.rank)};
-  auto plan = std::make_unique<LaunchPlan>(context_of(context), std::move(spec), problem.inputs.size() + 1);
-  plan->add_constant(at.index);
+  auto plan = std::make_unique<LaunchPlan>(context_of(context), "rank=" + std::to_string(at.rank));
+  Launch& launch = plan->add({.source = elementwise_cl,
+                              .function = function,
+                              .options = options + type_option('C', c.dtype),
+                              .items = at.index.count});
+  for (std::size_t i = 0; i < problem.inputs.size(); ++i) launch.input(i);
+  launch.output(0).constant(at.index);
   return plan;
 }
 

@@ -42,14 +42,10 @@ std::string type_option(char letter, DataType dtype) {
   return std::string(" -D ") + letter + "_TYPE=" + std::string(to_string(dtype));
 }
 
-LaunchPlan::LaunchPlan(DeviceContext& device, LaunchSpec spec, std::size_t tensors)
-    : kernel_(make_function(device, spec)),
-      default_queue_(share(device.queue())),
-      token_(std::move(spec.token)),
-      next_argument_(static_cast<cl_uint>(2 * tensors)) {
+Launch::Launch(DeviceContext& device, const LaunchSpec& spec) : kernel_(make_function(device, spec)) {
   const std::size_t largest = largest_local(kernel_.get(), device.device());
   if (spec.local > largest)
-    fail(ErrorCode::device_error, spec.function,
+    fail(ErrorCode::not_supported, spec.function,
          "needs work-groups of " + std::to_string(spec.local) + ", the compiled kernel allows " +
              std::to_string(largest) + ": choose another kernel");
   local_ = spec.local ? spec.local : std::min(usual_local, largest);
@@ -57,38 +53,62 @@ LaunchPlan::LaunchPlan(DeviceContext& device, LaunchSpec spec, std::size_t tenso
   items_ = (static_cast<std::size_t>(spec.items) + local_ - 1) / local_ * local_;
 }
 
-Status LaunchPlan::run(const RunArguments& arguments) const {
+Launch& Launch::bind(Source source, std::size_t index, std::size_t element) {
+  bindings_.push_back({source, index, element, next_});
+  next_ += 2;
+  return *this;
+}
+
+Launch& Launch::constant(const void* value, std::size_t bytes) {
+  check(clSetKernelArg(kernel_.get(), next_++, bytes, value), "opencl::prepare", "clSetKernelArg");
+  return *this;
+}
+
+Status Launch::set(const Binding& binding, const RunArguments& arguments) const {
+  void* memory = arguments.workspace;
+  std::size_t bytes = binding.index, element = binding.element;
+  if (binding.source != Source::workspace) {
+    const auto& tensors = binding.source == Source::input ? arguments.inputs : arguments.outputs;
+    const Tensor& tensor = *tensors[binding.index];
+    memory = tensor.data();
+    bytes = tensor.byte_offset();
+    element = size_of(tensor.dtype());
+  }
+  if (bytes % element != 0)
+    return {ErrorCode::invalid_argument,
+            "byte offset " + std::to_string(bytes) + " is not a multiple of the element size: copy the tensor first"};
+  auto* buffer = static_cast<cl_mem>(memory);
+  const cl_ulong start = bytes / element;
+  const cl_int code = clSetKernelArg(kernel_.get(), binding.position, sizeof(cl_mem), &buffer);
+  if (code != CL_SUCCESS) return to_status(code, "clSetKernelArg");
+  return to_status(clSetKernelArg(kernel_.get(), binding.position + 1, sizeof(start), &start), "clSetKernelArg");
+}
+
+Status Launch::queue(cl_command_queue queue, const RunArguments& arguments) const {
   if (items_ == 0) return {};
+  for (const Binding& binding : bindings_) {
+    if (Status status = set(binding, arguments); !status.ok()) return status;
+  }
+  return to_status(clEnqueueNDRangeKernel(queue, kernel_.get(), 1, nullptr, &items_, &local_, 0, nullptr, nullptr),
+                   "clEnqueueNDRangeKernel");
+}
+
+LaunchPlan::LaunchPlan(DeviceContext& device, std::string token, std::uint64_t workspace_bytes)
+    : device_(device),
+      default_queue_(share(device.queue())),
+      token_(std::move(token)),
+      workspace_bytes_(workspace_bytes) {}
+
+Status LaunchPlan::run(const RunArguments& arguments) const {
   if (Status status = usable_here(); !status.ok()) return status;
   auto* queue = arguments.stream.handle ? static_cast<cl_command_queue>(arguments.stream.handle) : default_queue_.get();
-  std::unique_lock lock(mutex_);
-  cl_uint position = 0;
-  for (const auto& tensors : {arguments.inputs, arguments.outputs})
-    for (const Tensor* tensor : tensors) {
-      Status status = set_tensor(position, *tensor);
-      if (!status.ok()) return status;
-      position += 2;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Launch& launch : launches_) {
+      if (Status status = launch.queue(queue, arguments); !status.ok()) return status;
     }
-  const cl_int code = clEnqueueNDRangeKernel(queue, kernel_.get(), 1, nullptr, &items_, &local_, 0, nullptr, nullptr);
-  lock.unlock();
-  if (code != CL_SUCCESS) return to_status(code, "clEnqueueNDRangeKernel");
+  }
   return to_status(clFlush(queue), "clFlush");
-}
-
-void LaunchPlan::add_constant(const void* value, std::size_t bytes) {
-  check(clSetKernelArg(kernel_.get(), next_argument_++, bytes, value), "opencl::prepare", "clSetKernelArg");
-}
-
-Status LaunchPlan::set_tensor(cl_uint position, const Tensor& tensor) const {
-  const std::size_t element = size_of(tensor.dtype());
-  if (tensor.byte_offset() % element != 0)
-    return {ErrorCode::invalid_argument, "byte offset " + std::to_string(tensor.byte_offset()) +
-                                             " is not a multiple of the element size: copy the tensor first"};
-  auto* buffer = static_cast<cl_mem>(tensor.data());
-  const cl_ulong start = tensor.byte_offset() / element;
-  const cl_int code = clSetKernelArg(kernel_.get(), position, sizeof(cl_mem), &buffer);
-  if (code != CL_SUCCESS) return to_status(code, "clSetKernelArg");
-  return to_status(clSetKernelArg(kernel_.get(), position + 1, sizeof(start), &start), "clSetKernelArg");
 }
 
 }  // namespace xpuruntime::opencl

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/opencl/driver.h"
 #include "backends/opencl/index.h"
@@ -24,36 +26,70 @@ struct LaunchSpec {
   std::string options = {};
   std::int64_t items = 0;  // 0: nothing to do
   std::size_t local = 0;   // work-group size; 0: a usual one
-  std::string token = {};
 };
 
-/// Plan of every kernel here. Kernel functions take two arguments a tensor (buffer, first element), inputs before the
-/// output, and then constants that are the same in every run.
+/// One launch of a plan. Its arguments are named in the order of the function's parameters.
+class Launch {
+ public:
+  Launch(DeviceContext& device, const LaunchSpec& spec);
+
+  // Two parameters each: the buffer, and in it the number of the first element (ulong).
+  Launch& input(std::size_t i) { return bind(Source::input, i, 0); }
+  Launch& output(std::size_t i) { return bind(Source::output, i, 0); }
+  /// `offset` bytes into the plan's workspace, a multiple of `element` bytes.
+  Launch& workspace(std::uint64_t offset = 0, std::size_t element = sizeof(float)) {
+    return bind(Source::workspace, offset, element);
+  }
+  /// The same in every run. Its size must be exactly that of the parameter.
+  template <class T>
+  Launch& constant(const T& value) {
+    return constant(&value, sizeof(value));
+  }
+  /// Local memory of this many bytes.
+  Launch& local(std::size_t bytes) { return constant(nullptr, bytes); }
+
+  /// To be called by one thread at a time: a cl_kernel holds its arguments until it is queued.
+  Status queue(cl_command_queue queue, const RunArguments& arguments) const;
+
+ private:
+  enum class Source : std::uint8_t { input, output, workspace };
+  struct Binding {
+    Source source;
+    std::size_t index;  // of the tensor, or bytes into the workspace
+    std::size_t element;
+    cl_uint position;
+  };
+  Launch& bind(Source source, std::size_t index, std::size_t element);
+  Launch& constant(const void* value, std::size_t bytes);
+  Status set(const Binding& binding, const RunArguments& arguments) const;
+
+  KernelHandle kernel_;
+  std::size_t items_ = 0;
+  std::size_t local_ = 0;
+  cl_uint next_ = 0;
+  std::vector<Binding> bindings_;
+};
+
+/// Plan of every kernel here: launches one after the other.
 class LaunchPlan final : public Plan {
  public:
-  LaunchPlan(DeviceContext& device, LaunchSpec spec, std::size_t tensors);
+  explicit LaunchPlan(DeviceContext& device, std::string token = {}, std::uint64_t workspace_bytes = 0);
 
-  /// The next constant. Its size must be exactly that of the kernel's parameter.
-  template <class T>
-  void add_constant(const T& value) {
-    add_constant(&value, sizeof(value));
-  }
+  /// The next launch. The reference is good until the one after it.
+  Launch& add(const LaunchSpec& spec) { return launches_.emplace_back(device_, spec); }
 
   Status run(const RunArguments& arguments) const override;
   std::string token() const override { return token_; }
+  std::optional<std::uint64_t> workspace_bytes() const override { return workspace_bytes_; }
   bool outlives_its_work() const override { return false; }  // OpenCL keeps what queued work uses
 
  private:
-  void add_constant(const void* value, std::size_t bytes);
-  Status set_tensor(cl_uint position, const Tensor& tensor) const;
-
-  KernelHandle kernel_;
+  DeviceContext& device_;
   Queue default_queue_;  // a reference of its own: the plan may outlive the driver
   std::string token_;
-  std::size_t items_ = 0;
-  std::size_t local_ = 0;
-  cl_uint next_argument_ = 0;
-  mutable Mutex mutex_;  // a cl_kernel holds its arguments: setting them and queueing it is one step
+  std::uint64_t workspace_bytes_;
+  std::vector<Launch> launches_;
+  mutable Mutex mutex_;  // setting arguments and queueing is one step
 };
 
 }  // namespace xpuruntime::opencl

@@ -92,17 +92,19 @@ std::unique_ptr<const Plan> prepare_matmul_tiled_variant(const Problem& problem,
                                     batch_of(shape, shape.b.batch), batch_of(shape, shape.c.batch));
   const std::int64_t per_item = token == tile_token(large_per_item) ? large_per_item : 1;
   const std::int64_t tile = side * per_item;
-  LaunchSpec spec = {.source = matmul_tiled_cl,
-                     .function = "matmul_tiled",
-                     .options = options_of(problem, at.rank) + " -D PER=" + std::to_string(per_item),
-                     .items = at.index.count * tiles(shape.m, tile) * tiles(shape.n, tile) * group_items,
-                     .local = group_items,
-                     .token = tile_token(per_item)};
-  auto plan = std::make_unique<LaunchPlan>(context_of(context), std::move(spec), 3);
-  plan->add_constant(at.index);
-  plan->add_constant(shape.m);
-  plan->add_constant(shape.n);
-  plan->add_constant(shape.k);
+  auto plan = std::make_unique<LaunchPlan>(context_of(context), tile_token(per_item));
+  plan->add({.source = matmul_tiled_cl,
+             .function = "matmul_tiled",
+             .options = options_of(problem, at.rank) + " -D PER=" + std::to_string(per_item),
+             .items = at.index.count * tiles(shape.m, tile) * tiles(shape.n, tile) * group_items,
+             .local = group_items})
+      .input(0)
+      .input(1)
+      .output(0)
+      .constant(at.index)
+      .constant(shape.m)
+      .constant(shape.n)
+      .constant(shape.k);
   return plan;
 }
 
@@ -117,16 +119,18 @@ std::unique_ptr<const Plan> prepare_matmul_direct(const Problem& problem, const 
                                     with_matrix(shape, shape.a.batch, shape.a.row, 0),
                                     with_matrix(shape, shape.b.batch, 0, shape.b.column),
                                     with_matrix(shape, shape.c.batch, shape.c.row, shape.c.column));
-  LaunchSpec spec = {.source = matmul_direct_cl,
-                     .function = "matmul_direct",
-                     .options = options_of(problem, at.rank),
-                     .items = at.index.count,
-                     .token = "rank=" + std::to_string(at.rank)};
-  auto plan = std::make_unique<LaunchPlan>(context_of(context), std::move(spec), 3);
-  plan->add_constant(at.index);
-  plan->add_constant(shape.k);
-  plan->add_constant(shape.a.column);
-  plan->add_constant(shape.b.row);
+  auto plan = std::make_unique<LaunchPlan>(context_of(context), "rank=" + std::to_string(at.rank));
+  plan->add({.source = matmul_direct_cl,
+             .function = "matmul_direct",
+             .options = options_of(problem, at.rank),
+             .items = at.index.count})
+      .input(0)
+      .input(1)
+      .output(0)
+      .constant(at.index)
+      .constant(shape.k)
+      .constant(shape.a.column)
+      .constant(shape.b.row);
   return plan;
 }
 
