@@ -35,6 +35,7 @@ struct Release {
 using Context = std::unique_ptr<std::remove_pointer_t<cl_context>, Release>;
 using Queue = std::unique_ptr<std::remove_pointer_t<cl_command_queue>, Release>;
 using Program = std::unique_ptr<std::remove_pointer_t<cl_program>, Release>;
+using Buffer = std::unique_ptr<std::remove_pointer_t<cl_mem>, Release>;
 using KernelHandle = std::unique_ptr<std::remove_pointer_t<cl_kernel>, Release>;
 
 /// "CL_OUT_OF_RESOURCES (-5)"; "error -1234" for codes that the standard does not name.

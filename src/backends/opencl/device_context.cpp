@@ -36,7 +36,40 @@ Program build(cl_context context, cl_device_id device, std::string_view source, 
            "\nupdate the OpenCL driver, or choose a kernel of another backend");
 }
 
+/// The plan's end of a fault, which the device knows of too.
+class HeldFault final : public ValueFault {
+ public:
+  explicit HeldFault(std::shared_ptr<const Fault> fault) : fault_(std::move(fault)) {}
+  void* word() const override { return fault_->word(); }
+
+ private:
+  std::shared_ptr<const Fault> fault_;
+};
+
 }  // namespace
+
+Fault::Fault(DeviceContext& device, std::string message) : message_(std::move(message)) {
+  cl_uint none = 0;
+  cl_int code = CL_SUCCESS;
+  word_.reset(clCreateBuffer(device.context(), CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof(none), &none, &code));
+  check(code, "make_value_fault", "clCreateBuffer");
+}
+
+void* Fault::word() const {
+  used_.store(true, std::memory_order_relaxed);
+  return word_.get();
+}
+
+Status Fault::take(cl_command_queue queue) const {
+  if (!used_.exchange(false, std::memory_order_relaxed)) return {};
+  cl_uint found = 0;
+  const cl_uint none = 0;
+  cl_int code = clEnqueueReadBuffer(queue, word_.get(), CL_TRUE, 0, sizeof(found), &found, 0, nullptr, nullptr);
+  if (code == CL_SUCCESS && found == 0) return {};
+  if (code == CL_SUCCESS)
+    code = clEnqueueWriteBuffer(queue, word_.get(), CL_TRUE, 0, sizeof(none), &none, 0, nullptr, nullptr);
+  return code == CL_SUCCESS ? Status(ErrorCode::invalid_argument, message_) : to_status(code, "clEnqueueReadBuffer");
+}
 
 void DeviceContext::open() {
   cl_int code = CL_SUCCESS;
@@ -78,6 +111,30 @@ void DeviceContext::note_queue(cl_command_queue queue) {
 void DeviceContext::forget_queue(cl_command_queue queue) {
   const std::lock_guard lock(mutex_);
   std::erase(noted_, queue);
+}
+
+std::unique_ptr<ValueFault> DeviceContext::make_fault(std::string message) {
+  const auto fault = std::make_shared<const Fault>(*this, std::move(message));
+  const std::lock_guard lock(mutex_);
+  std::erase_if(faults_, [](const auto& held) { return held.expired(); });
+  faults_.push_back(fault);
+  return std::make_unique<HeldFault>(fault);
+}
+
+Status DeviceContext::take_faults() {
+  std::vector<std::shared_ptr<const Fault>> held;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& fault : faults_) {
+      if (auto locked = fault.lock()) held.push_back(std::move(locked));
+    }
+  }
+  Status first;
+  for (const auto& fault : held) {
+    Status status = fault->take(queue());
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
 }
 
 cl_int DeviceContext::finish_all() {

@@ -84,8 +84,13 @@ void OpenClDriver::destroy_stream(int index, Stream stream) noexcept {
 
 Status OpenClDriver::synchronize(int index, Stream stream) {
   if (Status status = usable_here(); !status.ok()) return status;
-  if (!stream.handle) return to_status(context(index).finish_all(), "clFinish");
-  return to_status(clFinish(queue_of(index, stream)), "clFinish");
+  DeviceContext& device = context(index);
+  const cl_int code = stream.handle ? clFinish(queue_of(index, stream)) : device.finish_all();
+  return code == CL_SUCCESS ? device.take_faults() : to_status(code, "clFinish");
+}
+
+std::unique_ptr<ValueFault> OpenClDriver::make_value_fault(int index, std::string message) {
+  return context(index).make_fault(std::move(message));
 }
 
 // OpenCL makes events by recording them: until then there is none, and waiting for none is done at once.

@@ -49,6 +49,7 @@ class OpenClDriver final : public DeviceDriver {
   bool event_done(int index, Event event) override;
   double elapsed_us(int index, Event from, Event to) override;
   bool asynchronous() const override { return true; }
+  std::unique_ptr<ValueFault> make_value_fault(int index, std::string message) override;
 
   /// For this backend's kernels.
   DeviceContext& context(int index);

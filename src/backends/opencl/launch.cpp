@@ -38,6 +38,10 @@ DeviceContext& context_of(const PrepareContext& context) {
   return driver->context(context.device.index);
 }
 
+std::shared_ptr<const ValueFault> fault_of(const PrepareContext& context, std::string message) {
+  return context.driver.make_value_fault(context.device.index, std::move(message));
+}
+
 std::string type_option(char letter, DataType dtype) {
   return std::string(" -D ") + letter + "_TYPE=" + std::string(to_string(dtype));
 }
@@ -56,6 +60,12 @@ Launch::Launch(DeviceContext& device, const LaunchSpec& spec) : kernel_(make_fun
 Launch& Launch::bind(Source source, std::size_t index, std::size_t element) {
   bindings_.push_back({source, index, element, next_});
   next_ += 2;
+  return *this;
+}
+
+Launch& Launch::fault(std::shared_ptr<const ValueFault> fault) {
+  fault_ = std::move(fault);
+  fault_position_ = next_++;
   return *this;
 }
 
@@ -88,6 +98,11 @@ Status Launch::queue(cl_command_queue queue, const RunArguments& arguments) cons
   if (items_ == 0) return {};
   for (const Binding& binding : bindings_) {
     if (Status status = set(binding, arguments); !status.ok()) return status;
+  }
+  if (fault_) {
+    auto* word = static_cast<cl_mem>(fault_->word());
+    const cl_int code = clSetKernelArg(kernel_.get(), fault_position_, sizeof(cl_mem), &word);
+    if (code != CL_SUCCESS) return to_status(code, "clSetKernelArg");
   }
   return to_status(clEnqueueNDRangeKernel(queue, kernel_.get(), 1, nullptr, &items_, &local_, 0, nullptr, nullptr),
                    "clEnqueueNDRangeKernel");

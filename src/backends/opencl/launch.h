@@ -19,6 +19,9 @@ DeviceContext& context_of(const PrepareContext& context);
 /// Names a storage type to the sources: " -D A_TYPE=f16".
 std::string type_option(char letter, DataType dtype);
 
+/// For Launch::fault. The message says which value, of which problem, is wrong.
+std::shared_ptr<const ValueFault> fault_of(const PrepareContext& context, std::string message);
+
 /// Which function of which source to run, and on how many work-items.
 struct LaunchSpec {
   std::string_view source = {};
@@ -40,6 +43,8 @@ class Launch {
   Launch& workspace(std::uint64_t offset = 0, std::size_t element = sizeof(float)) {
     return bind(Source::workspace, offset, element);
   }
+  /// One parameter: the word that the function sets where a caller's value is wrong (fault_of). The plan keeps it.
+  Launch& fault(std::shared_ptr<const ValueFault> fault);
   /// The same in every run. Its size must be exactly that of the parameter.
   template <class T>
   Launch& constant(const T& value) {
@@ -68,6 +73,8 @@ class Launch {
   std::size_t local_ = 0;
   cl_uint next_ = 0;
   std::vector<Binding> bindings_;
+  std::shared_ptr<const ValueFault> fault_;
+  cl_uint fault_position_ = 0;
 };
 
 /// Plan of every kernel here: launches one after the other.
