@@ -27,9 +27,9 @@ std::string failure_in_child(const KernelRegistry& registry, const Problem& prob
   if (!contender.third_party || problem.device.type != DeviceType::cpu) return {};
   const auto lease =
       registry.devices().workspace(problem.device).acquire(contender.row.workspace_bytes.value_or(0), {});
-  return probe_in_child(*contender.kernel, problem, track.context(), operands, lease.data(),
-                        {.token = contender.row.variant})
-      .failure;
+  const ProbeResult probed = probe_in_child(*contender.kernel, problem, track.context(), operands, lease.data(),
+                                            {.token = contender.row.variant});
+  return probed.failure.empty() ? probed.status.message() : probed.failure;
 }
 
 std::string flaw_of(const KernelRegistry& registry, const Problem& problem, Contender& contender) {

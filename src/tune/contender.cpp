@@ -17,10 +17,19 @@ std::string workspace_refusal(std::uint64_t bytes, std::uint64_t limit) {
   return "it needs " + std::to_string(bytes) + " bytes of workspace, the limit is " + std::to_string(limit);
 }
 
-/// Runs a kernel's own code; what it throws becomes a status.
-template <class Function>
-Status contained(const char* what, Function&& function) {
-  const std::string threw = std::string("it threw in ") + what + ": ";
+/// What only the plan could tell.
+Status refused_by_limits(const Contender& contender, const Limits& limits) {
+  if (limits.workspace_bytes && contender.row.workspace_bytes.value_or(0) > *limits.workspace_bytes)
+    return Status(ErrorCode::not_supported, workspace_refusal(*contender.row.workspace_bytes, *limits.workspace_bytes));
+  if (limits.deterministic && !contender.plan->deterministic().value_or(true))
+    return Status(ErrorCode::not_supported, not_deterministic);
+  return {};
+}
+
+}  // namespace
+
+Status contained(const char* stage, const std::function<Status()>& function) {
+  const std::string threw = std::string("it threw in ") + stage + ": ";
   try {
     return function();
   } catch (const std::bad_alloc&) {
@@ -39,17 +48,6 @@ Status contained(const char* what, Function&& function) {
     return Status(ErrorCode::device_error, threw + exception_text());
   }
 }
-
-/// What only the plan could tell.
-Status refused_by_limits(const Contender& contender, const Limits& limits) {
-  if (limits.workspace_bytes && contender.row.workspace_bytes.value_or(0) > *limits.workspace_bytes)
-    return Status(ErrorCode::not_supported, workspace_refusal(*contender.row.workspace_bytes, *limits.workspace_bytes));
-  if (limits.deterministic && !contender.plan->deterministic().value_or(true))
-    return Status(ErrorCode::not_supported, not_deterministic);
-  return {};
-}
-
-}  // namespace
 
 void Contender::refuse(std::string why) {
   row.outcome = TuneOutcome::refused;

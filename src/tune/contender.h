@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,6 +16,10 @@ namespace xpuruntime {
 // What is said of a kernel wherever it is found out.
 inline constexpr const char* gave_wrong_numbers = "it gave wrong numbers";
 inline constexpr const char* wrote_to_its_inputs = "it wrote to its inputs";
+
+/// Runs a kernel's own code. What it throws becomes a status: a refusal, lack of memory or a lost device as they are,
+/// anything else a device_error that begins with "it threw in <stage>".
+Status contained(const char* stage, const std::function<Status()>& function);
 
 /// One kernel on one problem, from the question whether it can run to its plan.
 struct Contender {

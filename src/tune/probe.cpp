@@ -24,7 +24,7 @@ namespace {
 
 /// What the child says, in memory that both see.
 struct Report {
-  enum State : int { running, ran, wrote_inputs, failed, threw, exited };
+  enum State : int { running, ran, wrote_inputs, failed, exited };
   volatile int state = running;
   int code = 0;  // of a failed status, or of exit()
   char stage[16] = "prepare";
@@ -108,32 +108,20 @@ void become_quiet(pid_t parent) {
   }
 }
 
-Status prepare_and_run(Report& report, const Kernel& kernel, const Problem& problem, const PrepareContext& context,
-                       std::string_view token, const RunArguments& arguments) {
-  const auto plan = kernel.prepare(problem, context, token);
-  std::strcpy(report.stage, "run");
-  return plan->run(arguments);
-}
-
 void run_in_child(Report& report, const Kernel& kernel, const Problem& problem, const PrepareContext& context,
                   std::string_view token, const RunArguments& arguments, const std::function<bool()>& inputs_changed) {
-  try {
-    const Status status = prepare_and_run(report, kernel, problem, context, token, arguments);
-    if (!status.ok()) {
-      report.code = static_cast<int>(status.code());
-      report.say(Report::failed, status.message().c_str());
-    } else {
-      report.say(inputs_changed() ? Report::wrote_inputs : Report::ran, "");
-    }
-  } catch (const std::bad_alloc&) {
-    report.code = static_cast<int>(ErrorCode::out_of_memory);
-    report.say(Report::failed, "out of host memory");
-  } catch (const Error& error) {
-    report.code = static_cast<int>(error.code());
-    report.say(error.code() == ErrorCode::out_of_memory ? Report::failed : Report::threw, error.what());
-  } catch (...) {
-    report.say(Report::threw, exception_text().c_str());
+  std::unique_ptr<const Plan> plan;
+  Status status = contained("prepare", [&] {
+    plan = kernel.prepare(problem, context, token);
+    return Status();
+  });
+  if (status.ok()) {
+    std::strcpy(report.stage, "run");
+    status = contained("run", [&] { return plan->run(arguments); });
   }
+  if (status.ok()) return report.say(inputs_changed() ? Report::wrote_inputs : Report::ran, "");
+  report.code = static_cast<int>(status.code());
+  report.say(Report::failed, status.message().c_str());
 }
 
 thread_local bool forking = false;
@@ -202,7 +190,6 @@ std::string seconds_text(double seconds) {
 
 std::string failure_of(const Report& report, Ending ending, int status, const ProbeSettings& settings) {
   const std::string in_stage = " in " + std::string(report.stage, strnlen(report.stage, sizeof report.stage));
-  const std::string message(report.message, strnlen(report.message, sizeof report.message));
   if (ending == Ending::hung) return "it did not return within " + seconds_text(settings.timeout_s) + in_stage;
   if (report.state == Report::exited) {
     return "it ended the process with exit code " + std::to_string(report.code) + in_stage;
@@ -210,13 +197,10 @@ std::string failure_of(const Report& report, Ending ending, int status, const Pr
   if (status != -1 && WIFSIGNALED(status)) return signal_text(WTERMSIG(status)) + in_stage;
   switch (report.state) {
     case Report::ran:
+    case Report::failed:
       return "";
     case Report::wrote_inputs:
       return wrote_to_its_inputs;
-    case Report::failed:
-      return "it failed: " + message;
-    case Report::threw:
-      return "it threw" + in_stage + ": " + message;
     default:
       break;
   }
@@ -277,8 +261,11 @@ ProbeResult probe_in_child(const Kernel& kernel, const Problem& problem, const P
   // Not by us: the system does that when memory runs short, a user to whatever he likes.
   result.killed = ending == Ending::ended && status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   result.failure = failure_of(*report, ending, status, settings);
-  result.out_of_memory = report->state == Report::failed && report->code == static_cast<int>(ErrorCode::out_of_memory);
-  if (result.failure.empty()) result.outputs = shared.outputs();
+  if (result.failure.empty() && report->state == Report::failed) {
+    const std::string message(report->message, strnlen(report->message, sizeof report->message));
+    result.status = Status(static_cast<ErrorCode>(report->code), message);
+  }
+  if (result.failure.empty() && result.status.ok()) result.outputs = shared.outputs();
   return result;
 }
 

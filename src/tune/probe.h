@@ -12,9 +12,9 @@ namespace xpuruntime {
 
 /// What came of a kernel's first run in a process of its own.
 struct ProbeResult {
-  std::string failure = {};    // "it crashed with signal 11 (SIGSEGV)"; empty: it ran
-  bool out_of_memory = false;  // the failure says nothing about the kernel
-  bool killed = false;         // by somebody else: nor does this
+  std::string failure = {};  // "it crashed with signal 11 (SIGSEGV)"; empty: it came to an end
+  Status status = {};        // what it returned or threw (contained)
+  bool killed = false;       // by somebody else: says nothing about the kernel
   bool cancelled = false;
   std::vector<Tensor> outputs = {};  // what it wrote, where it ran
 };

@@ -343,7 +343,7 @@ void Tuning::probe(Contender& contender, const Operands& operands, const Track& 
   }
   if (probed.cancelled) return;
   if (probed.killed) return contender.refuse("it was killed, perhaps for lack of memory");
-  if (probed.out_of_memory) return contender.refuse("there was not enough memory: " + probed.failure);
+  if (!probed.status.ok()) return contender.fail_with(probed.status);
   if (!probed.failure.empty()) return contender.quarantine(probed.failure);
   check(contender, probed.outputs);
 }

@@ -98,6 +98,24 @@ TEST_F(ProbeTest, BringsTheNoteOfAChildToItsParentAlone) {
   EXPECT_EQ(note_read.substr(0, 6), "second");
 }
 
+TEST_F(ProbeTest, WhatAKernelRefusesInItsChildIsARefusal) {
+  add("late", 1, [](const RunArguments&) { return Status(ErrorCode::not_supported, "not this one"); });
+  const TuneResult result = Tuner(registry, [this] { return now_us; }).tune(problem, "reference", options);
+  EXPECT_EQ(result.candidates.front().kernel, "late");
+  EXPECT_EQ(result.candidates.front().outcome, TuneOutcome::refused);
+  EXPECT_EQ(result.candidates.front().reason, "not this one");
+}
+
+TEST_F(ProbeTest, ALostDeviceSaysNothingAboutAKernel) {
+  add("late", 1, [](const RunArguments&) { return Status(ErrorCode::device_lost, "it fell off the bus"); });
+  try {
+    Tuner(registry, [this] { return now_us; }).tune(problem, "reference", options);
+    ADD_FAILURE() << "it was tuned all the same";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::device_lost);
+  }
+}
+
 TEST_F(ProbeTest, SurvivesACrash) {
   EXPECT_EQ(reason_of([](const RunArguments&) -> Status {
               raise(SIGSEGV);
