@@ -91,7 +91,10 @@ void save_policy(const std::string& path, const std::vector<TuneResult>& results
   KernelPolicy policy;
   policy.deterministic = true;
   std::vector<PolicyRule> rules;
-  for (const TuneResult& result : results) rules.push_back(exact_rule(result.problem, result.chosen));
+  for (const TuneResult& result : results) {
+    const TunedCandidate* const chosen = result.chosen_row();
+    rules.push_back(exact_rule(result.problem, result.chosen, chosen == nullptr ? "" : chosen->variant));
+  }
   with_exact_rules(policy, std::move(rules)).save(path);
 }
 

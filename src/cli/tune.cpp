@@ -11,6 +11,7 @@
 #include "cli/tuned.h"
 #include "core/duration.h"
 #include "core/printable.h"
+#include "xpuruntime/device/current.h"
 #include "xpuruntime/runtime/replay.h"
 #include "xpuruntime/select/exact_rule.h"
 #include "xpuruntime/select/range_rule.h"
@@ -119,12 +120,26 @@ std::vector<std::string> other_limits(const std::vector<Problem>& problems, cons
   return others;
 }
 
-void save_policy(const std::string& path, const KernelPolicy& base, const std::vector<Decision>& decisions,
-                 const std::vector<RangeResult>& ranges) {
+/// Of a kernel that has several plans the one that was decided for; else empty.
+std::string plan_to_name(Runtime& runtime, const Decision& decision) {
+  const Problem& problem = decision.problem;
+  const DeviceManager& devices = runtime.devices();
+  const PrepareContext context{problem.device, devices.profile(problem.device), devices.driver(problem.device)};
+  for (const auto& kernel : runtime.registry().kernels(problem.op, problem.device.type)) {
+    if (kernel->name() != decision.kernel || !decision.copies.empty()) continue;
+    const DeviceGuard guard(problem.device);
+    return kernel->variants(problem, context).empty() ? "" : decision.plan;
+  }
+  return {};
+}
+
+void save_policy(Runtime& runtime, const std::string& path, const KernelPolicy& base,
+                 const std::vector<Decision>& decisions, const std::vector<RangeResult>& ranges) {
   std::vector<PolicyRule> rules;
   for (const Decision& decision : decisions) {
     // What the policy itself names needs no rule, and none would be asked.
-    if (decision.level == Level::strategy) rules.push_back(exact_rule(decision.problem, decision.kernel));
+    if (decision.level != Level::strategy) continue;
+    rules.push_back(exact_rule(decision.problem, decision.kernel, plan_to_name(runtime, decision)));
   }
   KernelPolicy policy = with_exact_rules(base, std::move(rules));
   for (const RangeResult& result : ranges) policy = with_range_rules(policy, result.range, range_rules(result));
@@ -211,8 +226,8 @@ Answer tune(Context& context, const TuneRequest& options) {
     if (!path.empty()) options.store.check_output(path);
   }
   const TuneOptions limits = tune_options(options);
-  const ScopedPolicy scope(context.runtime().dispatcher(), context.policy_of(options.policy));
   Runtime& runtime = context.runtime();
+  const ScopedPolicy scope(runtime.dispatcher(), context.policy_of(options.policy));
   const KernelPolicy policy = runtime.dispatcher().policy();
   auto [problems, ranges] = options.list.read(context);
   problems = limited(std::move(problems), policy);
@@ -232,7 +247,7 @@ Answer tune(Context& context, const TuneRequest& options) {
     const ScopedPolicy measured(runtime.dispatcher(), measured_policy(policy));
     tuned.decisions = decide_all(runtime.dispatcher(), problems);
     const KernelPolicy base = with_shared_limits(policy, each);
-    const auto save = [&] { save_policy(options.out, base, tuned.decisions, tuned.ranges); };
+    const auto save = [&] { save_policy(runtime, options.out, base, tuned.decisions, tuned.ranges); };
     if (!options.out.empty() && wrote(context, tuned, "policy", save)) {
       tuned.files.policy = options.out;
       named = base;

@@ -39,8 +39,8 @@ bool overlaps_itself(const Region& region);
 /// Whether they have memory in common.
 bool share_memory(const Tensor& a, const Tensor& b);
 
-/// Fails where an output overlaps an input or another output. Allowed is an output that is exactly an input of an
-/// elementwise op, or a running statistic that is updated in place.
+/// Fails where an output overlaps an input or another output. Allowed is an output that is exactly an input which the
+/// op's row lets it overwrite (InputSpec::in_place).
 void check_overlaps(const Call& call);
 
 }  // namespace xpuruntime

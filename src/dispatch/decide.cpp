@@ -176,6 +176,7 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
   const std::optional<LockUse> lock = lock_over(scope);
   if (!lock) return {refused_as_unlocked(*problem), nullptr};
   std::vector<Exclusion> for_now;
+  std::vector<Exclusion> plans_refused;  // kernels that refused the plan that was measured, and make their own
   for (const PassedOver& passed : passed_over) {
     if (passed.problem == problem) for_now.push_back(passed.exclusion);
   }
@@ -197,7 +198,14 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
     if (selection.kernel == nullptr) return {std::move(decision), nullptr};
     std::string_view token;
     try {
-      token = token_of(problem, selection);
+      const auto refused_plan = std::find_if(plans_refused.begin(), plans_refused.end(), [&](const Exclusion& kernel) {
+        return kernel.kernel == selection.kernel->name();
+      });
+      if (refused_plan == plans_refused.end()) {
+        token = token_of(problem, selection);
+      } else {
+        decision.because += "; not by the plan " + selection.token + ": " + refused_plan->reason;
+      }
       auto plan = plan_for(problem, selection.kernel, token);
       if (const std::string why = refusal_of_plan(*plan->plan, problem->limits); !why.empty())
         fail(ErrorCode::not_supported, "prepare", why);
@@ -209,13 +217,15 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
       }
       return {std::move(decision), std::move(plan)};
     } catch (...) {
-      set_aside(problem, selection.kernel, !token.empty(), for_now);
+      // A lock's plan is the one to run; of a measured one the kernel's own choice takes the place.
+      auto& plans = decision.level == Level::lock ? for_now : plans_refused;
+      set_aside(problem, selection.kernel, token.empty() ? nullptr : &plans, for_now);
     }
   }
 }
 
 void Dispatcher::Impl::set_aside(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel,
-                                 bool by_token, std::vector<Exclusion>& for_now) {
+                                 std::vector<Exclusion>* plans_refused, std::vector<Exclusion>& for_now) {
   const auto failed = [](const std::string& text) { return "it could not be prepared: " + text; };
   try {
     throw;
@@ -224,7 +234,8 @@ void Dispatcher::Impl::set_aside(const SharedProblem& problem, const std::shared
       case ErrorCode::device_lost:
         throw;
       case ErrorCode::not_supported:
-        if (by_token) return for_now.push_back({std::string(kernel->name()), std::string(error.message())});
+        if (plans_refused != nullptr)
+          return plans_refused->push_back({std::string(kernel->name()), std::string(error.message())});
         return quarantine.add_refused(problem, kernel, std::string(error.message()));
       case ErrorCode::out_of_memory:  // may be there again the next time
         return for_now.push_back({std::string(kernel->name()), failed(error.what())});
@@ -255,8 +266,12 @@ std::string_view Dispatcher::Impl::token_of(const SharedProblem& problem, const 
   const Device device = problem->device;
   const PrepareContext context{device, devices.profile(device), devices.driver(device)};
   const DeviceGuard guard(device);
-  // A kernel with one plan makes that; where its token differs, a lock still says so.
-  return selection.kernel->variants(*problem, context).empty() ? std::string_view() : selection.token;
+  // A kernel with one plan makes that, and so does one that cannot tell; where its token differs, a lock still says so.
+  try {
+    return selection.kernel->variants(*problem, context).empty() ? std::string_view() : selection.token;
+  } catch (...) {
+    return {};
+  }
 }
 
 std::shared_ptr<CachedPlan> Dispatcher::Impl::plan_for(const SharedProblem& problem,

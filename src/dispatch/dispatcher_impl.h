@@ -48,10 +48,10 @@ struct Dispatcher::Impl {
   PrecisionRequests requests_for(const Asked& asked, const Scope& scope, const PrecisionHook* current) const;
   Chosen decide_at(const SharedProblem& problem, const Scope& scope, std::span<const PassedOver> passed_over,
                    bool every_workspace);
-  /// What the exception that is being handled says of a kernel that it left while it was prepared. That it cannot make
-  /// the plan that was named says nothing of its own choice.
-  void set_aside(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel, bool by_token,
-                 std::vector<Exclusion>& for_now);
+  /// What follows from the exception being handled, which a kernel threw in prepare: it is quarantined, refused, or
+  /// excluded for now. Where it refuses a plan that was named, that is noted in `plans_refused`.
+  void set_aside(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel,
+                 std::vector<Exclusion>* plans_refused, std::vector<Exclusion>& for_now);
   /// The plan with this token, or the kernel's own choice where it is empty.
   std::shared_ptr<CachedPlan> plan_for(const SharedProblem& problem, std::shared_ptr<const Kernel> kernel,
                                        std::string_view token);

@@ -60,10 +60,11 @@ KernelPolicy with_exact_rules(KernelPolicy policy, std::vector<PolicyRule> rules
   return policy;
 }
 
-PolicyRule exact_rule(const Problem& problem, const std::string& kernel) {
+PolicyRule exact_rule(const Problem& problem, const std::string& kernel, const std::string& plan) {
   PolicyRule rule;
   rule.op = problem.op;
   rule.use = {kernel};
+  rule.plan = plan;
   rule.name = to_string(problem);
   DeviceProfile device;
   device.type = problem.device.type;

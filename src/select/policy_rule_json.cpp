@@ -160,6 +160,7 @@ struct FieldsOf<PolicyRule> {
        }},
       {"use", [](PolicyRule& rule, const JsonValue& from) { rule.use = read_kernels(from, rule.op); },
        [](const PolicyRule& rule) { return rule.use.size() == 1 ? Json(rule.use.front()) : Json(rule.use); }},
+      text_or_nothing<&PolicyRule::plan>("plan"),
   };
 };
 

@@ -179,6 +179,11 @@ class Selector {
       because += "; " + copies_text(entry);
       add_copies(*entry.copying);
     }
+    // Who names the kernel without a plan gets the one that is known to be its fastest.
+    if (out_.token.empty() && level != Level::lock && known_.choice && known_.choice->kernel == chosen.kernel &&
+        known_.choice->kernel_version == entry.kernel->version()) {
+      out_.token = known_.choice->plan;
+    }
     chosen.outcome = Outcome::chosen;
     chosen.reason = because;
     decision().kernel = chosen.kernel;
@@ -260,6 +265,7 @@ class Selector {
       return;
     }
     std::string remedy = "record the lock again, or replay it where it was made";
+    if (entry == nullptr) remedy = "register it or load its plugin, or " + remedy;
     if (in_process) remedy = "once that is fixed, clear_quarantine lets it run again";
     if (stored) {  // which clear_quarantine leaves as it is
       remedy = "once that is fixed, " + std::string(in_process ? "call clear_quarantine, " : "") +
@@ -307,18 +313,20 @@ class Selector {
       const std::string& title = rule.name.empty() ? rule.range : rule.name;
       const std::string label =
           "rule " + (title.empty() ? std::to_string(i + 1) : "\"" + shown(title) + "\"") + " of the policy";
-      if (thrown.empty()) return by_first_of(rule.use, label, place_in_range(rule, problem()));
+      if (thrown.empty()) return by_first_of(rule, label, place_in_range(rule, problem()));
       preferred_note_ += "; " + label + " threw: " + thrown;
       return false;
     });
   }
 
   /// The first of a rule's kernels that can run.
-  bool by_first_of(const std::vector<std::string>& kernels, const std::string& label, const std::string& place) {
-    for (const std::string& name : kernels) {
+  bool by_first_of(const PolicyRule& rule, const std::string& label, const std::string& place) {
+    for (const std::string& name : rule.use) {
       Entry* entry = find(name);
-      if (entry != nullptr && entry->usable)
+      if (entry != nullptr && entry->usable) {
+        if (&name == &rule.use.front()) out_.token = rule.plan;
         return choose(*entry, Level::rule, label + " matches" + place + preferred_note_);
+      }
       preferred_note_ += "; " + label + " asks for " + name + ", but " + refusal_of_named(name);
     }
     return false;
@@ -431,7 +439,6 @@ class Selector {
       return false;
     }
     if (entry != nullptr && entry->usable) {
-      out_.token = known_.choice->plan;
       return choose(*entry, Level::strategy, "tuned: " + known_.choice->because + absent_from_race() + preferred_note_);
     }
     preferred_note_ += "; tuning chose " + known_.choice->kernel + ", but " + refusal_of_named(known_.choice->kernel);

@@ -7,6 +7,7 @@
 #include "xpuruntime/device/current.h"
 #include "xpuruntime/device/graph_capture.h"
 #include "xpuruntime/device/workspace_pool.h"
+#include "xpuruntime/select/exact_rule.h"
 
 namespace xpuruntime {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 /// What a test says of the kernel below, and what that counts.
 struct Tiles {
   std::vector<std::string> tokens = {"tile=4", "tile=8"};
+  bool cannot_list = false;
   std::string own = "tile=4";
   std::optional<std::uint64_t> workspace_bytes = {};
   std::optional<bool> deterministic = {};
@@ -65,7 +67,10 @@ class TiledKernel final : public Kernel {
   std::string_view version() const override { return "1"; }
   DeviceType device_type() const override { return type_; }
   Verdict accepts(const Problem&, const DeviceProfile&) const override { return Verdict::yes(); }
-  std::vector<std::string> variants(const Problem&, const PrepareContext&) const override { return tiles_->tokens; }
+  std::vector<std::string> variants(const Problem&, const PrepareContext&) const override {
+    if (tiles_->cannot_list) fail(ErrorCode::internal, "tiled", "cannot list its plans");
+    return tiles_->tokens;
+  }
   std::optional<Problem> plan_problem(const Problem& problem) const override {
     if (!tiles_->one_plan_for_all) return {};
     Problem any = problem;
@@ -98,6 +103,30 @@ class Plans : public DispatchTest {
     return {std::make_shared<const KernelLock>(lock)};
   }
   void run(const Relu& problem) { dispatcher().dispatch(problem.call()); }
+  void run_under(const KernelPolicy& policy) {
+    dispatcher().set_policy(policy);
+    run(relu);
+  }
+
+  /// A policy under which every call was measured to be fastest by tiles of 8.
+  KernelPolicy with_stored_choice() {
+    class Stored final : public StoreSnapshot {
+     public:
+      std::optional<Entry> find(std::string_view problem) const override {
+        Entry entry;
+        entry.choice =
+            TunedChoice{.problem = std::string(problem), .kernel = "tiled", .plan = "tile=8", .kernel_version = "1"};
+        return entry;
+      }
+      std::size_t size() const override { return 1; }
+    };
+    dispatcher().set_measured_source([] {
+      return std::make_shared<const Measurements>(Measurements::Snapshots{{Device{}, std::make_shared<Stored>()}});
+    });
+    KernelPolicy policy;
+    policy.auto_strategy = Strategy::best_performance;
+    return policy;
+  }
 
   const std::shared_ptr<Tiles> held = std::make_shared<Tiles>();  // plans outlive the test's own members
   Tiles& tiles = *held;
@@ -132,24 +161,40 @@ TEST_F(Plans, ALockWhosePlanCannotBeBuiltIsRefused) {
 }
 
 TEST_F(Plans, AStoredChoiceIsRunWithItsPlan) {
-  class Stored final : public StoreSnapshot {
-   public:
-    std::optional<Entry> find(std::string_view problem) const override {
-      Entry entry;
-      entry.choice =
-          TunedChoice{.problem = std::string(problem), .kernel = "tiled", .plan = "tile=8", .kernel_version = "1"};
-      return entry;
-    }
-    std::size_t size() const override { return 1; }
-  };
-  dispatcher().set_measured_source([] {
-    return std::make_shared<const Measurements>(Measurements::Snapshots{{Device{}, std::make_shared<Stored>()}});
-  });
-  KernelPolicy policy;
-  policy.auto_strategy = Strategy::best_performance;
-  dispatcher().set_policy(policy);
-  run(relu);
+  run_under(with_stored_choice());
   EXPECT_EQ(tiles.last_run, "tile=8 n=8");
+}
+
+TEST_F(Plans, AStoredChoiceIsThatOfAKernelThatAPolicyNames) {
+  KernelPolicy policy = with_stored_choice();
+  policy.force("relu", "tiled");
+  run_under(policy);
+  EXPECT_EQ(tiles.last_run, "tile=8 n=8");
+}
+
+TEST_F(Plans, AStoredPlanThatIsRefusedLeavesTheKernelItsOwn) {
+  tiles.tokens = {"tile=4"};
+  run_under(with_stored_choice());
+  EXPECT_EQ(tiles.last_run, "tile=4 n=8");
+  EXPECT_HAS(dispatcher().decide(relu.call()).because, "not by the plan tile=8: there is no tile=8");
+  EXPECT_TRUE(dispatcher().quarantined().empty());
+}
+
+TEST_F(Plans, AKernelThatCannotListItsPlansMakesItsOwn) {
+  tiles.cannot_list = true;
+  run_under(with_stored_choice());
+  EXPECT_EQ(tiles.last_run, "tile=4 n=8");
+  EXPECT_TRUE(dispatcher().quarantined().empty());
+}
+
+TEST_F(Plans, ARuleMayNameOne) {
+  KernelPolicy policy;
+  policy.rules = {exact_rule(parse_problem("relu(f32[8])"), "tiled", "tile=8")};
+  run_under(KernelPolicy::from_json(policy.to_json()));
+  EXPECT_EQ(tiles.last_run, "tile=8 n=8");
+  const Relu other(9);
+  run(other);
+  EXPECT_EQ(tiles.last_run, "tile=4 n=9");
 }
 
 TEST_F(Plans, OneMayServeManyProblemsAndReadsTheirExtents) {

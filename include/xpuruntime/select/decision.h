@@ -11,7 +11,7 @@
 
 namespace xpuruntime {
 
-/// Who decided. The order is the order of power.
+/// Who decided, from the one that overrides all others to the weakest.
 enum class Level : std::uint8_t { lock, force, prefer, rule, strategy };
 std::string_view to_string(Level level);
 

@@ -41,6 +41,7 @@ struct PolicyRule {
   std::vector<std::string> use = {};           // kernels, in order; the first that can run it
   std::string name = {};                       // shown in decisions
   std::string range = {};                      // a problem text with ranges that calls must be in; empty: any call
+  std::string plan = {};                       // which plan of the first of `use`; empty: its own choice
 
   bool operator==(const PolicyRule&) const = default;
 
