@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/output.h"
+#include "core/environment_variable.h"
 #include "core/json_text.h"
 #include "xpuruntime/device/current.h"
 
@@ -23,15 +24,18 @@ std::string flaw_of_seed(const std::string& text) {
 
 // The runtime lives until the process ends; a store that is closed leaves no log beside its file.
 Context::~Context() {
-  if (plugins_loaded_) Runtime::global().use_store(nullptr);
+  if (opened_) Runtime::global().use_store(nullptr);
+}
+
+void Context::load_plugins() {
+  if (plugins.empty() && environment_variable("XPURUNTIME_PLUGINS") == nullptr) return;
+  Runtime::global(plugins);
+  opened_ = true;
 }
 
 Runtime& Context::runtime() {
   Runtime& runtime = Runtime::global();
-  if (!plugins_loaded_) {
-    plugins_loaded_ = true;
-    for (const std::string& path : plugins) runtime.registry().load_plugin(path);
-  }
+  opened_ = true;
   return runtime;
 }
 

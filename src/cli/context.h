@@ -33,7 +33,10 @@ struct Context {
 
   ~Context();
 
-  /// The process's runtime with the plugins of the command line, opened on the first call.
+  /// Has the runtime load those of the command line after the environment's, before it reads a policy or a lock: these
+  /// and texts of all kinds may speak of their devices, ops and kernels.
+  void load_plugins();
+  /// The process's runtime, opened on the first call.
   Runtime& runtime();
   /// The device that --device names, if it was given.
   std::optional<Device> given_device() const;
@@ -46,7 +49,7 @@ struct Context {
   void note(std::string_view message) const;
 
  private:
-  bool plugins_loaded_ = false;
+  bool opened_ = false;
 };
 
 /// --policy and --force, as explain, run and trace take them.

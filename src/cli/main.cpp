@@ -103,6 +103,7 @@ Answer answer(int count, const char* const* arguments) {
   }
   for (const auto& check : context.output_checks) check();
   leave_environment(app);
+  context.load_plugins();
   Answer said = context.command();
   said.text = context.paint.harmless(said.text);
   return said;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/names.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -112,7 +113,7 @@ void check_input_count(const OpInfo& info, std::span<const TensorSpec> inputs) {
   if (info.max_inputs != info.min_inputs) range += " to " + std::to_string(info.max_inputs);
   fail(ErrorCode::invalid_argument, "make_problem",
        std::string(info.name) + list_text(inputs.first(std::min<std::size_t>(inputs.size(), 8))) + ": got " +
-           std::to_string(inputs.size()) + " inputs; give " + range);
+           counted(inputs.size(), "input") + "; give " + range);
 }
 
 DataType promote(std::span<const TensorSpec> specs) {

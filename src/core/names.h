@@ -8,6 +8,11 @@
 
 namespace xpuruntime {
 
+/// "1 input", "2 inputs".
+inline std::string counted(std::size_t count, std::string_view what) {
+  return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
+}
+
 /// Of ASCII letters, whatever the locale.
 constexpr char lowered(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 std::string lowered(std::string_view text);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/forward_call.h"
+#include "core/names.h"
 #include "core/op_table.h"
 #include "core/result_layouts.h"
 #include "xpuruntime/core/error.h"
@@ -187,7 +188,7 @@ Problem make_problem(OpId op, std::vector<TensorSpec> inputs, const Attributes& 
 void set_outputs(Problem& problem, std::vector<TensorSpec> outputs) {
   if (outputs.size() != problem.outputs.size()) {
     fail(ErrorCode::invalid_argument, "set_outputs",
-         std::string(to_string(problem.op)) + " got " + std::to_string(outputs.size()) + " outputs; give " +
+         std::string(to_string(problem.op)) + " got " + counted(outputs.size(), "output") + "; give " +
              list_text(problem.outputs));
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {

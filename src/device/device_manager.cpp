@@ -161,10 +161,10 @@ const DeviceManager::Slot& DeviceManager::slot(Device device, const char* functi
   const std::string name = to_string(device);
   if (found == nullptr || found->profiles().empty()) {
     fail(ErrorCode::not_supported, function,
-         "device " + name + " is not there: " + why_absent(device.type) + "; " + advice(devices()));
+         "device " + name + " is not available: " + why_absent(device.type) + "; " + advice(devices()));
   }
   fail(ErrorCode::not_supported, function,
-       "device " + name + " is not there: this machine has " + std::to_string(found->profiles().size()) +
+       "device " + name + " does not exist: this machine has " + std::to_string(found->profiles().size()) +
            " of that type, counted from 0; " + advice(devices()));
 }
 

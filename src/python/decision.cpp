@@ -116,7 +116,8 @@ void bind_decision(nb::module_& module) {
             return version.empty() ? nb::object(nb::none()) : nb::object(to_python(std::string_view(version)));
           },
           nb::sig("def kernel_version(self) -> str | None"),
-          "Of a kernel that somebody brought: its version, or \"unversioned\". None for kernels of xpuruntime.")
+          "Of a kernel that was registered or is a plugin's: its version, or \"unversioned\". None for kernels of "
+          "xpuruntime.")
       .def_prop_ro(
           "level", [](const Decision& self) { return std::string(to_string(self.level)); },
           "Who decided: \"lock\", \"force\", \"prefer\", \"rule\" or \"strategy\".")

@@ -32,13 +32,12 @@ void check(int failed) {
   if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw error;
   std::string text = python_str(error.value());
   text = text.substr(0, std::min(text.find('\n'), text.find(" Exception raised from")));
-  where.fail(ErrorCode::not_supported,
-             "its package does not hand it out (" + text + "); pass a dense array on a device");
+  where.fail(ErrorCode::not_supported, "its package does not export it (" + text + "); pass a dense array on a device");
 }
 
 [[noreturn]] void refuse_as_its_package_does(const Where& where) {
   if (PyErr_Occurred() == nullptr) {
-    where.fail(ErrorCode::not_supported, "its package does not hand it out, and gives no reason; pass another array");
+    where.fail(ErrorCode::not_supported, "its package does not export it, and gives no reason; pass another array");
   }
   refuse_as_its_package_does(where, nb::python_error());
 }

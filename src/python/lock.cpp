@@ -126,7 +126,8 @@ void bind_values(nb::module_& module) {
       .def_prop_ro(
           "kernel_version", [](const LockEntry& self) { return text_or_none(self.kernel_version); },
           nb::sig("def kernel_version(self) -> str | None"),
-          "Of a kernel that somebody brought: its version, or \"unversioned\". None for kernels of xpuruntime.")
+          "Of a kernel that was registered or is a plugin's: its version, or \"unversioned\". None for kernels of "
+          "xpuruntime.")
       .def_ro("plan", &LockEntry::plan)
       .def_ro("workspace_bytes", &LockEntry::workspace_bytes)
       .def_ro("environment", &LockEntry::environment)
@@ -203,11 +204,12 @@ void bind_lock(nb::module_& module) {
   lock.attr("__hash__") = nb::none();  // it can be changed
   module.def("record_problems", record_problems, nb::arg("problems"), nb::arg("seed").none());
   module.def("record_log", record_log, nb::arg("log"), nb::arg("seed").none());
-  module.def("verify_lock", verify, nb::arg("lock").none(), nb::arg("mode").none() = "strict",
-             nb::sig("def verify_lock(lock: KernelLock | str | os.PathLike[str], mode: LockMode | str = 'strict')"
-                     " -> ReplayReport"),
-             "Tries every entry of a lock, or of its file, here; where all can be had, those with recorded outputs run "
-             "and are compared.");
+  module.def(
+      "verify_lock", verify, nb::arg("lock").none(), nb::arg("mode").none() = "strict",
+      nb::sig("def verify_lock(lock: KernelLock | str | os.PathLike[str], mode: LockMode | str = 'strict')"
+              " -> ReplayReport"),
+      "Tries every entry of a lock, or of its file, here; where all can be rebuilt, those with recorded outputs run "
+      "and are compared.");
   module.def("refreshed", refresh, nb::arg("lock").none(), nb::arg("report").none(),
              nb::sig("def refreshed(lock: KernelLock, report: ReplayReport) -> KernelLock"),
              "The lock with the environment of this machine for those entries that were revalidated.");

@@ -1,3 +1,4 @@
+#include "core/environment_variable.h"
 #include "python/bindings.h"
 #include "python/gil.h"
 #include "xpuruntime/runtime/runtime.h"
@@ -40,4 +41,10 @@ NB_MODULE(_core, module) {
   bind_lock(module);
   bind_report(module);
   bind_graph(module);
+  if (xpuruntime::environment_variable("XPURUNTIME_PLUGINS") == nullptr) return;
+  try {  // now: problems, policies and locks may be read first, and speak of what plugins bring
+    xpuruntime::Runtime::global();
+  } catch (const xpuruntime::Error&) {
+    // The first call tries again, and says so.
+  }
 }

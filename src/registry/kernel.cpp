@@ -173,9 +173,10 @@ std::unique_ptr<const Plan> Kernel::prepare(const Problem& problem, const Prepar
                                             std::string_view token) const {
   auto plan = make_plan(problem, context, token);
   if (plan == nullptr) fail(ErrorCode::device_error, "prepare", "the kernel made no plan; ask its author");
-  if (token.empty()) return plan;
-  if (const std::string made = plan->token(); made != token)
-    fail(ErrorCode::not_supported, "prepare", "it plans '" + made + "' here");
+  const std::string made = plan->token();
+  if (printable(made) != made)  // files and tables hold it
+    fail(ErrorCode::device_error, "prepare", "its plan's token '" + shown(made) + "' does not print; ask its author");
+  if (!token.empty() && made != token) fail(ErrorCode::not_supported, "prepare", "it plans '" + made + "' here");
   return plan;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/elements.h"
 #include "core/forward_call.h"
+#include "core/names.h"
 #include "runtime/constant.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/runtime/runtime.h"
@@ -174,7 +175,7 @@ void Operation::run_into_new(std::span<Tensor> results) {
   }
   if (made != results.size()) {
     const std::string count = std::to_string(made);
-    refuse("it has " + count + " results with these options, and " + std::to_string(results.size()) +
+    refuse("it has " + counted(made, "result") + " with these options, and " + std::to_string(results.size()) +
            " are taken; take all with call_all<" + count + ">");
   }
   runtime.dispatcher().dispatch(call());

@@ -48,8 +48,9 @@ void LineOutput::write(std::string_view text) const noexcept {
   try {
     const int error = write_line(handle_, text);
     if (error == 0 || handle_ == STDERR_FILENO || told_.test_and_set()) return;
-    write_line(STDERR_FILENO, std::string("xpuruntime: ") + variable_ +
-                                  ": lines are lost, its file cannot be written: " + std::strerror(error));
+    write_line(STDERR_FILENO,
+               std::string("xpuruntime: ") + variable_ +
+                   ": its file cannot be written, and lines are missing from it: " + std::strerror(error));
   } catch (const std::bad_alloc&) {
     return;
   }

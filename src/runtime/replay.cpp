@@ -65,7 +65,7 @@ void compare_outputs(Runtime& runtime, const LockUse& lock, const LockEntry& ent
     if (result.outputs_compared) return;
     // Other software may round otherwise; the revalidator has found the numbers right.
     if (result.outcome == ReplayOutcome::revalidated) {
-      result.reason += "; the outputs are right, but other bits";
+      result.reason += "; the outputs are right, but not bit for bit the same";
       return;
     }
     result.reason = "its outputs are not those of the lock: " + hash + ", not " + entry.outputs;

@@ -65,7 +65,8 @@ std::string filled(std::string_view page, const std::vector<Part>& parts) {
   std::string out;
   for (const Part& part : parts) {
     const std::size_t mark = page.find(part.mark);
-    if (mark == page.npos) fail(ErrorCode::internal, "report_page", "the page lacks a mark; report this");
+    if (mark == page.npos)
+      fail(ErrorCode::internal, "report_page", "the page's template lacks a placeholder; report this");
     out.append(page.substr(0, mark)).append(part.text);
     page.remove_prefix(mark + part.mark.size());
   }

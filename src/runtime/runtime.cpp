@@ -50,17 +50,23 @@ Runtime::Runtime(const RuntimeOptions& options)
 
 Runtime::~Runtime() = default;
 
-Runtime& Runtime::global() {
+Runtime& Runtime::global(std::span<const std::string> plugins) {
+  bool loaded = plugins.empty();
   // Never destroyed: vendors' runtimes may be gone before the last static destructor runs.
-  static Runtime* instance = [] {
+  static Runtime* instance = [&] {
     auto made = std::make_unique<Runtime>(RuntimeOptions{});
     load_plugins_of_environment(made->registry());
+    for (const std::string& path : plugins) made->registry().load_plugin(path);
+    loaded = true;
     const bool tunes = tuning_is_asked_for();
     made->measured_->set_default_path(tunes ? default_store_path() : store_of_the_user(),
                                       tunes ? StoreMode::read_write : StoreMode::read_only);
     apply_environment(*made);
     return made.release();
   }();
+  if (!loaded) [[unlikely]] {
+    for (const std::string& path : plugins) instance->registry().load_plugin(path);
+  }
   return *instance;
 }
 

@@ -106,7 +106,7 @@ bool is_of_kernel(const std::string& path) {
 void check_kind(const struct stat& file, const std::string& path, StoreMode mode) {
   if (S_ISDIR(file.st_mode)) refuse("'" + path + "' is a folder; name a file in it");
   if (!S_ISREG(file.st_mode)) refuse("'" + path + "' is a device, a pipe or a socket; name a regular file");
-  if (is_of_kernel(path)) refuse("'" + path + "' is made up by the kernel and on no disk; name a regular file");
+  if (is_of_kernel(path)) refuse("'" + path + "' is a file of the system, not of a disk; name a regular file");
   // SQLite names the log after the file: two names would have two logs for one file.
   if (mode == StoreMode::read_write && file.st_nlink > 1) {
     refuse("'" + path + "' has " + std::to_string(file.st_nlink) +

@@ -125,8 +125,8 @@ TEST_F(CudaVerdicts, RowKernelsSayWhatTheyDoNotTake) {
             "output 0 is bf16, and this kernel takes the input's f32");
   EXPECT_EQ(reason("rows", "normalize(f32[4,8,2])"), "the dim is not the last one");
   EXPECT_EQ(reason("rows", "normalize(f32[4,8]; p=1)"), "p is not 2");
-  EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8], i64[4]; label_smoothing=0.1)"), "label_smoothing is not built");
-  EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8], f32[4,8])"), "targets of probabilities are not built");
+  EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8], i64[4]; label_smoothing=0.1)"), "label_smoothing is not supported");
+  EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8], f32[4,8])"), "targets of probabilities are not supported");
   EXPECT_EQ(reason("rows", "cross_entropy(f32[4,8,2], i64[4,2])"), "the class dim is not the last one");
   EXPECT_EQ(reason("rows", "embedding(i64[4], f32[9,8]{1,9})"), "the rows of input 1 are not contiguous");
   EXPECT_EQ(reason("reduce", "reduce_sum(f32[4,8,2]; dim=0,2)"),

@@ -3,7 +3,7 @@ import json
 import os
 import unittest
 
-from xrt_case import BAD_KERNELS, PROFILES, SQUARE, CliTest, xrt
+from xrt_case import BAD_KERNELS, PROFILES, SQUARE, TOY_DEVICE, CliTest, xrt
 
 DECISION_KEYS = ["version", "problem", "device", "kernel", "kernel_version", "level", "because", "precision", "casts",
                  "copies", "plan", "workspace_bytes", "candidates"]
@@ -110,6 +110,20 @@ class Kernels(CliTest):
         self.assertRegex(text, r"lone_exp +yes")
         self.assertNotIn("lone_exp", self.fine("kernels", "exp"))
         self.assertIn("lone_exp", self.fine("kernels", "exp", env={"XPURUNTIME_PLUGINS": BAD_KERNELS}))
+
+    def test_plugins_are_there_before_anything_speaks_of_them(self):
+        problem, lock = "relu(f32[8]) @toy:0", self.folder / "toy.lock"
+        policy = self.write("policy.json", json.dumps({"preferences": {"exp": {"kernel": "lone_exp", "mode": "force"}}}))
+        for given, variables in (["--plugin", TOY_DEVICE], {}), ([], {"XPURUNTIME_PLUGINS": TOY_DEVICE}):
+            self.fine(*given, "lock", "record", problem, "--out", lock, env=variables)
+            self.assertIn("toy_relu", self.fine(*given, "lock", "verify", lock, env=variables))
+            self.assertIn("toy_relu", self.fine(*given, "explain", problem, env={**variables, "XPURUNTIME_LOCK": str(lock)}))
+            self.assertIn("toy", self.fine(*given, "profile", "--device", "toy:0", env=variables))
+        for given, variables in (["--plugin", BAD_KERNELS], {}), ([], {"XPURUNTIME_PLUGINS": BAD_KERNELS}):
+            text = self.fine(*given, "explain", "exp(f32[8])", env={**variables, "XPURUNTIME_POLICY": str(policy)})
+            self.assertIn("the policy forces lone_exp", text)
+            tuned = xrt(*given, "tune", "exp(f32[8])", "--policy", policy, env=variables)
+            self.assertIn("lone_exp", tuned.stdout, tuned)
 
     def test_plugins_that_are_none_are_wrong_usage(self):
         self.refused(2, "--plugin", self.folder / "missing.so", "devices", says="does not exist")

@@ -94,7 +94,7 @@ class Store(CliTest):
 
     def test_files_of_the_kernel_are_refused_before_they_are_read(self):
         for action in ("list", "check"):
-            self.refused(2, "store", action, "--store", "/proc/version", says="made up by the kernel")
+            self.refused(2, "store", action, "--store", "/proc/version", says="is a file of the system")
 
     def test_the_list_says_what_each_entry_is_worth_here(self):
         self.filled(entry("relu(f32[8]) @cuda:0"), environment={**ENVIRONMENT, "device": "cuda nvidia of another world"})

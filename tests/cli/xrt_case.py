@@ -1,4 +1,4 @@
-"""How the tests run the built xrt. XRT is its path, XRT_BAD_KERNELS a plugin's, XRT_ROOT the repository's."""
+"""How the tests run the built xrt. XRT is its path, XRT_BAD_KERNELS and XRT_TOY_DEVICE plugins', XRT_ROOT the repository's."""
 import json
 import os
 import pty
@@ -10,6 +10,7 @@ from pathlib import Path
 
 XRT = os.environ["XRT"]
 BAD_KERNELS = os.environ["XRT_BAD_KERNELS"]
+TOY_DEVICE = os.environ["XRT_TOY_DEVICE"]  # its device is toy:0, its kernel toy_relu
 ROOT = Path(os.environ["XRT_ROOT"])
 PROFILES = ROOT / "tests" / "data" / "profiles"
 

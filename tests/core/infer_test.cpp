@@ -63,7 +63,7 @@ TEST(Infer, RefusesElementwiseOpsThatMeanNothing) {
   expect_refused("add(bool[2], f32[2])", "input 0, bool[2], is boolean");
   expect_refused("add(f32[2], bool[2])", "input 1, bool[2], is boolean");
   expect_refused("div(i32[2], i32[2])", "cast one of them to f32");
-  expect_refused("add(f32[2])", "got 1 inputs; give 2");
+  expect_refused("add(f32[2])", "got 1 input; give 2");
   expect_refused("add(f32[2], f32[2], f32[2])", "got 3 inputs; give 2");
   expect_refused("relu()", "got 0 inputs; give 1");
 }

@@ -101,7 +101,7 @@ TEST(Problem, GivesBackwardNoGradientForWhatIsNotDifferentiable) {
 
 TEST(Problem, RefusesGradientsThatDoNotFit) {
   expect_refused("matmul:backward(f32[2,3], f32[3,4], f32[2,5])", "the gradient f32[2,5] does not match");
-  expect_refused("matmul:backward(f32[2,3], f32[3,4])", "got 1 inputs");
+  expect_refused("matmul:backward(f32[2,3], f32[3,4])", "got 1 input");
   expect_refused("relu:backward()", "got no inputs");
   expect_refused("relu:backward(i32[2], f32[2])", "must be floating");
   expect_refused("relu:backward(f32[2], i32[2])", "must be floating");

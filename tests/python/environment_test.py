@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 PRELUDE = "import numpy, xpuruntime as xrt\nx = numpy.ones((8, 8), numpy.float32)\n"
+PLUGINS = pathlib.Path(os.environ.get("XRT_BUILD", "/nowhere")) / "tests" / "plugins"
 THREE_CALLS = "for _ in range(3): xrt.ops.relu(x)\n"
 
 
@@ -171,7 +172,7 @@ class EnvironmentTest(unittest.TestCase):
     def test_lines_that_cannot_be_written_are_missed_once(self) -> None:
         limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
         [line] = self.output(limit + THREE_CALLS, VERBOSE=f"2:{self.folder / 'lines.txt'}")
-        self.assertIn("XPURUNTIME_VERBOSE: lines are lost, its file cannot be written: File too large", line)
+        self.assertIn("XPURUNTIME_VERBOSE: its file cannot be written, and lines are missing from it: File too large", line)
 
     # ---- TUNE ----
 
@@ -273,6 +274,19 @@ class EnvironmentTest(unittest.TestCase):
         self.assertEqual(stored.stdout.count('"problem"'), 2)
 
     # ---- values that make no sense ----
+
+    # ---- PLUGINS ----
+
+    @unittest.skipUnless((PLUGINS / "own_device.so").exists(), "the C++ tests' plugins are not built; set XRT_BUILD")
+    def test_plugins_are_there_before_anything_speaks_of_them(self) -> None:
+        for program in ("print(xrt.explain('relu(f32[8]) @toy:0').kernel)",
+                        "print(xrt.Problem('relu(f32[8]) @toy:0'), 'toy_relu')",
+                        "print(xrt.KernelPolicy.from_json('{\"preferences\": {\"relu\": \"toy_relu\"}}').preferences)"):
+            done = self.start(program, PLUGINS=PLUGINS / "own_device.so")
+            self.assertIn("toy_relu", done.stdout, done.stderr)
+        done = self.start("print('imported')\nxrt.explain('relu(f32[8])')", PLUGINS=self.folder / "missing.so")
+        self.assertEqual(done.stdout, "imported\n")
+        self.assertIn("XPURUNTIME_PLUGINS", done.stderr)
 
     def test_a_value_that_makes_no_sense_is_an_error_at_the_first_use(self) -> None:
         cases = {"VERBOSE": ["3", "yes", "1:", ":x", f"1:{self.folder}", f"2:{self.folder}/none/lines.txt"],

@@ -33,7 +33,7 @@ class AnywhereTest(unittest.TestCase):
 
     @unittest.skipIf(HAS_GPU, "there is a GPU")
     def test_without_a_gpu_the_reason_is_given(self):
-        with self.assertRaisesRegex(xrt.NotSupportedError, "cuda:0 is not there"):
+        with self.assertRaisesRegex(xrt.NotSupportedError, "cuda:0 is not available"):
             xrt.cuda.graph().__enter__()
 
     def test_wrong_use_is_an_error(self):

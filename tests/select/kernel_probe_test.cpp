@@ -59,7 +59,7 @@ TEST(KernelProbe, IsAnErrorForADeviceThatIsNotThere) {
   DeviceManager devices;
   KernelRegistry registry(devices);
   const KernelProbe probe(registry, {DeviceType::npu, 0});
-  expect_error(ErrorCode::not_supported, "npu:0 is not there", [&] { probe.takes(OpId::matmul, K::float32); });
+  expect_error(ErrorCode::not_supported, "npu:0 is not available", [&] { probe.takes(OpId::matmul, K::float32); });
 }
 
 }  // namespace

@@ -196,10 +196,10 @@ TEST_F(KernelSelectorTest, StaysUsableForWhoHoldsItWhenTheRegistryIsCleared) {
 }
 
 TEST_F(KernelSelectorTest, IsNotMadeForADeviceThatIsNotThere) {
-  expect_error(ErrorCode::not_supported, "npu:9 is not there", [&] {
+  expect_error(ErrorCode::not_supported, "npu:9 does not exist", [&] {
     registry.get_or_create_selector({DeviceType::npu, 9});
   });
-  expect_error(ErrorCode::not_supported, "cuda:0 is not there", [&] {
+  expect_error(ErrorCode::not_supported, "cuda:0 is not available", [&] {
     registry.get_or_create_selector({DeviceType::nvidia, 0});
   });
   EXPECT_EQ(registry.get_all_selectors().size(), 1u);

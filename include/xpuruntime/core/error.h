@@ -16,7 +16,7 @@ enum class ErrorCode {
   unknown_name,      // no such op, dtype, device or kernel; the text lists the near ones
   not_supported,     // a right request that nothing here can serve; the text says why
   device_error,      // a driver or a launch failed
-  device_lost,       // the device takes no more work in this process: nothing that failed after that says anything
+  device_lost,       // the device takes no more work in this process; later failures on it mean nothing
   out_of_memory,
   io_error,      // a file could not be read or written
   corrupt_data,  // a file was read but is not what it claims to be
@@ -31,7 +31,7 @@ class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string_view function, std::string_view message);
   ErrorCode code() const { return code_; }
-  /// Who says it, and what, without each other. They live as long as the error.
+  /// The two parts of the text: the function that failed, and what it says. They live as long as the error.
   std::string_view function() const { return {what() + 1, function_size_}; }
   std::string_view message() const { return what() + function_size_ + 3; }
 

@@ -50,7 +50,7 @@ using RevalidateHook = std::function<std::string(const Problem&, const std::stri
 /// kernel that takes over from one that failed.
 using DecisionHook = std::function<void(const std::shared_ptr<const Decision>&)>;
 
-/// Hears of every call after its launch. The times are the host's: of a device that works on by itself, the launch's.
+/// Called after every launch. The times are the host's: of a device that works on by itself, the launch's.
 using CallHook = std::function<void(const LogEntry&)>;
 
 /// From a call to a kernel that runs. The first call of a signature decides, prepares and remembers; a repeated one

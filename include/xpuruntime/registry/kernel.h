@@ -92,10 +92,10 @@ class Kernel {
   virtual DeviceType device_type() const = 0;
   virtual Directions directions() const;  // forward, unless it says more
   /// The op's opt-in inputs and attributes that it computes, forward: "alpha|beta|c". It never sees a problem that uses
-  /// another one, so that a kernel cannot pass over what it has not heard of.
+  /// another one, so that a kernel cannot ignore an attribute that is newer than itself.
   virtual std::string_view takes() const;
 
-  /// Can it run this at all? What all ask who choose a kernel: its directions and what it takes first, then `accepts`.
+  /// Whether it can run the problem, for whoever chooses a kernel: checks directions and `takes`, then `accepts`.
   Verdict supports(const Problem& problem, const DeviceProfile& profile) const;
 
   /// Its own answer, to problems of the directions that it declares. Reads nothing but its arguments, so that it can be
@@ -124,7 +124,7 @@ class Kernel {
 
   /// The plan with this token, or the one the kernel chooses itself where the token is empty. Throws Error when that
   /// fails: with `not_supported` it is a refusal like one of `accepts`, found late; with any other code the kernel is
-  /// set aside for the problem. Called with `context.device` current.
+  /// quarantined for the problem. Called with `context.device` current.
   std::unique_ptr<const Plan> prepare(const Problem& problem, const PrepareContext& context,
                                       std::string_view token = {}) const;
 

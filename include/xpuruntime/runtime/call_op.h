@@ -50,7 +50,7 @@ class Operand {
   bool is_number() const { return kind_ != Kind::tensors; }
   bool is_integer() const { return kind_ == Kind::integer; }
   double number() const { return number_; }
-  /// Exact, of what is_integer() and fits 64 bits.
+  /// The exact value, where is_integer() and it fits 64 bits.
   std::int64_t integer() const { return integer_; }
 
  private:

@@ -38,8 +38,9 @@ class Runtime {
   /// The default instance, made on first use, with the plugins that XPURUNTIME_PLUGINS names (paths, ':' between them),
   /// the policy that XPURUNTIME_POLICY and the lock that XPURUNTIME_LOCK names (paths), and what else
   /// docs/environment.md lists. Its measured choices are those of the store at default_store_path(), which is opened
-  /// when a policy first asks for measured choices, and only if it is there. It lives until the process ends.
-  static Runtime& global();
+  /// when a policy first asks for measured choices, and only if it is there. It lives until the process ends. Texts and
+  /// files that speak of a plugin's ops, kernels or devices can be read once it is made. `plugins` are loaded besides.
+  static Runtime& global(std::span<const std::string> plugins = {});
 
   DeviceManager& devices() { return *devices_; }
   KernelRegistry& registry() { return *registry_; }

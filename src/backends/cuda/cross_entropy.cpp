@@ -11,8 +11,8 @@ namespace xpuruntime::cuda {
 namespace {
 
 Verdict index_targets(const Problem& problem, const DeviceProfile&) {
-  if (is_floating(problem.inputs[1].dtype)) return Verdict::no("targets of probabilities are not built");
-  if (problem.attributes.real("label_smoothing") != 0) return Verdict::no("label_smoothing is not built");
+  if (is_floating(problem.inputs[1].dtype)) return Verdict::no("targets of probabilities are not supported");
+  if (problem.attributes.real("label_smoothing") != 0) return Verdict::no("label_smoothing is not supported");
   return Verdict::yes();
 }
 

@@ -57,9 +57,9 @@ TEST(Backward, RefusesGradientsThatAreMissingOrDoNotFit) {
   const Tensor whole = tensor_of({2, 4}, std::vector<std::int64_t>(8, 1));
   const Attributes attributes(OpId::matmul);
   expect_refused({attributes, {a, b, wrong}, {da, db}}, "does not match the output f32[2,4]");
-  expect_refused({attributes, {a, b}, {da, db}}, "got 1 inputs");
+  expect_refused({attributes, {a, b}, {da, db}}, "got 1 input");
   expect_refused({attributes, {a, b, whole}, {da, db}}, "must be floating");
-  expect_refused({attributes, {a, b, good}, {da}}, "got 1 outputs");
+  expect_refused({attributes, {a, b, good}, {da}}, "got 1 output");
   expect_refused({attributes, {a, b, good}, {da, sevens({4, 3})}}, "output 1");
 }
 

@@ -152,7 +152,7 @@ TEST(BadInput, EmptyTensorsAndWrongDtypesAreRefusedWhereTheyMeanNothing) {
       {"embedding", {"f32[4]", "f32[7,3]"}, {}, "f32[4,3]", "not integer"},
       {"nll_loss", {"f32[4,3]", "i16[4]"}, {}, "f32[]", "cast it to i64 or i32"},
       {"batch_norm1d", {"f32[2,3]"}, {}, "f32[2,3]", "no statistics"},
-      {"matmul", {"f32[2,3]"}, {}, "f32[2]", "got 1 inputs"},
+      {"matmul", {"f32[2,3]"}, {}, "f32[2]", "got 1 input"},
   });
 }
 
