@@ -1,7 +1,7 @@
-#include <algorithm>
 #include <span>
 #include <utility>
 
+#include "backends/opencl/groups.h"
 #include "backends/opencl/kernel_sources.h"
 #include "backends/opencl/kernels.h"
 #include "backends/opencl/launch.h"
@@ -40,23 +40,14 @@ Verdict is_row_major(const Problem& problem, const DeviceProfile&) {
   return is_contiguous(problem);
 }
 
-Verdict has_work_groups(const Problem&, const DeviceProfile& profile) {
-  std::int64_t allowed = profile.max_work_group_size;
-  if (!profile.max_work_item_sizes.empty()) allowed = std::min<std::int64_t>(allowed, profile.max_work_item_sizes[0]);
-  if (allowed >= group_items) return Verdict::yes();
-  return Verdict::no("needs work-groups of " + std::to_string(group_items) + ", the device allows " +
-                     std::to_string(allowed));
-}
-
 /// Bytes that matmul_tiled.cl declares.
 constexpr std::uint64_t local_bytes(std::int64_t per_item) {
   return static_cast<std::uint64_t>(side * (2 * side * per_item + 1)) * sizeof(float);
 }
 
-Verdict has_local_memory(const Problem&, const DeviceProfile& profile) {
-  if (profile.local_memory_bytes >= local_bytes(1)) return Verdict::yes();
-  return Verdict::no("needs " + std::to_string(local_bytes(1)) + " bytes of local memory, the device has " +
-                     std::to_string(profile.local_memory_bytes));
+Verdict fits_small_tiles(const Problem&, const DeviceProfile& profile) {
+  const Verdict groups = has_work_groups(profile, group_items);
+  return groups.supported ? has_local_memory(profile, local_bytes(1)) : groups;
 }
 
 /// Large tiles move less memory, but leave work-items idle where the output is small.
@@ -66,8 +57,6 @@ std::int64_t items_per_side(const MatmulShape& shape, const DeviceProfile& profi
   return fills && profile.local_memory_bytes >= local_bytes(large_per_item) ? large_per_item : 1;
 }
 
-std::int64_t tiles(std::int64_t extent, std::int64_t tile) { return (extent + tile - 1) / tile; }
-
 std::string tile_token(std::int64_t per_item) {
   const std::string edge = std::to_string(side * per_item);
   return "tile=" + edge + "x" + edge + "x" + std::to_string(side);
@@ -76,7 +65,7 @@ std::string tile_token(std::int64_t per_item) {
 }  // namespace
 
 Verdict supports_matmul_tiled(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({is_row_major, has_work_groups, has_local_memory}, problem, profile);
+  return first_refusal({is_row_major, fits_small_tiles}, problem, profile);
 }
 
 std::vector<std::string> matmul_tiled_variants(const Problem&, const PrepareContext& context) {
@@ -96,7 +85,7 @@ std::unique_ptr<const Plan> prepare_matmul_tiled_variant(const Problem& problem,
   plan->add({.source = matmul_tiled_cl,
              .function = "matmul_tiled",
              .options = options_of(problem, at.rank) + " -D PER=" + std::to_string(per_item),
-             .items = at.index.count * tiles(shape.m, tile) * tiles(shape.n, tile) * group_items,
+             .items = at.index.count * divided_up(shape.m, tile) * divided_up(shape.n, tile) * group_items,
              .local = group_items})
       .input(0)
       .input(1)

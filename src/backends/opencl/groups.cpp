@@ -1,0 +1,30 @@
+#include "backends/opencl/groups.h"
+
+#include <algorithm>
+#include <string>
+
+namespace xpuruntime::opencl {
+
+// Only CPUs have the cache that OpenCL tells of in the third place (profile.cpp).
+bool is_cpu(const DeviceProfile& profile) { return profile.vendor == "pocl" || profile.l3_bytes > 0; }
+
+std::int64_t largest_group(const DeviceProfile& profile) {
+  const std::int64_t largest = profile.max_work_group_size;
+  if (profile.max_work_item_sizes.empty()) return largest;
+  return std::min<std::int64_t>(largest, profile.max_work_item_sizes[0]);
+}
+
+Verdict has_work_groups(const DeviceProfile& profile, std::int64_t items) {
+  const std::int64_t allowed = largest_group(profile);
+  if (allowed >= items) return Verdict::yes();
+  return Verdict::no("needs work-groups of " + std::to_string(items) + ", the device allows " +
+                     std::to_string(allowed));
+}
+
+Verdict has_local_memory(const DeviceProfile& profile, std::uint64_t bytes) {
+  if (profile.local_memory_bytes >= bytes) return Verdict::yes();
+  return Verdict::no("needs " + std::to_string(bytes) + " bytes of local memory, the device has " +
+                     std::to_string(profile.local_memory_bytes));
+}
+
+}  // namespace xpuruntime::opencl
