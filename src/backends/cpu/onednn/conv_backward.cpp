@@ -233,11 +233,17 @@ void add_inputs(const ConvCall& call, BackwardWriter& writer) {
 }
 
 /// So many images go into one sum of the weight's gradient; 0 where one is too many. oneDNN adds up all terms in one
-/// f32, or all images' sums where the convolution is a plain product.
+/// f32, or all images' sums where the convolution is a plain product (not on aarch64).
 std::int64_t images_at_once(const ConvShape& shape) {
   const std::int64_t images = std::max<std::int64_t>(shape.batch, 1);
   const std::int64_t positions = std::max<std::int64_t>(volume(shape.out), 1);
-  const std::int64_t most = most_terms_at_once(images * positions), each = shape.pointwise() ? 1 : positions;
+#ifdef __aarch64__
+  constexpr bool sums_products_well = false;
+#else
+  constexpr bool sums_products_well = true;
+#endif
+  const std::int64_t most = most_terms_at_once(images * positions);
+  const std::int64_t each = sums_products_well && shape.pointwise() ? 1 : positions;
   return each > most ? 0 : std::clamp<std::int64_t>(most / 2 / each, 1, images);
 }
 
