@@ -21,7 +21,6 @@ ALLOWED = re.compile(r"^(libxpuruntime|libc|libm|libstdc\+\+|libgcc_s|libpthread
 # docs/dependencies.md lists what the package needs of the machine.
 NAMED = set(re.findall(r"`([\w+.*-]+)`", (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")))
 OPENED_LATER = {
-    "libxpuruntime_opencl.so": re.compile(r"^libOpenCL\.so[.\d]*$"),
     "libxpuruntime_cuda.so": re.compile(r"^librt\.so[.\d]*$"),
     "libxpuruntime_onednn.so": re.compile(r"^(libOpenCL\.so[.\d]*|libxrtomp\.so)$"),  # OpenCL on x86_64 alone
 }
@@ -73,6 +72,8 @@ class WheelTest(unittest.TestCase):
         package = self.unpacked / "xpuruntime"
         expected = ["__init__.py", "py.typed", "_core.pyi", "ops.pyi", "bin/xrt", "include/xpuruntime/runtime/runtime.h"]
         expected += [f"lib/xpuruntime/libxpuruntime_{part}.so" for part in ("cuda", "opencl")]
+        if "XRT_OPENCL_INCLUDE:PATH=/" in Path(BUILD, "CMakeCache.txt").read_text(encoding="utf-8"):
+            expected += ["lib/xpuruntime/xpuruntime_opencl_worker"]
         expected += ["lib/cmake/xpuruntime/xpuruntimeConfig.cmake"]
         for name in expected:
             self.assertTrue((package / name).is_file(), name)

@@ -46,11 +46,22 @@ constexpr NamedCode named_codes[] = {
     {-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
 };
 
+std::string_view advice(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::out_of_memory:
+      return "free device memory or make the problem smaller";
+    case ErrorCode::device_lost:
+      return "the device is gone: restart the process when it is back";
+    case ErrorCode::invalid_argument:
+      return "the queue and the tensors belong to different contexts: make the queue in the context of the tensors' "
+             "memory (CL_MEM_CONTEXT), or take a stream of this library";
+    default:
+      return "check the arguments, and the device with clinfo";
+  }
+}
+
 std::string describe(cl_int code, std::string_view call) {
-  const std::string_view advice = error_code_of(code) == ErrorCode::out_of_memory
-                                      ? "free device memory or make the problem smaller"
-                                      : "check the arguments, and the device with clinfo";
-  return std::string(call) + " gave " + error_name(code) + ": " + std::string(advice);
+  return std::string(call) + " gave " + error_name(code) + ": " + std::string(advice(error_code_of(code)));
 }
 
 constinit ForkGuard guard;
@@ -79,9 +90,14 @@ std::string error_name(cl_int code) {
 ErrorCode error_code_of(cl_int code) {
   switch (code) {
     case CL_MEM_OBJECT_ALLOCATION_FAILURE:
+    case CL_OUT_OF_RESOURCES:
     case CL_OUT_OF_HOST_MEMORY:
     case CL_INVALID_BUFFER_SIZE:
       return ErrorCode::out_of_memory;
+    case CL_DEVICE_NOT_AVAILABLE:
+      return ErrorCode::device_lost;
+    case CL_INVALID_CONTEXT:
+      return ErrorCode::invalid_argument;
     default:
       return ErrorCode::device_error;
   }
@@ -90,6 +106,12 @@ ErrorCode error_code_of(cl_int code) {
 Status to_status(cl_int code, std::string_view call) {
   if (code == CL_SUCCESS) return {};
   return {error_code_of(code), describe(code, call)};
+}
+
+Status to_status_of_work(cl_int code, std::string_view call) {
+  if (code != CL_OUT_OF_RESOURCES) return to_status(code, call);
+  return {ErrorCode::device_error, std::string(call) + " gave " + error_name(code) +
+                                       ": a kernel failed, which may have used memory that is not its own"};
 }
 
 void check(cl_int code, std::string_view function, std::string_view call) {
@@ -103,27 +125,57 @@ struct KnownQueue {
   std::uint64_t id = 0;
 };
 
-bool only_we_hold(cl_command_queue queue) {
-  cl_uint references = 0;
-  const cl_int code = clGetCommandQueueInfo(queue, CL_QUEUE_REFERENCE_COUNT, sizeof(references), &references, nullptr);
-  return code == CL_SUCCESS && references == 1;
+/// Never destroyed: threads may still call when the process ends.
+struct KnownQueues {
+  Mutex mutex;
+  std::vector<KnownQueue> all;
+  std::uint64_t last = 0;
+};
+KnownQueues& known_queues() {
+  static auto& known = *new KnownQueues;
+  return known;
+}
+
+template <class T>
+T queue_value(cl_command_queue queue, cl_command_queue_info what) {
+  T value = {};
+  return clGetCommandQueueInfo(queue, what, sizeof(value), &value, nullptr) == CL_SUCCESS ? value : T{};
+}
+
+Queue share(cl_command_queue queue) {
+  check(clRetainCommandQueue(queue), "stream", "clRetainCommandQueue");
+  return Queue(queue);
 }
 
 }  // namespace
 
 std::uint64_t queue_id(cl_command_queue queue) {
-  // Never destroyed: threads may still call when the process ends.
-  static auto& mutex = *new Mutex;
-  static auto& known = *new std::vector<KnownQueue>;
-  static std::uint64_t last = 0;
-  const std::lock_guard lock(mutex);
-  for (const KnownQueue& other : known) {
+  if (clRetainCommandQueue == nullptr)
+    fail(ErrorCode::invalid_argument, "stream", "OpenCL was not started: ask for its devices first");
+  KnownQueues& known = known_queues();
+  const std::lock_guard lock(known.mutex);
+  for (const KnownQueue& other : known.all) {
     if (other.queue.get() == queue) return other.id;
   }
-  std::erase_if(known, [](const KnownQueue& other) { return only_we_hold(other.queue.get()); });
-  check(clRetainCommandQueue(queue), "stream", "clRetainCommandQueue");
-  known.push_back({Queue(queue), ++last});
-  return last;
+  if ((queue_value<cl_command_queue_properties>(queue, CL_QUEUE_PROPERTIES) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) !=
+      0)
+    fail(ErrorCode::invalid_argument, "stream",
+         "the queue runs its work out of order: make one without CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE");
+  std::erase_if(known.all, [](const KnownQueue& other) {
+    return queue_value<cl_uint>(other.queue.get(), CL_QUEUE_REFERENCE_COUNT) == 1;
+  });
+  known.all.push_back({share(queue), ++known.last});
+  return known.last;
+}
+
+std::vector<Queue> queues_of(cl_context context) {
+  KnownQueues& known = known_queues();
+  const std::lock_guard lock(known.mutex);
+  std::vector<Queue> found;
+  for (const KnownQueue& other : known.all)
+    if (queue_value<cl_context>(other.queue.get(), CL_QUEUE_CONTEXT) == context)
+      found.push_back(share(other.queue.get()));
+  return found;
 }
 
 }  // namespace xpuruntime::opencl

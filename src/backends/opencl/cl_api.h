@@ -1,15 +1,12 @@
 #pragma once
 
-// OpenCL 1.2 is what every vendor ships; nothing newer is called. The name is the standard's.
-// NOLINTNEXTLINE(readability-identifier-naming)
-#define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl.h>
-
 #include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
+#include "backends/opencl/cl_loader.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime::opencl {
@@ -41,7 +38,8 @@ using KernelHandle = std::unique_ptr<std::remove_pointer_t<cl_kernel>, Release>;
 /// "CL_OUT_OF_RESOURCES (-5)"; "error -1234" for codes that the standard does not name.
 std::string error_name(cl_int code);
 
-/// out_of_memory for the codes that mean it, else device_error.
+/// out_of_memory for the codes that mean it, device_lost where the device is gone, invalid_argument for a queue of
+/// another context; else device_error.
 ErrorCode error_code_of(cl_int code);
 
 /// device_lost where broken_by_fork().
@@ -53,11 +51,18 @@ Status start_here();
 /// Success, or what `call` returned in words.
 Status to_status(cl_int code, std::string_view call);
 
+/// The same of a wait for queued work, whose errors are those of the work: CL_OUT_OF_RESOURCES is what drivers give for
+/// a kernel that went wrong.
+Status to_status_of_work(cl_int code, std::string_view call);
+
 /// Throws what to_status would say.
 void check(cl_int code, std::string_view function, std::string_view call);
 
 /// Tells a queue from a later one at the same address (Stream::id). One that was asked about lives until nothing else
-/// holds it and the next new one is asked about.
+/// holds it and the next new one is asked about. A queue that runs its work out of order is an invalid argument.
 std::uint64_t queue_id(cl_command_queue queue);
+
+/// Those of a context that were asked about and are still alive.
+std::vector<Queue> queues_of(cl_context context);
 
 }  // namespace xpuruntime::opencl

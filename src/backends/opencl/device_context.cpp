@@ -1,40 +1,10 @@
 #include "backends/opencl/device_context.h"
 
 #include "backends/opencl/kernel_sources.h"
+#include "backends/opencl/programs.h"
 
 namespace xpuruntime::opencl {
 namespace {
-
-constexpr std::size_t shown_log_lines = 8;
-
-std::string build_log(cl_program program, cl_device_id device) {
-  std::size_t bytes = 0;
-  if (clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes) != CL_SUCCESS) return {};
-  std::string log(bytes, '\0');
-  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, bytes, log.data(), nullptr);
-  return log.substr(0, log.find('\0'));
-}
-
-std::string first_lines(const std::string& text) {
-  std::size_t end = 0;
-  for (std::size_t line = 0; line < shown_log_lines && end != std::string::npos; ++line)
-    end = text.find('\n', end == 0 ? 0 : end + 1);
-  return text.substr(0, end);
-}
-
-Program build(cl_context context, cl_device_id device, std::string_view source, const std::string& options) {
-  const char* texts[] = {common_cl, source.data()};
-  const std::size_t sizes[] = {std::string_view(common_cl).size(), source.size()};
-  cl_int code = CL_SUCCESS;
-  Program program(clCreateProgramWithSource(context, 2, texts, sizes, &code));
-  check(code, "opencl::build", "clCreateProgramWithSource");
-  code = clBuildProgram(program.get(), 1, &device, options.c_str(), nullptr, nullptr);
-  if (code == CL_SUCCESS) return program;
-  fail(ErrorCode::device_error, "opencl::build",
-       "clBuildProgram gave " + error_name(code) + " with options '" + options + "':\n" +
-           first_lines(build_log(program.get(), device)) +
-           "\nupdate the OpenCL driver, or choose a kernel of another backend");
-}
 
 /// The plan's end of a fault, which the device knows of too.
 class HeldFault final : public ValueFault {
@@ -75,7 +45,7 @@ void DeviceContext::open() {
   cl_int code = CL_SUCCESS;
   Context context(clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &code));
   check(code, "opencl::open", "clCreateContext");
-  Queue queue(clCreateCommandQueue(context.get(), device_, CL_QUEUE_PROFILING_ENABLE, &code));
+  Queue queue(clCreateCommandQueue(context.get(), device_, 0, &code));
   check(code, "opencl::open", "clCreateCommandQueue");
   context_ = std::move(context);
   queue_ = std::move(queue);
@@ -86,31 +56,45 @@ cl_context DeviceContext::context() {
   return context_.get();
 }
 
-cl_command_queue DeviceContext::queue() {
-  std::call_once(opened_, [this] { open(); });
-  return queue_.get();
+QueueUse DeviceContext::use(Stream stream) {
+  if (stream.handle != nullptr) return {{}, static_cast<cl_command_queue>(stream.handle)};
+  context();
+  std::shared_lock lock(queue_mutex_);
+  cl_command_queue queue = queue_.get();
+  return {std::move(lock), queue};
 }
 
-Queue DeviceContext::make_queue() {
+Queue DeviceContext::make_queue(bool times) {
   cl_int code = CL_SUCCESS;
-  Queue queue(clCreateCommandQueue(context(), device_, CL_QUEUE_PROFILING_ENABLE, &code));
+  Queue queue(clCreateCommandQueue(context(), device_, times ? CL_QUEUE_PROFILING_ENABLE : 0, &code));
   check(code, "opencl::create_stream", "clCreateCommandQueue");
   return queue;
 }
 
-std::shared_ptr<Program> DeviceContext::program(std::string_view source, const std::string& options) {
-  return programs_.get_or_make(options + '\n' + std::string(source),
-                               [&] { return build(context(), device_, source, options); });
+void DeviceContext::keep_times() {
+  if (times_.load(std::memory_order_acquire)) return;
+  Queue timed = make_queue(true);
+  const std::unique_lock lock(queue_mutex_);
+  if (times_.load(std::memory_order_relaxed)) return;
+  cl_event last = nullptr;
+  check(clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &last), "record_event", "clEnqueueMarkerWithWaitList");
+  clFlush(queue_.get());
+  const cl_int code = clEnqueueBarrierWithWaitList(timed.get(), 1, &last, nullptr);
+  clReleaseEvent(last);
+  check(code, "record_event", "clEnqueueBarrierWithWaitList");
+  queue_ = std::move(timed);
+  times_.store(true, std::memory_order_release);
 }
 
-void DeviceContext::note_queue(cl_command_queue queue) {
-  const std::lock_guard lock(mutex_);
-  noted_.push_back(queue);
+void DeviceContext::launched(cl_command_queue queue) {
+  if (launches_.fetch_add(1, std::memory_order_relaxed) % 16 == 15) clFlush(queue);
 }
 
-void DeviceContext::forget_queue(cl_command_queue queue) {
-  const std::lock_guard lock(mutex_);
-  std::erase(noted_, queue);
+std::shared_ptr<Program> DeviceContext::program(std::string_view source, const std::string& options, bool ours) {
+  const std::string_view common = ours ? common_cl : "";
+  return programs_.get_or_make((ours ? "o" : "u") + options + '\n' + std::string(source), [&] {
+    return build_program({context(), device_, common, source, options});
+  });
 }
 
 std::unique_ptr<ValueFault> DeviceContext::make_fault(std::string message) {
@@ -131,25 +115,17 @@ Status DeviceContext::take_faults() {
   }
   Status first;
   for (const auto& fault : held) {
-    Status status = fault->take(queue());
+    Status status = fault->take(use({}));
     if (first.ok()) first = std::move(status);
   }
   return first;
 }
 
 cl_int DeviceContext::finish_all() {
-  cl_int result = clFinish(queue());
-  std::vector<cl_command_queue> noted;
-  {
-    // References keep them while they are waited for without the lock: their owners may release them meanwhile.
-    const std::lock_guard lock(mutex_);
-    noted = noted_;
-    for (cl_command_queue other : noted) clRetainCommandQueue(other);
-  }
-  for (cl_command_queue other : noted) {
-    const cl_int code = clFinish(other);
+  cl_int result = clFinish(use({}));
+  for (const Queue& other : queues_of(context())) {
+    const cl_int code = clFinish(other.get());
     if (result == CL_SUCCESS) result = code;
-    clReleaseCommandQueue(other);
   }
   return result;
 }

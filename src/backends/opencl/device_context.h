@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,17 @@
 namespace xpuruntime::opencl {
 
 class DeviceContext;
+
+/// A queue to put work into. Where it is the device's own, that one is not exchanged as long as this lives.
+class QueueUse {
+ public:
+  QueueUse(std::shared_lock<std::shared_mutex> lock, cl_command_queue queue) : lock_(std::move(lock)), queue_(queue) {}
+  operator cl_command_queue() const { return queue_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  std::shared_lock<std::shared_mutex> lock_;
+  cl_command_queue queue_;
+};
 
 /// A word on the device that a plan's kernels set when a value of the caller's cannot be right, and what it means.
 class Fault final : public ValueFault {
@@ -40,24 +52,27 @@ class DeviceContext {
 
   cl_device_id device() const { return device_; }
   cl_context context();
-  /// In order, with profiling; what Stream{} stands for.
-  cl_command_queue queue();
-  Queue make_queue();
-
-  // Queues that were handed out, so that all of the device's work can be waited for.
-  void note_queue(cl_command_queue queue);
-  void forget_queue(cl_command_queue queue);
-  /// Waits for the default queue and for every queue noted; the first failure.
+  /// The stream's queue; for Stream{} the device's own, which is in order.
+  QueueUse use(Stream stream);
+  /// An event of the device's own queue has a time from now on. Queues keep times only if they are made so, and then
+  /// cost more to use: the queue is exchanged for one that does, which begins after the work of the old one.
+  void keep_times();
+  /// In order, with times: those of a stream cannot be had later.
+  Queue make_queue(bool times = true);
+  /// Waits for its own queue and for every other that was used with this context (queue_id); the first failure.
   cl_int finish_all();
+  /// To be called for each launch. A device may let work lie until somebody waits for it; so that it does not idle
+  /// until then, it is told to begin with every 16th.
+  void launched(cl_command_queue queue);
 
   /// A fault that take_faults reads as long as it is held.
   std::unique_ptr<ValueFault> make_fault(std::string message);
   /// The first that kernels have found since the last time.
   Status take_faults();
 
-  /// The program of this source, common.cl before it, built once for each set of options. A failed build throws
-  /// device_error with the start of the build log and is not kept.
-  std::shared_ptr<Program> program(std::string_view source, const std::string& options);
+  /// The program of this source, built once for each set of options; ours have common.cl before them. A failed build
+  /// throws device_error with the start of the build log and is not kept.
+  std::shared_ptr<Program> program(std::string_view source, const std::string& options, bool ours = true);
 
  private:
   void open();
@@ -66,8 +81,10 @@ class DeviceContext {
   std::once_flag opened_;
   Context context_;
   Queue queue_;
+  std::shared_mutex queue_mutex_;  // exchanging queue_ waits for who uses it
+  std::atomic<bool> times_ = false;
+  std::atomic<std::uint32_t> launches_ = 0;
   Mutex mutex_;
-  std::vector<cl_command_queue> noted_;
   std::vector<std::weak_ptr<const Fault>> faults_;
   LRUCache<std::string, Program> programs_{256};  // by options and source, both whole
 };

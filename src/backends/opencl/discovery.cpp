@@ -1,17 +1,72 @@
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+
 #include "backends/opencl/driver.h"
+#include "backends/opencl/platforms.h"
 #include "backends/opencl/profile.h"
+#include "backends/opencl/programs.h"
+#include "core/environment_variable.h"
 
 namespace xpuruntime::opencl {
 namespace {
 
 constexpr std::size_t max_devices = 256;  // Device::index is a byte
 
-std::vector<cl_platform_id> platforms() {
-  cl_uint count = 0;
-  if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS) return {};
-  std::vector<cl_platform_id> ids(count);
-  if (count == 0 || clGetPlatformIDs(count, ids.data(), nullptr) != CL_SUCCESS) return {};
-  return ids;
+/// Sets variables and brings the old values back. Only where a driver has to be left out: other threads may be reading
+/// the environment.
+class WithVariables {
+ public:
+  explicit WithVariables(const std::map<std::string, std::string>& variables) {
+    for (const auto& [name, value] : variables) {
+      const char* old = environment_variable(name.c_str());
+      before_[name] = old == nullptr ? std::optional<std::string>() : old;
+      setenv(name.c_str(), value.c_str(), 1);
+    }
+  }
+  ~WithVariables() {
+    for (const auto& [name, value] : before_) {
+      value ? setenv(name.c_str(), value->c_str(), 1) : unsetenv(name.c_str());
+    }
+  }
+  WithVariables(const WithVariables&) = delete;
+  WithVariables& operator=(const WithVariables&) = delete;
+
+ private:
+  std::map<std::string, std::optional<std::string>> before_;
+};
+
+/// What all drivers of this process find out once; what fails is tried again.
+struct Started {
+  TriedPlatforms tried = {};
+  std::string missing = {};  // why there is no OpenCL here
+};
+
+Started start() {
+  Started started{try_platforms(DiskCache())};
+  const TriedPlatforms& tried = started.tried;
+  if (!tried.left_out.empty() && tried.usable.empty()) return started;
+  std::optional<WithVariables> changed;
+  if (!tried.left_out.empty()) {
+    // The process that compiles looks there later.
+    static const OnlyThese usable(tried.usable);
+    changed.emplace(usable.environment());
+    set_compiler_environment(usable.environment());
+  }
+  started.missing = load_opencl();
+  if (started.missing.empty()) all_platforms();  // loads the drivers
+  return started;
+}
+
+const Started& started() {
+  static const Started& once = *new Started(start());
+  return once;
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : "; ") + text;
+  return all;
 }
 
 /// Empty if the device can be used.
@@ -21,23 +76,23 @@ std::string why_unusable(cl_device_id device) {
   return {};
 }
 
-void add_devices(cl_platform_id platform, Discovery& found, std::string& notes) {
-  cl_uint count = 0;
-  const cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count);
-  if (code != CL_SUCCESS || count == 0) {
-    notes += "platform '" + platform_text(platform, CL_PLATFORM_NAME) + "' has no device, " +
-             error_name(code == CL_SUCCESS ? CL_DEVICE_NOT_FOUND : code) + "; ";
-    return;
-  }
-  std::vector<cl_device_id> devices(count);
-  if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices.data(), nullptr) != CL_SUCCESS) return;
-  for (cl_device_id device : devices) {
-    const std::string problem = why_unusable(device);
+const TriedDevice* tried_device(const TriedPlatforms& tried, std::size_t platform, std::size_t device) {
+  for (const TriedDevice& known : tried.devices)
+    if (known.platform == platform && known.device == device) return &known;
+  return nullptr;
+}
+
+void add_devices(std::size_t number, cl_platform_id platform, const TriedPlatforms& tried, Discovery& found) {
+  const std::vector<cl_device_id> devices = devices_of(platform);
+  if (devices.empty())
+    found.left_out.push_back("platform '" + platform_text(platform, CL_PLATFORM_NAME) + "' has no device");
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const std::string problem = why_unusable(devices[i]);
     if (!problem.empty()) {
-      notes += "device '" + device_text(device, CL_DEVICE_NAME) + "' " + problem + "; ";
+      found.left_out.push_back("device '" + device_text(devices[i], CL_DEVICE_NAME) + "' " + problem);
     } else if (found.devices.size() < max_devices) {
-      found.devices.push_back(device);
-      found.profiles.push_back(read_profile(platform, device));
+      found.devices.push_back(devices[i]);
+      found.profiles.push_back(read_profile(platform, devices[i], tried_device(tried, number, i)));
     }
   }
 }
@@ -50,15 +105,19 @@ Discovery discover() {
     found.why_absent = status.message();
     return found;
   }
-  const std::vector<cl_platform_id> ids = platforms();
-  if (ids.empty()) {
-    found.why_absent = "no OpenCL platform: install an ICD such as pocl-opencl-icd, or the vendor's driver";
-    return found;
+  const auto& [tried, missing] = started();
+  found.left_out = tried.left_out;
+  found.why_absent = missing;
+  if (!missing.empty()) return found;
+  if (tried.left_out.empty() || !tried.usable.empty()) {
+    const std::vector<cl_platform_id> platforms = all_platforms();
+    for (std::size_t i = 0; i < platforms.size(); ++i) add_devices(i, platforms[i], tried, found);
+    if (platforms.empty() && tried.left_out.empty())
+      found.why_absent = "no OpenCL platform: install an ICD such as pocl-opencl-icd, or the vendor's driver";
   }
-  std::string notes;
-  for (cl_platform_id platform : ids) add_devices(platform, found, notes);
-  if (found.devices.empty())
-    found.why_absent = "no usable OpenCL device: " + notes + "install pocl-opencl-icd, or the vendor's driver";
+  if (found.devices.empty() && found.why_absent.empty())
+    found.why_absent = "no usable OpenCL device: " + joined(found.left_out) +
+                       "; repair or remove that driver, or install another, such as pocl-opencl-icd";
   return found;
 }
 

@@ -40,7 +40,13 @@ void* OpenClDriver::allocate(int index, std::size_t bytes) {
              " that the device allocates at once: use smaller tensors");
   cl_int code = CL_SUCCESS;
   // OpenCL has no buffers of no bytes.
-  cl_mem memory = clCreateBuffer(device.context(), CL_MEM_READ_WRITE, std::max<std::size_t>(bytes, 1), nullptr, &code);
+  const auto create = [&] {
+    return clCreateBuffer(device.context(), CL_MEM_READ_WRITE, std::max<std::size_t>(bytes, 1), nullptr, &code);
+  };
+  cl_mem memory = create();
+  // What was freed while work used it is there again when that is done.
+  if (code != CL_SUCCESS && error_code_of(code) == ErrorCode::out_of_memory && device.finish_all() == CL_SUCCESS)
+    memory = create();
   check(code, "OpenClDriver::allocate", "clCreateBuffer of " + std::to_string(bytes) + " bytes");
   return memory;
 }
@@ -51,7 +57,7 @@ Status OpenClDriver::copy_from_host(int index, void* memory, std::size_t byte_of
                                     std::size_t bytes, Stream stream) {
   if (bytes == 0) return {};
   if (Status status = usable_here(); !status.ok()) return status;
-  return to_status(clEnqueueWriteBuffer(queue_of(index, stream), static_cast<cl_mem>(memory), CL_TRUE, byte_offset,
+  return to_status(clEnqueueWriteBuffer(context(index).use(stream), static_cast<cl_mem>(memory), CL_TRUE, byte_offset,
                                         bytes, host, 0, nullptr, nullptr),
                    "clEnqueueWriteBuffer");
 }
@@ -62,31 +68,26 @@ Status OpenClDriver::copy_to_host(int index, void* host, const void* memory, std
   if (Status status = usable_here(); !status.ok()) return status;
   cl_mem source = static_cast<cl_mem>(const_cast<void*>(memory));
   return to_status(
-      clEnqueueReadBuffer(queue_of(index, stream), source, CL_TRUE, byte_offset, bytes, host, 0, nullptr, nullptr),
+      clEnqueueReadBuffer(context(index).use(stream), source, CL_TRUE, byte_offset, bytes, host, 0, nullptr, nullptr),
       "clEnqueueReadBuffer");
 }
 
 Stream OpenClDriver::create_stream(int index) {
-  DeviceContext& device = context(index);
-  cl_command_queue queue = device.make_queue().release();
-  device.note_queue(queue);
+  cl_command_queue queue = context(index).make_queue().release();
   return {queue, stream_id(index, queue)};
 }
 
 std::uint64_t OpenClDriver::stream_id(int, void* handle) { return queue_id(static_cast<cl_command_queue>(handle)); }
 
-void OpenClDriver::destroy_stream(int index, Stream stream) noexcept {
-  if (!stream.handle || broken_by_fork()) return;
-  auto* queue = static_cast<cl_command_queue>(stream.handle);
-  context(index).forget_queue(queue);
-  clReleaseCommandQueue(queue);
+void OpenClDriver::destroy_stream(int, Stream stream) noexcept {
+  Release()(static_cast<cl_command_queue>(stream.handle));
 }
 
 Status OpenClDriver::synchronize(int index, Stream stream) {
   if (Status status = usable_here(); !status.ok()) return status;
   DeviceContext& device = context(index);
-  const cl_int code = stream.handle ? clFinish(queue_of(index, stream)) : device.finish_all();
-  return code == CL_SUCCESS ? device.take_faults() : to_status(code, "clFinish");
+  const cl_int code = stream.handle ? clFinish(device.use(stream)) : device.finish_all();
+  return code == CL_SUCCESS ? device.take_faults() : to_status_of_work(code, "clFinish");
 }
 
 std::unique_ptr<ValueFault> OpenClDriver::make_value_fault(int index, std::string message) {
@@ -100,7 +101,9 @@ void OpenClDriver::destroy_event(int, Event event) noexcept { Release()(handle_o
 
 Status OpenClDriver::record_event(int index, Event& event, Stream stream) {
   if (Status status = usable_here(); !status.ok()) return status;
-  cl_command_queue queue = queue_of(index, stream);
+  DeviceContext& device = context(index);
+  if (!stream.handle) device.keep_times();
+  const QueueUse queue = device.use(stream);
   cl_event marker = nullptr;
   const cl_int code = clEnqueueMarkerWithWaitList(queue, 0, nullptr, &marker);
   if (code != CL_SUCCESS) return to_status(code, "clEnqueueMarkerWithWaitList");
@@ -113,14 +116,14 @@ Status OpenClDriver::wait_event(int, Event event) {
   if (!event.handle) return {};
   if (Status status = usable_here(); !status.ok()) return status;
   cl_event handle = handle_of(event);
-  return to_status(clWaitForEvents(1, &handle), "clWaitForEvents");
+  return to_status_of_work(clWaitForEvents(1, &handle), "clWaitForEvents");
 }
 
 Status OpenClDriver::queue_wait(int index, Stream stream, Event event) {
   if (!event.handle) return {};
   if (Status status = usable_here(); !status.ok()) return status;
   cl_event handle = handle_of(event);
-  return to_status(clEnqueueBarrierWithWaitList(queue_of(index, stream), 1, &handle, nullptr),
+  return to_status(clEnqueueBarrierWithWaitList(context(index).use(stream), 1, &handle, nullptr),
                    "clEnqueueBarrierWithWaitList");
 }
 
@@ -138,10 +141,6 @@ double OpenClDriver::elapsed_us(int, Event from, Event to) {
   const cl_ulong end = finished_at(handle_of(to));
   if (start == 0 || end < start) return -1;
   return static_cast<double>(end - start) / 1000.0;
-}
-
-cl_command_queue OpenClDriver::queue_of(int index, Stream stream) {
-  return stream.handle ? static_cast<cl_command_queue>(stream.handle) : context(index).queue();
 }
 
 }  // namespace xpuruntime::opencl

@@ -15,6 +15,7 @@ struct Discovery {
   std::vector<cl_device_id> devices = {};
   std::vector<DeviceProfile> profiles = {};  // one for each device
   std::string why_absent = {};
+  std::vector<std::string> left_out = {};  // drivers and devices that cannot be used, with the reason
 };
 
 Discovery discover();
@@ -51,12 +52,13 @@ class OpenClDriver final : public DeviceDriver {
   bool asynchronous() const override { return true; }
   std::unique_ptr<ValueFault> make_value_fault(int index, std::string message) override;
 
+  /// Drivers and devices that are installed and not used, each with the reason.
+  const std::vector<std::string>& left_out() const { return found().discovery.left_out; }
+
   /// For this backend's kernels.
   DeviceContext& context(int index);
 
  private:
-  cl_command_queue queue_of(int index, Stream stream);
-
   struct Found {
     Discovery discovery = {};
     std::vector<std::unique_ptr<DeviceContext>> contexts = {};

@@ -16,11 +16,6 @@ KernelHandle make_function(DeviceContext& device, const LaunchSpec& spec) {
   return kernel;
 }
 
-Queue share(cl_command_queue queue) {
-  clRetainCommandQueue(queue);
-  return Queue(queue);
-}
-
 std::size_t largest_local(cl_kernel kernel, cl_device_id device) {
   std::size_t largest = 0;
   const cl_int code =
@@ -104,26 +99,31 @@ Status Launch::queue(cl_command_queue queue, const RunArguments& arguments) cons
     const cl_int code = clSetKernelArg(kernel_.get(), fault_position_, sizeof(cl_mem), &word);
     if (code != CL_SUCCESS) return to_status(code, "clSetKernelArg");
   }
-  return to_status(clEnqueueNDRangeKernel(queue, kernel_.get(), 1, nullptr, &items_, &local_, 0, nullptr, nullptr),
-                   "clEnqueueNDRangeKernel");
+  const auto enqueue = [&] {
+    return clEnqueueNDRangeKernel(queue, kernel_.get(), 1, nullptr, &items_, &local_, 0, nullptr, nullptr);
+  };
+  cl_int code = enqueue();
+  if (code != CL_SUCCESS && error_code_of(code) == ErrorCode::out_of_memory && clFinish(queue) == CL_SUCCESS)
+    code = enqueue();
+  return to_status(code, "clEnqueueNDRangeKernel");
 }
 
 LaunchPlan::LaunchPlan(DeviceContext& device, std::string token, std::uint64_t workspace_bytes)
-    : device_(device),
-      default_queue_(share(device.queue())),
-      token_(std::move(token)),
-      workspace_bytes_(workspace_bytes) {}
+    : device_(device), token_(std::move(token)), workspace_bytes_(workspace_bytes) {}
 
+// Nothing is flushed here: a wait, a copy and an event that is recorded do so, and there is no other way to notice what
+// the work did.
 Status LaunchPlan::run(const RunArguments& arguments) const {
   if (Status status = usable_here(); !status.ok()) return status;
-  auto* queue = arguments.stream.handle ? static_cast<cl_command_queue>(arguments.stream.handle) : default_queue_.get();
+  const QueueUse queue = device_.use(arguments.stream);
   {
     const std::lock_guard lock(mutex_);
     for (const Launch& launch : launches_) {
       if (Status status = launch.queue(queue, arguments); !status.ok()) return status;
     }
   }
-  return to_status(clFlush(queue), "clFlush");
+  device_.launched(queue);
+  return {};
 }
 
 }  // namespace xpuruntime::opencl

@@ -53,7 +53,8 @@ class Launch {
   /// Local memory of this many bytes.
   Launch& local(std::size_t bytes) { return constant(nullptr, bytes); }
 
-  /// To be called by one thread at a time: a cl_kernel holds its arguments until it is queued.
+  /// To be called by one thread at a time: a cl_kernel holds its arguments until it is queued. Where the device lacks
+  /// memory, its work is waited for, which may free some, and it is tried once more.
   Status queue(cl_command_queue queue, const RunArguments& arguments) const;
 
  private:
@@ -92,7 +93,6 @@ class LaunchPlan final : public Plan {
 
  private:
   DeviceContext& device_;
-  Queue default_queue_;  // a reference of its own: the plan may outlive the driver
   std::string token_;
   std::uint64_t workspace_bytes_;
   std::vector<Launch> launches_;

@@ -12,6 +12,7 @@ namespace {
 constexpr cl_device_info nv_compute_capability_major = 0x4000;
 constexpr cl_device_info nv_compute_capability_minor = 0x4001;
 constexpr cl_device_info nv_warp_size = 0x4003;
+constexpr cl_device_info nv_integrated_memory = 0x4006;
 constexpr cl_device_info amd_wavefront_width = 0x4043;
 
 std::string trim(std::string text) {
@@ -36,8 +37,9 @@ void read_limits(DeviceProfile& profile, cl_device_id device) {
   for (const std::size_t size : sizes) profile.max_work_item_sizes.push_back(static_cast<std::uint32_t>(size));
 }
 
-void read_arithmetic(DeviceProfile& profile) {
-  profile.fp16 = profile.has_extension("cl_khr_fp16");
+void read_arithmetic(DeviceProfile& profile, const TriedDevice* tried) {
+  // NVIDIA's computes in half and does not say so; others say so and cannot compile it.
+  profile.fp16 = tried != nullptr ? tried->fp16 : profile.has_extension("cl_khr_fp16");
   profile.fp64 = profile.has_extension("cl_khr_fp64");
   profile.int8 = profile.has_extension("cl_khr_integer_dot_product");
 }
@@ -47,6 +49,7 @@ void read_vendor_attributes(DeviceProfile& profile, cl_device_id device) {
     profile.compute_capability_major = static_cast<int>(device_value<cl_uint>(device, nv_compute_capability_major));
     profile.compute_capability_minor = static_cast<int>(device_value<cl_uint>(device, nv_compute_capability_minor));
     profile.sub_group_size = device_value<cl_uint>(device, nv_warp_size);
+    profile.integrated = device_value<cl_bool>(device, nv_integrated_memory) != 0;
   } else if (profile.has_extension("cl_amd_device_attribute_query")) {
     profile.sub_group_size = device_value<cl_uint>(device, amd_wavefront_width);
   }
@@ -54,8 +57,19 @@ void read_vendor_attributes(DeviceProfile& profile, cl_device_id device) {
 
 }  // namespace
 
-std::string vendor_name(std::string_view platform_name, std::string_view device_vendor, bool is_cpu) {
+std::string vendor_name(std::string_view platform_name, std::uint32_t vendor_id, std::string_view device_vendor,
+                        bool is_cpu) {
   if (is_cpu && platform_name.find("Portable Computing Language") != std::string_view::npos) return "pocl";
+  struct Number {
+    std::uint32_t id;
+    std::string_view vendor;
+  };
+  // As on the PCI bus, or as Khronos lists them.
+  constexpr Number numbers[] = {{0x10de, "nvidia"}, {0x8086, "intel"},    {0x1002, "amd"},
+                                {0x1022, "amd"},    {0x106b, "apple"},    {0x1027f00, "apple"},
+                                {0x13b5, "arm"},    {0x5143, "qualcomm"}, {0x1010, "imagination"}};
+  for (const Number& number : numbers)
+    if (number.id == vendor_id) return std::string(number.vendor);
   struct Spelling {
     std::string_view part;
     std::string_view vendor;
@@ -98,19 +112,39 @@ std::string platform_text(cl_platform_id platform, cl_platform_info what) {
   return trim(std::move(text));
 }
 
-DeviceProfile read_profile(cl_platform_id platform, cl_device_id device) {
+std::vector<cl_platform_id> all_platforms() {
+  cl_uint count = 0;
+  if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) return {};
+  std::vector<cl_platform_id> ids(count);
+  if (clGetPlatformIDs(count, ids.data(), nullptr) != CL_SUCCESS) return {};
+  return ids;
+}
+
+std::vector<cl_device_id> devices_of(cl_platform_id platform) {
+  cl_uint count = 0;
+  if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS || count == 0) return {};
+  std::vector<cl_device_id> ids(count);
+  if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr) != CL_SUCCESS) return {};
+  return ids;
+}
+
+DeviceProfile read_profile(cl_platform_id platform, cl_device_id device, const TriedDevice* tried) {
   const bool is_cpu = (device_value<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
   DeviceProfile profile;
   profile.type = DeviceType::opencl;
   profile.vendor =
-      vendor_name(platform_text(platform, CL_PLATFORM_NAME), device_text(device, CL_DEVICE_VENDOR), is_cpu);
+      vendor_name(platform_text(platform, CL_PLATFORM_NAME), device_value<cl_uint>(device, CL_DEVICE_VENDOR_ID),
+                  device_text(device, CL_DEVICE_VENDOR), is_cpu);
   profile.name = device_text(device, CL_DEVICE_NAME);
   profile.driver_version = device_text(device, CL_DRIVER_VERSION);
   profile.library_versions["opencl"] = device_text(device, CL_DEVICE_VERSION);
   profile.extensions = split_words(device_text(device, CL_DEVICE_EXTENSIONS));
   read_limits(profile, device);
-  read_arithmetic(profile);
+  read_arithmetic(profile, tried);
   read_vendor_attributes(profile, device);
+  // What a compiled kernel prefers is the sub-group on GPUs; CPUs have none.
+  if (profile.sub_group_size == 0 && !is_cpu && tried != nullptr)
+    profile.sub_group_size = static_cast<std::uint32_t>(tried->multiple);
   // OpenCL tells of one cache without its level: the one next to memory.
   (is_cpu ? profile.l3_bytes : profile.l2_bytes) = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
   return profile;

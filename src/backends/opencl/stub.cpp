@@ -16,7 +16,7 @@ class StubBackend final : public Backend {
  private:
   std::shared_ptr<DeviceDriver> driver_ = make_absent_driver(
       DeviceType::opencl,
-      "this build has no OpenCL backend: install ocl-icd-opencl-dev and opencl-headers and build again");
+      "this build has no OpenCL backend: install opencl-headers and build again");
 };
 
 }  // namespace

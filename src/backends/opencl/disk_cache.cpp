@@ -1,0 +1,130 @@
+#include "backends/opencl/disk_cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "core/environment_variable.h"
+#include "core/sha256.h"
+
+namespace xpuruntime::opencl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view magic = "xpuruntime opencl 1\n";
+constexpr std::string_view suffix = ".entry";
+constexpr std::size_t checksum_bytes = 64;
+// What a killed process left; nobody writes for that long.
+constexpr std::chrono::hours abandoned{1};
+
+std::string folder_variable(const char* name) {
+  const char* value = environment_variable(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string checksum(std::string_view value) { return Sha256().add(value).finish(); }
+
+bool write_file(const std::string& path, std::string_view text) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return false;
+  bool good = true;
+  while (good && !text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    good = written > 0;
+    if (good) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return close(file) == 0 && good;
+}
+
+}  // namespace
+
+std::string DiskCache::default_folder() {
+  if (std::string folder = folder_variable("XPURUNTIME_OPENCL_CACHE"); !folder.empty()) return folder;
+  // The XDG specification has relative paths ignored.
+  std::string cache = folder_variable("XDG_CACHE_HOME");
+  if (!cache.starts_with("/")) {
+    const std::string home = folder_variable("HOME");
+    if (!home.starts_with("/")) return {};
+    cache = home + "/.cache";
+  }
+  return cache + "/xpuruntime/opencl";
+}
+
+DiskCache::DiskCache(std::string folder, std::uint64_t max_bytes) : folder_(std::move(folder)), max_bytes_(max_bytes) {}
+
+std::string DiskCache::path_of(const std::string& key) const { return folder_ + "/" + key + std::string(suffix); }
+
+std::optional<std::string> DiskCache::get(const std::string& key) const {
+  if (folder_.empty()) return {};
+  std::ifstream file(path_of(key), std::ios::binary);
+  if (!file) return {};
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::size_t header = magic.size() + checksum_bytes;
+  const bool whole = text.size() >= header && text.starts_with(magic) &&
+                     checksum(std::string_view(text).substr(header)) == text.substr(magic.size(), checksum_bytes);
+  if (!whole) {
+    remove(key);
+    return {};
+  }
+  utimensat(AT_FDCWD, path_of(key).c_str(), nullptr, 0);  // used now
+  return text.substr(header);
+}
+
+void DiskCache::put(const std::string& key, std::string_view value) const {
+  if (folder_.empty() || value.size() > max_bytes_ / 2) return;
+  std::error_code ignored;
+  if (fs::create_directories(folder_, ignored)) fs::permissions(folder_, fs::perms::owner_all, ignored);
+  static std::atomic<unsigned> count{0};
+  const std::string beside = path_of(key) + "." + std::to_string(getpid()) + "-" + std::to_string(count++);
+  const std::string text = std::string(magic) + checksum(value) + std::string(value);
+  if (!write_file(beside, text) || rename(beside.c_str(), path_of(key).c_str()) != 0) {
+    unlink(beside.c_str());
+    return;
+  }
+  trim();
+}
+
+void DiskCache::remove(const std::string& key) const { unlink(path_of(key).c_str()); }
+
+void DiskCache::trim() const {
+  struct Entry {
+    fs::file_time_type used;
+    std::uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<Entry> entries;
+  std::uint64_t total = 0;
+  std::error_code error;
+  for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
+    std::error_code gone;  // another process may be at the same
+    const auto used = at->last_write_time(gone);
+    const auto bytes = gone ? 0 : at->file_size(gone);
+    if (gone) continue;
+    const bool ours = at->path().filename().string().find(suffix) != std::string::npos;
+    if (!ours) continue;
+    if (at->path().extension() != suffix && fs::file_time_type::clock::now() - used > abandoned) {
+      fs::remove(at->path(), gone);
+    } else {
+      entries.push_back({used, bytes, at->path()});
+      total += bytes;
+    }
+  }
+  if (total <= max_bytes_) return;
+  // Some more than needed, so that the next ones need no search.
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  for (const Entry& entry : entries) {
+    if (total <= max_bytes_ / 4 * 3) return;
+    if (fs::remove(entry.path, error)) total -= entry.bytes;
+  }
+}
+
+}  // namespace xpuruntime::opencl

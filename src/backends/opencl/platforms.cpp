@@ -1,0 +1,191 @@
+#include "backends/opencl/platforms.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "core/environment_variable.h"
+#include "core/sha256.h"
+
+namespace xpuruntime::opencl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr long bad_news_last_s = 600;
+
+std::string setting(const char* name) {
+  const char* value = environment_variable(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string first_line(const fs::path& path) {
+  const std::string text = contents(path);
+  return text.substr(0, text.find_first_of("\r\n"));
+}
+
+/// The .icd files that loaders read, in the order of their names.
+std::vector<std::string> icd_files() {
+  std::string folder = setting("OCL_ICD_VENDORS");
+  if (folder.empty()) folder = setting("OPENCL_VENDOR_PATH");
+  if (folder.empty()) folder = "/etc/OpenCL/vendors";
+  if (folder.ends_with(".icd")) return {folder};
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (at->path().extension() == ".icd") files.push_back(at->path().string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string stamp_of(const std::string& path) {
+  struct stat found = {};
+  if (stat(path.c_str(), &found) != 0) return path + " -\n";
+  return path + " " + std::to_string(found.st_size) + " " + std::to_string(found.st_mtim.tv_sec) + " " +
+         std::to_string(found.st_mtim.tv_nsec) + "\n";
+}
+
+/// All that a change of which may change the answer.
+std::string key_of(const std::vector<std::string>& files, const std::string& worker) {
+  Sha256 hash;
+  hash.add("platforms\n").add(stamp_of(worker));
+  // PoCL finds its linker by PATH.
+  for (const char* name :
+       {"OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH",
+        "POCL_DEVICES", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "XPURUNTIME_OPENCL_TIMEOUT"})
+    hash.add(name).add("=").add(setting(name)).add("\n");
+  for (const std::string& file : files)
+    hash.add(stamp_of(file)).add(contents(file)).add("\n").add(stamp_of(first_line(file)));
+  hash.add(first_line("/proc/sys/kernel/random/boot_id")).add(contents("/proc/driver/nvidia/version"));
+  return hash.finish();
+}
+
+std::string to_text(const TriedPlatforms& tried) {
+  std::ostringstream text;
+  for (const TriedDevice& device : tried.devices)
+    text << "device " << device.platform << " " << device.device << " " << device.multiple << " " << device.fp16
+         << "\n";
+  for (const std::string& file : tried.usable) text << "usable " << file << "\n";
+  for (const std::string& reason : tried.left_out) text << "left_out " << reason << "\n";
+  if (!tried.left_out.empty()) text << "until " << std::time(nullptr) + bad_news_last_s << "\n";
+  return text.str();
+}
+
+/// Nothing where it is too old.
+std::optional<TriedPlatforms> from_text(const std::string& text) {
+  TriedPlatforms tried{true};
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string kind, rest;
+    words >> kind;
+    TriedDevice device;
+    if (kind == "device" && words >> device.platform >> device.device >> device.multiple >> device.fp16)
+      tried.devices.push_back(device);
+    std::time_t until = 0;
+    if (kind == "until" && words >> until && std::time(nullptr) > until) return {};
+    std::getline(words >> std::ws, rest);
+    if (kind == "usable") tried.usable.push_back(rest);
+    if (kind == "left_out") tried.left_out.push_back(rest);
+  }
+  return tried;
+}
+
+/// What the worker says of all drivers that it sees.
+Answer probe(Worker& worker, std::vector<TriedDevice>& devices) {
+  const int seconds = worker_seconds();
+  Answer answer = worker.ask({"probe"}, seconds);
+  if (!answer.answered() || answer.message[0] != "devices") return answer;
+  for (std::size_t i = 1; i < answer.message.size(); ++i) {
+    TriedDevice device;
+    std::istringstream(answer.message[i]) >> device.platform >> device.device >> device.multiple;
+    // A compiler that half crashes costs the device nothing else.
+    const Answer half = worker.ask({"fp16", std::to_string(device.platform), std::to_string(device.device)}, seconds);
+    device.fp16 = half.answered() && half.message[0] == "yes";
+    devices.push_back(device);
+  }
+  return answer;
+}
+
+bool is_fine(const Answer& answer) {
+  return answer.answered() && (answer.message[0] == "devices" || answer.message[0] == "no_loader");
+}
+
+std::string reason_of(const Answer& answer) { return answer.answered() ? answer.message.back() : answer.why; }
+
+TriedPlatforms try_each(const std::vector<std::string>& files, const std::string& program) {
+  TriedPlatforms tried{true};
+  for (const std::string& file : files) {
+    const OnlyThese only({file});
+    Worker worker(only.environment(), program);
+    std::vector<TriedDevice> devices;
+    const Answer answer = probe(worker, devices);
+    if (is_fine(answer)) {
+      tried.usable.push_back(file);
+    } else {
+      tried.left_out.push_back(fs::path(file).filename().string() + ": " + reason_of(answer));
+    }
+  }
+  if (tried.usable.empty()) return tried;
+  const OnlyThese only(tried.usable);
+  Worker worker(only.environment(), program);
+  if (const Answer answer = probe(worker, tried.devices); !is_fine(answer)) {
+    tried.left_out.push_back("all drivers together: " + reason_of(answer));
+    tried.usable.clear();
+    tried.devices.clear();
+  }
+  return tried;
+}
+
+}  // namespace
+
+OnlyThese::OnlyThese(const std::vector<std::string>& icd_files) {
+  std::error_code ignored;
+  std::string name = fs::temp_directory_path(ignored).string() + "/xpuruntime_icd_XXXXXX";
+  if (mkdtemp(name.data()) == nullptr) return;
+  process_ = getpid();
+  folder_ = name;
+  // Copies: some loaders pass over links.
+  for (const std::string& file : icd_files)
+    fs::copy_file(file, folder_ / fs::path(file).filename(), fs::copy_options::overwrite_existing, ignored);
+}
+
+OnlyThese::~OnlyThese() {
+  std::error_code ignored;
+  if (!folder_.empty() && process_ == getpid()) fs::remove_all(folder_, ignored);
+}
+
+std::map<std::string, std::string> OnlyThese::environment() const {
+  // With a slash: some loaders only put the file's name behind it.
+  return {{"OCL_ICD_VENDORS", folder_ + "/"}, {"OPENCL_VENDOR_PATH", folder_ + "/"}, {"OCL_ICD_FILENAMES", ""}};
+}
+
+TriedPlatforms try_platforms(const DiskCache& cache, const std::string& program) {
+  const std::vector<std::string> files = icd_files();
+  const std::string key = key_of(files, program);
+  if (const auto kept = cache.get(key)) {
+    if (auto tried = from_text(*kept)) return *tried;
+  }
+  TriedPlatforms tried{true};
+  {
+    Worker worker({}, program);
+    const Answer answer = probe(worker, tried.devices);
+    if (answer.state == Answer::State::unavailable) return {};
+    if (!is_fine(answer)) tried = try_each(files, program);
+  }
+  cache.put(key, to_text(tried));
+  return tried;
+}
+
+}  // namespace xpuruntime::opencl

@@ -1,0 +1,150 @@
+#include "backends/opencl/programs.h"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "backends/opencl/build_log.h"
+#include "backends/opencl/disk_cache.h"
+#include "backends/opencl/profile.h"
+#include "backends/opencl/worker.h"
+#include "core/printable.h"
+#include "core/sha256.h"
+
+namespace xpuruntime::opencl {
+namespace {
+
+std::atomic<std::uint64_t> compiled_count{0};
+std::atomic<std::uint64_t> loaded_count{0};
+
+// Never destroyed: other threads may compile when the process ends.
+auto& compiler_environment = *new std::map<std::string, std::string>;
+Worker& compiler() {
+  static auto& worker = *new Worker(compiler_environment);
+  return worker;
+}
+
+cl_platform_id platform_of(cl_device_id device) { return device_value<cl_platform_id>(device, CL_DEVICE_PLATFORM); }
+
+/// PoCL finds what it has compiled before by itself, eight times as fast as by loading its binary.
+bool keeps_its_own(cl_device_id device) {
+  return platform_text(platform_of(device), CL_PLATFORM_NAME) == "Portable Computing Language";
+}
+
+template <class Id>
+std::string number_of(const std::vector<Id>& all, Id wanted) {
+  return std::to_string(std::find(all.begin(), all.end(), wanted) - all.begin());
+}
+
+std::string key_of(const BuildRequest& request) {
+  Sha256 hash;
+  const std::string parts[] = {"program",
+                               request.options,
+                               platform_text(platform_of(request.device), CL_PLATFORM_VERSION),
+                               device_text(request.device, CL_DEVICE_NAME),
+                               device_text(request.device, CL_DEVICE_VENDOR),
+                               device_text(request.device, CL_DEVICE_VERSION),
+                               device_text(request.device, CL_DRIVER_VERSION)};
+  for (const std::string& part : parts) hash.add(part).add(std::string_view("\0", 1));
+  return hash.add(request.common).add(request.source).finish();
+}
+
+std::string name_of(cl_device_id device) { return "'" + device_text(device, CL_DEVICE_NAME) + "'"; }
+
+[[noreturn]] void fail_build(const BuildRequest& request, cl_int code, const std::string& log) {
+  const std::string text = std::string(request.common) + std::string(request.source);
+  const auto skipped = static_cast<std::size_t>(std::count(request.common.begin(), request.common.end(), '\n'));
+  fail(ErrorCode::device_error, "opencl::build",
+       "clBuildProgram gave " + error_name(code) + " with options '" + request.options + "':\n" +
+           printable_lines(explain_log(log, text, skipped)) +
+           "\ncorrect the source, update the OpenCL driver, or choose another kernel");
+}
+
+std::string log_of(cl_program program, cl_device_id device) {
+  std::size_t bytes = 0;
+  if (clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes) != CL_SUCCESS) return {};
+  std::string log(bytes, '\0');
+  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, bytes, log.data(), nullptr);
+  return log.substr(0, log.find('\0'));
+}
+
+Program from_source(const BuildRequest& request) {
+  const char* texts[] = {request.common.data(), request.source.data()};
+  const std::size_t sizes[] = {request.common.size(), request.source.size()};
+  const cl_uint first = request.common.empty() ? 1 : 0;
+  cl_int code = CL_SUCCESS;
+  Program program(clCreateProgramWithSource(request.context, 2 - first, texts + first, sizes + first, &code));
+  check(code, "opencl::build", "clCreateProgramWithSource");
+  code = clBuildProgram(program.get(), 1, &request.device, request.options.c_str(), nullptr, nullptr);
+  if (code != CL_SUCCESS) fail_build(request, code, log_of(program.get(), request.device));
+  return program;
+}
+
+/// Null where the driver does not take it.
+Program from_binary(const BuildRequest& request, const std::string& binary) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
+  const std::size_t size = binary.size();
+  cl_int code = CL_SUCCESS;
+  Program program(clCreateProgramWithBinary(request.context, 1, &request.device, &size, &bytes, nullptr, &code));
+  if (code == CL_SUCCESS)
+    code = clBuildProgram(program.get(), 1, &request.device, request.options.c_str(), nullptr, nullptr);
+  return code == CL_SUCCESS ? std::move(program) : Program();
+}
+
+/// From what the cache has: a binary, or nothing where the driver keeps it.
+Program from_kept(const BuildRequest& request, const std::string& kept) {
+  return kept.empty() ? from_source(request) : from_binary(request, kept);
+}
+
+Message request_for_worker(const BuildRequest& request) {
+  const cl_platform_id platform = platform_of(request.device);
+  return {"build",
+          number_of(all_platforms(), platform),
+          number_of(devices_of(platform), request.device),
+          request.options,
+          std::string(request.common) + std::string(request.source),
+          keeps_its_own(request.device) ? "check" : "binary"};
+}
+
+/// What the worker made, or nothing where there is no worker.
+std::optional<std::string> compile(const BuildRequest& request) {
+  const Answer answer = compiler().ask(request_for_worker(request), worker_seconds());
+  if (answer.state == Answer::State::unavailable) return {};
+  if (!answer.answered())
+    fail(ErrorCode::device_error, "opencl::build",
+         "the compiler of " + name_of(request.device) + " " + answer.why + ", with options '" + request.options +
+             "': update the OpenCL driver or its tools, or choose another kernel");
+  const Message& said = answer.message;
+  if (said[0] == "built" && said.size() > 1) return said[1];
+  if (said[0] == "failed" && said.size() > 2) fail_build(request, std::atoi(said[1].c_str()), said[2]);
+  fail(ErrorCode::device_error, "opencl::build",
+       "the compiler of " + name_of(request.device) + " failed: " + printable(said.back()) +
+           "; update the OpenCL driver, or choose another kernel");
+}
+
+}  // namespace
+
+void set_compiler_environment(std::map<std::string, std::string> environment) {
+  compiler_environment = std::move(environment);
+}
+
+BuildCounts build_counts() { return {compiled_count.load(), loaded_count.load()}; }
+
+Program build_program(const BuildRequest& request) {
+  const DiskCache cache;
+  const std::string key = key_of(request);
+  if (const auto kept = cache.get(key)) {
+    if (Program program = from_kept(request, *kept)) {
+      ++loaded_count;
+      return program;
+    }
+    cache.remove(key);
+  }
+  ++compiled_count;
+  const auto made = compile(request);
+  if (made) cache.put(key, *made);
+  Program program = made ? from_kept(request, *made) : from_source(request);
+  return program ? std::move(program) : from_source(request);
+}
+
+}  // namespace xpuruntime::opencl

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "backends/opencl/cl_api.h"
+
+namespace xpuruntime::opencl {
+
+/// A program for one device: the text of `common`, which readers of an error do not count, then that of `source`.
+struct BuildRequest {
+  cl_context context = nullptr;
+  cl_device_id device = nullptr;
+  std::string_view common = {};
+  std::string_view source = {};
+  std::string options = {};
+};
+
+/// Compiled in another process, which may crash or hang, and kept on disk: the next process compiles nothing. For
+/// drivers with a cache of their own only the fact that it compiles is kept, and the driver finds the rest: reading its
+/// binaries takes longer. Throws device_error, with the source's line where it has an error.
+Program build_program(const BuildRequest& request);
+
+/// Variables for the process that compiles, so that it sees the platforms that this one sees. Before the first build.
+void set_compiler_environment(std::map<std::string, std::string> environment);
+
+/// How many builds this process has had compiled, and how many it took from the disk.
+struct BuildCounts {
+  std::uint64_t compiled = 0;
+  std::uint64_t loaded = 0;
+};
+BuildCounts build_counts();
+
+}  // namespace xpuruntime::opencl

@@ -1,0 +1,180 @@
+#include "backends/opencl/worker.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/environment_variable.h"
+#include "core/printable.h"
+#include "registry/shared_object.h"
+#include "xpuruntime/core/error.h"
+
+extern char** environ;
+
+namespace xpuruntime::opencl {
+namespace {
+
+constexpr std::size_t shown_output = 300;
+
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& changes) {
+  std::vector<std::string> all;
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string entry = *at;
+    if (!changes.contains(entry.substr(0, entry.find('=')))) all.push_back(entry);
+  }
+  for (const auto& [name, value] : changes) all.push_back(name + "=" + value);
+  return all;
+}
+
+/// The settings of one posix_spawn.
+class SpawnSettings {
+ public:
+  SpawnSettings(int input, int output) {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+    posix_spawnattr_init(&attributes);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    // A group of its own, so that what it starts can be killed with it.
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  }
+  ~SpawnSettings() {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+};
+
+/// The last line that says something.
+std::string last_output(int file) {
+  const off_t end = lseek(file, 0, SEEK_END);
+  const off_t start = std::max<off_t>(0, end - static_cast<off_t>(shown_output));
+  std::string text(static_cast<std::size_t>(std::max<off_t>(0, end - start)), '\0');
+  const ssize_t got = pread(file, text.data(), text.size(), start);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, got)));
+  const auto blank = [](char c) { return c == '\n' || c == ' ' || c == '\0'; };
+  while (!text.empty() && blank(text.back())) text.pop_back();
+  return printable(text.substr(text.rfind('\n') + 1));
+}
+
+std::string ending_of(int status) {
+  if (status == -1) return "ended";
+  if (WIFSIGNALED(status)) return "crashed with signal " + std::to_string(WTERMSIG(status));
+  return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace
+
+int worker_seconds() {
+  const char* text = environment_variable("XPURUNTIME_OPENCL_TIMEOUT");
+  if (text == nullptr || *text == '\0') return 60;
+  char* end = nullptr;
+  const long seconds = std::strtol(text, &end, 10);
+  if (*end != '\0' || seconds < 1 || seconds > 3600)
+    fail(ErrorCode::invalid_argument, "opencl",
+         "XPURUNTIME_OPENCL_TIMEOUT is '" + printable(text) + "': set it to seconds, 1 to 3600");
+  return static_cast<int>(seconds);
+}
+
+std::string Worker::default_program() { return parts_folder() + "/xpuruntime_opencl_worker"; }
+
+Worker::Worker(std::map<std::string, std::string> environment, std::string program)
+    : environment_(std::move(environment)), program_(std::move(program)) {}
+
+Worker::~Worker() {
+  if (process_ != 0) stop(true);
+}
+
+bool Worker::start() {
+  int pair[2] = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return false;
+  const int output = memfd_create("opencl_worker", MFD_CLOEXEC);
+  const std::vector<std::string> variables = environment_with(environment_);
+  std::vector<char*> pointers;
+  for (const std::string& variable : variables) pointers.push_back(const_cast<char*>(variable.c_str()));
+  pointers.push_back(nullptr);
+  char* arguments[] = {program_.data(), nullptr};
+  const SpawnSettings settings(pair[1], output);
+  const int error = output < 0 ? errno
+                               : posix_spawn(&process_, program_.c_str(), &settings.actions, &settings.attributes,
+                                             arguments, pointers.data());
+  close(pair[1]);
+  if (error == 0) {
+    socket_ = pair[0];
+    output_ = output;
+    return true;
+  }
+  close(pair[0]);
+  if (output >= 0) close(output);
+  process_ = 0;
+  return false;
+}
+
+std::string Worker::stop(bool kill_it) {
+  if (kill_it) kill(-process_, SIGKILL);
+  close(socket_);
+  int status = -1;
+  // Somebody else may have taken its status, or nobody is told because SIGCHLD is ignored.
+  while (waitpid(process_, &status, 0) < 0) {
+    if (errno == EINTR) continue;
+    status = -1;
+    break;
+  }
+  const std::string printed = last_output(output_);
+  close(output_);
+  process_ = 0;
+  idled_out_ = status == 0;
+  return ending_of(status) + (printed.empty() ? "" : ": " + printed);
+}
+
+Answer Worker::ask_once(const Message& request, int seconds) {
+  if (process_ == 0 && !start())
+    return {Answer::State::unavailable, {}, "its worker '" + program_ + "' could not be started"};
+  Message whole = request;
+  whole.push_back(std::to_string(seconds));
+  const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  std::string about;
+  Message message;
+  Received received = send_message(socket_, whole) ? Received::message : Received::closed;
+  while (received == Received::message) {
+    received = receive_message(socket_, message, deadline);
+    if (received != Received::message) break;
+    if (message[0] != "at") return {Answer::State::answered, std::move(message)};
+    about = message.size() > 1 ? message[1] + " " : "";
+  }
+  if (received == Received::late) {
+    stop(true);
+    return {Answer::State::late, {}, about + "gave no answer within " + std::to_string(seconds) + " s"};
+  }
+  return {Answer::State::crashed, {}, about + stop(false)};
+}
+
+Answer Worker::ask(const Message& request, int seconds) {
+  const std::lock_guard lock(mutex_);
+  const bool started_before = process_ != 0;
+  Answer answer = ask_once(request, seconds);
+  // One that had nothing to do for a while went, maybe just now.
+  if (answer.state == Answer::State::crashed && started_before && idled_out_) answer = ask_once(request, seconds);
+  return answer;
+}
+
+}  // namespace xpuruntime::opencl

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+
+#include "backends/opencl/worker_wire.h"
+#include "xpuruntime/core/mutex.h"
+
+namespace xpuruntime::opencl {
+
+/// How a request to a worker ended.
+struct Answer {
+  enum class State { answered, unavailable, crashed, late };
+  State state = State::unavailable;
+  Message message = {};  // of one that answered; never empty then
+  std::string why = {};  // of any other: "crashed (signal 6): ...", "gave no answer within 60 s"; what it was about
+
+  bool answered() const { return state == State::answered; }
+};
+
+/// A process beside this one that asks drivers and compiles, where a crash or a hang does no harm. It is started when
+/// it is first asked, started again when it is gone, and killed when it does not answer in time. Safe for many threads:
+/// requests wait for each other.
+class Worker {
+ public:
+  /// `environment` overrides variables of this process; `program` is for tests.
+  explicit Worker(std::map<std::string, std::string> environment = {}, std::string program = default_program());
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  Answer ask(const Message& request, int seconds);
+
+  static std::string default_program();
+
+ private:
+  Answer ask_once(const Message& request, int seconds);
+  bool start();
+  /// Waits for its end, which is near, and says how it came.
+  std::string stop(bool kill_it);
+
+  std::map<std::string, std::string> environment_;
+  std::string program_;
+  LongMutex mutex_;
+  pid_t process_ = 0;
+  int socket_ = -1;
+  int output_ = -1;  // what it prints: the reason of many a crash
+  bool idled_out_ = false;
+};
+
+/// Seconds that a driver may take to answer or to compile: XPURUNTIME_OPENCL_TIMEOUT, or 60.
+int worker_seconds();
+
+}  // namespace xpuruntime::opencl

@@ -1,0 +1,214 @@
+// Asks drivers and compiles for a process that must outlive what they do: they may crash, hang or end the process.
+// Started by worker.cpp with a socket as standard input; ends when that closes or nothing is asked for a while.
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "backends/opencl/cl_loader.h"
+#include "backends/opencl/worker_wire.h"
+
+namespace xpuruntime::opencl {
+namespace {
+
+constexpr int socket_handle = 0;
+constexpr std::chrono::seconds idle{10};
+
+void check(cl_int code, const char* call) {
+  if (code != CL_SUCCESS) throw std::runtime_error(std::string(call) + " gave error " + std::to_string(code));
+}
+
+void about_to(const std::string& what) { send_message(socket_handle, {"at", what}); }
+
+/// CL_PROGRAM_BUILD_LOG and the names are all asked for alike.
+template <class Ask>
+std::string text_of(Ask ask) {
+  std::size_t bytes = 0;
+  if (ask(std::size_t{0}, static_cast<char*>(nullptr), &bytes) != CL_SUCCESS) return {};
+  std::string text(bytes, '\0');
+  if (ask(bytes, text.data(), static_cast<std::size_t*>(nullptr)) != CL_SUCCESS) return {};
+  return text.substr(0, text.find('\0'));
+}
+
+std::vector<cl_platform_id> platforms() {
+  cl_uint count = 0;
+  if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) return {};
+  std::vector<cl_platform_id> ids(count);
+  check(clGetPlatformIDs(count, ids.data(), nullptr), "clGetPlatformIDs");
+  return ids;
+}
+
+std::vector<cl_device_id> devices_of(cl_platform_id platform) {
+  cl_uint count = 0;
+  if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS || count == 0) return {};
+  std::vector<cl_device_id> ids(count);
+  check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr), "clGetDeviceIDs");
+  return ids;
+}
+
+bool is_usable(cl_device_id device) {
+  cl_bool available = CL_FALSE, compiler = CL_FALSE;
+  clGetDeviceInfo(device, CL_DEVICE_AVAILABLE, sizeof available, &available, nullptr);
+  clGetDeviceInfo(device, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler, nullptr);
+  return available != CL_FALSE && compiler != CL_FALSE;
+}
+
+/// A device with a context, which stays: some drivers take long to make one.
+struct Opened {
+  cl_device_id device = nullptr;
+  cl_context context = nullptr;
+};
+
+const Opened& open(const std::string& platform, const std::string& device) {
+  static std::map<std::pair<std::string, std::string>, Opened> known;
+  Opened& opened = known[{platform, device}];
+  if (opened.context == nullptr) {
+    opened.device = devices_of(platforms().at(std::stoul(platform))).at(std::stoul(device));
+    cl_int code = CL_SUCCESS;
+    opened.context = clCreateContext(nullptr, 1, &opened.device, nullptr, nullptr, &code);
+    check(code, "clCreateContext");
+  }
+  return opened;
+}
+
+struct Built {
+  cl_program program = nullptr;
+  cl_int code = CL_SUCCESS;
+};
+
+Built build(const Opened& on, const std::string& source, const std::string& options) {
+  const char* text = source.c_str();
+  const std::size_t bytes = source.size();
+  Built built;
+  built.program = clCreateProgramWithSource(on.context, 1, &text, &bytes, &built.code);
+  check(built.code, "clCreateProgramWithSource");
+  built.code = clBuildProgram(built.program, 1, &on.device, options.c_str(), nullptr, nullptr);
+  return built;
+}
+
+/// Builds and runs a kernel that writes 42, as float. Compilers that link only when a kernel first runs are tried too.
+bool writes_42(const Opened& on, const std::string& source, std::size_t* multiple = nullptr) {
+  const Built built = build(on, source, "-cl-std=CL1.2");
+  if (built.code != CL_SUCCESS) return false;
+  cl_int code = CL_SUCCESS;
+  cl_kernel kernel = clCreateKernel(built.program, "probe", &code);
+  check(code, "clCreateKernel");
+  if (multiple != nullptr)
+    clGetKernelWorkGroupInfo(kernel, on.device, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof *multiple,
+                             multiple, nullptr);
+  float value = 0;
+  cl_mem memory = clCreateBuffer(on.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof value, &value, &code);
+  check(code, "clCreateBuffer");
+  cl_command_queue queue = clCreateCommandQueue(on.context, on.device, 0, &code);
+  check(code, "clCreateCommandQueue");
+  check(clSetKernelArg(kernel, 0, sizeof memory, &memory), "clSetKernelArg");
+  const std::size_t one = 1;
+  check(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &one, &one, 0, nullptr, nullptr), "clEnqueueNDRangeKernel");
+  check(clEnqueueReadBuffer(queue, memory, CL_TRUE, 0, sizeof value, &value, 0, nullptr, nullptr),
+        "clEnqueueReadBuffer");
+  clReleaseCommandQueue(queue);
+  clReleaseMemObject(memory);
+  clReleaseKernel(kernel);
+  clReleaseProgram(built.program);
+  return value == 42;
+}
+
+Message probe() {
+  Message found = {"devices"};
+  const std::vector<cl_platform_id> all = platforms();
+  for (std::size_t p = 0; p < all.size(); ++p) {
+    const std::string number = std::to_string(p);
+    about_to("platform " + number);
+    const std::string name = text_of([&](std::size_t bytes, char* to, std::size_t* size) {
+      return clGetPlatformInfo(all[p], CL_PLATFORM_NAME, bytes, to, size);
+    });
+    about_to("platform '" + name + "'");
+    const std::vector<cl_device_id> devices = devices_of(all[p]);
+    for (std::size_t d = 0; d < devices.size(); ++d) {
+      if (!is_usable(devices[d])) continue;
+      about_to("device " + std::to_string(d) + " of platform '" + name + "', with a small kernel");
+      std::size_t multiple = 0;
+      if (!writes_42(open(number, std::to_string(d)), "__kernel void probe(__global float* x) { x[0] = 42.0f; }",
+                     &multiple))
+        throw std::runtime_error("device " + std::to_string(d) + " of platform '" + name + "' runs no kernel");
+      found.push_back(number + " " + std::to_string(d) + " " + std::to_string(multiple));
+    }
+  }
+  return found;
+}
+
+Message fp16(const Opened& on) {
+  const bool works = writes_42(on,
+                               "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
+                               "__kernel void probe(__global float* x) {\n"
+                               "  half a = (half)(x[0] + 6.0f);\n"
+                               "  x[0] = (float)(a * a + a);\n"
+                               "}\n");
+  return {works ? "yes" : "no"};
+}
+
+std::string binary_of(const Built& built) {
+  std::size_t bytes = 0;
+  check(clGetProgramInfo(built.program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, nullptr), "clGetProgramInfo");
+  std::string binary(bytes, '\0');
+  char* to = binary.data();
+  check(clGetProgramInfo(built.program, CL_PROGRAM_BINARIES, sizeof to, &to, nullptr), "clGetProgramInfo");
+  return binary;
+}
+
+Message build_for(const Opened& on, const std::string& options, const std::string& source, bool binary) {
+  const Built built = build(on, source, options);
+  Message answer = {"built", ""};
+  if (built.code == CL_SUCCESS) {
+    if (binary) answer[1] = binary_of(built);
+  } else {
+    answer = {"failed", std::to_string(built.code), text_of([&](std::size_t bytes, char* to, std::size_t* size) {
+                return clGetProgramBuildInfo(built.program, on.device, CL_PROGRAM_BUILD_LOG, bytes, to, size);
+              })};
+  }
+  clReleaseProgram(built.program);
+  return answer;
+}
+
+Message answer(const Message& request) {
+  static const std::string missing = load_opencl();
+  if (!missing.empty()) return {"no_loader", missing};
+  if (request[0] == "probe") return probe();
+  if (request[0] == "fp16") return fp16(open(request.at(1), request.at(2)));
+  return build_for(open(request.at(1), request.at(2)), request.at(3), request.at(4), request.at(5) == "binary");
+}
+
+int serve() {
+  for (;;) {
+    Message request;
+    if (receive_message(socket_handle, request, std::chrono::steady_clock::now() + idle) != Received::message) return 0;
+    // The last word is the limit in seconds: whoever asked may be gone when it has passed.
+    alarm(static_cast<unsigned>(std::stoul(request.back())) + 1);
+    request.pop_back();
+    Message said;
+    try {
+      said = answer(request);
+    } catch (const std::exception& error) {
+      said = {"error", error.what()};
+    }
+    alarm(0);
+    if (!send_message(socket_handle, said)) return 0;
+  }
+}
+
+}  // namespace
+}  // namespace xpuruntime::opencl
+
+int main() {
+  // What its parent has open is not its own, and a crash leaves nothing.
+  syscall(SYS_close_range, 3U, ~0U, 0U);
+  const rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  // Not exit: what drivers do then may hang.
+  _exit(xpuruntime::opencl::serve());
+}
