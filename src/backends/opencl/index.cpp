@@ -1,6 +1,9 @@
 #include "backends/opencl/index.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 namespace xpuruntime::opencl {
 namespace {
@@ -28,7 +31,30 @@ RankedIndex make_index(const Dims& extents, const Dims& a, const Dims& b, const 
     for (std::size_t t = 0; t < tensors; ++t) index.stride[t][used - 1] = strides[t];
   }
   if (used == 0) index.extent[0] = 1;
-  return {index, static_cast<int>(std::max<std::size_t>(used, 1))};
+  index.rank = static_cast<std::int64_t>(std::max<std::size_t>(used, 1));
+  return {index, static_cast<int>(index.rank)};
+}
+
+Rows make_rows(const Dims& extents, const Dims& a, const Dims& b, const Dims& c, Order order) {
+  Dims sorted[] = {extents, a, b, c};
+  if (order == Order::by_output) {
+    std::vector<std::size_t> dims(extents.size());
+    std::iota(dims.begin(), dims.end(), std::size_t{0});
+    std::stable_sort(dims.begin(), dims.end(), [&](std::size_t x, std::size_t y) { return c[x] > c[y]; });
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      const Dims* of[] = {&extents, &a, &b, &c};
+      for (std::size_t t = 0; t < 4; ++t) sorted[t][i] = (*of[t])[dims[i]];
+    }
+  }
+  Rows rows{make_index(sorted[0], sorted[1], sorted[2], sorted[3]).index};
+  Index& index = rows.index;
+  const auto last = static_cast<std::size_t>(index.rank - 1);
+  rows.length = index.extent[last];
+  for (std::size_t t = 0; t < tensors; ++t) rows.step[t] = std::exchange(index.stride[t][last], 0);
+  index.extent[last] = 1;
+  index.rank = std::max<std::int64_t>(index.rank - 1, 1);
+  if (index.count > 0) index.count /= rows.length;
+  return rows;
 }
 
 Dims broadcast_strides(const Dims& shape, const Dims& tensor_shape, const Dims& tensor_strides) {

@@ -67,6 +67,26 @@ TEST(MakeIndex, FindsTheSameElementsAsNestedLoops) {
   }
 }
 
+TEST(MakeRows, TakesWhatIsNeighboursInTheOutputForTheRow) {
+  const Rows rows = make_rows({4, 6}, {6, 1}, {0, 0}, {1, 4});
+  EXPECT_EQ(rows.length, 4);
+  EXPECT_EQ(rows.step[0], 6);
+  EXPECT_EQ(rows.step[2], 1);
+  EXPECT_EQ(rows.index.count, 6);
+  EXPECT_EQ(rows.index.stride[0][0], 1);
+  EXPECT_EQ(rows.index.stride[2][0], 4);
+  EXPECT_EQ(make_rows({4, 6}, {6, 1}, {0, 0}, {1, 4}, Order::row_major).length, 6);
+}
+
+TEST(MakeRows, IsOneRowWhereAllAreContiguousAndNoneWhereThereAreNoElements) {
+  const Rows rows = make_rows({2, 3, 4}, {12, 4, 1}, {12, 4, 1}, {12, 4, 1});
+  EXPECT_EQ(rows.length, 24);
+  EXPECT_EQ(rows.index.count, 1);
+  EXPECT_EQ(rows.index.rank, 1);
+  EXPECT_EQ(make_rows({}, {}, {}, {}).length, 1);
+  EXPECT_EQ(make_rows({3, 0}, {0, 1}, {0, 1}, {0, 1}).index.count, 0);
+}
+
 TEST(BroadcastStrides, AreZeroWhereATensorIsRepeated) {
   EXPECT_EQ(broadcast_strides({5, 2, 3}, {2, 3}, {3, 1}), Dims({0, 3, 1}));
   EXPECT_EQ(broadcast_strides({5, 2, 3}, {5, 1, 3}, {3, 3, 1}), Dims({3, 0, 1}));
