@@ -1,0 +1,178 @@
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "backends/opencl/build_log.h"
+#include "backends/opencl/device_fixture.h"
+#include "backends/opencl/disk_cache.h"
+#include "backends/opencl/own_folder.h"
+#include "backends/opencl/programs.h"
+#include "backends/opencl/worker.h"
+
+namespace xpuruntime::opencl {
+namespace {
+
+using CompileTest = OpenClTest;
+
+BuildRequest request_of(DeviceContext& device, std::string_view source, std::string options = {}) {
+  return {device.context(), device.device(), "", source, std::move(options)};
+}
+
+std::string error_of(const BuildRequest& request) {
+  try {
+    build_program(request);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::device_error);
+    return error.what();
+  }
+  return "nothing failed";
+}
+
+/// A source that no run before has compiled.
+std::string fresh_source() {
+  return "__kernel void fresh(void) {}  // " + std::to_string(std::random_device{}()) + "\n";
+}
+
+bool is_pocl(const DeviceProfile& profile) { return profile.vendor == "pocl"; }
+
+TEST_F(CompileTest, ASecondProcessCompilesNothing) {
+  const OwnFolder folder;
+  const std::string source = fresh_source();
+  const BuildCounts before = build_counts();
+  build_program(request_of(driver().context(0), source));
+  EXPECT_EQ(build_counts().compiled, before.compiled + 1);
+  // build_program itself remembers nothing: this is what another process does.
+  build_program(request_of(driver().context(0), source));
+  EXPECT_EQ(build_counts().compiled, before.compiled + 1);
+  EXPECT_EQ(build_counts().loaded, before.loaded + 1);
+  build_program(request_of(driver().context(0), source, "-D OTHER"));
+  EXPECT_EQ(build_counts().compiled, before.compiled + 2) << "other options are another program";
+}
+
+TEST_F(CompileTest, ADamagedEntryIsBuiltAgain) {
+  const OwnFolder folder;
+  const std::string source = fresh_source();
+  build_program(request_of(driver().context(0), source));
+  const BuildCounts before = build_counts();
+  for (const std::string& file : folder.files()) {
+    const auto bytes = std::filesystem::file_size(file);
+    std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(static_cast<long>(bytes) - 1).put('?');
+  }
+  build_program(request_of(driver().context(0), source));
+  EXPECT_EQ(build_counts().compiled, before.compiled + 1);
+  build_program(request_of(driver().context(0), source));
+  EXPECT_EQ(build_counts().loaded, before.loaded + 1);
+}
+
+TEST_F(CompileTest, AnEntryThatIsNoBinaryIsBuiltAgain) {
+  const OwnFolder folder;
+  const std::string source = fresh_source();
+  build_program(request_of(driver().context(0), source));
+  const DiskCache cache;
+  for (const std::string& file : folder.files())
+    cache.put(std::filesystem::path(file).stem().string(), "not a binary of any driver");
+  EXPECT_NE(build_program(request_of(driver().context(0), source)), nullptr);
+}
+
+TEST_F(CompileTest, AFolderThatCannotBeWrittenIsNoError) {
+  const OwnFolder folder("/proc/no_such_folder");
+  EXPECT_NE(build_program(request_of(driver().context(0), fresh_source())), nullptr);
+}
+
+TEST_F(CompileTest, AnErrorShowsTheLineOfTheSource) {
+  const std::string text = error_of(request_of(driver().context(0), "\n\n__kernel void k(void) { undeclared = 1; }\n"));
+  EXPECT_NE(text.find("CL_BUILD_PROGRAM_FAILURE"), std::string::npos) << text;
+  EXPECT_NE(text.find("  line 3: __kernel void k(void) { undeclared = 1; }"), std::string::npos) << text;
+}
+
+TEST_F(CompileTest, LinesOfTheCommonTextAreNotCounted) {
+  BuildRequest request = request_of(driver().context(0), "\n__kernel void k(void) { undeclared = 1; }\n");
+  request.common = "// one\n// two\n";
+  const std::string text = error_of(request);
+  EXPECT_NE(text.find("  line 2: __kernel void k"), std::string::npos) << text;
+}
+
+TEST_F(CompileTest, ACompilerThatCrashesIsAnErrorAndTheNextProgramIsBuilt) {
+  if (!is_pocl(profile())) GTEST_SKIP() << "the source crashes clang";
+  const OwnFolder folder;
+  const std::string text = error_of(request_of(driver().context(0), "#pragma clang __debug crash\n" + fresh_source()));
+  EXPECT_NE(text.find("crashed with signal"), std::string::npos) << text;
+  EXPECT_NE(build_program(request_of(driver().context(0), fresh_source())), nullptr);
+}
+
+TEST_F(CompileTest, ACompilerThatHangsIsKilledAndTheNextProgramIsBuilt) {
+  if (!is_pocl(profile())) GTEST_SKIP() << "the source hangs clang";
+  const OwnFolder folder;
+  // Opening a pipe waits for somebody who writes to it.
+  const std::string pipe = folder.path() + "/pipe.h";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  setenv("XPURUNTIME_OPENCL_TIMEOUT", "2", 1);
+  const std::string text = error_of(request_of(driver().context(0), "#include \"" + pipe + "\"\n" + fresh_source()));
+  unsetenv("XPURUNTIME_OPENCL_TIMEOUT");
+  EXPECT_NE(text.find("gave no answer within 2 s"), std::string::npos) << text;
+  EXPECT_NE(build_program(request_of(driver().context(0), fresh_source())), nullptr);
+}
+
+TEST_F(CompileTest, ManyThreadsShareTheWorker) {
+  const OwnFolder folder;
+  std::vector<std::thread> threads;
+  std::atomic<int> built = 0;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] { built += build_program(request_of(driver().context(0), fresh_source())) != nullptr; });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(built, 4);
+}
+
+TEST(Worker, ThatIsMissingIsUnavailable) {
+  Worker worker({}, "/no/such/program");
+  const Answer answer = worker.ask({"probe"}, 5);
+  EXPECT_EQ(answer.state, Answer::State::unavailable);
+  EXPECT_NE(answer.why.find("/no/such/program"), std::string::npos);
+}
+
+TEST(Worker, ThatEndsIsStartedAgain) {
+  Worker worker({}, "/bin/false");
+  for (int round = 0; round < 2; ++round) {
+    const Answer answer = worker.ask({"probe"}, 5);
+    EXPECT_EQ(answer.state, Answer::State::crashed);
+    EXPECT_EQ(answer.why, "ended with exit code 1");
+  }
+}
+
+TEST(Worker, KnowsNoSecondsThatAreNone) {
+  setenv("XPURUNTIME_OPENCL_TIMEOUT", "soon", 1);
+  EXPECT_THROW(worker_seconds(), Error);
+  setenv("XPURUNTIME_OPENCL_TIMEOUT", "7", 1);
+  EXPECT_EQ(worker_seconds(), 7);
+  unsetenv("XPURUNTIME_OPENCL_TIMEOUT");
+  EXPECT_EQ(worker_seconds(), 60);
+}
+
+TEST(BuildLog, FindsTheLineWhateverTheLogStartsWith) {
+  const std::string source = "one\ntwo\nthree\nfour\n";
+  const char* logs[] = {"error: /root/.cache/pocl/kcache/tempfile_1.cl:3:20: use of undeclared identifier 'x'\n",
+                        "<kernel>:3:20: error: use of undeclared identifier 'x'\n",
+                        "1:3:20: error: use of undeclared identifier 'x'\n",
+                        ":3:20: error: use of undeclared identifier 'x'\n",
+                        "/tmp/comgr-12/input/CompileSource:3:20: error: use of undeclared identifier 'x'\n",
+                        "\"/tmp/OCL1T2.cl\", line 3: error: identifier \"x\" is undefined\n",
+                        "program.cl(3) : error C3861: identifier not found\n",
+                        "input.cl:3: Error: bad\n",
+                        "<kernel>:1:2: warning: unused\n<kernel>:3:20: error: expected 4:5: here\n"};
+  for (const char* log : logs) {
+    const std::string text = explain_log(log, source);
+    EXPECT_NE(text.find("\n  line 3: three"), std::string::npos) << log << "->\n" << text;
+  }
+}
+
+TEST(BuildLog, WithoutALineIsShownAsItIs) {
+  EXPECT_EQ(explain_log("error: the linker failed\n", "one\n"), "error: the linker failed");
+  EXPECT_EQ(explain_log("", "one\n"), "");
+  EXPECT_EQ(explain_log("x.cl:99:1: error: past the end", "one\n"), "x.cl:99:1: error: past the end");
+}
+
+}  // namespace
+}  // namespace xpuruntime::opencl

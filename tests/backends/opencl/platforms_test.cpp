@@ -1,0 +1,115 @@
+#include "backends/opencl/platforms.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+
+#include "backends/opencl/device_fixture.h"
+#include "backends/opencl/own_folder.h"
+
+// Drivers that crash or hang. What starts OpenCL runs in processes of their own: loaders look for drivers once.
+
+namespace xpuruntime::opencl {
+namespace {
+
+class PlatformsTest : public OpenClTest {
+ protected:
+  /// A folder of drivers: the installed ones, and those that `libraries` names.
+  std::string vendors(const std::vector<std::string>& libraries, bool installed = true) {
+    const std::string folder = own_.path() + "/vendors" + std::to_string(count_++) + "/";
+    std::filesystem::create_directories(folder);
+    std::error_code ignored;
+    if (installed)
+      for (const auto& file : std::filesystem::directory_iterator("/etc/OpenCL/vendors", ignored))
+        std::filesystem::copy(file.path(), folder + file.path().filename().string());
+    for (std::size_t i = 0; i < libraries.size(); ++i)
+      std::ofstream(folder + "bad" + std::to_string(i) + ".icd") << libraries[i] << "\n";
+    return folder;
+  }
+
+  /// What a process finds that starts with these variables.
+  static std::string report(const std::string& variables) {
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+    const std::string command = variables + " /usr/bin/timeout 60 '" + self +
+                                "' --gtest_filter=Platforms.DISABLED_Report --gtest_also_run_disabled_tests 2>&1";
+    std::FILE* child = popen(command.c_str(), "r");
+    std::string output;
+    for (char line[512]; child != nullptr && std::fgets(line, sizeof line, child) != nullptr;) output += line;
+    if (child != nullptr) pclose(child);
+    return output;
+  }
+
+  static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+  OwnFolder own_;
+  int count_ = 0;
+};
+
+TEST(Platforms, DISABLED_Report) {
+  const OpenClDriver driver;
+  std::cout << "devices: " << driver.devices().size() << "; why: " << driver.why_absent() << "\n";
+  for (const std::string& reason : driver.left_out()) std::cout << "left out: " << reason << "\n";
+  if (driver.devices().empty()) return;
+  OpenClDriver runs;
+  runs.deallocate(0, runs.allocate(0, 64));
+  std::cout << "built: " << (runs.context(0).program("__kernel void k(void) {}", "") != nullptr) << std::endl;
+}
+
+TEST_F(PlatformsTest, ADriverThatCrashesIsLeftOut) {
+  const std::string text = report("OCL_ICD_VENDORS='" + vendors({XRT_CRASHING_ICD}) + "'");
+  EXPECT_TRUE(has(text, "left out: bad0.icd: ") && has(text, "crashed with signal 6")) << text;
+  EXPECT_FALSE(has(text, "devices: 0")) << text;
+  EXPECT_TRUE(has(text, "built: 1")) << text;
+}
+
+TEST_F(PlatformsTest, ADriverThatHangsIsLeftOut) {
+  const std::string text = report("XPURUNTIME_OPENCL_TIMEOUT=5 OCL_ICD_VENDORS='" + vendors({XRT_HANGING_ICD}) + "'");
+  EXPECT_TRUE(has(text, "left out: bad0.icd: ") && has(text, "gave no answer within 5 s")) << text;
+  EXPECT_TRUE(has(text, "built: 1")) << text;
+}
+
+TEST_F(PlatformsTest, WithNoDriverThatWorksTheReasonSaysSo) {
+  const std::string text = report("OCL_ICD_VENDORS='" + vendors({XRT_CRASHING_ICD}, false) + "'");
+  EXPECT_TRUE(has(text, "devices: 0; why: no usable OpenCL device: bad0.icd: ")) << text;
+  EXPECT_TRUE(has(text, "repair or remove that driver")) << text;
+}
+
+TEST_F(PlatformsTest, ADriverThatEndsTheProcessWithoutALinkerIsLeftOut) {
+  if (profile().vendor != "pocl") GTEST_SKIP() << "needs PoCL";
+  const std::string text = report("POCL_CACHE_DIR='" + own_.path() + "/pocl' PATH=/no/such/folder");
+  EXPECT_TRUE(has(text, "devices: 0") && has(text, "crashed with signal 6")) << text;
+}
+
+TEST_F(PlatformsTest, ASecondProcessNeedsNoWorker) {
+  const DiskCache cache;
+  const TriedPlatforms first = try_platforms(cache);
+  ASSERT_TRUE(first.tried);
+  EXPECT_FALSE(first.devices.empty());
+  EXPECT_TRUE(first.left_out.empty());
+  const auto entries = own_.files();
+  ASSERT_EQ(entries.size(), 1u);
+  const std::string key = std::filesystem::path(entries[0]).stem().string();
+  cache.put(key, "device 0 0 77 1\n");
+  EXPECT_EQ(try_platforms(cache).devices, (std::vector<TriedDevice>{{0, 0, 77, true}})) << "nothing was asked";
+  cache.put(key, "left_out something\nuntil 1000\n");
+  EXPECT_EQ(try_platforms(cache), first) << "bad news that are old are asked about again";
+  std::ofstream(entries[0]) << "damaged";
+  EXPECT_EQ(try_platforms(cache), first);
+}
+
+TEST_F(PlatformsTest, WithoutAWorkerNothingIsKnown) {
+  const TriedPlatforms tried = try_platforms(DiskCache(), "/no/such/program");
+  EXPECT_FALSE(tried.tried);
+  EXPECT_TRUE(own_.files().empty());
+}
+
+TEST(Loader, ThatIsMissingIsReportedWithWhatToInstall) {
+  // The real one stays as it is.
+  const std::string text = load_opencl("libNoSuchOpenCL.so.1");
+  EXPECT_NE(text.find("libNoSuchOpenCL.so.1"), std::string::npos) << text;
+  EXPECT_NE(text.find("install ocl-icd-libopencl1"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace xpuruntime::opencl
