@@ -16,7 +16,12 @@ std::unique_ptr<const Plan> prepare_matmul_tiled_variant(const Problem& problem,
 
 std::unique_ptr<const Plan> prepare_matmul_direct(const Problem& problem, const PrepareContext& context);
 
-std::unique_ptr<const Plan> prepare_add(const Problem& problem, const PrepareContext& context);
+Verdict supports_elementwise(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_elementwise(const Problem& problem, const PrepareContext& context);
+Verdict supports_cast(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_cast(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_dropout(const Problem& problem, const PrepareContext& context);
+Verdict supports_unscale(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_unscale(const Problem& problem, const PrepareContext& context);
 
 }  // namespace xpuruntime::opencl

@@ -23,6 +23,11 @@ std::size_t largest_local(cl_kernel kernel, cl_device_id device) {
   return code == CL_SUCCESS && largest > 0 ? largest : 1;
 }
 
+bool in_place(const RunArguments& arguments, std::size_t i) {
+  const Tensor &from = *arguments.inputs[i], &to = *arguments.outputs[i];
+  return from.data() == to.data() && from.byte_offset() == to.byte_offset();
+}
+
 }  // namespace
 
 DeviceContext& context_of(const PrepareContext& context) {
@@ -77,7 +82,7 @@ Status Launch::set(const Binding& binding, const RunArguments& arguments) const 
     const Tensor& tensor = *tensors[binding.index];
     memory = tensor.data();
     bytes = tensor.byte_offset();
-    element = size_of(tensor.dtype());
+    if (element == 0) element = size_of(tensor.dtype());
   }
   if (bytes % element != 0)
     return {ErrorCode::invalid_argument,
@@ -90,7 +95,7 @@ Status Launch::set(const Binding& binding, const RunArguments& arguments) const 
 }
 
 Status Launch::queue(cl_command_queue queue, const RunArguments& arguments) const {
-  if (items_ == 0) return {};
+  if (items_ == 0 || (unless_in_place_ && in_place(arguments, *unless_in_place_))) return {};
   for (const Binding& binding : bindings_) {
     if (Status status = set(binding, arguments); !status.ok()) return status;
   }

@@ -19,6 +19,9 @@ DeviceContext& context_of(const PrepareContext& context);
 /// Names a storage type to the sources: " -D A_TYPE=f16".
 std::string type_option(char letter, DataType dtype);
 
+/// The same as an argument, where one function serves all types: `type_f16` in kernels/common.cl.
+constexpr std::int32_t type_number(DataType dtype) { return static_cast<std::int32_t>(dtype); }
+
 /// For Launch::fault. The message says which value, of which problem, is wrong.
 std::shared_ptr<const ValueFault> fault_of(const PrepareContext& context, std::string message);
 
@@ -36,15 +39,20 @@ class Launch {
  public:
   Launch(DeviceContext& device, const LaunchSpec& spec);
 
-  // Two parameters each: the buffer, and in it the number of the first element (ulong).
-  Launch& input(std::size_t i) { return bind(Source::input, i, 0); }
-  Launch& output(std::size_t i) { return bind(Source::output, i, 0); }
+  // Two parameters each: the buffer, and in it the number of the first element (ulong), of `element` bytes where given.
+  Launch& input(std::size_t i, std::size_t element = 0) { return bind(Source::input, i, element); }
+  Launch& output(std::size_t i, std::size_t element = 0) { return bind(Source::output, i, element); }
   /// `offset` bytes into the plan's workspace, a multiple of `element` bytes.
   Launch& workspace(std::uint64_t offset = 0, std::size_t element = sizeof(float)) {
     return bind(Source::workspace, offset, element);
   }
   /// One parameter: the word that the function sets where a caller's value is wrong (fault_of). The plan keeps it.
   Launch& fault(std::shared_ptr<const ValueFault> fault);
+  /// Left out of runs in which output `i` is the very memory of input `i`.
+  Launch& unless_in_place(std::size_t i) {
+    unless_in_place_ = i;
+    return *this;
+  }
   /// The same in every run. Its size must be exactly that of the parameter.
   template <class T>
   Launch& constant(const T& value) {
@@ -61,8 +69,8 @@ class Launch {
   enum class Source : std::uint8_t { input, output, workspace };
   struct Binding {
     Source source;
-    std::size_t index;  // of the tensor, or bytes into the workspace
-    std::size_t element;
+    std::size_t index;    // of the tensor, or bytes into the workspace
+    std::size_t element;  // 0: the tensor's
     cl_uint position;
   };
   Launch& bind(Source source, std::size_t index, std::size_t element);
@@ -74,6 +82,7 @@ class Launch {
   std::size_t local_ = 0;
   cl_uint next_ = 0;
   std::vector<Binding> bindings_;
+  std::optional<std::size_t> unless_in_place_;
   std::shared_ptr<const ValueFault> fault_;
   cl_uint fault_position_ = 0;
 };

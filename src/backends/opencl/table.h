@@ -6,6 +6,13 @@
 
 namespace xpuruntime::opencl {
 
+namespace summary {
+inline constexpr std::string_view elementwise = "any layout, vectors where neighbours are contiguous";
+}
+
+inline constexpr DataTypeSet integers = {DataType::int64, DataType::int32, DataType::int16, DataType::int8,
+                                         DataType::uint8};
+
 /// Every kernel of this backend, fastest first, reference last.
 inline constexpr KernelSpec table[] = {
     {.ops = OpId::matmul,
@@ -27,17 +34,50 @@ inline constexpr KernelSpec table[] = {
      .libraries = "opencl"},
     {.ops = OpId::add,
      .name = "ADD_DIRECT",
-     .summary = "any layout",
-     .dtypes = fast_floats,
-     .prepare = prepare_add,
+     .summary = summary::elementwise,
+     .dtypes = fast_floats | integers,
+     .prepare = prepare_elementwise,
+     .supports = supports_elementwise,
      .any_alignment = true,
+     .libraries = "opencl"},
+    {.ops = {OpId::sub, OpId::mul},
+     .name = "ELEMENTWISE_DIRECT",
+     .summary = summary::elementwise,
+     .dtypes = fast_floats | integers,
+     .prepare = prepare_elementwise,
+     .supports = supports_elementwise,
+     .libraries = "opencl"},
+    {.ops = function_ops | OpList{OpId::div, OpId::silu_mul},
+     .name = "ELEMENTWISE_DIRECT",
+     .summary = summary::elementwise,
+     .dtypes = fast_floats,
+     .prepare = prepare_elementwise,
+     .libraries = "opencl"},
+    with_backward({.ops = activation_ops,
+                   .name = "ELEMENTWISE_DIRECT",
+                   .summary = summary::elementwise,
+                   .dtypes = fast_floats,
+                   .prepare = prepare_elementwise,
+                   .libraries = "opencl"}),
+    {.ops = OpId::dropout,
+     .name = "ELEMENTWISE_DIRECT",
+     .summary = "any layout, the mask of every device",
+     .dtypes = fast_floats,
+     .prepare = prepare_dropout,
+     .libraries = "opencl"},
+    {.ops = OpId::unscale,
+     .name = "ELEMENTWISE_DIRECT",
+     .summary = summary::elementwise,
+     .dtypes = fast_floats,
+     .prepare = prepare_unscale,
+     .supports = supports_unscale,
+     .outputs = DataTypeSet{DataType::float32},
      .libraries = "opencl"},
     {.ops = OpId::cast,
      .name = "CAST_DIRECT",
-     .summary = "exact, ties to even",
-     .dtypes = fast_floats,
+     .summary = "exact, ties to even; any pair of dtypes",
      .prepare = prepare_cast,
-     .any_alignment = true,
+     .supports = supports_cast,
      .libraries = "opencl"},
 };
 
