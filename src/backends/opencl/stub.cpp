@@ -15,8 +15,7 @@ class StubBackend final : public Backend {
 
  private:
   std::shared_ptr<DeviceDriver> driver_ = make_absent_driver(
-      DeviceType::opencl,
-      "this build has no OpenCL backend: install opencl-headers and build again");
+      DeviceType::opencl, "this build has no OpenCL backend: install opencl-headers and build again");
 };
 
 }  // namespace
