@@ -174,8 +174,8 @@ void gather(const T* from, std::int64_t step, std::int64_t n, T* to) {
   using U32 = hn::Repartition<std::uint32_t, F32>;
   const U32 d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto* words = reinterpret_cast<const std::uint32_t*>(from);
   if constexpr (sizeof(T) == 4) {
+    const auto* words = reinterpret_cast<const std::uint32_t*>(from);
     for (; step == 2 && i + lanes < n; i += lanes) {
       const auto low = hn::LoadU(d, words + 2 * i), high = hn::LoadU(d, words + 2 * i + lanes);
       hn::StoreU(hn::ConcatEven(d, high, low), d, reinterpret_cast<std::uint32_t*>(to) + i);
@@ -191,8 +191,10 @@ void gather(const T* from, std::int64_t step, std::int64_t n, T* to) {
     }
   } else if constexpr (sizeof(T) == 2) {
     const hn::Rebind<std::uint16_t, U32> d16;
+    const hn::Repartition<std::uint16_t, U32> both;  // loaded as what they are: no word need be aligned as one
     for (; step == 2 && i + lanes < n; i += lanes) {
-      hn::StoreU(hn::TruncateTo(d16, hn::LoadU(d, words + i)), d16, reinterpret_cast<std::uint16_t*>(to) + i);
+      const auto pairs = hn::BitCast(d, hn::LoadU(both, reinterpret_cast<const std::uint16_t*>(from) + 2 * i));
+      hn::StoreU(hn::TruncateTo(d16, pairs), d16, reinterpret_cast<std::uint16_t*>(to) + i);
     }
   }
 #endif
