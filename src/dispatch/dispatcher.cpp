@@ -192,6 +192,13 @@ void Dispatcher::recover(const Call& call, ThreadState& state, const std::shared
   std::vector<PassedOver> passed_over;
   TableEntry fallback;
   fallback.fill(first);
+  // What the pool keeps only for speed may be what is missing: then once more, unless the inputs may be written over.
+  WorkspacePool& pool = *fallback.prepared->plan->pool;
+  if (status.code() == ErrorCode::out_of_memory && pool.stats().bytes_cached != 0 &&
+      !writes_over_inputs(call, fallback.record->decision.casts)) {
+    pool.trim();
+    status = run(fallback, call, state);
+  }
   while (!status.ok()) {
     const Decision& decision = fallback.record->decision;
     // The kernel is well: it found a value in the caller's tensors that cannot be right, before it wrote anything.

@@ -161,6 +161,20 @@ TEST_F(Recovery, LackOfWorkspaceIsPassedOverForOneCallOnly) {
   EXPECT_EQ(dispatcher().decide(relu.call()).kernel, "hungry");
 }
 
+TEST_F(Recovery, ALaunchThatLacksMemoryIsTriedOnceMoreWithoutWhatThePoolKeeps) {
+  WorkspacePool& pool = runtime.devices().workspace(Device{});
+  const auto lacks_memory = [&] {
+    return pool.stats().bytes_cached == 0 ? Status() : Status(ErrorCode::out_of_memory, "the device is full");
+  };
+  const auto tight = add_kernel("tight", lacks_memory);
+  pool.acquire(1 << 20, {});  // given back at once, and kept
+  ASSERT_NE(pool.stats().bytes_cached, 0u);
+  dispatcher().dispatch(relu.call());
+  EXPECT_EQ(tight->load(), 2);
+  EXPECT_EQ(pool.stats().bytes_cached, 0u);
+  EXPECT_EQ(dispatcher().decide(relu.call()).kernel, "tight");
+}
+
 TEST_F(Recovery, AKernelRegisteredAnewUnderAnOldNameStartsAfresh) {
   add_kernel("flaky", broken);
   dispatcher().dispatch(relu.call());
