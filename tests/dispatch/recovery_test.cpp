@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "dispatch/fixture.h"
+#include "xpuruntime/device/workspace_pool.h"
 
 namespace xpuruntime {
 namespace {
