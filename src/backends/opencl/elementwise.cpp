@@ -37,12 +37,8 @@ bool is_aligned(const Rows& rows, const Problem& problem, std::int64_t width) {
 }
 
 std::string options_of(const Rows& rows, const Problem& problem, const PrepareContext& context) {
-  std::string options = cpu_option(context.profile);
-  if (options.empty() && is_aligned(rows, problem, 4)) options += " -D ALIGNED";
-  // Otherwise quotients and roots may be off by a few units.
-  const auto floats = device_value<cl_device_fp_config>(context_of(context).device(), CL_DEVICE_SINGLE_FP_CONFIG);
-  if ((floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0) options += " -cl-fp32-correctly-rounded-divide-sqrt";
-  return options;
+  const bool aligned = !is_cpu(context.profile) && is_aligned(rows, problem, width(context.profile));
+  return elementwise_options(context) + (aligned ? " -D ALIGNED" : "");
 }
 
 LaunchSpec spec_of(const Rows& rows, const Problem& problem, const PrepareContext& context, const char* function) {
@@ -81,6 +77,12 @@ Verdict has_doubles(const Problem& problem, const DeviceProfile& profile) {
 bool is_fast(DataType dtype) { return fast_floats.contains(dtype); }
 
 }  // namespace
+
+std::string elementwise_options(const PrepareContext& context) {
+  const auto floats = device_value<cl_device_fp_config>(context_of(context).device(), CL_DEVICE_SINGLE_FP_CONFIG);
+  const bool exact = (floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;  // else they may be off by a few units
+  return cpu_option(context.profile) + (exact ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
+}
 
 Verdict supports_elementwise(const Problem& problem, const DeviceProfile& profile) {
   return first_refusal({all_alike}, problem, profile);

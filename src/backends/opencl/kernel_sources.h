@@ -8,5 +8,6 @@ extern const char cast_cl[];
 extern const char elementwise_cl[];
 extern const char matmul_direct_cl[];
 extern const char matmul_tiled_cl[];
+extern const char movement_cl[];
 
 }  // namespace xpuruntime::opencl

@@ -24,4 +24,12 @@ std::unique_ptr<const Plan> prepare_dropout(const Problem& problem, const Prepar
 Verdict supports_unscale(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_unscale(const Problem& problem, const PrepareContext& context);
 
+Verdict supports_copy(const Problem& problem, const DeviceProfile& profile);  // also transpose, slice and concat
+std::unique_ptr<const Plan> prepare_copy(const Problem& problem, const PrepareContext& context);
+Verdict supports_embedding(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_embedding(const Problem& problem, const PrepareContext& context);
+Verdict supports_kv_append(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_kv_append(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_rope(const Problem& problem, const PrepareContext& context);
+
 }  // namespace xpuruntime::opencl

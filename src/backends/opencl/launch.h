@@ -22,6 +22,9 @@ std::string type_option(char letter, DataType dtype);
 /// The same as an argument, where one function serves all types: `type_f16` in kernels/common.cl.
 constexpr std::int32_t type_number(DataType dtype) { return static_cast<std::int32_t>(dtype); }
 
+/// What all functions of kernels/elementwise.cl are built with, so that a device builds it once.
+std::string elementwise_options(const PrepareContext& context);
+
 /// For Launch::fault. The message says which value, of which problem, is wrong.
 std::shared_ptr<const ValueFault> fault_of(const PrepareContext& context, std::string message);
 

@@ -39,9 +39,13 @@ TEST(OpenClPlugin, ListsItsKernelsFastestFirst) {
   const PluginInfo* info = open_module();
   ASSERT_NE(info, nullptr);
   const std::unique_ptr<Backend> backend(info->create());
-  std::vector<std::string_view> names;
-  for (const KernelSpec& row : backend->kernels()) names.push_back(row.name);
-  EXPECT_EQ(names, (std::vector<std::string_view>{"MATMUL_TILED_LOCAL", "MATMUL_DIRECT", "ADD_DIRECT", "CAST_DIRECT"}));
+  std::vector<std::string_view> products;
+  for (const KernelSpec& row : backend->kernels()) {
+    EXPECT_NE(row.prepare, nullptr) << row.name;
+    if (row.ops.contains(OpId::matmul)) products.push_back(row.name);
+  }
+  ASSERT_GE(products.size(), 2u);
+  EXPECT_EQ(products.back(), "MATMUL_DIRECT");
 }
 #else
 TEST(OpenClPlugin, IsAStubThatSaysWhatToInstall) {

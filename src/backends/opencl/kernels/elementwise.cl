@@ -1,5 +1,5 @@
-// A kernel for each op, for any layout and any mix of f32, f16 and bf16. A work-item has WIDTH neighbours of a row, fewer
-// at its end.
+// A kernel for each op, for any layout and any mix of f32, f16 and bf16. A work-item has WIDTH neighbours of a row, or
+// fewer at its end.
 
 #ifdef CPU_DEVICE
 #define WIDTH 16
@@ -179,4 +179,55 @@ __kernel void op_unscale(INPUT(a), __global const float* inverse, ulong inverse_
   STORE_PART(result);
   const intw special = (OF(as_int)(result) & 0x7f800000) == 0x7f800000;
   if (any(special)) found[found_start] = 1.0f;
+}
+
+typedef struct {
+  Index heads;  // a: the input, b: the positions, c: the output
+  long size;    // of a head
+  long pairs;
+  long a_step;  // from element to element of a head
+  long c_step;
+  long positions;  // of the tables
+  long cos_stride;  // from position to position
+  long cos_step;    // from pair to pair
+  long sin_stride;
+  long sin_step;
+  long interleaved;
+  long parts;       // of a head
+  long part_pairs;  // of all parts but the last
+} Rope;
+
+// A work-item turns some pairs of a head: elements i and i + pairs, or neighbours where they are interleaved. The first
+// of a head copies what is behind the pairs.
+__kernel void op_rope(INPUT(a), INPUT(b), INPUT(cosines), INPUT(sines), OUTPUT, __global uint* fault, Rope rope) {
+  const long item = (long)get_global_id(0), head = item / rope.parts, part = item - head * rope.parts;
+  if (head >= rope.heads.count) return;
+  const Offsets at = offsets_of(rope.heads, head);
+  const long position = load_integer(b, b_type, b_start + at.b);
+  if (position < 0 || position >= rope.positions) {
+    *fault = 1;
+    return;
+  }
+  a_start += at.a;
+  c_start += at.c;
+  cosines_start += (ulong)(position * rope.cos_stride);
+  sines_start += (ulong)(position * rope.sin_stride);
+  const long apart = rope.interleaved ? 1 : rope.pairs, each = rope.interleaved ? 2 : 1;
+  const long a_step = each * rope.a_step, c_step = each * rope.c_step;
+  const long end = min(rope.pairs, (part + 1) * rope.part_pairs);
+  for (long i = part * rope.part_pairs; i < end; i += WIDTH) {
+    const int count = (int)min((long)WIDTH, end - i);
+    const floatw x = load_part(a, a_type, a_start + (ulong)(i * a_step), a_step, count);
+    const floatw y = load_part(a, a_type, a_start + (ulong)(i * a_step + apart * rope.a_step), a_step, count);
+    const floatw u = load_part(cosines, cosines_type, cosines_start + (ulong)(i * rope.cos_step), rope.cos_step, count);
+    const floatw v = load_part(sines, sines_type, sines_start + (ulong)(i * rope.sin_step), rope.sin_step, count);
+    store_part(c, c_type, c_start + (ulong)(i * c_step), c_step, count, x * u - y * v);
+    store_part(c, c_type, c_start + (ulong)(i * c_step + apart * rope.c_step), c_step, count, y * u + x * v);
+  }
+  if (part != 0) return;
+  for (long i = 2 * rope.pairs; i < rope.size; i += WIDTH) {
+    const int count = (int)min((long)WIDTH, rope.size - i);
+    const floatw x = load_part(a, a_type, a_start + (ulong)(i * rope.a_step), rope.a_step, count);
+    store_part(c, c_type, c_start + (ulong)(i * rope.c_step), rope.c_step, count, x);
+  }
 }
