@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -63,18 +64,18 @@ class OpenClTest : public testing::Test {
   static constexpr Device device = {DeviceType::opencl, 0};
   static const DeviceProfile& profile() { return driver().devices()[0]; }
 
-  static const KernelSpec& kernel(std::string_view name) {
+  static const KernelSpec& kernel(std::string_view name, std::optional<OpId> op = {}) {
     for (const KernelSpec& row : table)
-      if (row.name == name) return row;
+      if (row.name == name && (!op || row.ops.contains(*op))) return row;
     throw std::runtime_error("no kernel " + std::string(name));
   }
   static std::unique_ptr<const Plan> prepare(std::string_view name, const Problem& problem,
                                              std::string_view token = {}) {
-    return make_kernel(kernel(name), problem.op, DeviceType::opencl)
+    return make_kernel(kernel(name, problem.op), problem.op, DeviceType::opencl)
         ->prepare(problem, {device, profile(), driver()}, token);
   }
   static std::string refusal(std::string_view name, const Problem& problem, const DeviceProfile& on) {
-    return kernel(name).accepts(problem, on).reason;
+    return kernel(name, problem.op).accepts(problem, on).reason;
   }
 
   /// A copy on the device, `lead` elements into its buffer, freed with the last copy of the tensor.

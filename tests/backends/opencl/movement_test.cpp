@@ -1,0 +1,132 @@
+#include <cstring>
+
+#include "backends/opencl/device_fixture.h"
+#include "backends/opencl/groups.h"
+#include "xpuruntime/core/problem.h"
+
+namespace xpuruntime::opencl {
+namespace {
+
+class MovementTest : public OpenClTest {
+ protected:
+  static Problem problem(const std::string& text) { return parse_problem(text, device); }
+
+  /// A device that is no CPU, so that the ways of GPUs are taken here too.
+  static DeviceProfile gpu() {
+    DeviceProfile other = profile();
+    other.vendor = "other";
+    other.l3_bytes = 0;
+    return other;
+  }
+
+  /// Runs it on these tensors and waits for what it reports.
+  static Status run_all(const Plan& plan, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+    std::vector<const Tensor*> from, to;
+    for (const Tensor& input : inputs) from.push_back(&input);
+    for (const Tensor& output : outputs) to.push_back(&output);
+    const Status status = plan.run({from, to, nullptr, {}});
+    return status.ok() ? driver().synchronize(device.index, {}) : status;
+  }
+
+  static HostTensor numbers(const TensorSpec& spec, std::vector<double> values) {
+    HostTensor host(spec);
+    for (std::size_t i = 0; i < values.size(); ++i) host.set(i, values[i]);
+    return host;
+  }
+
+  void expect_transposed(const std::string& text, const DeviceProfile& on) {
+    SCOPED_TRACE(text + (is_cpu(on) ? " as on a CPU" : " as on a GPU"));
+    const Problem turn = problem(text);
+    const auto plan = kernel("COPY_DIRECT").prepare(turn, {device, on, driver()});
+    const HostTensor in = random_tensor(turn.inputs[0]);
+    const Tensor out = upload(HostTensor(turn.outputs[0]));
+    ASSERT_TRUE(run_all(*plan, {upload(in)}, {out}).ok());
+    const HostTensor got = download(out);
+    const std::int64_t rows = turn.inputs[0].shape[0], columns = turn.inputs[0].shape[1];
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j)
+        ASSERT_EQ(got.get(element_at(got.spec, {j, i})), in.get(element_at(in.spec, {i, j}))) << i << ", " << j;
+  }
+};
+
+TEST_F(MovementTest, TilesAreTurnedInEveryUnitWhereSidesAreNoMultiples) {
+  for (const DeviceProfile& on : {profile(), gpu()})
+    for (const char* dtype : {"i8", "bf16", "f32", "i64"})
+      for (const char* shape : {"[64,32]", "[67,33]", "[16,130]"})
+        expect_transposed("transpose(" + std::string(dtype) + shape + ")", on);
+}
+
+TEST_F(MovementTest, CopiesWhatIsNotAlignedToItsElements) {
+  const TensorSpec spec = make_spec(DataType::float32, {3, 5});
+  for (const std::size_t offset : {1, 2, 6}) {
+    const HostTensor host = random_tensor(spec);
+    void* memory = driver().allocate(device.index, 128);
+    const std::shared_ptr<void> owner(memory, [](void* held) { driver().deallocate(device.index, held); });
+    ASSERT_TRUE(driver().copy_from_host(device.index, memory, offset, host.bytes.data(), host.bytes.size(), {}).ok());
+    const Tensor crooked(memory, spec, device, offset, owner), straight = upload(HostTensor(spec));
+    const Problem copy = problem_of(OpId::copy, {crooked.spec()}, Attributes(OpId::copy));
+    ASSERT_EQ(refusal("COPY_DIRECT", copy, profile()), "");
+    ASSERT_TRUE(run_all(*prepare("COPY_DIRECT", copy), {crooked}, {straight}).ok());
+    EXPECT_EQ(download(straight).bytes, host.bytes) << offset;
+  }
+}
+
+TEST_F(MovementTest, OtherDtypesAreRefusedByName) {
+  EXPECT_EQ(refusal("COPY_DIRECT", problem("copy(f32[33]) -> bf16[33]"), profile()),
+            "input 0 is f32, and this kernel takes the output's bf16");
+  EXPECT_EQ(refusal("EMBEDDING_DIRECT", problem("embedding(i64[5], bf16[7,9]) -> f32[5,9]"), profile()),
+            "input 1 is bf16, and this kernel takes the output's f32");
+}
+
+TEST_F(MovementTest, AnIndexOutsideTheTableIsReportedAndItsRowNotWritten) {
+  const Problem look_up = problem("embedding(i32[3], f32[7,5])");
+  const HostTensor table = random_tensor(look_up.inputs[1]), before(look_up.outputs[0]);
+  for (const double wrong : {-1.0, 7.0}) {
+    const Tensor out = upload(before);
+    const Status status = run_all(*prepare("EMBEDDING_DIRECT", look_up),
+                                  {upload(numbers(look_up.inputs[0], {6, wrong, 0})), upload(table)}, {out});
+    EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
+    EXPECT_NE(status.message().find("an index is outside the table; give 0 to 6"), std::string::npos)
+        << status.message();
+    const HostTensor got = download(out);
+    for (std::size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(got.get(i), table.get(30 + i));
+      EXPECT_EQ(std::memcmp(got.bytes.data() + 20 + 4 * i, before.bytes.data(), 4), 0);
+      EXPECT_EQ(got.get(10 + i), table.get(i));
+    }
+  }
+}
+
+TEST_F(MovementTest, AWrongPositionIsReported) {
+  const Problem turn = problem("rope(f32[3,2,16], i64[3], f32[9,4], f32[9,4])");
+  std::vector<Tensor> inputs = {upload(random_tensor(turn.inputs[0])), upload(numbers(turn.inputs[1], {0, 9, 8})),
+                                upload(random_tensor(turn.inputs[2])), upload(random_tensor(turn.inputs[3]))};
+  const Status status = run_all(*prepare("ROPE_DIRECT", turn), inputs, {upload(HostTensor(turn.outputs[0]))});
+  EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
+  EXPECT_NE(status.message().find("a position is outside the tables; give 0 to 8"), std::string::npos);
+}
+
+TEST_F(MovementTest, AWrongLengthOrPageIsReportedAndCachesInPlaceKeepTheRest) {
+  for (const bool paged : {false, true}) {
+    const std::string cache = paged ? "f32[4,2,1,8]" : "f32[2,1,4,8]";
+    const Problem append = problem("kv_append(" + cache + ", " + cache + ", f32[2,1,2,8], f32[2,1,2,8], i64[2]" +
+                                   (paged ? ", i32[2,1])" : ")"));
+    const HostTensor keys = random_tensor(append.inputs[0]), values = random_tensor(append.inputs[1]);
+    const HostTensor key = random_tensor(append.inputs[2]), value = random_tensor(append.inputs[3]);
+    const Tensor key_cache = upload(keys, 0), value_cache = upload(values, 0);
+    std::vector<Tensor> inputs = {key_cache, value_cache, upload(key, 0), upload(value, 0),
+                                  upload(numbers(append.inputs[4], {paged ? 0.0 : 2.0, paged ? 0.0 : 3.0}))};
+    if (paged) inputs.push_back(upload(numbers(append.inputs[5], {3, 4})));
+    const Status status = run_all(*prepare("KV_APPEND_DIRECT", append), inputs, {key_cache, value_cache});
+    EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
+    const std::string advice = paged ? "lengths from 0 to 0 and pages from 0 to 3" : "give lengths from 0 to 2";
+    EXPECT_NE(status.message().find(advice), std::string::npos) << status.message();
+    const HostTensor got = download(key_cache);
+    const std::size_t begin = paged ? 3 * 16 : 16;  // of the two tokens of the first sequence
+    for (std::size_t i = 0; i < 64 && i < got.bytes.size() / 4; ++i)
+      EXPECT_EQ(got.get(i), i >= begin && i < begin + 16 ? key.get(i - begin) : keys.get(i)) << i;
+  }
+}
+
+}  // namespace
+}  // namespace xpuruntime::opencl
