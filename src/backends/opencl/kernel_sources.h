@@ -3,11 +3,21 @@
 namespace xpuruntime::opencl {
 
 // The files of kernels/, put into the library by embed.cmake.
-extern const char common_cl[];
+extern const char batch_norm_cl[];
 extern const char cast_cl[];
+extern const char class_loss_cl[];
+extern const char common_cl[];
 extern const char elementwise_cl[];
+extern const char lines_cl[];
+extern const char loss_total_cl[];
 extern const char matmul_direct_cl[];
 extern const char matmul_tiled_cl[];
 extern const char movement_cl[];
+extern const char norm_cl[];
+extern const char pointwise_loss_cl[];
+extern const char pool_cl[];
+extern const char reduce_cl[];
+extern const char softmax_cl[];
+extern const char vectors_cl[];
 
 }  // namespace xpuruntime::opencl

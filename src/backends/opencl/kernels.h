@@ -32,4 +32,34 @@ Verdict supports_kv_append(const Problem& problem, const DeviceProfile& profile)
 std::unique_ptr<const Plan> prepare_kv_append(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_rope(const Problem& problem, const PrepareContext& context);
 
+// Lines: softmaxes, norms of rows, normalize.
+Verdict supports_softmax(const Problem& problem, const DeviceProfile& profile);
+std::vector<std::string> softmax_variants(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_softmax(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_softmax_variant(const Problem& problem, const PrepareContext& context,
+                                                    std::string_view token);
+Verdict supports_norm(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t norm_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
+std::vector<std::string> norm_variants(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_norm(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_norm_variant(const Problem& problem, const PrepareContext& context,
+                                                 std::string_view token);
+
+Verdict supports_reduce(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t reduce_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_reduce(const Problem& problem, const PrepareContext& context);
+
+std::uint64_t batch_norm_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_batch_norm(const Problem& problem, const PrepareContext& context);
+
+Verdict supports_pool(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_pool(const Problem& problem, const PrepareContext& context);
+
+// Losses.
+Verdict supports_class_loss(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t class_loss_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_class_loss(const Problem& problem, const PrepareContext& context);
+std::uint64_t pointwise_loss_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_pointwise_loss(const Problem& problem, const PrepareContext& context);
+
 }  // namespace xpuruntime::opencl

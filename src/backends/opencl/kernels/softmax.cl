@@ -1,0 +1,53 @@
+// softmax and log_softmax along lines, and their gradients. After lines.cl.
+
+__kernel void softmax(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int logarithm) {
+  LINE_BEGIN
+  HOLD(-INFINITY)
+  Vec most = -INFINITY;
+  EACH(i) most = fmax(most, X(i, -INFINITY));
+  const Line highest = FOLD_HIGHEST(most);
+  Vec total = 0.0f;
+#ifdef HELD
+  EACH(i) {
+    held[k_] -= highest;
+    const Vec e = exp(held[k_]);
+    total += e;
+    if (!logarithm) held[k_] = e;
+  }
+  const Line sum = FOLD_SUM(total);
+  const Line log_sum = log(sum), scale = 1.0f / sum;
+  EACH(i) STORE_Y(i, logarithm ? held[k_] - log_sum : held[k_] * scale)
+#else
+  EACH(i) total += exp(X(i, -INFINITY) - highest);
+  const Line sum = FOLD_SUM(total);
+  const Line log_sum = log(sum), scale = 1.0f / sum;
+  if (logarithm) {
+    EACH(i) STORE_Y(i, X(i, 0.0f) - highest - log_sum)
+  } else {
+    EACH(i) STORE_Y(i, exp(X(i, 0.0f) - highest) * scale)
+  }
+#endif
+}
+
+// What the loss changes by with y = softmax(x), `second` being what it changes by with y.
+__kernel void softmax_backward(FIRST_PARAM, SECOND_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int logarithm) {
+  LINE_BEGIN
+  HOLD(-INFINITY)
+  Vec most = -INFINITY;
+  EACH(i) most = fmax(most, X(i, -INFINITY));
+  const Line highest = FOLD_HIGHEST(most);
+  Vec total = 0.0f, weighted = 0.0f;
+  EACH(i) {
+    const Vec e = exp(X(i, -INFINITY) - highest);
+    const Vec g = SECOND(i, 0.0f);
+    total += e;
+    weighted += logarithm ? g : e * g;
+  }
+  const Line scale = 1.0f / FOLD_SUM(total);
+  const Line sum = FOLD_SUM(weighted);
+  EACH(i) {
+    const Vec p = exp(X(i, 0.0f) - highest) * scale;
+    const Vec g = SECOND(i, 0.0f);
+    STORE_Y(i, logarithm ? g - p * sum : p * (g - sum * scale))
+  }
+}

@@ -1,0 +1,201 @@
+// Comes before the sources that work on vectors of WIDTH floats and walk nests of dims. With ALIGNED, every vector
+// starts at a multiple of 16 bytes; else elements are aligned and no more.
+
+#if WIDTH == 1
+typedef float Vec;
+typedef int IntVec;
+typedef uint UintVec;
+#define AS_INTS as_int
+#define AS_UINTS as_uint
+#define AS_FLOATS as_float
+#define SUM_OF(v) (v)
+#define HIGHEST_OF(v) (v)
+#define FIRST_OF(v) (v)
+#else
+#define FIRST_OF(v) ((v).s0)
+typedef JOIN(float, WIDTH) Vec;
+typedef JOIN(int, WIDTH) IntVec;
+typedef JOIN(uint, WIDTH) UintVec;
+#define AS_INTS JOIN(as_int, WIDTH)
+#define AS_UINTS JOIN(as_uint, WIDTH)
+#define AS_FLOATS JOIN(as_float, WIDTH)
+float sum_of_2(float2 v) { return v.lo + v.hi; }
+float sum_of_4(float4 v) { return sum_of_2(v.lo + v.hi); }
+float sum_of_8(float8 v) { return sum_of_4(v.lo + v.hi); }
+float sum_of_16(float16 v) { return sum_of_8(v.lo + v.hi); }
+float highest_of_2(float2 v) { return fmax(v.lo, v.hi); }
+float highest_of_4(float4 v) { return highest_of_2(fmax(v.lo, v.hi)); }
+float highest_of_8(float8 v) { return highest_of_4(fmax(v.lo, v.hi)); }
+float highest_of_16(float16 v) { return highest_of_8(fmax(v.lo, v.hi)); }
+#define SUM_OF JOIN(sum_of_, WIDTH)
+#define HIGHEST_OF JOIN(highest_of_, WIDTH)
+#endif
+
+#if WIDTH == 1
+#define loads_f32 load_f32
+#define loads_f16 load_f16
+#define loads_bf16 load_bf16
+#define stores_f32 store_f32
+#define stores_f16 store_f16
+#define stores_bf16 store_bf16
+#else
+UintVec bf16_bits(Vec value) {
+  const UintVec bits = AS_UINTS(value);
+  const UintVec rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return select(rounded, (bits >> 16) | 0x40u, isnan(value));
+}
+#define AS_WIDE_FLOATS(bits) AS_FLOATS(JOIN(convert_uint, WIDTH)(bits) << 16)
+#ifdef ALIGNED
+#if WIDTH == 4
+Vec loads_f32(__global const float* data, ulong i) { return *(__global const float4*)(data + i); }
+void stores_f32(__global float* data, ulong i, Vec value) { *(__global float4*)(data + i) = value; }
+#else
+Vec loads_f32(__global const float* data, ulong i) {
+  __global const float4* from = (__global const float4*)(data + i);
+  return (float8)(from[0], from[1]);
+}
+void stores_f32(__global float* data, ulong i, Vec value) {
+  __global float4* to = (__global float4*)(data + i);
+  to[0] = value.lo;
+  to[1] = value.hi;
+}
+#endif
+typedef JOIN(ushort, WIDTH) ShortVec;
+Vec loads_f16(__global const half* data, ulong i) { return JOIN(vloada_half, WIDTH)(0, data + i); }
+Vec loads_bf16(__global const ushort* data, ulong i) { return AS_WIDE_FLOATS(*(__global const ShortVec*)(data + i)); }
+void stores_f16(__global half* data, ulong i, Vec value) {
+  JOIN(JOIN(vstorea_half, WIDTH), _rte)(value, 0, data + i);
+}
+void stores_bf16(__global ushort* data, ulong i, Vec value) {
+  *(__global ShortVec*)(data + i) = JOIN(convert_ushort, WIDTH)(bf16_bits(value));
+}
+#else
+Vec loads_f32(__global const float* data, ulong i) { return JOIN(vload, WIDTH)(0, data + i); }
+Vec loads_f16(__global const half* data, ulong i) { return JOIN(vload_half, WIDTH)(0, data + i); }
+Vec loads_bf16(__global const ushort* data, ulong i) { return AS_WIDE_FLOATS(JOIN(vload, WIDTH)(0, data + i)); }
+void stores_f32(__global float* data, ulong i, Vec value) { JOIN(vstore, WIDTH)(value, 0, data + i); }
+void stores_f16(__global half* data, ulong i, Vec value) {
+  JOIN(JOIN(vstore_half, WIDTH), _rte)(value, 0, data + i);
+}
+void stores_bf16(__global ushort* data, ulong i, Vec value) {
+  JOIN(vstore, WIDTH)(JOIN(convert_ushort, WIDTH)(bf16_bits(value)), 0, data + i);
+}
+#endif
+#endif
+#define LOADS(type) JOIN(loads_, type)
+#define STORES(type) JOIN(stores_, type)
+
+// Storage types that are arguments: a branch that all items take alike, which saves programs. The host has the same
+// numbers (nest.h).
+enum { type_f32, type_f16, type_bf16, type_i64, type_i32, type_i16, type_i8, type_u8, type_none };
+
+float load_as(__global const void* data, int type, ulong i, float otherwise) {
+  if (type == type_f32) return load_f32((__global const float*)data, i);
+  if (type == type_f16) return load_f16((__global const half*)data, i);
+  if (type == type_bf16) return load_bf16((__global const ushort*)data, i);
+  return otherwise;
+}
+void store_as(__global void* data, int type, ulong i, float value) {
+  if (type == type_f32) store_f32((__global float*)data, i, value);
+  if (type == type_f16) store_f16((__global half*)data, i, value);
+  if (type == type_bf16) store_bf16((__global ushort*)data, i, value);
+}
+long load_integer(__global const void* data, int type, ulong i) {
+  if (type == type_i64) return ((__global const long*)data)[i];
+  if (type == type_i32) return ((__global const int*)data)[i];
+  if (type == type_i16) return ((__global const short*)data)[i];
+  if (type == type_i8) return ((__global const char*)data)[i];
+  return ((__global const uchar*)data)[i];
+}
+void store_integer(__global void* data, int type, ulong i, long value) {
+  if (type == type_i64) ((__global long*)data)[i] = value;
+  if (type == type_i32) ((__global int*)data)[i] = (int)value;
+  if (type == type_i16) ((__global short*)data)[i] = (short)value;
+  if (type == type_i8 || type == type_u8) ((__global char*)data)[i] = (char)value;
+}
+Vec loads_as(__global const void* data, int type, ulong i, float otherwise) {
+  if (type == type_f32) return LOADS(f32)((__global const float*)data, i);
+  if (type == type_f16) return LOADS(f16)((__global const half*)data, i);
+  if (type == type_bf16) return LOADS(bf16)((__global const ushort*)data, i);
+  return otherwise;
+}
+void stores_as(__global void* data, int type, ulong i, Vec value) {
+  if (type == type_f32) STORES(f32)((__global float*)data, i, value);
+  if (type == type_f16) STORES(f16)((__global half*)data, i, value);
+  if (type == type_bf16) STORES(bf16)((__global ushort*)data, i, value);
+}
+
+// Floats as integers of the same order: +0 above -0, and every NaN above all numbers.
+IntVec order_of(Vec value) {
+  const IntVec bits = AS_INTS(value);
+  return select(bits ^ ((bits >> 31) & 0x7fffffff), (IntVec)(0x7fffffff), isnan(value));
+}
+int order_of_one(float value) {
+  const int bits = as_int(value);
+  return isnan(value) ? 0x7fffffff : bits ^ ((bits >> 31) & 0x7fffffff);
+}
+float value_of_order(int order) { return as_float(order ^ ((order >> 31) & 0x7fffffff)); }
+#define LOWEST_ORDER ((int)0x807fffff) /* of minus infinity */
+
+// Where the elements of up to five tensors lie, over one set of extents. The host has the same struct (nest.h).
+typedef struct {
+  long rank;
+  long count;
+  long extent[8];
+  long stride[5][8];
+} Nest;
+
+typedef struct {
+  ulong at[5];
+} Places;
+
+Places places_of(Nest nest, long i) {
+  Places places = {{0, 0, 0, 0, 0}};
+  for (int d = (int)nest.rank - 1; d > 0; --d) {
+    const long rest = i / nest.extent[d];
+    const long here = i - rest * nest.extent[d];
+#pragma unroll
+    for (int t = 0; t < 5; ++t) places.at[t] += (ulong)(here * nest.stride[t][d]);
+    i = rest;
+  }
+#pragma unroll
+  for (int t = 0; t < 5; ++t) places.at[t] += (ulong)(i * nest.stride[t][0]);
+  return places;
+}
+
+// Teams: the `lanes` items of a work-group, a power of two, that share a task; one item where ALONE is set.
+#ifdef ALONE
+#define TEAM_PARAM(type)
+#define TEAM
+#define lanes 1
+#define TEAM_FOLD(name, type, FOLD) \
+  type name(type value) { return value; }
+#define TEAM_PLACE(task)                    \
+  const long task = (long)get_global_id(0); \
+  const int lane = 0;
+#else
+#define TEAM_PARAM(type) , int lanes, __local type* shared
+#define TEAM , lanes, shared
+// Two steps, so that each item reads few values. `shared` has two for each item of the group.
+#define TEAM_FOLD(name, type, FOLD)                                                 \
+  type name(type value, int lanes, __local type* shared) {                          \
+    const int item = (int)get_local_id(0);                                          \
+    const int lane = item & (lanes - 1);                                            \
+    const int few = min(lanes, 16);                                                 \
+    __local type* team = shared + (item - lane);                                    \
+    __local type* partial = shared + (int)get_local_size(0) + item / lanes * few;   \
+    shared[item] = value;                                                           \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                   \
+    if (lane < few) {                                                               \
+      for (int i = lane + few; i < lanes; i += few) value = FOLD(value, team[i]);   \
+      partial[lane] = value;                                                        \
+    }                                                                               \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                   \
+    value = partial[0];                                                             \
+    for (int i = 1; i < few; ++i) value = FOLD(value, partial[i]);                  \
+    return value;                                                                   \
+  }
+#define TEAM_PLACE(task)                                                                                      \
+  const int lane = (int)get_local_id(0) & (lanes - 1);                                                        \
+  const long task = (long)get_group_id(0) * ((int)get_local_size(0) / lanes) + (int)get_local_id(0) / lanes;
+#endif
