@@ -99,6 +99,36 @@ bool intel_integrated(const Problem&, const DeviceProfile& profile) {
   return profile.vendor == "intel" && profile.integrated;
 }
 
+/// Processors among OpenCL devices: only they have a third cache (backends/opencl/groups.h).
+bool on_processor(const DeviceProfile& profile) { return profile.vendor == "pocl" || profile.l3_bytes > 0; }
+
+bool processor(const Problem&, const DeviceProfile& profile) { return on_processor(profile); }
+
+bool processor_3x3_stride_1(const Problem& problem, const DeviceProfile& profile) {
+  const Dims& weight = problem.inputs[1].shape;
+  return on_processor(profile) && has_filter(problem, 3) && has_stride_one(problem) && weight[0] >= 16 &&
+         weight[1] >= 16;
+}
+
+/// The seed's own bound on what is small.
+bool is_small(const Problem& problem) { return element_count(problem.inputs[0]) < 1024; }
+bool large_on_processor(const Problem& problem, const DeviceProfile& profile) {
+  return on_processor(profile) && !is_small(problem);
+}
+bool small_elsewhere(const Problem& problem, const DeviceProfile& profile) {
+  return !on_processor(profile) && is_small(problem);
+}
+
+bool few_channels_in_a_group(const Problem& problem, const DeviceProfile&) {
+  const std::int64_t groups = problem.attributes.integer("groups");
+  return groups > 1 && problem.inputs[1].shape[0] / groups < 4;
+}
+
+/// Dot products of neighbours in memory, which nothing need be copied for.
+bool few_rows_along_k_on_processor(const Problem& problem, const DeviceProfile& profile) {
+  return on_processor(profile) && rows(problem) <= 2 && weight_runs_along_k(problem);
+}
+
 using namespace cpu_rules;
 
 // Tried from the top; one whose kernel cannot run the problem is passed over. One line per piece of knowledge, each
@@ -157,12 +187,34 @@ constexpr BuiltinRule rules[] = {
     {OpId::linear, cuda, few_rows_on_hopper, "skinny",
      "16 bits on Hopper: up to 8 rows, 16 of small weights, 64 of narrow ones"},
     {OpId::linear, cuda, always, "cublasLt", "tensor cores for everything else"},
+    {OpId::matmul, opencl, few_rows_along_k_on_processor, "MATMUL_DIRECT",
+     "a CPU device, up to 2 rows and a weight along k: nothing is copied"},
+    {OpId::matmul, opencl, processor, "MATMUL_REGISTER_BLOCKED",
+     "a CPU device: sums in registers, as local memory is memory like any other"},
     {OpId::matmul, opencl, too_few_rows_for_tiles, "MATMUL_DIRECT", "fewer than 16 rows leave most of a tile empty"},
     {OpId::matmul, opencl, always, "MATMUL_TILED_LOCAL", "tiles in local memory read each input once per tile"},
+    {OpId::linear, opencl, few_rows_along_k_on_processor, "MATMUL_DIRECT",
+     "a CPU device, up to 2 rows and a weight along k: nothing is copied"},
+    {OpId::linear, opencl, processor, "MATMUL_REGISTER_BLOCKED",
+     "a CPU device: sums in registers, as local memory is memory like any other"},
+    {OpId::linear, opencl, too_few_rows_for_tiles, "MATMUL_DIRECT", "fewer than 16 rows leave most of a tile empty"},
+    {OpId::linear, opencl, always, "MATMUL_TILED_LOCAL", "tiles in local memory read each input once per tile"},
     {OpId::conv2d, opencl, apple_3x3_stride_1, "CONV2D_WINOGRAD", "Apple GPU, 3x3 filter, stride 1"},
     {OpId::conv2d, opencl, one_by_one, "CONV2D_IM2COL", "a 1x1 filter is a matrix product"},
+    {OpId::conv2d, opencl, few_channels_in_a_group, "CONV2D_NAIVE_SMALL",
+     "fewer than 4 channels in a group leave most of a product's tile empty"},
     {OpId::conv2d, opencl, intel_integrated, "CONV2D_TILED_LOCAL", "integrated Intel GPUs share their bandwidth"},
+    {OpId::conv2d, opencl, processor_3x3_stride_1, "CONV2D_WINOGRAD",
+     "a CPU device, 3x3 filter, stride 1, 16 channels and more: 2.25 to 4 times fewer products"},
+    {OpId::conv2d, opencl, large_on_processor, "CONV2D_IM2COL",
+     "a CPU device: windows that are copied are read as vectors"},
+    {OpId::conv2d, opencl, small_elsewhere, "CONV2D_NAIVE_SMALL", "fewer than 1024 elements: one launch and no tiles"},
     {OpId::conv2d, opencl, always, "CONV2D_IMPLICIT_GEMM", "the general case"},
+    {OpId::conv3d, opencl, few_channels_in_a_group, "CONV2D_NAIVE_SMALL",
+     "fewer than 4 channels in a group leave most of a product's tile empty"},
+    {OpId::conv3d, opencl, large_on_processor, "CONV2D_IM2COL",
+     "a CPU device: windows that are copied are read as vectors"},
+    {OpId::conv3d, opencl, always, "CONV2D_IMPLICIT_GEMM", "the general case"},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/elements.h"
+#include "core/names.h"
 #include "tune/reference.h"
 #include "tune/slack.h"
 
@@ -58,7 +59,7 @@ void compare(Check& check, const Computation& computation, const Tensor& result,
   const double scale = largest_magnitude(expected);
   const double most = bound.slack.empty() ? 0 : *std::max_element(bound.slack.begin(), bound.slack.end());
   const double least =
-      computation.kernel.find("winograd") == computation.kernel.npos ? 0 : winograd_amplification * most;
+      lowered(computation.kernel).find("winograd") == std::string::npos ? 0 : winograd_amplification * most;
   // A cast to fewer digits rounds an input, or the result once more.
   const double everywhere = smallest_of(dtype) + computation.casting * scale;
   for (std::size_t i = 0; i < bound.slack.size(); ++i) {

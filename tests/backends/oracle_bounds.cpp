@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "backends/oracle.h"
+#include "core/names.h"
 
 // The bound on one value: half a unit of the output's dtype, for its last rounding, plus u times the slack that the
 // reference derived (oracle_references.h says how), plus the spacing of the dtype's smallest values.
@@ -74,7 +75,7 @@ std::string compare_output(const Problem& problem, std::size_t output, const Ans
   if (values.size() != answer.value.size()) {
     return "there are " + std::to_string(values.size()) + " values, not " + std::to_string(answer.value.size());
   }
-  const bool winograd = kernel.find("winograd") != std::string::npos;
+  const bool winograd = lowered(kernel).find("winograd") != std::string::npos;
   const double most =
       winograd && !answer.slack.empty() ? *std::max_element(answer.slack.begin(), answer.slack.end()) : 0;
   const double u = unit(problem);

@@ -271,7 +271,8 @@ class OtherSeedsTest(unittest.TestCase):
     def test_002_builtin_rules_are_listed_in_the_order_they_are_tried(self) -> None:
         rows = [row for row in xrt.builtin_rules("conv") if row["device"] == "opencl"]
         self.assertEqual([row["kernel"] for row in rows],
-                         ["CONV2D_WINOGRAD", "CONV2D_IM2COL", "CONV2D_TILED_LOCAL", "CONV2D_IMPLICIT_GEMM"])
+                         ["CONV2D_WINOGRAD", "CONV2D_IM2COL", "CONV2D_NAIVE_SMALL", "CONV2D_TILED_LOCAL",
+                          "CONV2D_WINOGRAD", "CONV2D_IM2COL", "CONV2D_NAIVE_SMALL", "CONV2D_IMPLICIT_GEMM"])
         self.assertTrue({"matmul", "conv2d", "attention"} <= {row["op"] for row in xrt.builtin_rules()})
         with self.assertRaises(xrt.UnknownNameError):
             xrt.builtin_rules("convv")

@@ -55,7 +55,9 @@ TEST(BuiltinRules, EndInACatchAllForEachOpAndDeviceType) {
                                   "matmul(f32[512,512], f32[512,512]) @cuda",
                                   "matmul(f32[2,2], f32[2,2]) @opencl",
                                   "matmul(f32[512,512], f32[512,512]) @opencl",
+                                  "linear(f32[2,2], f32[2,2]) @opencl",
                                   "conv2d(f32[1,3,9,9], f32[8,3,5,5]; stride=2,2) @opencl",
+                                  "conv3d(f32[1,3,9,9,9], f32[8,3,5,5,5]) @opencl",
                                   "matmul(f32[512,512], f32[512,512])",
                                   "linear(f64[9,512], f64[7,512])",
                                   "conv2d(f32[1,3,9,9], f32[8,3,5,5]; stride=2,2)",
@@ -208,24 +210,72 @@ TEST(IntelIrisXe, ConvolvesInTilesOfLocalMemory) {
 }
 
 TEST(OtherGpus, ConvolveAsAnImplicitProduct) {
-  DeviceProfile amd = profile("intel_iris_xe");
-  amd.vendor = "amd";
+  for (const char* device : {"amd_rx_7900", "nvidia_opencl", "mali_g710"}) {
+    EXPECT_EQ(convolve(device, "3,3", "; padding=1,1"), "CONV2D_IMPLICIT_GEMM") << device;
+    EXPECT_EQ(convolve(device, "5,5", "; stride=2,2"), "CONV2D_IMPLICIT_GEMM") << device;
+    EXPECT_EQ(convolve(device, "1,1"), "CONV2D_IM2COL") << device;
+  }
   DeviceProfile arc = profile("intel_iris_xe");
   arc.integrated = false;
   const std::string text = "conv2d(f32[1,64,56,56], f32[64,64,3,3]; padding=1,1) @opencl:0";
-  EXPECT_EQ(decide(text, amd, convolutions()).kernel, "CONV2D_IMPLICIT_GEMM");
   EXPECT_EQ(decide(text, arc, convolutions()).kernel, "CONV2D_IMPLICIT_GEMM");
 }
 
-TEST(OpenClMatmul, UsesTilesWhereThereAreRowsToFillThem) {
-  const Kernels kernels = kernels_named({"MATMUL_DIRECT", "MATMUL_TILED_LOCAL"});
-  DeviceProfile device = profile("intel_iris_xe");
-  for (const char* vendor : {"intel", "pocl"}) {
-    device.vendor = vendor;
-    EXPECT_EQ(decide("matmul(f32[512,512], f32[512,512]) @opencl:0", device, kernels).kernel, "MATMUL_TILED_LOCAL");
-    EXPECT_EQ(decide("matmul(f32[16,512], f32[512,8]) @opencl:0", device, kernels).kernel, "MATMUL_TILED_LOCAL");
-    EXPECT_EQ(decide("matmul(f32[15,512], f32[512,512]) @opencl:0", device, kernels).kernel, "MATMUL_DIRECT");
+TEST(Pocl, ConvolvesByWinogradOrWithCopiedWindows) {
+  EXPECT_EQ(convolve("pocl_neoverse", "3,3", "; padding=1,1"), "CONV2D_WINOGRAD");
+  EXPECT_EQ(convolve("pocl_neoverse", "1,1"), "CONV2D_IM2COL");
+  EXPECT_EQ(convolve("pocl_neoverse", "3,3", "; stride=2,2"), "CONV2D_IM2COL");
+  const auto chosen = [](const std::string& text) {
+    return decide(text + " @opencl:0", profile("pocl_neoverse"), convolutions()).kernel;
+  };
+  EXPECT_EQ(chosen("conv2d(f32[1,3,64,64], f32[16,3,3,3]; padding=1,1)"), "CONV2D_IM2COL");
+  EXPECT_EQ(chosen("conv2d(f32[1,8,8,8], f32[8,8,3,3]; padding=1,1)"), "CONV2D_IMPLICIT_GEMM");
+}
+
+TEST(OpenClDevices, ConvolveWithoutTilesWhereTheseWouldBeEmpty) {
+  for (const char* device :
+       {"amd_rx_7900", "nvidia_opencl", "mali_g710", "intel_iris_xe", "apple_m2", "pocl_neoverse"}) {
+    const auto decided = [&](const std::string& text) {
+      return decide(text + " @opencl:0", profile(device), convolutions());
+    };
+    const Decision depthwise = decided("conv2d(f32[1,32,56,56], f32[32,1,5,5]; groups=32)");
+    EXPECT_EQ(depthwise.kernel, "CONV2D_NAIVE_SMALL") << device;
+    EXPECT_EQ(depthwise.because,
+              "built-in rule: fewer than 4 channels in a group leave most of a product's tile empty");
+    EXPECT_NE(decided("conv2d(f32[1,32,56,56], f32[32,8,5,5]; groups=4)").kernel, "CONV2D_NAIVE_SMALL") << device;
   }
+  for (const char* device : {"amd_rx_7900", "nvidia_opencl", "mali_g710", "apple_m2"}) {
+    const std::string text = "conv2d(f32[1,3,18,18], f32[8,3,5,5]) @opencl:0";
+    EXPECT_EQ(decide(text, profile(device), convolutions()).kernel, "CONV2D_NAIVE_SMALL") << device;
+  }
+}
+
+const Kernels& products() {
+  static const Kernels kernels = kernels_named({"MATMUL_DIRECT", "MATMUL_TILED_LOCAL", "MATMUL_REGISTER_BLOCKED"});
+  return kernels;
+}
+
+TEST(OpenClMatmul, UsesTilesWhereThereAreRowsToFillThem) {
+  for (const char* device : {"intel_iris_xe", "apple_m2", "amd_rx_7900", "nvidia_opencl", "mali_g710"}) {
+    const auto chosen = [&](const std::string& text) {
+      return decide(text + " @opencl:0", profile(device), products()).kernel;
+    };
+    EXPECT_EQ(chosen("matmul(f32[512,512], f32[512,512])"), "MATMUL_TILED_LOCAL") << device;
+    EXPECT_EQ(chosen("matmul(f32[16,512], f32[512,8])"), "MATMUL_TILED_LOCAL") << device;
+    EXPECT_EQ(chosen("matmul(f32[15,512], f32[512,512])"), "MATMUL_DIRECT") << device;
+    EXPECT_EQ(chosen("linear(f32[64,512], f32[512,512])"), "MATMUL_TILED_LOCAL") << device;
+    EXPECT_EQ(chosen("linear(f32[1,512], f32[512,512])"), "MATMUL_DIRECT") << device;
+  }
+}
+
+TEST(OpenClMatmul, KeepsSumsInRegistersOnACpuDevice) {
+  const auto chosen = [&](const std::string& text) {
+    return decide(text + " @opencl:0", profile("pocl_neoverse"), products()).kernel;
+  };
+  EXPECT_EQ(chosen("matmul(f32[256,256], f32[256,256])"), "MATMUL_REGISTER_BLOCKED");
+  EXPECT_EQ(chosen("matmul(f32[1,512], f32[512,512])"), "MATMUL_REGISTER_BLOCKED");
+  EXPECT_EQ(chosen("linear(f32[3,512], f32[512,512])"), "MATMUL_REGISTER_BLOCKED");
+  EXPECT_EQ(chosen("linear(f32[1,512], f32[512,512])"), "MATMUL_DIRECT");
 }
 
 // Processors, from the real table.

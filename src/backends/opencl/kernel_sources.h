@@ -7,11 +7,15 @@ extern const char batch_norm_cl[];
 extern const char cast_cl[];
 extern const char class_loss_cl[];
 extern const char common_cl[];
+extern const char conv_cl[];
+extern const char conv_columns_cl[];
+extern const char conv_direct_cl[];
+extern const char conv_tiled_cl[];
+extern const char conv_winograd_cl[];
 extern const char elementwise_cl[];
 extern const char lines_cl[];
 extern const char loss_total_cl[];
 extern const char matmul_direct_cl[];
-extern const char matmul_tiled_cl[];
 extern const char movement_cl[];
 extern const char norm_cl[];
 extern const char pointwise_loss_cl[];
@@ -19,5 +23,8 @@ extern const char pool_cl[];
 extern const char reduce_cl[];
 extern const char softmax_cl[];
 extern const char vectors_cl[];
+extern const char product_cl[];
+extern const char product_block_cl[];
+extern const char product_tiled_cl[];
 
 }  // namespace xpuruntime::opencl

@@ -8,17 +8,40 @@ namespace xpuruntime::opencl {
 
 // What the rows of table.h are made of.
 
+// Products: matmul.cpp.
+Verdict supports_product(const Problem& problem, const DeviceProfile& profile);
 Verdict supports_matmul_tiled(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_matmul_tiled(const Problem& problem, const PrepareContext& context);
 std::vector<std::string> matmul_tiled_variants(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_matmul_tiled_variant(const Problem& problem, const PrepareContext& context,
                                                          std::string_view token);
-
+std::uint64_t matmul_block_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_matmul_block(const Problem& problem, const PrepareContext& context);
+std::vector<std::string> matmul_block_variants(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_matmul_block_variant(const Problem& problem, const PrepareContext& context,
+                                                         std::string_view token);
 std::unique_ptr<const Plan> prepare_matmul_direct(const Problem& problem, const PrepareContext& context);
 
 Verdict supports_elementwise(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_elementwise(const Problem& problem, const PrepareContext& context);
 Verdict supports_cast(const Problem& problem, const DeviceProfile& profile);
+// Convolutions: conv.cpp, conv_product.cpp and conv_tiled.cpp.
+Verdict supports_conv_winograd(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t conv_winograd_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
+std::vector<std::string> conv_winograd_variants(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_conv_winograd(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_conv_winograd_variant(const Problem& problem, const PrepareContext& context,
+                                                          std::string_view token);
+Verdict supports_conv_im2col(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t conv_im2col_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_conv_im2col(const Problem& problem, const PrepareContext& context);
+Verdict supports_conv_tiled(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_conv_tiled(const Problem& problem, const PrepareContext& context);
+Verdict has_modest_windows(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t conv_implicit_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_conv_implicit(const Problem& problem, const PrepareContext& context);
+std::unique_ptr<const Plan> prepare_conv_direct(const Problem& problem, const PrepareContext& context);
+
 std::unique_ptr<const Plan> prepare_cast(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_dropout(const Problem& problem, const PrepareContext& context);
 Verdict supports_unscale(const Problem& problem, const DeviceProfile& profile);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/opencl/kernels.h"
+#include "core/matmul_shape.h"
 
 // Needs no headers of OpenCL: the catalogue reads these rows in every build.
 
@@ -15,7 +16,19 @@ inline constexpr DataTypeSet integers = {DataType::int64, DataType::int32, DataT
 
 /// Every kernel of this backend, fastest first, reference last.
 inline constexpr KernelSpec table[] = {
-    {.ops = OpId::matmul,
+    {.ops = product_ops,
+     .name = "MATMUL_REGISTER_BLOCKED",
+     .summary = "operands packed into panels, blocks of sums in registers: CPU devices",
+     .dtypes = fast_floats,
+     .prepare = prepare_matmul_block,
+     .supports = supports_product,
+     .workspace_bytes = matmul_block_workspace_bytes,
+     .any_alignment = true,
+     .libraries = "opencl",
+     .variants = matmul_block_variants,
+     .prepare_variant = prepare_matmul_block_variant,
+     .takes = affine_names},
+    {.ops = product_ops,
      .name = "MATMUL_TILED_LOCAL",
      .summary = "tiles in local memory",
      .dtypes = fast_floats,
@@ -24,12 +37,60 @@ inline constexpr KernelSpec table[] = {
      .any_alignment = true,
      .libraries = "opencl",
      .variants = matmul_tiled_variants,
-     .prepare_variant = prepare_matmul_tiled_variant},
-    {.ops = OpId::matmul,
+     .prepare_variant = prepare_matmul_tiled_variant,
+     .takes = affine_names},
+    {.ops = product_ops,
      .name = "MATMUL_DIRECT",
      .summary = "any layout, one work-item per output",
      .dtypes = fast_floats,
      .prepare = prepare_matmul_direct,
+     .supports = supports_product,
+     .any_alignment = true,
+     .libraries = "opencl",
+     .takes = affine_names},
+    {.ops = OpId::conv2d,
+     .name = "CONV2D_WINOGRAD",
+     .summary = "Winograd for 3x3 filters with stride 1",
+     .dtypes = fast_floats,
+     .prepare = prepare_conv_winograd,
+     .supports = supports_conv_winograd,
+     .workspace_bytes = conv_winograd_workspace_bytes,
+     .any_alignment = true,
+     .libraries = "opencl",
+     .variants = conv_winograd_variants,
+     .prepare_variant = prepare_conv_winograd_variant},
+    {.ops = conv_ops,
+     .name = "CONV2D_IMPLICIT_GEMM",
+     .summary = "a matrix product that reads its windows from the image: the general case",
+     .dtypes = fast_floats,
+     .prepare = prepare_conv_implicit,
+     .supports = has_modest_windows,
+     .workspace_bytes = conv_implicit_workspace_bytes,
+     .any_alignment = true,
+     .libraries = "opencl"},
+    {.ops = conv_ops,
+     .name = "CONV2D_IM2COL",
+     .summary = "windows copied to a matrix, none for 1x1 filters, and a matrix product",
+     .dtypes = fast_floats,
+     .prepare = prepare_conv_im2col,
+     .supports = supports_conv_im2col,
+     .workspace_bytes = conv_im2col_workspace_bytes,
+     .any_alignment = true,
+     .libraries = "opencl"},
+    {.ops = OpId::conv2d,
+     .name = "CONV2D_TILED_LOCAL",
+     .summary = "tiles of the image in local memory: integrated GPUs",
+     .dtypes = fast_floats,
+     .prepare = prepare_conv_tiled,
+     .supports = supports_conv_tiled,
+     .any_alignment = true,
+     .libraries = "opencl"},
+    {.ops = conv_ops,
+     .name = "CONV2D_NAIVE_SMALL",
+     .summary = "any layout and groups, one work-item per output: tiny inputs",
+     .dtypes = fast_floats,
+     .prepare = prepare_conv_direct,
+     .supports = has_modest_windows,
      .any_alignment = true,
      .libraries = "opencl"},
     {.ops = OpId::add,
@@ -170,15 +231,6 @@ inline constexpr KernelSpec table[] = {
      .prepare = prepare_pointwise_loss,
      .workspace_bytes = pointwise_loss_workspace_bytes,
      .libraries = "opencl"},
-};
-
-/// Names that policies know and no kernel has yet.
-inline constexpr KernelSpec planned[] = {
-    {OpId::conv2d, "CONV2D_WINOGRAD", "Winograd for 3x3 filters with stride 1"},
-    {OpId::conv2d, "CONV2D_IM2COL", "1x1 filters as a matrix product"},
-    {OpId::conv2d, "CONV2D_TILED_LOCAL", "tiles in local memory: integrated GPUs"},
-    {OpId::conv2d, "CONV2D_IMPLICIT_GEMM", "the general case"},
-    {OpId::conv2d, "CONV2D_NAIVE_SMALL", "tiny inputs"},
 };
 
 }  // namespace xpuruntime::opencl

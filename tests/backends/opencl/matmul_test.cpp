@@ -6,6 +6,7 @@
 namespace xpuruntime::opencl {
 namespace {
 
+constexpr const char* kernels[] = {"MATMUL_REGISTER_BLOCKED", "MATMUL_TILED_LOCAL", "MATMUL_DIRECT"};
 constexpr DataType dtypes[] = {DataType::float32, DataType::float16, DataType::bfloat16};
 
 class MatmulTest : public OpenClTest {
@@ -83,25 +84,25 @@ class MatmulTest : public OpenClTest {
   }
 };
 
-TEST_F(MatmulTest, BothKernelsAgreeWithDoubleOnOddSizes) {
+TEST_F(MatmulTest, EveryKernelAgreesWithDoubleOnOddSizes) {
   const Dims sizes[] = {{1, 1, 1},   {3, 5, 7},  {16, 16, 16},  {17, 33, 15},
                         {1, 70, 31}, {65, 1, 9}, {67, 130, 37}, {128, 64, 80}};
   for (const Dims& size : sizes)
-    for (const char* name : {"MATMUL_TILED_LOCAL", "MATMUL_DIRECT"})
+    for (const char* name : kernels)
       check(name, matmul_of(make_spec(DataType::float32, {size[0], size[2]}),
                             make_spec(DataType::float32, {size[2], size[1]})));
 }
 
-TEST_F(MatmulTest, BothKernelsTakeEveryStorageTypeAndMixesOfThem) {
+TEST_F(MatmulTest, EveryKernelTakesAllStorageTypesAndMixesOfThem) {
   for (std::size_t i = 0; i < 3; ++i)
     for (const std::size_t shift : {0, 1})
-      for (const char* name : {"MATMUL_TILED_LOCAL", "MATMUL_DIRECT"})
+      for (const char* name : kernels)
         check(name, matmul_of(make_spec(dtypes[i], {19, 21}), make_spec(dtypes[(i + shift) % 3], {21, 18})));
 }
 
-TEST_F(MatmulTest, BothKernelsBroadcastBatches) {
+TEST_F(MatmulTest, EveryKernelBroadcastsBatches) {
   const DataType f32 = DataType::float32;
-  for (const char* name : {"MATMUL_TILED_LOCAL", "MATMUL_DIRECT"}) {
+  for (const char* name : kernels) {
     check(name, matmul_of(make_spec(f32, {3, 17, 5}), make_spec(f32, {3, 5, 6})));
     check(name, matmul_of(make_spec(f32, {2, 1, 3, 7, 5}), make_spec(f32, {4, 1, 5, 6})));
     check(name, matmul_of(make_spec(f32, {7, 5}), make_spec(f32, {2, 3, 5, 6})));
@@ -109,9 +110,9 @@ TEST_F(MatmulTest, BothKernelsBroadcastBatches) {
   }
 }
 
-TEST_F(MatmulTest, BothKernelsTakeVectors) {
+TEST_F(MatmulTest, EveryKernelTakesVectors) {
   const DataType f32 = DataType::float32;
-  for (const char* name : {"MATMUL_TILED_LOCAL", "MATMUL_DIRECT"}) {
+  for (const char* name : kernels) {
     check(name, matmul_of(make_spec(f32, {9}), make_spec(f32, {9})));
     check(name, matmul_of(make_spec(f32, {9}), make_spec(f32, {9, 20})));
     check(name, matmul_of(make_spec(f32, {20, 9}), make_spec(f32, {9})));
@@ -119,24 +120,27 @@ TEST_F(MatmulTest, BothKernelsTakeVectors) {
   }
 }
 
-TEST_F(MatmulTest, DirectHonoursTransposeFlags) {
-  for (const DataType dtype : dtypes) {
-    check("MATMUL_DIRECT", matmul_of(make_spec(dtype, {21, 18}), make_spec(dtype, {21, 7}), true, false));
-    check("MATMUL_DIRECT", matmul_of(make_spec(dtype, {18, 21}), make_spec(dtype, {7, 21}), false, true));
-    check("MATMUL_DIRECT", matmul_of(make_spec(dtype, {2, 21, 18}), make_spec(dtype, {7, 21}), true, true));
+TEST_F(MatmulTest, EveryKernelHonoursTransposeFlags) {
+  for (const char* name : kernels)
+    for (const DataType dtype : dtypes) {
+      check(name, matmul_of(make_spec(dtype, {21, 18}), make_spec(dtype, {21, 7}), true, false));
+      check(name, matmul_of(make_spec(dtype, {18, 21}), make_spec(dtype, {7, 21}), false, true));
+      check(name, matmul_of(make_spec(dtype, {2, 21, 18}), make_spec(dtype, {7, 21}), true, true));
+    }
+}
+
+TEST_F(MatmulTest, EveryKernelReadsAndWritesAnyStrides) {
+  const DataType f32 = DataType::float32;
+  for (const char* name : kernels) {
+    Problem problem = matmul_of(make_spec(f32, {2, 9, 11}, {400, 2, 20}), make_spec(f32, {11, 6}, {1, 13}));
+    set_outputs(problem, {make_spec(f32, {2, 9, 6}, {3, 60, 8})});
+    check(name, problem);
+    check(name, matmul_of(make_spec(f32, {9, 11}, {0, 1}), make_spec(DataType::bfloat16, {11, 6}, {0, 2})));
   }
 }
 
-TEST_F(MatmulTest, DirectReadsAndWritesAnyStrides) {
-  const DataType f32 = DataType::float32;
-  Problem problem = matmul_of(make_spec(f32, {2, 9, 11}, {400, 2, 20}), make_spec(f32, {11, 6}, {1, 13}));
-  set_outputs(problem, {make_spec(f32, {2, 9, 6}, {3, 60, 8})});
-  check("MATMUL_DIRECT", problem);
-  check("MATMUL_DIRECT", matmul_of(make_spec(f32, {9, 11}, {0, 1}), make_spec(DataType::bfloat16, {11, 6}, {0, 2})));
-}
-
 TEST_F(MatmulTest, OutputsMayBeOfAnotherTypeThanInputs) {
-  for (const char* name : {"MATMUL_TILED_LOCAL", "MATMUL_DIRECT"})
+  for (const char* name : kernels)
     for (const DataType out : dtypes) {
       Problem problem = matmul_of(make_spec(DataType::float16, {70, 33}), make_spec(DataType::float16, {33, 66}));
       set_outputs(problem, {make_spec(out, {70, 66})});
@@ -146,7 +150,7 @@ TEST_F(MatmulTest, OutputsMayBeOfAnotherTypeThanInputs) {
 
 TEST_F(MatmulTest, NothingToSumGivesZerosAndNothingToWriteIsNoWork) {
   const DataType f32 = DataType::float32;
-  for (const char* name : {"MATMUL_TILED_LOCAL", "MATMUL_DIRECT"}) {
+  for (const char* name : kernels) {
     check(name, matmul_of(make_spec(f32, {5, 0}), make_spec(f32, {0, 6})));
     check(name, matmul_of(make_spec(f32, {0, 4}), make_spec(f32, {4, 6})));
     check(name, matmul_of(make_spec(f32, {0, 3, 4}), make_spec(f32, {4, 6})));
@@ -163,10 +167,12 @@ TEST_F(MatmulTest, InfinitiesAtTheEdgeOfATileStayWhereTheyBelong) {
     a.set(i, 1);
     b.set(i, i % 3 == 1 ? INFINITY : 1);
   }
-  const Tensor c = upload(HostTensor(problem.outputs[0]));
-  run(*prepare("MATMUL_TILED_LOCAL", problem), {upload(a), upload(b)}, c);
-  const HostTensor got = download(c);
-  for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(got.get(i), i % 3 == 1 ? INFINITY : 5) << i;
+  for (const char* name : kernels) {
+    const Tensor c = upload(HostTensor(problem.outputs[0]));
+    run(*prepare(name, problem), {upload(a), upload(b)}, c);
+    const HostTensor got = download(c);
+    for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(got.get(i), i % 3 == 1 ? INFINITY : 5) << name << " " << i;
+  }
 }
 
 TEST_F(MatmulTest, TokensNameTheTile) {
@@ -188,57 +194,57 @@ DeviceProfile gpu() {
   return profile;
 }
 
-std::string refusal_of_tiled(const Problem& problem, const DeviceProfile& profile) {
-  return table[0].accepts(problem, profile).reason;
+const KernelSpec& row_named(std::string_view name) {
+  return *std::find_if(std::begin(table), std::end(table), [&](const KernelSpec& row) { return row.name == name; });
 }
 
-TEST(MatmulSupport, TiledSaysWhyItRefuses) {
-  const DataType f32 = DataType::float32;
-  const TensorSpec square = make_spec(f32, {4, 4});
-  ASSERT_EQ(table[0].name, "MATMUL_TILED_LOCAL");
-  EXPECT_EQ(refusal_of_tiled(matmul_of(square, square), gpu()), "");
-  EXPECT_EQ(refusal_of_tiled(matmul_of(make_spec(f32, {4, 4}, {1, 4}), square), gpu()), "input 0 is not contiguous");
-  EXPECT_EQ(refusal_of_tiled(matmul_of(square, square, false, true), gpu()),
-            "transpose_b is set: takes row-major operands");
-  EXPECT_EQ(refusal_of_tiled(matmul_of(make_spec(DataType::float64, {4, 4}), square), gpu()),
-            "input 0 is f64, and this kernel takes f32, f16 and bf16");
+TEST(MatmulSupport, EveryKernelTakesAnyLayoutOfItsDtypes) {
+  const TensorSpec square = make_spec(DataType::float32, {4, 4});
+  const TensorSpec strided = make_spec(DataType::float16, {4, 4}, {1, 4});
+  for (const char* name : kernels) {
+    const KernelSpec& row = row_named(name);
+    EXPECT_EQ(row.accepts(matmul_of(strided, strided, true, true), gpu()).reason, "");
+    EXPECT_EQ(row.accepts(matmul_of(make_spec(DataType::float64, {4, 4}), square), gpu()).reason,
+              "input 0 is f64, and this kernel takes f32, f16 and bf16");
+  }
+}
+
+TEST(MatmulSupport, ScalarsThatFloatsCannotHoldAreRefused) {
+  const Problem problem = parse_problem("matmul(f32[4,4], f32[4,4]; alpha=1e60)", Device{DeviceType::opencl, 0});
+  for (const char* name : kernels)
+    EXPECT_EQ(row_named(name).accepts(problem, gpu()).reason, "alpha or beta does not fit in f32");
 }
 
 TEST(MatmulSupport, TiledRefusesDevicesThatAreTooSmall) {
   const Problem problem = matmul_of(make_spec(DataType::float32, {4, 4}), make_spec(DataType::float32, {4, 4}));
+  const KernelSpec& tiled = row_named("MATMUL_TILED_LOCAL");
   DeviceProfile profile = gpu();
   profile.max_work_group_size = 128;
-  EXPECT_EQ(refusal_of_tiled(problem, profile), "needs work-groups of 256, the device allows 128");
+  EXPECT_EQ(tiled.accepts(problem, profile).reason, "needs work-groups of 256, the device allows 128");
   profile = gpu();
   profile.local_memory_bytes = 1024;
-  EXPECT_EQ(refusal_of_tiled(problem, profile), "needs 2112 bytes of local memory, the device has 1024");
-}
-
-TEST(MatmulSupport, DirectIsTheLastMatmulAndTakesWhatTiledRefuses) {
-  const KernelSpec& row = table[1];
-  ASSERT_EQ(row.name, "MATMUL_DIRECT");
-  const TensorSpec strided = make_spec(DataType::float16, {4, 4}, {1, 4});
-  EXPECT_EQ(row.accepts(matmul_of(strided, strided, true, true), DeviceProfile{}).reason, "");
+  EXPECT_EQ(tiled.accepts(problem, profile).reason, "needs 2176 bytes of local memory, the device has 1024");
+  EXPECT_EQ(row_named("MATMUL_DIRECT").accepts(problem, DeviceProfile{}).reason, "");
 }
 
 TEST(MatmulSupport, BackwardIsRefused) {
   Problem problem = matmul_of(make_spec(DataType::float32, {4, 4}), make_spec(DataType::float32, {4, 4}));
   problem.direction = Direction::backward;
-  for (const KernelSpec& row : std::span(table).first(2))
-    EXPECT_EQ(make_kernel(row, OpId::matmul, DeviceType::opencl)->supports(problem, gpu()).reason, "forward only");
+  for (const char* name : kernels)
+    EXPECT_EQ(make_kernel(row_named(name), OpId::matmul, DeviceType::opencl)->supports(problem, gpu()).reason,
+              "forward only");
 }
 
-TEST_F(MatmulTest, TiledMakesEveryPlanThatItListsByItsToken) {
-  const auto rows = shared_backend().kernels();
-  const auto row = std::find_if(rows.begin(), rows.end(), [](const auto& spec) { return spec.variants != nullptr; });
-  ASSERT_NE(row, rows.end());
-  const auto kernel = make_kernel(*row, OpId::matmul, DeviceType::opencl);
-  const Problem problem = parse_problem("matmul(f32[70,33], f32[33,65])", Device{DeviceType::opencl, 0});
-  const PrepareContext context{Device{DeviceType::opencl, 0}, profile(), driver()};
-  const std::vector<std::string> tokens = kernel->variants(problem, context);
-  ASSERT_EQ(tokens.size(), 2u);
-  for (const std::string& token : tokens) check(row->name, problem, token);
-  EXPECT_THROW(kernel->prepare(problem, context, "tile=3x3x3"), Error);
+TEST_F(MatmulTest, KernelsMakeEveryPlanThatTheyListByItsToken) {
+  const Problem problem = parse_problem("matmul(f32[130,33], f32[33,165])", device);
+  const PrepareContext context{device, profile(), driver()};
+  for (const char* name : kernels) {
+    const auto kernel = make_kernel(row_named(name), OpId::matmul, DeviceType::opencl);
+    const std::vector<std::string> tokens = kernel->variants(problem, context);
+    EXPECT_EQ(tokens.size(), name == kernels[2] ? 0u : 3u) << name;
+    for (const std::string& token : tokens) check(name, problem, token);
+    EXPECT_THROW(kernel->prepare(problem, context, "tile=3x3x3"), Error);
+  }
 }
 
 }  // namespace

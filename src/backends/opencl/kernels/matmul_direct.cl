@@ -1,19 +1,21 @@
-// One work-item for each element of the output, in any layout: the reference. `index` runs over the output; along its
-// columns a does not move, along its rows b does not.
+// One work-item for each element of the output, in any layout: the reference.
 
 __kernel void matmul_direct(__global const STORAGE(A_TYPE) * a, ulong a_start, __global const STORAGE(B_TYPE) * b,
-                            ulong b_start, __global STORAGE(C_TYPE) * c, ulong c_start, Index index, long k,
-                            long a_stride, long b_stride) {
+                            ulong b_start, __global STORAGE(C_TYPE) * c, ulong c_start, FINISH_PARAMETERS, Product p) {
   const long i = (long)get_global_id(0);
-  if (i >= index.count) return;
-  const Offsets at = offsets_of(index, i);
-  ulong a_at = a_start + at.a;
-  ulong b_at = b_start + at.b;
+  if (i >= p.count * p.m * p.n) return;
+  const long column = i % p.n;
+  const long row = i / p.n % p.m;
+  const BatchStart at = batch_start(&p, i / p.n / p.m);
+  ulong a_at = a_start + at.a + (ulong)(row * p.a.row);
+  ulong b_at = b_start + at.b + (ulong)(column * p.b.column);
   float sum = 0.0f;
-  for (long step = 0; step < k; ++step) {
+  for (long step = 0; step < p.k; ++step) {
     sum += LOAD(A_TYPE)(a, a_at) * LOAD(B_TYPE)(b, b_at);
-    a_at += (ulong)a_stride;
-    b_at += (ulong)b_stride;
+    a_at += (ulong)p.a.column;
+    b_at += (ulong)p.b.row;
   }
-  STORE(C_TYPE)(c, c_start + at.c, sum);
+  const ulong d_at = at.d + (ulong)(row * p.d.row + column * p.d.column);
+  STORE(C_TYPE)(c, c_start + at.c + (ulong)(row * p.c.row + column * p.c.column),
+                finished(sum, row, column, d_at, FINISH_ARGUMENTS));
 }

@@ -1,0 +1,90 @@
+#include "backends/opencl/conv.h"
+
+#include <algorithm>
+
+#include "backends/opencl/groups.h"
+#include "backends/opencl/kernel_sources.h"
+#include "backends/opencl/kernels.h"
+#include "xpuruntime/registry/refusals.h"
+
+namespace xpuruntime::opencl {
+namespace {
+
+/// Right-aligned: of two values the first is the height.
+template <class Values>
+void spread(const Values& values, std::int64_t (&to)[3], std::size_t skipped = 0) {
+  for (std::size_t i = skipped; i < values.size(); ++i) to[i + 3 - values.size()] = values[i];
+}
+
+}  // namespace
+
+bool ConvShape::pointwise() const {
+  constexpr std::int64_t ones[] = {1, 1, 1}, zeros[] = {0, 0, 0};
+  return taps() == 1 && std::ranges::equal(stride, ones) && std::ranges::equal(padding, zeros);
+}
+
+ConvShape conv_shape(const Problem& problem) {
+  const TensorSpec &x = problem.inputs[0], &w = problem.inputs[1], &y = problem.outputs[0];
+  ConvShape shape;
+  shape.batch = x.shape[0];
+  shape.groups = problem.attributes.integer("groups");
+  shape.in_channels = w.shape[1];
+  shape.out_channels = w.shape[0] / shape.groups;
+  spread(x.shape, shape.in, 2);
+  spread(w.shape, shape.kernel, 2);
+  spread(y.shape, shape.out, 2);
+  spread(problem.attributes.list("stride"), shape.stride);
+  spread(problem.attributes.list("padding"), shape.padding);
+  spread(problem.attributes.list("dilation"), shape.dilation);
+  shape.x_batch = x.strides[0];
+  shape.x_channel = x.strides[1];
+  spread(x.strides, shape.x, 2);
+  shape.w_out = w.strides[0];
+  shape.w_in = w.strides[1];
+  spread(w.strides, shape.w, 2);
+  shape.y_batch = y.strides[0];
+  shape.y_channel = y.strides[1];
+  spread(y.strides, shape.y, 2);
+  if (problem.inputs.size() > 2) {
+    shape.bias_stride = problem.inputs[2].strides[0];
+    shape.has_bias = 1;
+  }
+  return shape;
+}
+
+Verdict has_modest_windows(const Problem& problem, const DeviceProfile&) {
+  constexpr std::int64_t most = 1 << 26;  // their products with extents of tensors that can exist fit 63 bits
+  const ConvShape shape = conv_shape(problem);
+  std::int64_t largest = 0;
+  for (int d = 0; d < 3; ++d)
+    largest = std::max({largest, shape.kernel[d], shape.stride[d], shape.padding[d], shape.dilation[d]});
+  return is_at_most("the largest of kernel size, stride, padding and dilation", largest, most);
+}
+
+std::string conv_source(const char* source) { return std::string(product_cl) + conv_cl + source; }
+
+Operand bias_of(const Problem& problem) {
+  if (problem.inputs.size() < 3) return {Operand::Place::input, 0, problem.inputs[0].dtype};
+  return {Operand::Place::input, 2, problem.inputs[2].dtype};
+}
+
+std::string conv_types(const Problem& problem) {
+  return type_option('A', problem.inputs[0].dtype) + type_option('B', problem.inputs[1].dtype) +
+         type_option('C', problem.outputs[0].dtype) + type_option('D', bias_of(problem).dtype);
+}
+
+std::unique_ptr<const Plan> prepare_conv_direct(const Problem& problem, const PrepareContext& context) {
+  const ConvShape shape = conv_shape(problem);
+  const std::int64_t run = is_cpu(context.profile) ? 8 : 1;
+  const std::int64_t lines = shape.batch * shape.groups * shape.out_channels * shape.out[0] * shape.out[1];
+  auto plan = std::make_unique<LaunchPlan>(context_of(context));
+  Launch& launch = plan->add({.source = conv_source(conv_direct_cl),
+                              .function = "conv_direct",
+                              .options = conv_types(problem) + " -D RUN=" + std::to_string(run),
+                              .items = lines * divided_up(shape.out[2], run),
+                              .local = run == 1 ? std::size_t{0} : std::size_t{1}});
+  bind(launch.input(0).input(1), bias_of(problem)).output(0).constant(shape);
+  return plan;
+}
+
+}  // namespace xpuruntime::opencl
