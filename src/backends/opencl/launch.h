@@ -21,6 +21,7 @@ std::string type_option(char letter, DataType dtype);
 
 /// The same as an argument, where one function serves all types: `type_f16` in kernels/common.cl.
 constexpr std::int32_t type_number(DataType dtype) { return static_cast<std::int32_t>(dtype); }
+inline constexpr std::int32_t no_type = type_number(DataType::boolean) + 1;  // of a tensor that is not given
 
 /// What all functions of kernels/elementwise.cl are built with, so that a device builds it once.
 std::string elementwise_options(const PrepareContext& context);

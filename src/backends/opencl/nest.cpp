@@ -55,12 +55,4 @@ unsigned dim_bit(std::int64_t dim, std::size_t rank) {
   return 1U << (dim < 0 ? dim + static_cast<std::int64_t>(rank) : dim);
 }
 
-int type_number(DataType dtype) {
-  constexpr DataType numbered[] = {DataType::float32, DataType::float16, DataType::bfloat16, DataType::int64,
-                                   DataType::int32,   DataType::int16,   DataType::int8,     DataType::uint8};
-  for (int i = 0; i < no_type; ++i)
-    if (numbered[i] == dtype) return i;
-  fail(ErrorCode::internal, "opencl::type_number", std::string(to_string(dtype)) + " has no number");
-}
-
 }  // namespace xpuruntime::opencl

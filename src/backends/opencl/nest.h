@@ -38,8 +38,4 @@ SplitNest split_nest(const Dims& shape, unsigned along, const NestStrides& strid
 /// The bit of a dim that counts from either end.
 unsigned dim_bit(std::int64_t dim, std::size_t rank);
 
-/// Numbers storage types as kernels/vectors.cl does.
-int type_number(DataType dtype);
-inline constexpr int no_type = 8;  // of a tensor that is not given
-
 }  // namespace xpuruntime::opencl

@@ -107,7 +107,8 @@ enum {
   type_i16,
   type_i8,
   type_u8,
-  type_bool
+  type_bool,
+  type_none  // no tensor
 };
 
 /// Of f32, f16 and bf16.
@@ -230,10 +231,10 @@ Offsets offsets_of(Index index, long i) {
 
 // Functions of floats over their whole range, alone (exp_of) or 4, 8 or 16 at once (exp_of16): within 4 ulp on every
 // device, with infinities and NaN as from the C library. The polynomials are those of the CPU's kernels.
-#define HELD(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x)) /* NaN stays */
+#define BETWEEN(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x)) /* NaN stays */
 #define FUNCTIONS(n, F, I, as_f, as_i, to_f)                                                                   \
   F exp_of##n(F x) {                                                                                           \
-    x = HELD(x, (F)-104.0f, (F)89.0f);                                                                         \
+    x = BETWEEN(x, (F)-104.0f, (F)89.0f);                                                                         \
     const F shifted = x * 0x1.715476p+0f + 0x1.8p23f; /* the nearest integer stands in its low bits */         \
     const F whole = shifted - 0x1.8p23f;                                                                       \
     const F r = x - whole * 0x1.62e4p-1f - whole * 0x1.7f7d1cp-20f;                                            \
@@ -267,7 +268,7 @@ Offsets offsets_of(Index index, long i) {
     p = ((p * s + 0x1.10c718p-12f) * s + 0x1.34dcacp-4f) * s + 0.875f;                                         \
     F q = 0x1.a0b65cp-21f * s + 0x1.584104p-12f;                                                               \
     q = ((q * s + 0x1.a7dee2p-6f) * s + 0x1.de5760p-2f) * s + 1.0f;                                            \
-    return HELD(x * (p / q + 0.125f), (F)-1.0f, (F)1.0f);                                                      \
+    return BETWEEN(x * (p / q + 0.125f), (F)-1.0f, (F)1.0f);                                                      \
   }                                                                                                            \
   F phi_of##n(F x) { /* the share of a normal distribution below x; past 5.4 it is 0 or 1 */                   \
     const F s = x * x > 5.4f * 5.4f ? (F)(5.4f * 5.4f) : x * x;                                                \
@@ -277,7 +278,7 @@ Offsets offsets_of(Index index, long i) {
     F q = 0x1.469320p-20f * s + 0x1.2faafep-14f;                                                               \
     q = ((q * s + 0x1.e75220p-10f) * s + 0x1.d0f4dcp-6f) * s + 0x1.005356p-2f;                                 \
     q = q * s + 1.0f;                                                                                          \
-    return HELD(x * (p / q + 0.2f) + 0.5f, (F)0.0f, (F)1.0f);                                                  \
+    return BETWEEN(x * (p / q + 0.2f) + 0.5f, (F)0.0f, (F)1.0f);                                                  \
   }
 FUNCTIONS(, float, int, as_float, as_int, convert_float)
 FUNCTIONS(4, float4, int4, as_float4, as_int4, convert_float4)

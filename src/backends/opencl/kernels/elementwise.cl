@@ -101,7 +101,7 @@ BINARY(op_silu_mul, x* OF(sigmoid_of)(x) * y)
 // would have lost it where s is near 1.
 floatw gelu_slope(floatw x) { return OF(phi_of)(x) + x * 0.3989422804f * OF(exp_of)(-0.5f * x * x); }
 floatw gelu_tanh_slope(floatw x) {
-  const floatw near = HELD(x, (floatw)-30.0f, (floatw)30.0f);  // further out the square could overflow
+  const floatw near = BETWEEN(x, (floatw)-30.0f, (floatw)30.0f);  // further out the square could overflow
   const floatw u = CUBIC(near), inner = near * near * (3.0f * 0.071354816f) + 1.5957691f;
   return OF(sigmoid_of)(u) * (1.0f + near * inner * OF(sigmoid_of)(-u)) + (x - x);  // NaN at infinity
 }

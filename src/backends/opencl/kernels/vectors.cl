@@ -85,10 +85,7 @@ void stores_bf16(__global ushort* data, ulong i, Vec value) {
 #define LOADS(type) JOIN(loads_, type)
 #define STORES(type) JOIN(stores_, type)
 
-// Storage types that are arguments: a branch that all items take alike, which saves programs. The host has the same
-// numbers (nest.h).
-enum { type_f32, type_f16, type_bf16, type_i64, type_i32, type_i16, type_i8, type_u8, type_none };
-
+// Of tensors that may be left out (type_none).
 float load_as(__global const void* data, int type, ulong i, float otherwise) {
   if (type == type_f32) return load_f32((__global const float*)data, i);
   if (type == type_f16) return load_f16((__global const half*)data, i);
@@ -99,19 +96,6 @@ void store_as(__global void* data, int type, ulong i, float value) {
   if (type == type_f32) store_f32((__global float*)data, i, value);
   if (type == type_f16) store_f16((__global half*)data, i, value);
   if (type == type_bf16) store_bf16((__global ushort*)data, i, value);
-}
-long load_integer(__global const void* data, int type, ulong i) {
-  if (type == type_i64) return ((__global const long*)data)[i];
-  if (type == type_i32) return ((__global const int*)data)[i];
-  if (type == type_i16) return ((__global const short*)data)[i];
-  if (type == type_i8) return ((__global const char*)data)[i];
-  return ((__global const uchar*)data)[i];
-}
-void store_integer(__global void* data, int type, ulong i, long value) {
-  if (type == type_i64) ((__global long*)data)[i] = value;
-  if (type == type_i32) ((__global int*)data)[i] = (int)value;
-  if (type == type_i16) ((__global short*)data)[i] = (short)value;
-  if (type == type_i8 || type == type_u8) ((__global char*)data)[i] = (char)value;
 }
 Vec loads_as(__global const void* data, int type, ulong i, float otherwise) {
   if (type == type_f32) return LOADS(f32)((__global const float*)data, i);
