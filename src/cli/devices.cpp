@@ -3,6 +3,8 @@
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "core/json_text.h"
+#include "core/printable.h"
+#include "device/left_out.h"
 
 namespace xpuruntime::cli {
 namespace {
@@ -18,6 +20,18 @@ std::vector<AbsentType> absent_types(const DeviceManager& devices) {
     if (std::string why = devices.why_absent(type); !why.empty()) absent.push_back({type, std::move(why)});
   }
   return absent;
+}
+
+/// Of types that have other devices: the reasons of those that have none name it.
+std::vector<AbsentType> left_out(const DeviceManager& devices) {
+  std::vector<AbsentType> all;
+  for (const DeviceType type : device_types()) {
+    if (!devices.why_absent(type).empty()) continue;
+    const auto* driver = dynamic_cast<const TryingDriver*>(&devices.driver(Device{type, 0}));
+    if (driver == nullptr) continue;
+    for (std::string& why : driver->left_out()) all.push_back({type, std::move(why)});
+  }
+  return all;
 }
 
 std::string memory_text(std::uint64_t bytes) {
@@ -54,6 +68,9 @@ std::string as_text(const DeviceManager& devices, const Painter& paint) {
     for (const auto& [name, version] : profile.library_versions) libraries.append(", " + name + " " + version);
     text += paint(Colour::dim, libraries) + "\n";
   }
+  for (const auto& [type, reason] : left_out(devices)) {
+    text += paint(Colour::dim, "left out of " + std::string(to_string(type)) + ": " + printable(reason)) + "\n";
+  }
   for (const AbsentType& absent : absent_types(devices)) {
     text += paint(Colour::dim, "no " + std::string(to_string(absent.type)) + ": " + absent.why) + "\n";
   }
@@ -61,13 +78,16 @@ std::string as_text(const DeviceManager& devices, const Painter& paint) {
 }
 
 std::string as_json(const DeviceManager& devices) {
-  Json document = {{"version", 1}, {"devices", Json::array()}, {"absent", Json::array()}};
+  Json document = {{"version", 1}, {"devices", Json::array()}, {"absent", Json::array()}, {"left_out", Json::array()}};
   for (const Device device : devices.devices()) {
     document["devices"].push_back(
         {{"device", to_string(device)}, {"profile", parse_known_json(devices.profile(device).to_json())}});
   }
   for (const AbsentType& absent : absent_types(devices)) {
     document["absent"].push_back({{"type", to_string(absent.type)}, {"why", absent.why}});
+  }
+  for (const auto& [type, reason] : left_out(devices)) {
+    document["left_out"].push_back({{"type", to_string(type)}, {"why", reason}});
   }
   return dump_json(document, 2) + "\n";
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/opencl/profile.h"
+#include "backends/opencl/source_function.h"
 
 namespace xpuruntime::opencl {
 namespace {
@@ -88,6 +89,10 @@ Status OpenClDriver::synchronize(int index, Stream stream) {
   DeviceContext& device = context(index);
   const cl_int code = stream.handle ? clFinish(device.use(stream)) : device.finish_all();
   return code == CL_SUCCESS ? device.take_faults() : to_status_of_work(code, "clFinish");
+}
+
+std::shared_ptr<SourceFunction> OpenClDriver::compile(int index, const FunctionSource& source) {
+  return make_source_function(context(index), source, index);
 }
 
 std::unique_ptr<ValueFault> OpenClDriver::make_value_fault(int index, std::string message) {

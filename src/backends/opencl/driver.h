@@ -6,7 +6,9 @@
 
 #include "backends/opencl/device_context.h"
 #include "core/lazily.h"
+#include "device/left_out.h"
 #include "xpuruntime/device/driver.h"
+#include "xpuruntime/device/source_function.h"
 
 namespace xpuruntime::opencl {
 
@@ -21,13 +23,15 @@ struct Discovery {
 Discovery discover();
 
 /// All OpenCL devices of all platforms. Memory is a `cl_mem`, a stream a `cl_command_queue`, an event a `cl_event`.
-class OpenClDriver final : public DeviceDriver {
+class OpenClDriver final : public DeviceDriver, public SourceCompiler, public TryingDriver {
  public:
   OpenClDriver() = default;
 
   DeviceType type() const override { return DeviceType::opencl; }
   const std::vector<DeviceProfile>& devices() const override { return found().discovery.profiles; }
   std::string why_absent() const override { return found().discovery.why_absent; }
+
+  std::vector<std::string> left_out() const override { return found().discovery.left_out; }
 
   void* allocate(int index, std::size_t bytes) override;
   void deallocate(int index, void* memory) noexcept override;
@@ -50,10 +54,8 @@ class OpenClDriver final : public DeviceDriver {
   bool event_done(int index, Event event) override;
   double elapsed_us(int index, Event from, Event to) override;
   bool asynchronous() const override { return true; }
+  std::shared_ptr<SourceFunction> compile(int index, const FunctionSource& source) override;
   std::unique_ptr<ValueFault> make_value_fault(int index, std::string message) override;
-
-  /// Drivers and devices that are installed and not used, each with the reason.
-  const std::vector<std::string>& left_out() const { return found().discovery.left_out; }
 
   /// For this backend's kernels.
   DeviceContext& context(int index);

@@ -1,0 +1,220 @@
+#include "xpuruntime/runtime/opencl_kernel.h"
+
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "core/sha256.h"
+#include "xpuruntime/device/current.h"
+#include "xpuruntime/registry/refusals.h"
+
+namespace xpuruntime {
+namespace {
+
+constexpr std::string_view function_name = "OpenclKernel";
+constexpr std::string_view token_prefix = "local=";
+
+std::string read_source(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail(ErrorCode::io_error, function_name, "'" + path + "' cannot be read: check the path");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+OpenclKernelSpec checked(OpenclKernelSpec spec) {
+  if (spec.name.empty()) fail(ErrorCode::invalid_argument, function_name, "the name of the __kernel function is empty");
+  if (spec.source.empty() == spec.file.empty())
+    fail(ErrorCode::invalid_argument, function_name, "give the source or the file of '" + spec.name + "', one of them");
+  if (!spec.file.empty()) spec.source = read_source(spec.file);
+  for (std::size_t d = 1; spec.work_group_size[0] != 0 && d < 3; ++d)
+    if (spec.work_group_size[d] == 0) spec.work_group_size[d] = 1;
+  return spec;
+}
+
+WorkSize filled(WorkSize global) {
+  for (std::size_t d = 1; d < 3; ++d)
+    if (global[d] == 0) global[d] = 1;
+  return global;
+}
+
+std::string token_of(const WorkSize& local) {
+  return local[0] == 0 ? std::string() : std::string(token_prefix) + to_string(local);
+}
+
+Device device_of(const std::vector<FunctionArgument>& arguments, const std::string& name) {
+  for (const FunctionArgument& argument : arguments)
+    if (argument.value.empty() && argument.local_bytes == 0) return argument.tensor.device();
+  fail(ErrorCode::invalid_argument, function_name, "no argument of '" + name + "' is a tensor: it says where to run");
+}
+
+/// The same bytes in other memory.
+Tensor copy_of(const Tensor& tensor, DeviceManager& devices) {
+  const std::size_t bytes = tensor.span();
+  const Device device = tensor.device();
+  const Tensor copy = devices.allocate(DataType::uint8, {static_cast<std::int64_t>(bytes)}, device);
+  if (bytes == 0) return copy;
+  std::vector<std::byte> host(bytes);
+  DeviceDriver& driver = devices.driver(device);
+  const Stream stream = current_stream(device);
+  Status status = driver.copy_to_host(device.index, host.data(), tensor.data(), tensor.byte_offset(), bytes, stream);
+  if (status.ok()) status = driver.copy_from_host(device.index, copy.data(), 0, host.data(), bytes, stream);
+  if (!status.ok()) fail(status.code(), function_name, status.message());
+  return copy;
+}
+
+class SourcePlan final : public Plan {
+ public:
+  SourcePlan(std::shared_ptr<SourceFunction> function, const WorkSize& global, std::int64_t count,
+             const WorkSize& local)
+      : function_(std::move(function)), global_(global), count_(count), local_(local) {}
+
+  Status run(const RunArguments& run) const override {
+    if (count_ == 0) return {};
+    std::vector<FunctionArgument> arguments;
+    for (const auto& tensors : {run.inputs, run.outputs})
+      for (const Tensor* tensor : tensors) arguments.push_back(kernel_argument(*tensor));
+    arguments.push_back(kernel_argument(static_cast<std::uint64_t>(count_)));
+    return function_->run({arguments, global_, local_}, run.stream);
+  }
+  std::string token() const override { return token_of(local_); }
+  bool outlives_its_work() const override { return false; }  // OpenCL keeps what queued work uses
+
+ private:
+  std::shared_ptr<SourceFunction> function_;
+  WorkSize global_;
+  std::int64_t count_;
+  WorkSize local_;
+};
+
+std::shared_ptr<SourceFunction> compile(DeviceDriver& driver, Device device, const OpenclKernelSpec& spec) {
+  auto* compiler = dynamic_cast<SourceCompiler*>(&driver);
+  if (compiler == nullptr)
+    fail(ErrorCode::not_supported, function_name,
+         to_string(device) + " compiles no OpenCL C: use tensors on an OpenCL device");
+  return compiler->compile(device.index, {spec.source, spec.name, spec.flags});
+}
+
+class SourceKernel final : public Kernel {
+ public:
+  SourceKernel(OpId op, OpenclKernelSpec spec, std::string version, OpenclKernelForOp how)
+      : op_(op), spec_(std::move(spec)), version_(std::move(version)), how_(std::move(how)) {}
+
+  OpId op() const override { return op_; }
+  std::string_view name() const override { return spec_.name; }
+  DeviceType device_type() const override { return DeviceType::opencl; }
+  std::string_view version() const override { return version_; }
+  bool deterministic() const override { return how_.deterministic; }
+
+  Verdict accepts(const Problem& problem, const DeviceProfile& profile) const override {
+    const Verdict verdicts[] = {takes_dtypes(problem, how_.dtypes, how_.dtypes), is_contiguous(problem),
+                                is_aligned(problem)};
+    for (const Verdict& verdict : verdicts)
+      if (!verdict.supported) return verdict;
+    return how_.supports ? how_.supports(problem, profile) : Verdict::yes();
+  }
+
+  std::vector<std::string> variants(const Problem& problem, const PrepareContext& context) const override {
+    if (!spec_.tune) return {};
+    std::vector<std::string> tokens;
+    const auto function = compile(context.driver, context.device, spec_);
+    for (const WorkSize& local : WorkGroupTuner().candidates(function->limits(), global_of(problem)))
+      if (local[0] != 0) tokens.push_back(token_of(local));
+    return tokens;
+  }
+
+  std::unique_ptr<const Plan> make_plan(const Problem& problem, const PrepareContext& context,
+                                        std::string_view token) const override {
+    WorkSize local = spec_.work_group_size;
+    if (!token.empty())
+      local = token.starts_with(token_prefix) ? parse_work_size(token.substr(token_prefix.size())) : WorkSize{};
+    return std::make_unique<SourcePlan>(compile(context.driver, context.device, spec_), global_of(problem),
+                                        element_count(problem.outputs.at(0)), local);
+  }
+
+ private:
+  WorkSize global_of(const Problem& problem) const {
+    if (how_.global_size) return filled(how_.global_size(problem));
+    return {static_cast<std::size_t>(std::max<std::int64_t>(1, element_count(problem.outputs.at(0)))), 1, 1};
+  }
+
+  OpId op_;
+  OpenclKernelSpec spec_;
+  std::string version_;
+  OpenclKernelForOp how_;
+};
+
+}  // namespace
+
+struct OpenclKernel::State {
+  OpenclKernelSpec spec = {};
+  std::string version = {};
+  Runtime* runtime = nullptr;
+  LongMutex mutex = {};  // held while it compiles
+  std::map<Device, std::shared_ptr<SourceFunction>> built = {};
+  std::unique_ptr<Autotuner> autotuner = {};
+
+  Runtime& in() const { return runtime != nullptr ? *runtime : Runtime::global(); }
+
+  std::shared_ptr<SourceFunction> function(Device device) {
+    const std::lock_guard lock(mutex);
+    auto& known = built[device];
+    if (known == nullptr) known = compile(in().devices().driver(device), device, spec);
+    return known;
+  }
+  Autotuner& tuner() {
+    const std::lock_guard lock(mutex);
+    if (autotuner == nullptr) autotuner = std::make_unique<Autotuner>(in().store());
+    return *autotuner;
+  }
+  TunedKernel known_as(Device device) const { return {device, &in().devices().profile(device), spec.name, version}; }
+};
+
+FunctionArgument kernel_argument(const Tensor& tensor) { return {tensor}; }
+
+FunctionArgument kernel_argument(LocalMemory local) {
+  FunctionArgument argument;
+  argument.local_bytes = local.bytes;
+  return argument;
+}
+
+OpenclKernel::OpenclKernel(OpenclKernelSpec spec, Runtime* runtime) : state_(std::make_shared<State>()) {
+  state_->spec = checked(std::move(spec));
+  state_->runtime = runtime;
+  const OpenclKernelSpec& given = state_->spec;
+  const std::string all = given.name + '\0' + given.flags + '\0' + given.source;
+  state_->version = "sha256:" + Sha256().add(all).finish().substr(0, 16);
+}
+
+const OpenclKernelSpec& OpenclKernel::spec() const { return state_->spec; }
+const std::string& OpenclKernel::version() const { return state_->version; }
+
+FunctionLimits OpenclKernel::build(Device device) const { return state_->function(device)->limits(); }
+
+void OpenclKernel::run(const std::vector<FunctionArgument>& arguments, const WorkSize& asked) const {
+  const WorkSize global = filled(asked);
+  const Device device = device_of(arguments, state_->spec.name);
+  const auto function = state_->function(device);
+  WorkSize local = state_->spec.work_group_size;
+  if (state_->spec.tune) {
+    const auto known = state_->tuner().known(state_->known_as(device), global);
+    local = known ? *known : tune(arguments, global).local;
+  }
+  const Status status = function->run({arguments, global, local}, current_stream(device));
+  if (!status.ok()) fail(status.code(), function_name, status.message());
+}
+
+WorkGroupResult OpenclKernel::tune(const std::vector<FunctionArgument>& arguments, const WorkSize& asked) const {
+  const Device device = device_of(arguments, state_->spec.name);
+  const auto function = state_->function(device);
+  std::vector<FunctionArgument> copies = arguments;
+  for (FunctionArgument& argument : copies)
+    if (argument.value.empty() && argument.local_bytes == 0 && argument.tensor.device() == device)
+      argument.tensor = copy_of(argument.tensor, state_->in().devices());
+  return state_->tuner().tune(state_->known_as(device), *function, {copies, filled(asked)});
+}
+
+void OpenclKernel::register_for(OpId op, OpenclKernelForOp how) const {
+  state_->in().registry().register_kernel(
+      std::make_shared<SourceKernel>(op, state_->spec, state_->version, std::move(how)));
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,201 @@
+#include "xpuruntime/runtime/opencl_kernel.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "xpuruntime/device/driver.h"
+#include "xpuruntime/runtime/ops.h"
+
+namespace xpuruntime {
+namespace {
+
+constexpr const char* scale_source = R"(
+__kernel void scale(__global float* x, float by, ulong count) {
+  const ulong i = get_global_id(0);
+  if (i < count) x[i] *= by;
+}
+)";
+constexpr const char* relu_source = R"(
+__kernel void my_relu(__global const float* in, __global float* out, ulong count) {
+  const ulong i = get_global_id(0);
+  if (i < count) out[i] = fmax(in[i], 0.0f) + 0.5f;  // told from others by the half
+}
+)";
+
+class OpenclKernelTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!runtime.devices().has(device)) GTEST_SKIP() << runtime.devices().why_absent(DeviceType::opencl);
+  }
+  Tensor on_device(std::vector<float> values) {
+    const Tensor host = Tensor::view(values.data(), DataType::float32, {static_cast<std::int64_t>(values.size())});
+    return runtime.devices().copy_to(host, device);
+  }
+  std::vector<float> read(const Tensor& tensor) {
+    const Tensor host = runtime.devices().copy_to(tensor, Device{});
+    const auto* data = host.as<const float>();
+    return {data, data + element_count(host.spec())};
+  }
+  template <class Body>
+  static std::string error_text(ErrorCode code, Body body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return error.what();
+    }
+    return "no error";
+  }
+  static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+  const Device device{DeviceType::opencl, 0};
+  Runtime runtime;
+};
+
+TEST_F(OpenclKernelTest, RunsOnTensorsInOneCall) {
+  const OpenclKernel scale({.name = "scale", .source = scale_source}, &runtime);
+  const Tensor x = on_device({1, 2, 3, 4, 5});
+  scale({5}, x, 3.0f, std::uint64_t{5});
+  EXPECT_EQ(read(x), (std::vector<float>{3, 6, 9, 12, 15}));
+}
+
+TEST_F(OpenclKernelTest, TakesWorkGroupSizeAndFlagsAndRunsWholeGroups) {
+  const char* source = R"(
+__kernel void sizes(__global float* x, ulong count) {
+  const ulong i = get_global_id(0);
+  if (i < count) x[i] = get_local_size(0) * 1000 + get_global_size(0) + EXTRA;
+}
+)";
+  const OpenclKernel sizes({.name = "sizes", .source = source, .work_group_size = {4}, .flags = "-D EXTRA=0.5f"},
+                           &runtime);
+  const Tensor x = on_device({0, 0, 0, 0, 0});
+  sizes({5}, x, std::uint64_t{5});
+  EXPECT_EQ(read(x), std::vector<float>(5, 4008.5f));
+}
+
+TEST_F(OpenclKernelTest, ReadsItsSourceFromAFile) {
+  const auto path = std::filesystem::temp_directory_path() / ("scale" + std::to_string(getpid()) + ".cl");
+  std::ofstream(path) << scale_source;
+  const OpenclKernel scale({.name = "scale", .file = path.string()}, &runtime);
+  std::filesystem::remove(path);
+  const Tensor x = on_device({2});
+  scale({1}, x, 2.0f, std::uint64_t{1});
+  EXPECT_EQ(read(x), std::vector<float>{4});
+}
+
+TEST_F(OpenclKernelTest, LocalMemoryIsAnArgument) {
+  const char* source = R"(
+__kernel void turn(__global float* x, __local float* kept) {
+  const int i = get_local_id(0);
+  kept[i] = x[i];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  x[i] = kept[get_local_size(0) - 1 - i];
+}
+)";
+  const OpenclKernel turn({.name = "turn", .source = source, .work_group_size = {4}}, &runtime);
+  const Tensor x = on_device({1, 2, 3, 4});
+  turn({4}, x, LocalMemory{16});
+  EXPECT_EQ(read(x), (std::vector<float>{4, 3, 2, 1}));
+  EXPECT_TRUE(has(error_text(ErrorCode::invalid_argument, [&] { turn({4}, x, LocalMemory{std::size_t{1} << 40}); }),
+                  "bytes of local memory"));
+}
+
+TEST_F(OpenclKernelTest, WrongCallsAreErrorsThatSayWhatIsWrong) {
+  const OpenclKernel scale({.name = "scale", .source = scale_source}, &runtime);
+  const Tensor x = on_device({1, 2, 3});
+  const auto invalid = ErrorCode::invalid_argument;
+  EXPECT_TRUE(has(error_text(invalid, [&] { scale({3}, x); }), "has 3 parameters, and 1 arguments"));
+  EXPECT_TRUE(
+      has(error_text(invalid, [&] { scale({3}, x, 2.0, std::uint64_t{3}); }), "argument 1 of 'scale', of 8 bytes"));
+  EXPECT_TRUE(has(error_text(invalid, [&] { scale({0}, x, 2.0f, std::uint64_t{3}); }), "global size"));
+  EXPECT_TRUE(has(error_text(invalid, [&] { scale({3}, 2.0f); }), "no argument of 'scale' is a tensor"));
+  float host[3] = {};
+  const Tensor here = Tensor::view(host, DataType::float32, {3});
+  EXPECT_TRUE(has(error_text(ErrorCode::not_supported, [&] { scale({3}, here, 2.0f, std::uint64_t{3}); }), "cpu:0"));
+  const OpenclKernel wide({.name = "scale", .source = scale_source, .work_group_size = {1 << 20}}, &runtime);
+  EXPECT_TRUE(has(error_text(invalid, [&] { wide({3}, x, 2.0f, std::uint64_t{3}); }), "is over the device's"));
+  const OpenclKernel two({.name = "scale", .source = scale_source}, &runtime);
+  EXPECT_TRUE(has(error_text(invalid, [&] { two({3}, x, here, std::uint64_t{3}); }), "cpu:0"));
+  EXPECT_EQ(read(x), (std::vector<float>{1, 2, 3})) << "nothing ran";
+}
+
+TEST_F(OpenclKernelTest, WrongSourcesAreErrorsThatShowTheLine) {
+  const OpenclKernel broken({.name = "broken", .source = "// first\n__kernel void broken(void) { nowhere = 1; }\n"},
+                            &runtime);
+  EXPECT_TRUE(has(error_text(ErrorCode::device_error, [&] { broken.build(device); }),
+                  "line 2: __kernel void broken(void) { nowhere = 1; }"));
+  const OpenclKernel other({.name = "another", .source = scale_source}, &runtime);
+  EXPECT_TRUE(has(error_text(ErrorCode::unknown_name, [&] { other.build(device); }), "no __kernel function 'another'"));
+}
+
+TEST(OpenclKernelSpec, IsCheckedWhenAKernelIsMade) {
+  EXPECT_THROW(OpenclKernel({.source = scale_source}), Error);
+  EXPECT_THROW(OpenclKernel({.name = "scale"}), Error);
+  EXPECT_THROW(OpenclKernel({.name = "scale", .source = scale_source, .file = "scale.cl"}), Error);
+  EXPECT_THROW(OpenclKernel({.name = "scale", .file = "/no/such/file.cl"}), Error);
+  const OpenclKernel one({.name = "scale", .source = scale_source}), two({.name = "scale", .source = scale_source});
+  EXPECT_EQ(one.version(), two.version());
+  EXPECT_NE(one.version(), OpenclKernel({.name = "scale", .source = scale_source, .flags = "-D X"}).version());
+}
+
+TEST_F(OpenclKernelTest, ServesAnOpWhoseKernelItIsRegisteredAs) {
+  const OpenclKernel relu({.name = "my_relu", .source = relu_source}, &runtime);
+  relu.register_for(OpId::relu);
+  const Tensor x = on_device({-1, 2, -3, 4}), y = on_device({0, 0, 0, 0});
+  const Tensor* inputs[] = {&x};
+  const Tensor* outputs[] = {&y};
+  runtime.dispatcher().dispatch({OpId::relu, inputs, outputs});
+  EXPECT_EQ(read(y), (std::vector<float>{0.5, 2.5, 0.5, 4.5}));
+  const Decision decision = runtime.dispatcher().explain(parse_problem("relu(f32[4])", device));
+  EXPECT_EQ(decision.kernel, "my_relu");
+  // What it does not take goes to others, or is refused with the reason.
+  const auto list = runtime.registry().kernels(OpId::relu, DeviceType::opencl);
+  const Verdict verdict =
+      list.front()->supports(parse_problem("relu(f16[4])", device), runtime.devices().profile(device));
+  EXPECT_FALSE(verdict.supported);
+  EXPECT_TRUE(has(verdict.reason, "f16")) << verdict.reason;
+}
+
+TEST_F(OpenclKernelTest, TuningRacesItsLocalSizesByToken) {
+  const OpenclKernel relu({.name = "my_relu", .source = relu_source, .tune = true}, &runtime);
+  relu.register_for(OpId::relu);
+  const auto kernel = runtime.registry().kernels(OpId::relu, DeviceType::opencl).front();
+  ASSERT_EQ(kernel->name(), "my_relu");
+  EXPECT_EQ(kernel->version(), relu.version());
+  const Problem problem = parse_problem("relu(f32[1000])", device);
+  const PrepareContext context{device, runtime.devices().profile(device), runtime.devices().driver(device)};
+  const auto tokens = kernel->variants(problem, context);
+  ASSERT_GE(tokens.size(), 4u);
+  for (const std::string& token : tokens) EXPECT_EQ(kernel->prepare(problem, context, token)->token(), token);
+  EXPECT_THROW(kernel->prepare(problem, context, "local=3.5"), Error);
+}
+
+TEST_F(OpenclKernelTest, TuningItselfLeavesTheTensorsAlone) {
+  const OpenclKernel scale({.name = "scale", .source = scale_source, .tune = true}, &runtime);
+  const Tensor x = on_device({1, 2, 3, 4, 5, 6, 7, 8});
+  const WorkGroupResult result =
+      scale.tune({kernel_argument(x), kernel_argument(3.0f), kernel_argument(std::uint64_t{8})}, {8});
+  EXPECT_EQ(result.kernel, "scale");
+  EXPECT_GE(result.trials.size(), 4u);
+  EXPECT_EQ(read(x)[7], 8) << "only copies were scaled";
+  scale({8}, x, 3.0f, std::uint64_t{8});
+  EXPECT_EQ(read(x)[7], 24) << "once";
+}
+
+TEST_F(OpenclKernelTest, ManyThreadsMayRunIt) {
+  const OpenclKernel scale({.name = "scale", .source = scale_source}, &runtime);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      const Tensor x = on_device({1, 2});
+      for (int round = 0; round < 5; ++round) scale({2}, x, static_cast<float>(i + 1), std::uint64_t{2});
+      EXPECT_EQ(read(x)[0], static_cast<float>(std::pow(i + 1, 5)));
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace xpuruntime
