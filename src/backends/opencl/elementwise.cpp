@@ -12,7 +12,8 @@
 namespace xpuruntime::opencl {
 namespace {
 
-std::int64_t width(const DeviceProfile& profile) { return is_cpu(profile) ? 16 : 4; }  // WIDTH in elementwise.cl
+constexpr std::int64_t gpu_width = 4;  // WIDTH in elementwise.cl
+std::int64_t part_of(const DeviceProfile& profile) { return is_cpu(profile) ? 256 : gpu_width; }  // PART
 
 Rows rows_of(const TensorSpec& a, const TensorSpec& b, const TensorSpec& c, Order order = Order::by_output) {
   return make_rows(c.shape, broadcast_strides(c.shape, a.shape, a.strides),
@@ -26,18 +27,18 @@ std::int64_t between_halves(const Problem& problem) {
 }
 
 /// Whether each whole part of a row begins on a multiple of its size, in every tensor.
-bool is_aligned(const Rows& rows, const Problem& problem, std::int64_t width) {
-  if (between_halves(problem) % width != 0) return false;
+bool is_aligned(const Rows& rows, const Problem& problem) {
+  if (between_halves(problem) % gpu_width != 0) return false;
   const auto begins = [](const TensorSpec& spec) { return spec.alignment >= 16; };
   if (!std::all_of(problem.inputs.begin(), problem.inputs.end(), begins) || !begins(problem.outputs[0])) return false;
   for (const auto& strides : rows.index.stride)
     for (const std::int64_t stride : strides)
-      if (stride % width != 0) return false;
+      if (stride % gpu_width != 0) return false;
   return true;
 }
 
 std::string options_of(const Rows& rows, const Problem& problem, const PrepareContext& context) {
-  const bool aligned = !is_cpu(context.profile) && is_aligned(rows, problem, width(context.profile));
+  const bool aligned = !is_cpu(context.profile) && is_aligned(rows, problem);
   return elementwise_options(context) + (aligned ? " -D ALIGNED" : "");
 }
 
@@ -45,7 +46,8 @@ LaunchSpec spec_of(const Rows& rows, const Problem& problem, const PrepareContex
   return {.source = elementwise_cl,
           .function = function,
           .options = options_of(rows, problem, context),
-          .items = rows.index.count * divided_up(rows.length, width(context.profile))};
+          .items = rows.index.count * divided_up(rows.length, part_of(context.profile)),
+          .local = is_cpu(context.profile) ? std::size_t{16} : 0};
 }
 
 bool has_integers(const Problem& problem) { return !is_floating(problem.inputs[0].dtype); }
@@ -114,14 +116,17 @@ Verdict supports_cast(const Problem& problem, const DeviceProfile& profile) {
 std::unique_ptr<const Plan> prepare_cast(const Problem& problem, const PrepareContext& context) {
   const TensorSpec &a = problem.inputs[0], &c = problem.outputs[0];
   if (is_fast(a.dtype) && is_fast(c.dtype)) return prepare_elementwise(problem, context);
-  const Index index = make_index(c.shape, a.strides, a.strides, c.strides).index;
+  const Rows rows = rows_of(a, a, c);
+  const std::int64_t chunk = part_of(context.profile), chunks = divided_up(rows.length, chunk);
   auto plan = std::make_unique<LaunchPlan>(context_of(context));
-  plan->add({.source = cast_cl, .function = "cast_any", .items = index.count})
+  plan->add({.source = cast_cl, .function = "cast_any", .items = rows.index.count * chunks})
       .input(0)
       .constant(type_number(a.dtype))
       .output(0)
       .constant(type_number(c.dtype))
-      .constant(index);
+      .constant(rows)
+      .constant(chunk)
+      .constant(chunks);
   return plan;
 }
 

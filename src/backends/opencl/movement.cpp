@@ -123,7 +123,7 @@ Tiles tiles_of(const Rows& rows, std::size_t turned) {
 }
 
 /// How rows are cut for work-items. On a CPU each takes what fills a page; a GPU wants many.
-std::int64_t chunk_of(std::int64_t unit, const DeviceProfile& profile) {
+std::int64_t chunk_for(std::int64_t unit, const DeviceProfile& profile) {
   if (is_cpu(profile)) return 4096 / unit;
   return unit == 16 ? 1 : 4;
 }
@@ -153,7 +153,7 @@ Launch& add_copy(LaunchPlan& plan, const PrepareContext& context, const Copy& co
         .constant(copy.from)
         .constant(copy.to);
   }
-  const std::int64_t chunk = chunk_of(copy.unit, context.profile), chunks = divided_up(copy.rows.length, chunk);
+  const std::int64_t chunk = chunk_for(copy.unit, context.profile), chunks = divided_up(copy.rows.length, chunk);
   const std::string function = function_of("copy", copy.unit);
   return plan
       .add({.source = movement_cl,
@@ -263,7 +263,7 @@ std::unique_ptr<const Plan> prepare_embedding(const Problem& problem, const Prep
     table_stride = table_stride * size / unit;
     for (std::int64_t& stride : strides) stride = stride * size / unit;
   }
-  const std::int64_t chunk = chunk_of(unit, context.profile), chunks = divided_up(rows.length, chunk);
+  const std::int64_t chunk = chunk_for(unit, context.profile), chunks = divided_up(rows.length, chunk);
   const std::string function = function_of("look_up", unit);
   auto plan = std::make_unique<LaunchPlan>(context_of(context));
   plan->add({.source = movement_cl,
@@ -297,7 +297,7 @@ std::unique_ptr<const Plan> prepare_kv_append(const Problem& problem, const Prep
         .unless_in_place(cache);
     std::int64_t unit = 1;
     const Append append = append_of(problem, cache, unit);
-    const std::int64_t chunk = chunk_of(unit, context.profile), chunks = divided_up(append.units, chunk);
+    const std::int64_t chunk = chunk_for(unit, context.profile), chunks = divided_up(append.units, chunk);
     std::string message =
         to_string(problem) + ": the caches have no place for a token; give lengths from " + range_text(append.room);
     if (paged) message += " and pages from " + range_text(append.blocks);

@@ -1,4 +1,4 @@
-// Casts from and to all types, one element a work-item. Floats are rounded once, ties to even; what becomes an integer
+// Casts from and to all types, element by element. Floats are rounded once, ties to even; what becomes an integer
 // is cut off and held in its range, NaN becomes 0; integers keep their low bits.
 
 #ifdef cl_khr_fp64
@@ -115,12 +115,7 @@ long held_integer(int type, Real value) {
 
 bool is_real(int type) { return type < type_i64; }
 
-__kernel void cast_any(__global const void* a, ulong a_start, int a_type, __global void* c, ulong c_start, int c_type,
-                       Index index) {
-  const long i = (long)get_global_id(0);
-  if (i >= index.count) return;
-  const Offsets at = offsets_of(index, i);
-  const ulong from = a_start + at.a, to = c_start + at.c;
+void cast_one(__global const void* a, int a_type, ulong from, __global void* c, int c_type, ulong to) {
   if (!is_real(a_type)) {
     const long value = load_integer(a, a_type, from);
     if (is_real(c_type))
@@ -134,4 +129,14 @@ __kernel void cast_any(__global const void* a, ulong a_start, int a_type, __glob
     store_real(c, c_type, to, value);
   else
     store_integer(c, c_type, to, c_type == type_bool ? value != 0 : held_integer(c_type, value));
+}
+
+__kernel void cast_any(__global const void* a, ulong a_start, int a_type, __global void* c, ulong c_start, int c_type,
+                       Rows rows, long chunk, long chunks) {
+  const Chunk part = chunk_of(rows.index.count, rows.length, chunk, chunks);
+  if (part.count <= 0) return;
+  const Offsets at = offsets_at(&rows.index, part.row);
+  for (long i = part.first; i < part.first + part.count; ++i)
+    cast_one(a, a_type, a_start + at.a + (ulong)(i * rows.a_step), c, c_type,
+             c_start + at.c + (ulong)(i * rows.c_step));
 }

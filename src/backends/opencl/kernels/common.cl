@@ -199,33 +199,53 @@ typedef struct {
 // Unrolled, so that no array is indexed at run time: GPUs would move the struct to slow memory. In 32 bits where the
 // count allows it: GPUs divide 64 bits slowly.
 #define ADD_DIM(here)                                                                                          \
-  at.a += (ulong)((long)(here) * index.a_stride[d]);                                                           \
-  at.b += (ulong)((long)(here) * index.b_stride[d]);                                                           \
-  at.c += (ulong)((long)(here) * index.c_stride[d]);
+  at.a += (ulong)((long)(here) * index->a_stride[d]);                                                           \
+  at.b += (ulong)((long)(here) * index->b_stride[d]);                                                           \
+  at.c += (ulong)((long)(here) * index->c_stride[d]);
 
-Offsets offsets_of(Index index, long i) {
+Offsets offsets_at(const Index* index, long i) {
   Offsets at = {0, 0, 0};
-  if (index.count <= 0x7fffffff) {
+  if (index->count == 1) return at;
+  if (index->count <= 0x7fffffff) {
     uint left = (uint)i;
 #pragma unroll
     for (int d = 7; d > 0; --d)
-      if (d < RANK_OF(index)) {
-        const uint rest = left / (uint)index.extent[d];
-        ADD_DIM(left - rest * (uint)index.extent[d])
+      if (d < RANK_OF(*index)) {
+        const uint rest = left / (uint)index->extent[d];
+        ADD_DIM(left - rest * (uint)index->extent[d])
         left = rest;
       }
     i = left;
   } else {
 #pragma unroll
     for (int d = 7; d > 0; --d)
-      if (d < RANK_OF(index)) {
-        const long rest = i / index.extent[d];
-        ADD_DIM(i - rest * index.extent[d])
+      if (d < RANK_OF(*index)) {
+        const long rest = i / index->extent[d];
+        ADD_DIM(i - rest * index->extent[d])
         i = rest;
       }
   }
   const int d = 0;
   ADD_DIM(i)
+  return at;
+}
+Offsets offsets_of(Index index, long i) { return offsets_at(&index, i); }
+
+// What a work-item has of rows that are cut into chunks of `size`, `chunks` a row.
+typedef struct {
+  long row;
+  long first;  // element of the row
+  long count;  // 0 or less: nothing to do
+} Chunk;
+Chunk chunk_of(long rows, long length, long size, long chunks) {
+  const long item = (long)get_global_id(0);
+  Chunk at = {item, 0, 0};
+  if (rows == 1)
+    at.row = 0;
+  else if (chunks > 1)
+    at.row = get_global_size(0) <= 0x7fffffff ? (long)((uint)item / (uint)chunks) : item / chunks;
+  at.first = (item - at.row * chunks) * size;
+  at.count = at.row < rows ? min(size, length - at.first) : 0;
   return at;
 }
 

@@ -1,10 +1,12 @@
-// A kernel for each op, for any layout and any mix of f32, f16 and bf16. A work-item has WIDTH neighbours of a row, or
-// fewer at its end.
+// A kernel for each op, for any layout and any mix of f32, f16 and bf16. A work-item goes along a part of a row, WIDTH
+// neighbours at a time.
 
 #ifdef CPU_DEVICE
 #define WIDTH 16
+#define PART 256  // elements of a work-item: what each does once is little beside them
 #else
 #define WIDTH 4
+#define PART 4
 #endif
 #define floatw JOIN(float, WIDTH)
 #define intw JOIN(int, WIDTH)
@@ -18,63 +20,62 @@ typedef struct {
   int count;    // 0: nothing to do
 } Part;
 
-Part part_of(Rows rows) {
-  const long item = (long)get_global_id(0), parts = (rows.length + WIDTH - 1) / WIDTH;
-  long row = 0;
-  if (rows.index.count > 1)
-    row = get_global_size(0) <= 0x7fffffff ? (long)((uint)item / (uint)parts) : item / parts;
-  const long first = (item - row * parts) * WIDTH;
-  Part part = {0, 0, 0, row * rows.length + first, 0};
-  if (row >= rows.index.count || first >= rows.length) return part;
-  const Offsets at = offsets_of(rows.index, row);
-  part.a = at.a + (ulong)(first * rows.a_step);
-  part.b = at.b + (ulong)(first * rows.b_step);
-  part.c = at.c + (ulong)(first * rows.c_step);
-  part.count = (int)min((long)WIDTH, rows.length - first);
+Part part_of(const Rows* rows) {
+  const Chunk chunk = chunk_of(rows->index.count, rows->length, PART, (rows->length + PART - 1) / PART);
+  Part part = {0, 0, 0, chunk.row * rows->length + chunk.first, max((int)chunk.count, 0)};
+  if (chunk.count <= 0) return part;
+  const Offsets at = offsets_at(&rows->index, chunk.row);
+  part.a = at.a + (ulong)(chunk.first * rows->a_step);
+  part.b = at.b + (ulong)(chunk.first * rows->b_step);
+  part.c = at.c + (ulong)(chunk.first * rows->c_step);
   return part;
 }
 
 floatw load_part(__global const void* data, int type, ulong at, long step, int count) {
-  if (step == 1 && count == WIDTH) return OF(load_floats)(data, type, at);
   if (step == 0) return (floatw)load_float(data, type, at);
   float part[WIDTH];
-#pragma unroll
   for (int k = 0; k < WIDTH; ++k) part[k] = k < count ? load_float(data, type, at + (ulong)(k * step)) : 1.0f;
   return OF(vload)(0, part);
 }
 
 void store_part(__global void* data, int type, ulong at, long step, int count, floatw value) {
-  if (step == 1 && count == WIDTH) {
-    OF(store_floats)(data, type, at, value);
-    return;
-  }
   float part[WIDTH];
   OF(vstore)(value, 0, part);
-#pragma unroll
-  for (int k = 0; k < WIDTH; ++k)
-    if (k < count) store_float(data, type, at + (ulong)(k * step), part[k]);
+  for (int k = 0; k < WIDTH && k < count; ++k) store_float(data, type, at + (ulong)(k * step), part[k]);
 }
 
 #define INPUT(a) __global const void *a, ulong a##_start, int a##_type
 #define OUTPUT __global void *c, ulong c_start, int c_type
-#define LOAD_PART(a) load_part(a, a##_type, a##_start + at.a, rows.a##_step, at.count)
-#define STORE_PART(value) store_part(c, c_type, c_start + at.c, rows.c_step, at.count, value)
 
-#define UNARY(op, result)                           \
-  __kernel void op(INPUT(a), OUTPUT, Rows rows) {   \
-    const Part at = part_of(rows);                  \
-    if (at.count == 0) return;                      \
-    const floatw x = LOAD_PART(a);                  \
-    STORE_PART(result);                             \
+// Where the elements are neighbours whole vectors are moved, in a loop of its own: beside the other way compilers make
+// slow code of it.
+#define WHOLE_VECTORS(k) for (; (k) + WIDTH <= at.count; (k) += WIDTH)
+#define THE_REST(k) for (; (k) < at.count; (k) += WIDTH)
+#define LOAD_NEAR(a) OF(load_floats)(a, a##_type, a##_start + at.a + (ulong)k)
+#define STORE_NEAR(value) OF(store_floats)(c, c_type, c_start + at.c + (ulong)k, value)
+#define LOAD_FAR(a) load_part(a, a##_type, a##_start + at.a + (ulong)(k * rows.a##_step), rows.a##_step, at.count - k)
+#define STORE_FAR(value) \
+  store_part(c, c_type, c_start + at.c + (ulong)(k * rows.c_step), rows.c_step, at.count - k, value)
+
+#define UNARY(op, result)                                                           \
+  floatw value_##op(floatw x) { return result; }                                    \
+  __kernel void op(INPUT(a), OUTPUT, Rows rows) {                                   \
+    const Part at = part_of(&rows);                                                 \
+    int k = 0;                                                                      \
+    if (rows.a_step == 1 && rows.c_step == 1)                                       \
+      WHOLE_VECTORS(k) STORE_NEAR(value_##op(LOAD_NEAR(a)));                        \
+    THE_REST(k) STORE_FAR(value_##op(LOAD_FAR(a)));                                 \
   }
 // `between`: to where b begins in its tensor.
-#define BINARY(op, result)                                                 \
-  __kernel void op(INPUT(a), INPUT(b), OUTPUT, Rows rows, ulong between) { \
-    const Part at = part_of(rows);                                         \
-    if (at.count == 0) return;                                             \
-    b_start += between;                                                    \
-    const floatw x = LOAD_PART(a), y = LOAD_PART(b);                       \
-    STORE_PART(result);                                                    \
+#define BINARY(op, result)                                                          \
+  floatw value_##op(floatw x, floatw y) { return result; }                          \
+  __kernel void op(INPUT(a), INPUT(b), OUTPUT, Rows rows, ulong between) {          \
+    const Part at = part_of(&rows);                                                 \
+    int k = 0;                                                                      \
+    b_start += between;                                                             \
+    if (rows.a_step == 1 && rows.b_step == 1 && rows.c_step == 1)                   \
+      WHOLE_VECTORS(k) STORE_NEAR(value_##op(LOAD_NEAR(a), LOAD_NEAR(b)));          \
+    THE_REST(k) STORE_FAR(value_##op(LOAD_FAR(a), LOAD_FAR(b)));                    \
   }
 
 // gelu by tanh is x s(u) with u = 2 sqrt(2 / pi) (x + 0.044715 x^3).
@@ -115,7 +116,7 @@ BINARY(op_tanh_backward, y * (4.0f * OF(sigmoid_of)(x + x) * OF(sigmoid_of)(-(x 
 // Integers wrap around.
 #define INTEGERS(op, result)                                                                                   \
   __kernel void op(INPUT(a), INPUT(b), OUTPUT, Rows rows, ulong between) {                                     \
-    const Part at = part_of(rows);                                                                             \
+    const Part at = part_of(&rows);                                                                            \
     for (int k = 0; k < at.count; ++k) {                                                                       \
       const ulong x = (ulong)load_integer(a, a_type, a_start + at.a + (ulong)(k * rows.a_step));               \
       const ulong y = (ulong)load_integer(b, b_type, b_start + between + at.b + (ulong)(k * rows.b_step));     \
@@ -139,30 +140,39 @@ uint4 philox(ulong key, ulong counter) {
   return c;
 }
 
+floatw dropped(floatw x, ulong seed, ulong first, ulong threshold, float kept_share) {
+  uint words[WIDTH + 4];
+#pragma unroll
+  for (int i = 0; i < WIDTH / 4; ++i) vstore4(philox(seed, first / 4 + (ulong)i), 0, words + 4 * i);
+  if (first & 3) {
+    vstore4(philox(seed, first / 4 + WIDTH / 4), 0, words + WIDTH);
+    // Indexed by constants alone, so that the words stay in registers.
+#pragma unroll
+    for (int i = 0; i + 1 < WIDTH + 4; ++i) words[i] = first & 1 ? words[i + 1] : words[i];
+#pragma unroll
+    for (int i = 0; i < WIDTH; ++i) words[i] = first & 2 ? words[i + 2] : words[i];
+  }
+  float part[WIDTH];
+  OF(vstore)(x / kept_share, 0, part);
+#pragma unroll
+  for (int i = 0; i < WIDTH; ++i) part[i] = (ulong)words[i] >= threshold ? part[i] : 0.0f;
+  return OF(vload)(0, part);
+}
+
 // An element is kept if its word is at least the threshold: word i % 4 of counter i / 4, where i is its number in
 // row-major order plus the offset. `seeds` holds seed and offset, unless its stride is 0.
 __kernel void op_dropout(INPUT(a), __global const ulong* seeds, ulong seeds_start, OUTPUT, Rows rows, ulong seed,
                          long seeds_stride, ulong threshold, float kept_share) {
-  const Part at = part_of(rows);
-  if (at.count == 0) return;
+  const Part at = part_of(&rows);
   ulong first = (ulong)at.number;
   if (seeds_stride != 0) {
     seed = seeds[seeds_start];
     first += seeds[seeds_start + (ulong)seeds_stride];
   }
-  uint words[WIDTH + 4];
-#pragma unroll
-  for (int i = 0; i <= WIDTH / 4; ++i) vstore4(philox(seed, first / 4 + (ulong)i), 0, words + 4 * i);
-  // Indexed by constants alone, so that the words stay in registers.
-#pragma unroll
-  for (int i = 0; i + 1 < WIDTH + 4; ++i) words[i] = first & 1 ? words[i + 1] : words[i];
-#pragma unroll
-  for (int i = 0; i < WIDTH; ++i) words[i] = first & 2 ? words[i + 2] : words[i];
-  float part[WIDTH];
-  OF(vstore)(LOAD_PART(a) / kept_share, 0, part);
-#pragma unroll
-  for (int i = 0; i < WIDTH; ++i) part[i] = (ulong)words[i] >= threshold ? part[i] : 0.0f;
-  STORE_PART(OF(vload)(0, part));
+  int k = 0;
+  if (rows.a_step == 1 && rows.c_step == 1)
+    WHOLE_VECTORS(k) STORE_NEAR(dropped(LOAD_NEAR(a), seed, first + (ulong)k, threshold, kept_share));
+  THE_REST(k) STORE_FAR(dropped(LOAD_FAR(a), seed, first + (ulong)k, threshold, kept_share));
 }
 
 __kernel void clear_found(__global float* found, ulong found_start) {
@@ -173,11 +183,20 @@ __kernel void clear_found(__global float* found, ulong found_start) {
 // the same 1.
 __kernel void op_unscale(INPUT(a), __global const float* inverse, ulong inverse_start, OUTPUT, __global float* found,
                          ulong found_start, Rows rows) {
-  const Part at = part_of(rows);
-  if (at.count == 0) return;
-  const floatw result = LOAD_PART(a) * inverse[inverse_start];
-  STORE_PART(result);
-  const intw special = (OF(as_int)(result) & 0x7f800000) == 0x7f800000;
+  const Part at = part_of(&rows);
+  const float by = inverse[inverse_start];
+  intw special = 0;
+  int k = 0;
+  if (rows.a_step == 1 && rows.c_step == 1) WHOLE_VECTORS(k) {
+      const floatw result = LOAD_NEAR(a) * by;
+      special |= (OF(as_int)(result) & 0x7f800000) == 0x7f800000;
+      STORE_NEAR(result);
+    }
+  THE_REST(k) {
+    const floatw result = LOAD_FAR(a) * by;
+    special |= (OF(as_int)(result) & 0x7f800000) == 0x7f800000;
+    STORE_FAR(result);
+  }
   if (any(special)) found[found_start] = 1.0f;
 }
 
@@ -200,9 +219,9 @@ typedef struct {
 // A work-item turns some pairs of a head: elements i and i + pairs, or neighbours where they are interleaved. The first
 // of a head copies what is behind the pairs.
 __kernel void op_rope(INPUT(a), INPUT(b), INPUT(cosines), INPUT(sines), OUTPUT, __global uint* fault, Rope rope) {
-  const long item = (long)get_global_id(0), head = item / rope.parts, part = item - head * rope.parts;
-  if (head >= rope.heads.count) return;
-  const Offsets at = offsets_of(rope.heads, head);
+  const Chunk chunk = chunk_of(rope.heads.count, rope.pairs, rope.part_pairs, rope.parts);
+  if (chunk.row >= rope.heads.count || (chunk.first > 0 && chunk.count <= 0)) return;
+  const Offsets at = offsets_at(&rope.heads, chunk.row);
   const long position = load_integer(b, b_type, b_start + at.b);
   if (position < 0 || position >= rope.positions) {
     *fault = 1;
@@ -212,22 +231,41 @@ __kernel void op_rope(INPUT(a), INPUT(b), INPUT(cosines), INPUT(sines), OUTPUT, 
   c_start += at.c;
   cosines_start += (ulong)(position * rope.cos_stride);
   sines_start += (ulong)(position * rope.sin_stride);
-  const long apart = rope.interleaved ? 1 : rope.pairs, each = rope.interleaved ? 2 : 1;
-  const long a_step = each * rope.a_step, c_step = each * rope.c_step;
-  const long end = min(rope.pairs, (part + 1) * rope.part_pairs);
-  for (long i = part * rope.part_pairs; i < end; i += WIDTH) {
-    const int count = (int)min((long)WIDTH, end - i);
-    const floatw x = load_part(a, a_type, a_start + (ulong)(i * a_step), a_step, count);
-    const floatw y = load_part(a, a_type, a_start + (ulong)(i * a_step + apart * rope.a_step), a_step, count);
-    const floatw u = load_part(cosines, cosines_type, cosines_start + (ulong)(i * rope.cos_step), rope.cos_step, count);
-    const floatw v = load_part(sines, sines_type, sines_start + (ulong)(i * rope.sin_step), rope.sin_step, count);
-    store_part(c, c_type, c_start + (ulong)(i * c_step), c_step, count, x * u - y * v);
-    store_part(c, c_type, c_start + (ulong)(i * c_step + apart * rope.c_step), c_step, count, y * u + x * v);
+  const long end = chunk.first + chunk.count;
+  long i = chunk.first;
+  if (rope.a_step == 1 && rope.c_step == 1 && rope.cos_step == 1 && rope.sin_step == 1)
+    for (; i + WIDTH <= end; i += WIDTH) {
+      const floatw u = OF(load_floats)(cosines, cosines_type, cosines_start + (ulong)i);
+      const floatw v = OF(load_floats)(sines, sines_type, sines_start + (ulong)i);
+      const ulong first = (ulong)(rope.interleaved ? 2 * i : i);
+      const ulong second = first + (rope.interleaved ? WIDTH : (ulong)rope.pairs);
+      floatw x = OF(load_floats)(a, a_type, a_start + first), y = OF(load_floats)(a, a_type, a_start + second);
+      if (rope.interleaved) {
+        const floatw even = (floatw)(x.even, y.even), odd = (floatw)(x.odd, y.odd);
+        const floatw turned = even * u - odd * v, other = odd * u + even * v;
+        x.even = turned.lo;
+        x.odd = other.lo;
+        y.even = turned.hi;
+        y.odd = other.hi;
+      } else {
+        const floatw turned = x * u - y * v;
+        y = y * u + x * v;
+        x = turned;
+      }
+      OF(store_floats)(c, c_type, c_start + first, x);
+      OF(store_floats)(c, c_type, c_start + second, y);
+    }
+  const long each = rope.interleaved ? 2 : 1, apart = rope.interleaved ? 1 : rope.pairs;
+  for (; i < end; ++i) {
+    const ulong from = a_start + (ulong)(i * each * rope.a_step), to = c_start + (ulong)(i * each * rope.c_step);
+    const float x = load_float(a, a_type, from), y = load_float(a, a_type, from + (ulong)(apart * rope.a_step));
+    const float u = load_float(cosines, cosines_type, cosines_start + (ulong)(i * rope.cos_step));
+    const float v = load_float(sines, sines_type, sines_start + (ulong)(i * rope.sin_step));
+    store_float(c, c_type, to, x * u - y * v);
+    store_float(c, c_type, to + (ulong)(apart * rope.c_step), y * u + x * v);
   }
-  if (part != 0) return;
-  for (long i = 2 * rope.pairs; i < rope.size; i += WIDTH) {
-    const int count = (int)min((long)WIDTH, rope.size - i);
-    const floatw x = load_part(a, a_type, a_start + (ulong)(i * rope.a_step), rope.a_step, count);
-    store_part(c, c_type, c_start + (ulong)(i * rope.c_step), rope.c_step, count, x);
-  }
+  if (chunk.first != 0) return;
+  for (long k = 2 * rope.pairs; k < rope.size; ++k)
+    store_float(c, c_type, c_start + (ulong)(k * rope.c_step),
+                load_float(a, a_type, a_start + (ulong)(k * rope.a_step)));
 }

@@ -3,21 +3,6 @@
 #define TILE 32  // tile_side in movement.cpp
 #define TILE_LINES 8
 
-// Item i of rows that are cut into `chunks` each.
-typedef struct {
-  long row;
-  long first;  // unit of the row
-  long count;  // 0 or less: nothing to do
-} Chunk;
-Chunk chunk_of(long rows, long length, long chunk, long chunks) {
-  const long item = (long)get_global_id(0);
-  Chunk at = {item, 0, 0};
-  if (chunks > 1) at.row = get_global_size(0) <= 0x7fffffff ? (long)((uint)item / (uint)chunks) : item / chunks;
-  at.first = (item - at.row * chunks) * chunk;
-  at.count = at.row < rows ? min(chunk, length - at.first) : 0;
-  return at;
-}
-
 // Of what lies over the last two dims: the last is dense in the output, the other one, here called rows, in the input.
 typedef struct {
   Index outer;
@@ -43,10 +28,11 @@ typedef struct {
   long page_strides[2];
 } Append;
 
-long block_of(Append append, __global const void* pages, ulong start, int type, long sequence, long position) {
-  if (!append.paged) return sequence;
-  const long entry = position / append.slots;
-  return load_integer(pages, type, start + (ulong)(sequence * append.page_strides[0] + entry * append.page_strides[1]));
+long block_of(const Append* append, __global const void* pages, ulong start, int type, long sequence, long position) {
+  if (!append->paged) return sequence;
+  const long entry = position / append->slots;
+  const long at = sequence * append->page_strides[0] + entry * append->page_strides[1];
+  return load_integer(pages, type, start + (ulong)at);
 }
 
 #ifdef CPU_DEVICE
@@ -57,7 +43,7 @@ long block_of(Append append, __global const void* pages, ulong start, int type, 
   if (block >= tiles.outer.count) return;                                                                      \
   const long row = tile / across % down * TILE, column = tile % across * TILE;                                 \
   const long rows = min((long)TILE, tiles.rows - row), columns = min((long)TILE, tiles.columns - column);      \
-  const Offsets at = offsets_of(tiles.outer, block);                                                           \
+  const Offsets at = offsets_at(&tiles.outer, block);                                                           \
   a += a_start + from + at.a + (ulong)(row + column * tiles.a_step);                                           \
   c += c_start + to + at.c + (ulong)(row * tiles.c_step + column);                                             \
   const long whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;                                       \
@@ -86,7 +72,7 @@ long block_of(Append append, __global const void* pages, ulong start, int type, 
   const long tile = (long)get_group_id(0), block = tile / (across * down);                                     \
   const long row = tile / across % down * TILE, column = tile % across * TILE;                                 \
   const int along = (int)get_local_id(0) % TILE, line = (int)get_local_id(0) / TILE;                           \
-  const Offsets at = offsets_of(tiles.outer, block);                                                           \
+  const Offsets at = offsets_at(&tiles.outer, block);                                                           \
   a += a_start + from + at.a;                                                                                  \
   c += c_start + to + at.c;                                                                                    \
   for (int i = line; i < TILE; i += TILE_LINES)                                                                \
@@ -104,7 +90,7 @@ long block_of(Append append, __global const void* pages, ulong start, int type, 
                          ulong c_start, Rows rows, ulong from, ulong to, long chunk, long chunks) {            \
     const Chunk part = chunk_of(rows.index.count, rows.length, chunk, chunks);                                 \
     if (part.count <= 0) return;                                                                               \
-    const Offsets at = offsets_of(rows.index, part.row);                                                       \
+    const Offsets at = offsets_at(&rows.index, part.row);                                                       \
     a += a_start + from + at.a + (ulong)(part.first * rows.a_step);                                            \
     c += c_start + to + at.c + (ulong)(part.first * rows.c_step);                                              \
     if (rows.a_step == 1 && rows.c_step == 1)                                                                  \
@@ -117,7 +103,7 @@ long block_of(Append append, __global const void* pages, ulong start, int type, 
                             Rows rows, long table_rows, long table_stride, long chunk, long chunks) {          \
     const Chunk part = chunk_of(rows.index.count, rows.length, chunk, chunks);                                 \
     if (part.count <= 0) return;                                                                               \
-    const Offsets at = offsets_of(rows.index, part.row);                                                       \
+    const Offsets at = offsets_at(&rows.index, part.row);                                                       \
     const long row = load_integer(a, a_type, a_start + at.a);                                                  \
     if (row < 0 || row >= table_rows) {                                                                        \
       *fault = 1;                                                                                              \
@@ -143,7 +129,7 @@ long block_of(Append append, __global const void* pages, ulong start, int type, 
         load_integer(lengths, lengths_type, lengths_start + (ulong)(sequence * append.length_stride));         \
     long block = -1;                                                                                           \
     if (length >= 0 && length < append.room)                                                                   \
-      block = block_of(append, pages, pages_start, pages_type, sequence, length + token);                      \
+      block = block_of(&append, pages, pages_start, pages_type, sequence, length + token);                      \
     if (block < 0 || block >= append.blocks) {                                                                 \
       *fault = 1;                                                                                              \
       return;                                                                                                  \
