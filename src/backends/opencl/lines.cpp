@@ -103,12 +103,11 @@ std::vector<LineTeam> teams_for(const LineShape& shape, const Problem& problem, 
   const auto offer = [&](const LineTeam& team) {
     if (std::find(teams.begin(), teams.end(), team) == teams.end()) teams.push_back(team);
   };
-  if (!has_rows(shape)) return teams;
+  if (is_cpu(profile) || !has_rows(shape)) return teams;  // one item a row is what a CPU's code is made for
   const int most = std::min(most_lanes_on(profile), power_of_two(shape.nest.along.count));
   for (int lanes = 4; lanes <= most && lanes <= shape.nest.along.count; lanes *= 4) {
     if (std::max(lanes, usual_group) <= largest_group(profile)) offer(shared_team(shape, problem, lanes));
   }
-  offer({.rows = true, .width = cpu_row_width, .group = 1});
   return teams;
 }
 

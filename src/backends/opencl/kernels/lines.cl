@@ -10,6 +10,9 @@
 #define OUTPUT_PARAM(name) __global void* name, ulong name##_start, int name##_type
 #define PARAMETER_PARAM(name) __global const void* name, ulong name##_start, int name##_type
 
+// Of a NaN in b nothing is seen.
+#define HIGHER(a, b) ((b) > (a) ? (b) : (a))
+
 enum { slot_x, slot_second, slot_y, slot_weight, slot_other };
 
 #ifdef ROWS
@@ -18,7 +21,7 @@ typedef float Line;
 
 #define ADD_UP(a, b) ((a) + (b))
 TEAM_FOLD(team_sum, float, ADD_UP)
-TEAM_FOLD(team_highest, float, fmax)
+TEAM_FOLD(team_highest, float, HIGHER)
 #define FOLD_SUM(v) team_sum(SUM_OF(v) TEAM)
 #define FOLD_HIGHEST(v) team_highest(HIGHEST_OF(v) TEAM)
 

@@ -65,7 +65,7 @@ __kernel void normalize_lines(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int kin
   } else {
     EACH(i) {
       const Vec size = fabs(X(i, 0.0f));
-      total += kind == 0   ? select((Vec)(1.0f), (Vec)(0.0f), size == 0.0f)
+      total += kind == 0   ? (size == 0.0f ? (Vec)(0.0f) : (Vec)(1.0f))
                : kind == 1 ? size
                : kind == 2 ? size * size
                            : pow(size, (Vec)(p));
@@ -73,7 +73,7 @@ __kernel void normalize_lines(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int kin
   }
   const Line sum = FOLD_SUM(total), largest = FOLD_HIGHEST(total);  // which is never a NaN
   const Line norm = kind == 2   ? sqrt(sum)
-                    : kind == 3 ? (isnan(sum) ? sum : largest)
+                    : kind == 3 ? (sum != sum ? sum : largest)
                     : kind == 4 ? pow(sum, (Line)(1.0f / p))
                                 : sum;
   const Line divisor = norm < eps ? (Line)(eps) : norm;

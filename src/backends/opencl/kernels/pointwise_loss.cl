@@ -7,11 +7,11 @@ TEAM_FOLD(team_sum, float, ADD_UP)
 enum { divergence, divergence_of_logs, poisson, poisson_of_logs };
 
 // t log(t) - t + log(2 pi t) / 2 for t > 1, else 0.
-#define STIRLING(t, one) select((one)(0.0f), (t)*log(t) - (t) + log(6.28318530718f * (t)) * 0.5f, (t) > 1.0f)
+#define STIRLING(t, one) ((t) > 1.0f ? (t)*log(t) - (t) + log(6.28318530718f * (t)) * 0.5f : (one)(0.0f))
 
 #define LOSS_OF(name, type)                                                                 \
   type name(int kind, int full, float eps, type x, type t) {                                \
-    if (kind == divergence) return t * (select(log(t), (type)(0.0f), t == 0.0f) - x);       \
+    if (kind == divergence) return t * ((t == 0.0f ? (type)(0.0f) : log(t)) - x);       \
     if (kind == divergence_of_logs) return exp(t) * (t - x);                                \
     const type loss = kind == poisson ? x - t * log(x + eps) : exp(x) - t * x;              \
     return full ? loss + STIRLING(t, type) : loss;                                          \
@@ -51,6 +51,6 @@ __kernel void pointwise_loss(__global const STORAGE(A_TYPE) * x, ulong x_start, 
     sum += loss;
   }
   sum = team_sum(sum + SUM_OF(sums) TEAM);
-  if (y_type == type_none && lane == 0 && begin < nest.count)
+  if (lane == 0 && y_type == type_none && begin < nest.count)
     vstore2((float2)(sum, 0.0f), (ulong)part, pairs + pairs_start);
 }

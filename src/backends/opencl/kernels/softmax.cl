@@ -4,7 +4,7 @@ __kernel void softmax(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int logarithm) 
   LINE_BEGIN
   HOLD(-INFINITY)
   Vec most = -INFINITY;
-  EACH(i) most = fmax(most, X(i, -INFINITY));
+  EACH(i) most = HIGHER(most, X(i, -INFINITY));
   const Line highest = FOLD_HIGHEST(most);
   Vec total = 0.0f;
 #ifdef HELD
@@ -18,11 +18,19 @@ __kernel void softmax(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int logarithm) 
   const Line log_sum = log(sum), scale = 1.0f / sum;
   EACH(i) STORE_Y(i, logarithm ? held[k_] - log_sum : held[k_] * scale)
 #else
-  EACH(i) total += exp(X(i, -INFINITY) - highest);
+  // Floats are kept in y until the sum is known; what is rounded to fewer bits is computed again.
+  const bool keeps = !logarithm && y_type == type_f32;
+  EACH(i) {
+    const Vec e = exp(X(i, -INFINITY) - highest);
+    total += e;
+    if (keeps) { STORE_Y(i, e) }
+  }
   const Line sum = FOLD_SUM(total);
   const Line log_sum = log(sum), scale = 1.0f / sum;
   if (logarithm) {
     EACH(i) STORE_Y(i, X(i, 0.0f) - highest - log_sum)
+  } else if (keeps) {
+    EACH(i) STORE_Y(i, LOAD_LINE(f32, (__global const float*)y, y_start + start.at[slot_y], slot_y, i, 0.0f) * scale)
   } else {
     EACH(i) STORE_Y(i, exp(X(i, 0.0f) - highest) * scale)
   }
@@ -34,7 +42,7 @@ __kernel void softmax_backward(FIRST_PARAM, SECOND_PARAM, OUTPUT_PARAM(y), LINE_
   LINE_BEGIN
   HOLD(-INFINITY)
   Vec most = -INFINITY;
-  EACH(i) most = fmax(most, X(i, -INFINITY));
+  EACH(i) most = HIGHER(most, X(i, -INFINITY));
   const Line highest = FOLD_HIGHEST(most);
   Vec total = 0.0f, weighted = 0.0f;
   EACH(i) {

@@ -1,5 +1,6 @@
 // Comes before the sources that work on vectors of WIDTH floats and walk nests of dims. With ALIGNED, every vector
 // starts at a multiple of 16 bytes; else elements are aligned and no more.
+// Comparisons stand where isnan, fmax and select might: CPUs' compilers make vector code of them.
 
 #if WIDTH == 1
 typedef float Vec;
@@ -23,10 +24,10 @@ float sum_of_2(float2 v) { return v.lo + v.hi; }
 float sum_of_4(float4 v) { return sum_of_2(v.lo + v.hi); }
 float sum_of_8(float8 v) { return sum_of_4(v.lo + v.hi); }
 float sum_of_16(float16 v) { return sum_of_8(v.lo + v.hi); }
-float highest_of_2(float2 v) { return fmax(v.lo, v.hi); }
-float highest_of_4(float4 v) { return highest_of_2(fmax(v.lo, v.hi)); }
-float highest_of_8(float8 v) { return highest_of_4(fmax(v.lo, v.hi)); }
-float highest_of_16(float16 v) { return highest_of_8(fmax(v.lo, v.hi)); }
+float highest_of_2(float2 v) { return v.hi > v.lo ? v.hi : v.lo; }
+float highest_of_4(float4 v) { return highest_of_2(v.hi > v.lo ? v.hi : v.lo); }
+float highest_of_8(float8 v) { return highest_of_4(v.hi > v.lo ? v.hi : v.lo); }
+float highest_of_16(float16 v) { return highest_of_8(v.hi > v.lo ? v.hi : v.lo); }
 #define SUM_OF JOIN(sum_of_, WIDTH)
 #define HIGHEST_OF JOIN(highest_of_, WIDTH)
 #endif
@@ -42,7 +43,7 @@ float highest_of_16(float16 v) { return highest_of_8(fmax(v.lo, v.hi)); }
 UintVec bf16_bits(Vec value) {
   const UintVec bits = AS_UINTS(value);
   const UintVec rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  return select(rounded, (bits >> 16) | 0x40u, isnan(value));
+  return value != value ? (bits >> 16) | 0x40u : rounded;
 }
 #define AS_WIDE_FLOATS(bits) AS_FLOATS(JOIN(convert_uint, WIDTH)(bits) << 16)
 #ifdef ALIGNED
@@ -71,11 +72,24 @@ void stores_bf16(__global ushort* data, ulong i, Vec value) {
 }
 #else
 Vec loads_f32(__global const float* data, ulong i) { return JOIN(vload, WIDTH)(0, data + i); }
-Vec loads_f16(__global const half* data, ulong i) { return JOIN(vload_half, WIDTH)(0, data + i); }
 Vec loads_bf16(__global const ushort* data, ulong i) { return AS_WIDE_FLOATS(JOIN(vload, WIDTH)(0, data + i)); }
 void stores_f32(__global float* data, ulong i, Vec value) { JOIN(vstore, WIDTH)(value, 0, data + i); }
+// Vectors that are not aligned are those of CPUs, whose built-in conversions go element by element.
+Vec loads_f16(__global const half* data, ulong i) {
+  const UintVec bits = JOIN(convert_uint, WIDTH)(JOIN(vload, WIDTH)(0, (__global const ushort*)data + i));
+  const UintVec shifted = (bits & 0x7fffu) << 13;
+  const UintVec size = AS_UINTS(AS_FLOATS(shifted) * 0x1p112f);  // exact, and what is below the normal numbers too
+  const UintVec special = shifted >= 0x0f800000u ? (UintVec)(0x7f800000u) : (UintVec)(0u);
+  return AS_FLOATS(size | special | ((bits & 0x8000u) << 16));
+}
 void stores_f16(__global half* data, ulong i, Vec value) {
-  JOIN(JOIN(vstore_half, WIDTH), _rte)(value, 0, data + i);
+  const UintVec bits = AS_UINTS(value), size = bits & 0x7fffffffu;
+  const UintVec normal = (size - 0x38000000u + 0xfffu + ((size >> 13) & 1u)) >> 13;
+  const UintVec tiny = AS_UINTS(AS_FLOATS(size) + 0.5f) - 0x3f000000u;  // the sum rounds to the last digit of a half
+  UintVec half_bits = size < 0x38800000u ? tiny : normal;
+  half_bits = size >= 0x477ff000u ? (UintVec)(0x7c00u) : half_bits;
+  half_bits = size > 0x7f800000u ? (UintVec)(0x7e00u) : half_bits;
+  JOIN(vstore, WIDTH)(JOIN(convert_ushort, WIDTH)(half_bits | ((bits >> 16) & 0x8000u)), 0, (__global ushort*)data + i);
 }
 void stores_bf16(__global ushort* data, ulong i, Vec value) {
   JOIN(vstore, WIDTH)(JOIN(convert_ushort, WIDTH)(bf16_bits(value)), 0, data + i);
@@ -112,7 +126,7 @@ void stores_as(__global void* data, int type, ulong i, Vec value) {
 // Floats as integers of the same order: +0 above -0, and every NaN above all numbers.
 IntVec order_of(Vec value) {
   const IntVec bits = AS_INTS(value);
-  return select(bits ^ ((bits >> 31) & 0x7fffffff), (IntVec)(0x7fffffff), isnan(value));
+  return value != value ? (IntVec)(0x7fffffff) : bits ^ ((bits >> 31) & 0x7fffffff);
 }
 int order_of_one(float value) {
   const int bits = as_int(value);
