@@ -215,6 +215,9 @@ constexpr BuiltinRule rules[] = {
     {OpId::conv3d, opencl, large_on_processor, "CONV2D_IM2COL",
      "a CPU device: windows that are copied are read as vectors"},
     {OpId::conv3d, opencl, always, "CONV2D_IMPLICIT_GEMM", "the general case"},
+    {OpId::attention, opencl, few_queries, "ATTENTION_SINGLE_QUERY",
+     "up to 4 queries: bound by reading keys and values"},
+    {OpId::attention, opencl, always, "ATTENTION_TILED", "scores stay in local memory, whatever the length"},
 };
 
 }  // namespace

@@ -6,6 +6,9 @@ namespace xpuruntime::opencl {
 extern const char batch_norm_cl[];
 extern const char cast_cl[];
 extern const char class_loss_cl[];
+extern const char attention_cl[];
+extern const char attention_direct_cl[];
+extern const char attention_tiled_cl[];
 extern const char common_cl[];
 extern const char conv_cl[];
 extern const char conv_columns_cl[];

@@ -42,6 +42,15 @@ std::uint64_t conv_implicit_workspace_bytes(const Problem& problem, const Device
 std::unique_ptr<const Plan> prepare_conv_implicit(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_conv_direct(const Problem& problem, const PrepareContext& context);
 
+// attention.cpp.
+Verdict supports_attention_single_query(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t attention_single_query_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_attention_single_query(const Problem& problem, const PrepareContext& context);
+Verdict supports_attention_tiled(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_attention_tiled(const Problem& problem, const PrepareContext& context);
+Verdict supports_attention_direct(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_attention_direct(const Problem& problem, const PrepareContext& context);
+
 std::unique_ptr<const Plan> prepare_cast(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_dropout(const Problem& problem, const PrepareContext& context);
 Verdict supports_unscale(const Problem& problem, const DeviceProfile& profile);

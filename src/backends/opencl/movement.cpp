@@ -13,7 +13,7 @@
 namespace xpuruntime::opencl {
 namespace {
 
-constexpr std::int64_t copied_side = 32;       // TILE in movement.cl
+constexpr std::int64_t copied_side = 32;     // TILE in movement.cl
 constexpr std::int64_t tile_items = 32 * 8;  // of a work-group
 constexpr std::int64_t least_turned = 16;    // extents below it are not worth a tile
 constexpr std::int64_t unit_sizes[] = {16, 8, 4, 2, 1};
