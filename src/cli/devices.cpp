@@ -78,7 +78,7 @@ std::string as_text(const DeviceManager& devices, const Painter& paint) {
 }
 
 std::string as_json(const DeviceManager& devices) {
-  Json document = {{"version", 1}, {"devices", Json::array()}, {"absent", Json::array()}, {"left_out", Json::array()}};
+  Json document = {{"version", 1}, {"devices", Json::array()}, {"absent", Json::array()}};
   for (const Device device : devices.devices()) {
     document["devices"].push_back(
         {{"device", to_string(device)}, {"profile", parse_known_json(devices.profile(device).to_json())}});

@@ -41,6 +41,7 @@ NB_MODULE(_core, module) {
   bind_lock(module);
   bind_report(module);
   bind_graph(module);
+  bind_opencl_kernel(module);
   if (xpuruntime::environment_variable("XPURUNTIME_PLUGINS") == nullptr) return;
   try {  // now: problems, policies and locks may be read first, and speak of what plugins bring
     xpuruntime::Runtime::global();

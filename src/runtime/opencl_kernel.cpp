@@ -1,5 +1,7 @@
 #include "xpuruntime/runtime/opencl_kernel.h"
 
+#include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -34,6 +36,36 @@ WorkSize filled(WorkSize global) {
   for (std::size_t d = 1; d < 3; ++d)
     if (global[d] == 0) global[d] = 1;
   return global;
+}
+
+/// Without comments and with one blank for any number of them.
+std::string plain(std::string_view text) {
+  std::string all;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i);
+    if (rest.starts_with("//")) i += std::min(rest.find('\n'), rest.size() - 1);
+    if (rest.starts_with("/*")) i += std::min(rest.find("*/", 2), rest.size() - 2) + 1;
+    const bool blank =
+        rest.starts_with("/*") || rest.starts_with("//") || std::isspace(static_cast<unsigned char>(text[i]));
+    if (!blank) all += text[i];
+    if (blank && !all.empty() && all.back() != ' ') all += ' ';
+  }
+  return all;
+}
+
+/// "__global float* x" without its name and the words that do not matter for a value.
+std::string type_of(std::string parameter) {
+  const auto trim = [&] {
+    while (!parameter.empty() && parameter.back() == ' ') parameter.pop_back();
+    parameter.erase(0, std::min(parameter.find_first_not_of(' '), parameter.size()));
+  };
+  trim();
+  while (!parameter.empty() && (std::isalnum(static_cast<unsigned char>(parameter.back())) || parameter.back() == '_'))
+    parameter.pop_back();
+  trim();
+  for (const std::string_view word : {"const ", "__private ", "private "})
+    if (parameter.starts_with(word)) parameter.erase(0, word.size());
+  return parameter;
 }
 
 std::string token_of(const WorkSize& local) {
@@ -187,6 +219,24 @@ OpenclKernel::OpenclKernel(OpenclKernelSpec spec, Runtime* runtime) : state_(std
 const OpenclKernelSpec& OpenclKernel::spec() const { return state_->spec; }
 const std::string& OpenclKernel::version() const { return state_->version; }
 
+std::vector<std::string> OpenclKernel::parameter_types() const {
+  const std::string text = plain(state_->spec.source);
+  const std::size_t at = text.find("void " + state_->spec.name);
+  const std::size_t open = at == std::string::npos ? at : text.find('(', at);
+  const std::size_t close = open == std::string::npos ? open : text.find(')', open);
+  if (close == std::string::npos) return {};
+  std::vector<std::string> types;
+  for (std::size_t from = open + 1; from < close;) {
+    const std::size_t end = std::min(text.find(',', from), close);
+    types.push_back(type_of(text.substr(from, end - from)));
+    from = end + 1;
+  }
+  return types;
+}
+
+std::shared_ptr<SourceFunction> OpenclKernel::function(Device device) const { return state_->function(device); }
+TunedKernel OpenclKernel::tuned_as(Device device) const { return state_->known_as(device); }
+
 FunctionLimits OpenclKernel::build(Device device) const { return state_->function(device)->limits(); }
 
 void OpenclKernel::run(const std::vector<FunctionArgument>& arguments, const WorkSize& asked) const {
@@ -205,11 +255,16 @@ void OpenclKernel::run(const std::vector<FunctionArgument>& arguments, const Wor
 WorkGroupResult OpenclKernel::tune(const std::vector<FunctionArgument>& arguments, const WorkSize& asked) const {
   const Device device = device_of(arguments, state_->spec.name);
   const auto function = state_->function(device);
+  const std::vector<FunctionArgument> copies = copies_of(arguments);
+  return state_->tuner().tune(state_->known_as(device), *function, {copies, filled(asked)});
+}
+
+std::vector<FunctionArgument> OpenclKernel::copies_of(const std::vector<FunctionArgument>& arguments) const {
   std::vector<FunctionArgument> copies = arguments;
   for (FunctionArgument& argument : copies)
-    if (argument.value.empty() && argument.local_bytes == 0 && argument.tensor.device() == device)
+    if (argument.value.empty() && argument.local_bytes == 0)
       argument.tensor = copy_of(argument.tensor, state_->in().devices());
-  return state_->tuner().tune(state_->known_as(device), *function, {copies, filled(asked)});
+  return copies;
 }
 
 void OpenclKernel::register_for(OpId op, OpenclKernelForOp how) const {

@@ -141,6 +141,17 @@ TEST(OpenclKernelSpec, IsCheckedWhenAKernelIsMade) {
   EXPECT_NE(one.version(), OpenclKernel({.name = "scale", .source = scale_source, .flags = "-D X"}).version());
 }
 
+TEST(OpenclKernelSpec, TellsTheTypesOfItsParameters) {
+  const auto types = [](const char* source) { return OpenclKernel({.name = "k", .source = source}).parameter_types(); };
+  using Types = std::vector<std::string>;
+  EXPECT_EQ(OpenclKernel({.name = "scale", .source = scale_source}).parameter_types(),
+            (Types{"__global float*", "float", "ulong"}));
+  EXPECT_EQ(
+      types("__kernel void k(__global const float *restrict x, // a, b)\n  const int n, /* , */ __local int* l) {}"),
+      (Types{"__global const float *restrict", "int", "__local int*"}));
+  EXPECT_EQ(types("#define ARGS int n\n__kernel void other(void) {}"), Types{});
+}
+
 TEST_F(OpenclKernelTest, ServesAnOpWhoseKernelItIsRegisteredAs) {
   const OpenclKernel relu({.name = "my_relu", .source = relu_source}, &runtime);
   relu.register_for(OpId::relu);

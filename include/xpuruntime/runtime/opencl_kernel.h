@@ -60,8 +60,17 @@ class OpenclKernel {
   /// "sha256:..." of source, name and flags: what locks, stores and results know it by.
   const std::string& version() const;
 
+  /// The types of its parameters as the source writes them: {"__global float*", "float", "ulong"}. Nothing where the
+  /// source does not say so plainly, such as by a macro.
+  std::vector<std::string> parameter_types() const;
+
   /// Compiles it for a device now; a run does that when it has to.
   FunctionLimits build(Device device = {DeviceType::opencl, 0}) const;
+  /// What was compiled, for a WorkGroupTuner, and how an Autotuner knows it.
+  std::shared_ptr<SourceFunction> function(Device device) const;
+  TunedKernel tuned_as(Device device) const;
+  /// The arguments with copies of the tensors, for runs that must change nothing.
+  std::vector<FunctionArgument> copies_of(const std::vector<FunctionArgument>& arguments) const;
 
   /// Queues a run on the tensors' device, on this thread's current stream: `scale({1024}, x, 2.0f)`. At
   /// least one argument is a tensor. Runs whole work-groups: items past the end of the

@@ -4,6 +4,7 @@ from . import cuda as cuda
 from . import ops as ops
 from ._core import AmpConfig as AmpConfig
 from ._core import AmpRegistry as AmpRegistry
+from ._core import Autotuner as Autotuner
 from ._core import Candidate as Candidate
 from ._core import CastStep as CastStep
 from ._core import Decision as Decision
@@ -20,6 +21,7 @@ from ._core import KernelPerformanceStats as KernelPerformanceStats
 from ._core import KernelRegistry as KernelRegistry
 from ._core import KernelSelector as KernelSelector
 from ._core import Limits as Limits
+from ._core import LocalMemory as LocalMemory
 from ._core import LockDifference as LockDifference
 from ._core import LockEntry as LockEntry
 from ._core import LockMode as LockMode
@@ -27,6 +29,7 @@ from ._core import LossScaler as LossScaler
 from ._core import MeasurementStore as MeasurementStore
 from ._core import OpPrecision as OpPrecision
 from ._core import OpPrecisionRule as OpPrecisionRule
+from ._core import OpenclKernel as OpenclKernel
 from ._core import Precision as Precision
 from ._core import Problem as Problem
 from ._core import ProblemRange as ProblemRange
@@ -40,6 +43,9 @@ from ._core import TuneProgress as TuneProgress
 from ._core import TuneResult as TuneResult
 from ._core import TunedCandidate as TunedCandidate
 from ._core import TunedPart as TunedPart
+from ._core import WorkGroupResult as WorkGroupResult
+from ._core import WorkGroupTrial as WorkGroupTrial
+from ._core import WorkGroupTuner as WorkGroupTuner
 from ._core import __version__ as __version__
 from ._core import amp as amp
 from ._core import asarray as asarray

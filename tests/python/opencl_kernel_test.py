@@ -1,0 +1,108 @@
+"""OpenclKernel, WorkGroupTuner and Autotuner: kernels of the user's own in OpenCL C."""
+
+import os
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+import xpuruntime as xrt
+
+SCALE = """
+__kernel void scale(__global float* x, float by, ulong count) {
+  const ulong i = get_global_id(0);
+  if (i < count) x[i] *= by;
+}
+"""
+RELU = """
+__kernel void python_relu(__global const float* in, __global float* out, ulong count) {
+  const ulong i = get_global_id(0);
+  if (i < count) out[i] = fmax(in[i], 0.0f) + 0.5f;
+}
+"""
+
+
+@unittest.skipUnless("opencl:0" in [str(device) for device in xrt.devices()], "needs an OpenCL device")
+class OpenclKernelTest(unittest.TestCase):
+    def on_device(self, *values):
+        return xrt.asarray(np.array(values, np.float32)).to("opencl:0")
+
+    def read(self, tensor):
+        return tensor.to("cpu").numpy().tolist()
+
+    def test_runs_in_one_call(self):
+        x = self.on_device(1, 2, 3)
+        xrt.OpenclKernel("scale", SCALE)(x, 2, 3, global_size=3)
+        self.assertEqual(self.read(x), [2, 4, 6])
+
+    def test_takes_numpy_scalars_by_their_own_size(self):
+        x = self.on_device(1, 2, 3)
+        scale = xrt.OpenclKernel("scale", SCALE)
+        scale(x, np.float32(0.5), np.uint64(3), global_size=[3])
+        self.assertEqual(self.read(x), [0.5, 1, 1.5])
+        with self.assertRaisesRegex(ValueError, "argument 1 of 'scale', of 8 bytes"):
+            scale(x, np.float64(0.5), np.uint64(3), global_size=3)
+
+    def test_reads_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "scale.cl")
+            path.write_text(SCALE, encoding="utf-8")
+            scale = xrt.OpenclKernel("scale", file=path, work_group_size=2)
+        x = self.on_device(1, 2, 3)
+        scale(x, 3.0, 3, global_size=3)
+        self.assertEqual(self.read(x), [3, 6, 9])
+
+    def test_builds_and_tells_its_limits(self):
+        limits = xrt.OpenclKernel("scale", SCALE).build()
+        self.assertEqual(limits["parameters"], 3)
+        self.assertGreaterEqual(limits["max_items"], 1)
+
+    def test_errors_say_what_is_wrong(self):
+        x = self.on_device(1, 2, 3)
+        scale = xrt.OpenclKernel("scale", SCALE)
+        with self.assertRaisesRegex(ValueError, "has 3 parameters, and 1 arguments"):
+            scale(x, global_size=3)
+        with self.assertRaisesRegex(ValueError, "global_size has 4 numbers"):
+            scale(x, 2, 3, global_size=[1, 1, 1, 1])
+        with self.assertRaisesRegex(xrt.XpuRuntimeError, "cpu:0"):
+            scale(np.ones(3, np.float32), 2, 3, global_size=3)
+        with self.assertRaisesRegex(xrt.XpuRuntimeError, "line 1: __kernel void k\\(void\\) { nowhere = 1; }"):
+            xrt.OpenclKernel("k", "__kernel void k(void) { nowhere = 1; }").build()
+        with self.assertRaisesRegex(ValueError, "give the source or the file"):
+            xrt.OpenclKernel("scale")
+        self.assertEqual(self.read(x), [1, 2, 3])
+
+    def test_serves_an_op(self):
+        kernel = xrt.OpenclKernel("python_relu", RELU)
+        kernel.register_for("relu")
+        self.addCleanup(xrt.unregister_kernel, "python_relu", "relu", "opencl")
+        self.assertEqual(self.read(xrt.ops.relu(self.on_device(-1, 2))), [0.5, 2.5])
+
+    def test_tunes_on_copies(self):
+        x = self.on_device(*range(64))
+        scale = xrt.OpenclKernel("scale", SCALE, tune=True)
+        result = scale.tune(x, 2.0, 64, global_size=64)
+        self.assertEqual((result.kernel, result.global_size), ("scale", (64,)))
+        self.assertGreater(len(result.trials), 3)
+        self.assertEqual(self.read(x)[63], 63)
+        scale(x, 2.0, 64, global_size=64)
+        self.assertEqual(self.read(x)[63], 126)
+
+    def test_tuners_have_the_seeds_names(self):
+        x = self.on_device(*range(64))
+        scale = xrt.OpenclKernel("scale", SCALE)
+        sizes = xrt.WorkGroupTuner().candidates(scale, 64)
+        self.assertEqual(sizes[:3], [None, (1,), (2,)])
+        self.assertIn(xrt.WorkGroupTuner(runs=1).tune(scale, x, 2.0, 64, global_size=64).work_group_size, sizes)
+        with tempfile.TemporaryDirectory() as folder:
+            before = xrt.store_in_use()
+            xrt.use_store(xrt.open_store(os.path.join(folder, "store.sqlite")))
+            self.addCleanup(xrt.use_store, before)
+            found = xrt.Autotuner(runs=1).tune(scale, x, 2.0, 64, global_size=64)
+            self.assertEqual(xrt.Autotuner().known(scale, 64), (True, found.work_group_size))
+            self.assertEqual(xrt.Autotuner().known(scale, 65), (False, None))
+            xrt.use_store(before)
+
+
+if __name__ == "__main__":
+    unittest.main()
