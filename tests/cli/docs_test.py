@@ -67,7 +67,7 @@ class Docs(CliTest):
         (self.folder / "tests").symlink_to(ROOT / "tests")
         found = [*blocks("cli.md"), *blocks("selection.md"), *blocks("precision.md"), *blocks("tuning.md"),
                  *blocks("policies.md"), *blocks("locks.md"), *blocks("report.md"),
-                 *blocks("environment.md")]
+                 *blocks("environment.md"), *blocks("opencl.md")]
         self.assertGreaterEqual(len(found), 11)
         for title, notes, text in found:
             with self.subTest(title):
