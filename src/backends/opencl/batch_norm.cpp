@@ -58,8 +58,20 @@ Launch& bind_statistics(Launch& launch, const Problem& problem, std::size_t outp
   return launch.constant(given ? problem.outputs[output].strides[0] : std::int64_t{0});
 }
 
-std::string batch_options(const Problem& problem, int width) {
-  return width_option(width) + type_option('A', problem.inputs[0].dtype) + " -D ALONE";
+/// Whether vectors of so many elements, along the last dim, all start at multiples of 16 bytes.
+bool has_aligned_runs(const Problem& problem, const Nest& nest, int width) {
+  if (problem.inputs[0].alignment < 16 || problem.outputs[0].alignment < 16) return false;
+  if (nest.last_extent() % width != 0) return false;
+  for (const std::size_t tensor : {0, 2}) {
+    if (nest.last_stride(tensor) != 1) return false;
+    for (std::int64_t d = 0; d + 1 < nest.rank; ++d)
+      if (nest.stride[tensor][d] % width != 0) return false;
+  }
+  return true;
+}
+
+std::string batch_options(const Problem& problem, int width, bool aligned) {
+  return width_option(width) + type_option('A', problem.inputs[0].dtype) + " -D ALONE" + (aligned ? " -D ALIGNED" : "");
 }
 
 const std::string& batch_source() {
@@ -67,14 +79,15 @@ const std::string& batch_source() {
   return source;
 }
 
-void add_coefficients(LaunchPlan& plan, const Problem& problem, const DeviceProfile& profile, int width) {
+void add_coefficients(LaunchPlan& plan, const Problem& problem, const DeviceProfile& profile,
+                      const std::string& options) {
   const std::int64_t channels = problem.inputs[0].shape[1];
   const std::int64_t count = channels == 0 ? 0 : element_count(problem.inputs[0]) / channels;
   const double momentum = count == 0 ? 0 : problem.attributes.real("momentum");
   const double unbiased = count > 1 ? static_cast<double>(count) / static_cast<double>(count - 1) : 1;
   Launch& launch = plan.add({.source = batch_source(),
                              .function = "batch_coefficients",
-                             .options = batch_options(problem, width),
+                             .options = options,
                              .items = channels,
                              .local = is_cpu(profile) ? 16U : 64U});
   for (std::size_t input = 1; input <= 4; ++input) bind_channels(launch, problem, input);
@@ -101,7 +114,11 @@ std::unique_ptr<const Plan> prepare_batch_norm(const Problem& problem, const Pre
   constexpr std::int64_t cpu_elements = 4096;  // of an item
   constexpr int cpu_width = 16;
   const bool cpu = is_cpu(context.profile);
-  const int width = cpu ? cpu_width : 1;
+  const Nest nest = fold_of(problem.inputs[0], 0, channel_strides(problem), problem.outputs[0].strides).kept;
+  const auto wide = static_cast<int>(16 / size_of(problem.inputs[0].dtype));
+  const bool aligned = !cpu && has_aligned_runs(problem, nest, wide);
+  const int width = cpu ? cpu_width : aligned ? wide : 1;
+  const std::string options = batch_options(problem, width, aligned);
   const BatchSpace space = space_of(problem);
   auto plan = std::make_unique<LaunchPlan>(context_of(context), std::string(),
                                            batch_norm_workspace_bytes(problem, context.profile));
@@ -109,14 +126,13 @@ std::unique_ptr<const Plan> prepare_batch_norm(const Problem& problem, const Pre
     for (const bool variance : {false, true})
       add_fold(*plan, moment_of(problem, variance), context.profile, space.parts);
   }
-  add_coefficients(*plan, problem, context.profile, width);
-  const Nest nest = fold_of(problem.inputs[0], 0, channel_strides(problem), problem.outputs[0].strides).kept;
-  const std::int64_t each = cpu ? cpu_elements : 1;
+  add_coefficients(*plan, problem, context.profile, options);
+  const std::int64_t each = cpu ? cpu_elements : width;
   const std::int64_t items =
       nest.count == 0 ? 0 : nest.count / nest.last_extent() * divided_up(nest.last_extent(), each);
   bind_output(plan->add({.source = batch_source(),
                          .function = "batch_apply",
-                         .options = batch_options(problem, width),
+                         .options = options,
                          .items = items,
                          .local = cpu ? 1U : 0U})
                   .input(0),

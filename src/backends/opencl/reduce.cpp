@@ -29,7 +29,8 @@ std::uint64_t folded_bytes(const Fold& fold) { return folds_integers(fold) ? siz
 
 std::int64_t fold_tasks(const Fold& fold, int width) {
   if (!fold.columns || fold.kept.count == 0) return fold.kept.count;
-  return fold.kept.count / fold.kept.last_extent() * divided_up(fold.kept.last_extent(), width);
+  const std::int64_t block = width == 1 ? 1 : 4 * width;  // BLOCK in reduce.cl
+  return fold.kept.count / fold.kept.last_extent() * divided_up(fold.kept.last_extent(), block);
 }
 
 /// Whether every vector of a row starts at a multiple of 16 bytes, wherever a part begins.
@@ -56,7 +57,7 @@ FoldCut fold_cut(const Fold& fold, const DeviceProfile& profile) {
   const std::int64_t tasks = std::max<std::int64_t>(fold_tasks(fold, cut.width), 1);
   // A CPU's items are as many as keep its cores busy; those of a GPU's rows are teams, those of its columns items.
   const std::int64_t wanted = cpu ? 4 * units : fold.columns ? 1024 * units : 8 * units;
-  const std::int64_t least = cpu ? (fold.columns ? 1024 : 16384) : fold.columns ? 64 : 4096;
+  const std::int64_t least = cpu ? (fold.columns ? 256 : 16384) : fold.columns ? 64 : 4096;
   const std::int64_t parts = std::clamp<std::int64_t>(std::min(divided_up(wanted, tasks), length / least), 1, 4096);
   cut.part_length = parts == 1 ? std::max<std::int64_t>(length, 1) : divided_up(divided_up(length, parts), unit) * unit;
   cut.parts = std::max<std::int64_t>(divided_up(length, cut.part_length), 1);

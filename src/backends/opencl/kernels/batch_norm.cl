@@ -1,7 +1,7 @@
 // A scale and a shift for each channel, and then x * scale + shift. After vectors.cl.
 
-#define GIVEN(name) __global const void* name, ulong name##_start, int name##_type, long name##_step
-#define WRITTEN(name) __global void* name, ulong name##_start, int name##_type, long name##_step
+#define GIVEN(name) __global const void *name, ulong name##_start, int name##_type, long name##_step
+#define WRITTEN(name) __global void *name, ulong name##_start, int name##_type, long name##_step
 
 // An item has a channel. `coefficients` is the scales, then the shifts. In training, `moments` is the means, then the
 // variances, and the running statistics move on, where they are given; their new values may lie over the old ones.
@@ -12,7 +12,8 @@ __kernel void batch_coefficients(GIVEN(old_mean), GIVEN(old_variance), GIVEN(wei
   const long c = (long)get_global_id(0);
   if (c >= channels) return;
   const float old_m = load_as(old_mean, old_mean_type, old_mean_start + (ulong)(c * old_mean_step), 0.0f);
-  const float old_v = load_as(old_variance, old_variance_type, old_variance_start + (ulong)(c * old_variance_step), 1.0f);
+  const float old_v =
+      load_as(old_variance, old_variance_type, old_variance_start + (ulong)(c * old_variance_step), 1.0f);
   const float mean = training ? moments[moments_start + (ulong)c] : old_m;
   const float variance = training ? moments[moments_start + (ulong)(channels + c)] : old_v;
   const float factor = load_as(weight, weight_type, weight_start + (ulong)(c * weight_step), 1.0f);
@@ -30,9 +31,9 @@ __kernel void batch_coefficients(GIVEN(old_mean), GIVEN(old_variance), GIVEN(wei
 enum { slot_x, slot_channel, slot_y };
 
 // An item has up to `each` elements of the last dim of the nest, whose second tensor are the channels' numbers.
-__kernel void batch_apply(__global const STORAGE(A_TYPE) * x, ulong x_start, __global void* y, ulong y_start, int y_type,
-                          __global const float* coefficients, ulong coefficients_start, long channels, Nest nest,
-                          long each) {
+__kernel void batch_apply(__global const STORAGE(A_TYPE) * x, ulong x_start, __global void* y, ulong y_start,
+                          int y_type, __global const float* coefficients, ulong coefficients_start, long channels,
+                          Nest nest, long each) {
   const long run = nest.extent[nest.rank - 1];
   const long blocks = (run + each - 1) / each;
   const long item = (long)get_global_id(0);

@@ -23,8 +23,8 @@ Vec masked(Vec v, int count) {
 #define MASKED(i, v) (v)
 #endif
 
-#define CLASS_PARAMS                                                                                            \
-  FIRST_PARAM, PARAMETER_PARAM(target), PARAMETER_PARAM(weight), OUTPUT_PARAM(y), __global float *pairs,        \
+#define CLASS_PARAMS                                                                                     \
+  FIRST_PARAM, PARAMETER_PARAM(target), PARAMETER_PARAM(weight), OUTPUT_PARAM(y), __global float *pairs, \
       ulong pairs_start, __global uint *fault, LINE_PARAMS, long classes, long ignore_index, float smoothing
 
 #define HAS_PROBABILITIES (target_type <= type_bf16)
@@ -37,8 +37,8 @@ typedef struct {
   bool counts, wrong;
 } Class;
 
-#define CLASS_OF(j) \
-  class_of(target, target_type, target_start + start.at[slot_second] + (ulong)(j) * LAST_STEP(slot_second), weight, \
+#define CLASS_OF(j)                                                                                               \
+  class_of(target, target_type, target_start + start.at[slot_second] + (ulong)(j)*LAST_STEP(slot_second), weight, \
            weight_type, weight_start, (ulong)along.stride[slot_weight][0], classes, ignore_index, fault)
 
 Class class_of(__global const void* target, int target_type, ulong at, __global const void* weight, int weight_type,
@@ -52,29 +52,30 @@ Class class_of(__global const void* target, int target_type, ulong at, __global 
   return own;
 }
 
-#define HIGHEST_AND_SUM                                          \
-  Vec most = -INFINITY;                                          \
-  EACH(i) most = HIGHER(most, X(i, -INFINITY));                    \
-  const Line highest = FOLD_HIGHEST(most);                       \
-  Vec total = 0.0f;                                              \
-  EACH(i) total += exp(X(i, -INFINITY) - highest);               \
+#define HIGHEST_AND_SUM                            \
+  Vec most = -INFINITY;                            \
+  EACH(i) most = HIGHER(most, X(i, -INFINITY));    \
+  const Line highest = FOLD_HIGHEST(most);         \
+  Vec total = 0.0f;                                \
+  EACH(i) total += exp(X(i, -INFINITY) - highest); \
   const Line sum = FOLD_SUM(total);
 
 // What class i gets of a target, but for a target's own class: smoothing, and what probabilities say.
-#define SHARE(i)                                                                                                  \
-  (LOAD_PARAMETER(weight, slot_weight, i, 1.0f) *                                                                 \
-   (HAS_PROBABILITIES ? LOAD_LINE_AS(target, target_type, target_start + start.at[slot_second], slot_second, i, 0.0f) * \
-                                (1.0f - smoothing) +                                                              \
-                            even                                                                                  \
-                      : (Vec)(even)))
+#define SHARE(i)                                                                                          \
+  (LOAD_PARAMETER(weight, slot_weight, i, 1.0f) *                                                         \
+   (HAS_PROBABILITIES                                                                                     \
+        ? LOAD_LINE_AS(target, target_type, target_start + start.at[slot_second], slot_second, i, 0.0f) * \
+                  (1.0f - smoothing) +                                                                    \
+              even                                                                                        \
+        : (Vec)(even)))
 
 // Loss and weight of each target go to `pairs`, or the loss to y.
-#define STORE_LOSS(j, loss, counted, wrong)                                                                  \
-  if (pairs_used) {                                                                                          \
-    pairs[pairs_start + 2 * (ulong)(line + j)] = wrong ? NAN : loss;                                         \
-    pairs[pairs_start + 2 * (ulong)(line + j) + 1] = wrong ? NAN : counted;                                  \
-  } else if (!wrong) {                                                                                       \
-    store_as(y, y_type, y_start + start.at[slot_y] + (ulong)(j) * LAST_STEP(slot_y), loss);                  \
+#define STORE_LOSS(j, loss, counted, wrong)                                               \
+  if (pairs_used) {                                                                       \
+    pairs[pairs_start + 2 * (ulong)(line + j)] = wrong ? NAN : loss;                      \
+    pairs[pairs_start + 2 * (ulong)(line + j) + 1] = wrong ? NAN : counted;               \
+  } else if (!wrong) {                                                                    \
+    store_as(y, y_type, y_start + start.at[slot_y] + (ulong)(j)*LAST_STEP(slot_y), loss); \
   }
 
 __kernel void cross_entropy(CLASS_PARAMS, int pairs_used) {
@@ -153,20 +154,20 @@ __kernel void cross_entropy_backward(CLASS_PARAMS, PARAMETER_PARAM(gradient), __
 #else
     if (!own.counts) continue;
 #endif
-    const float score = LOAD(A_TYPE)(x, x_start + start.at[slot_x] + (ulong)j * LAST_STEP(slot_x) +
-                                            (ulong)(own.number * along.stride[slot_x][0]));
+    const float score = LOAD(A_TYPE)(
+        x, x_start + start.at[slot_x] + (ulong)j * LAST_STEP(slot_x) + (ulong)(own.number * along.stride[slot_x][0]));
     const float p = exp(score - OF_LINE(highest, j)) / OF_LINE(sum, j);
     const float share = own.weight * ((1.0f - smoothing) + even);
-    store_as(y, y_type, y_start + start.at[slot_y] + (ulong)j * LAST_STEP(slot_y) +
-                            (ulong)(own.number * along.stride[slot_y][0]),
+    store_as(y, y_type,
+             y_start + start.at[slot_y] + (ulong)j * LAST_STEP(slot_y) + (ulong)(own.number * along.stride[slot_y][0]),
              factors[j] * (sums[j] * p - share));
   }
 }
 
 // An item has one target.
-#define TARGET_BEGIN                             \
-  const long line = (long)get_global_id(0);      \
-  if (line >= across.count) return;              \
+#define TARGET_BEGIN                        \
+  const long line = (long)get_global_id(0); \
+  if (line >= across.count) return;         \
   const Places start = places_of(across, line);
 
 #ifndef ROWS
@@ -175,8 +176,7 @@ __kernel void nll_loss(CLASS_PARAMS, int pairs_used) {
   const Class own = CLASS_OF(0);
   float loss = 0.0f;
   if (own.counts)
-    loss = -own.weight *
-           LOAD(A_TYPE)(x, x_start + start.at[slot_x] + (ulong)(own.number * along.stride[slot_x][0]));
+    loss = -own.weight * LOAD(A_TYPE)(x, x_start + start.at[slot_x] + (ulong)(own.number * along.stride[slot_x][0]));
   STORE_LOSS(0, loss, own.weight, own.wrong)
 }
 

@@ -7,8 +7,8 @@
 
 #define FIRST_PARAM __global const STORAGE(A_TYPE) * x, ulong x_start
 #define SECOND_PARAM __global const STORAGE(B_TYPE) * second, ulong second_start
-#define OUTPUT_PARAM(name) __global void* name, ulong name##_start, int name##_type
-#define PARAMETER_PARAM(name) __global const void* name, ulong name##_start, int name##_type
+#define OUTPUT_PARAM(name) __global void *name, ulong name##_start, int name##_type
+#define PARAMETER_PARAM(name) __global const void *name, ulong name##_start, int name##_type
 
 // Of a NaN in b nothing is seen.
 #define HIGHER(a, b) ((b) > (a) ? (b) : (a))
@@ -27,15 +27,15 @@ TEAM_FOLD(team_highest, float, HIGHER)
 
 #define LINE_PARAMS Nest across, Nest along TEAM_PARAM(float)
 // Items of rows that are not there go along: every item meets every barrier.
-#define LINE_BEGIN                                                       \
-  TEAM_PLACE(line)                                                       \
-  const bool there = line < across.count;                                \
-  const int length = there ? (int)along.count : 0;                       \
+#define LINE_BEGIN                                 \
+  TEAM_PLACE(line)                                 \
+  const bool there = line < across.count;          \
+  const int length = there ? (int)along.count : 0; \
   const Places start = places_of(across, there ? line : 0);
 
 #ifdef HELD
-#define EACH(i)                                                                                            \
-  _Pragma("unroll") for (int k_ = 0; k_ < HELD; ++k_) for (int i = (lane + k_ * lanes) * WIDTH, go_ = 1;   \
+#define EACH(i)                                                                                          \
+  _Pragma("unroll") for (int k_ = 0; k_ < HELD; ++k_) for (int i = (lane + k_ * lanes) * WIDTH, go_ = 1; \
                                                            go_ && i < length; go_ = 0)
 #else
 #define EACH(i) for (int i = lane * WIDTH; i < length; i += lanes * WIDTH)
@@ -62,14 +62,16 @@ void store_part_as(__global void* data, int type, ulong at, int count, Vec value
 #define part_as(data, type, at, count, fill) (fill)
 #define store_part_as(data, type, at, count, value)
 #endif
-#define LOAD_LINE(TYPE, data, base, slot, i, fill) \
-  (WHOLE(i) ? LOADS(TYPE)(data, (base) + (ulong)(i)) : part_as(data, JOIN(type_, TYPE), (base) + (ulong)(i), length - (i), fill))
-#define LOAD_LINE_AS(data, type, base, slot, i, fill) \
-  (WHOLE(i) ? loads_as(data, type, (base) + (ulong)(i), fill) : part_as(data, type, (base) + (ulong)(i), length - (i), fill))
-#define STORE_LINE(data, type, base, slot, i, value)                           \
-  if (WHOLE(i))                                                              \
-    stores_as(data, type, (base) + (ulong)(i), value);                         \
-  else                                                                       \
+#define LOAD_LINE(TYPE, data, base, slot, i, fill)   \
+  (WHOLE(i) ? LOADS(TYPE)(data, (base) + (ulong)(i)) \
+            : part_as(data, JOIN(type_, TYPE), (base) + (ulong)(i), length - (i), fill))
+#define LOAD_LINE_AS(data, type, base, slot, i, fill)         \
+  (WHOLE(i) ? loads_as(data, type, (base) + (ulong)(i), fill) \
+            : part_as(data, type, (base) + (ulong)(i), length - (i), fill))
+#define STORE_LINE(data, type, base, slot, i, value)   \
+  if (WHOLE(i))                                        \
+    stores_as(data, type, (base) + (ulong)(i), value); \
+  else                                                 \
     store_part_as(data, type, (base) + (ulong)(i), length - (i), value);
 #define LOAD_PARAMETER(name, slot, i, otherwise) LOAD_LINE_AS(name, name##_type, name##_start, slot, i, otherwise)
 // What is known of the line, by one of its team.
@@ -83,18 +85,19 @@ typedef Vec Line;
 #define FOLD_HIGHEST(v) (v)
 #define LINE_PARAMS Nest across, Nest along
 // Where the last lines of a run are fewer than WIDTH, an item takes some of its neighbour's once more.
-#define LINE_BEGIN                                                                              \
-  const long run = across.extent[across.rank - 1];                                              \
-  const long blocks = (run + WIDTH - 1) / WIDTH;                                                \
-  const long block = (long)get_global_id(0);                                                    \
-  if (block >= across.count / run * blocks) return;                                             \
-  const long line = block / blocks * run + min(block % blocks * WIDTH, run - WIDTH);            \
-  const int length = (int)along.count;                                                          \
+#define LINE_BEGIN                                                                   \
+  const long run = across.extent[across.rank - 1];                                   \
+  const long blocks = (run + WIDTH - 1) / WIDTH;                                     \
+  const long block = (long)get_global_id(0);                                         \
+  if (block >= across.count / run * blocks) return;                                  \
+  const long line = block / blocks * run + min(block % blocks * WIDTH, run - WIDTH); \
+  const int length = (int)along.count;                                               \
   const Places start = places_of(across, line);
 #define EACH(i) for (int i = 0; i < length; ++i)
 #define LOAD_LINE(TYPE, data, base, slot, i, fill) LOADS(TYPE)(data, (base) + places_of(along, i).at[slot])
 #define LOAD_LINE_AS(data, type, base, slot, i, fill) loads_as(data, type, (base) + places_of(along, i).at[slot], fill)
-#define STORE_LINE(data, type, base, slot, i, value) stores_as(data, type, (base) + places_of(along, i).at[slot], value);
+#define STORE_LINE(data, type, base, slot, i, value) \
+  stores_as(data, type, (base) + places_of(along, i).at[slot], value);
 #define LOAD_PARAMETER(name, slot, i, otherwise) \
   ((Vec)(load_as(name, name##_type, name##_start + places_of(along, i).at[slot], otherwise)))
 #define STORE_OF_LINE(data, at, value) STORES(f32)(data, at, value);

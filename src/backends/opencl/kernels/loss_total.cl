@@ -5,8 +5,8 @@ TEAM_FOLD(team_sum, float2, ADD_UP)
 
 // The sum's loss over `divisor`, or over its weight where that is 0; the pair itself where it goes to `sums`.
 __kernel void loss_total(__global const float* pairs, ulong pairs_start, long count, long part_length, __global void* y,
-                         ulong y_start, int y_type, __global float* sums, ulong sums_start, float divisor
-                         TEAM_PARAM(float2)) {
+                         ulong y_start, int y_type, __global float* sums, ulong sums_start,
+                         float divisor TEAM_PARAM(float2)) {
   TEAM_PLACE(part)
   const long end = min((part + 1) * part_length, count);
   float2 sum[4] = {(float2)(0.0f), (float2)(0.0f), (float2)(0.0f), (float2)(0.0f)};

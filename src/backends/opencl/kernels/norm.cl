@@ -1,17 +1,17 @@
 // Norms of lines, and their gradients. After lines.cl.
 
 // One over the root of the mean of squared distances from the mean. Past the end of a row, `term` is the mean.
-#define SCALE_OF(term)                                            \
-  Vec squares = 0.0f;                                                    \
-  EACH(i) {                                                              \
-    const Vec distance = (term) - mean;                                  \
-    squares += distance * distance;                                      \
-  }                                                                      \
+#define SCALE_OF(term)                \
+  Vec squares = 0.0f;                 \
+  EACH(i) {                           \
+    const Vec distance = (term)-mean; \
+    squares += distance * distance;   \
+  }                                   \
   const Line scale = 1.0f / sqrt(FOLD_SUM(squares) / (float)along.count + eps);
 
-#define MEAN_OF_X                            \
-  Vec total = 0.0f;                          \
-  EACH(i) total += X(i, 0.0f);               \
+#define MEAN_OF_X              \
+  Vec total = 0.0f;            \
+  EACH(i) total += X(i, 0.0f); \
   const Line mean = FOLD_SUM(total) / (float)along.count;
 
 __kernel void layer_norm(FIRST_PARAM, OUTPUT_PARAM(y), PARAMETER_PARAM(weight), PARAMETER_PARAM(bias), LINE_PARAMS,
@@ -34,7 +34,8 @@ __kernel void rms_norm(FIRST_PARAM, OUTPUT_PARAM(y), PARAMETER_PARAM(weight), LI
   EACH(i) STORE_Y(i, X(i, 0.0f) * scale * LOAD_PARAMETER(weight, slot_weight, i, 1.0f))
 }
 
-// What is normalised is the sum as it is stored: each item reads back what it wrote. Outputs may lie over inputs.
+// What is normalised is the sum as it is stored; an item that does not hold it reads back what it wrote. Outputs may
+// lie over inputs.
 __kernel void add_rms_norm(FIRST_PARAM, SECOND_PARAM, OUTPUT_PARAM(y), OUTPUT_PARAM(sum), PARAMETER_PARAM(weight),
                            LINE_PARAMS, float eps) {
   LINE_BEGIN
@@ -43,11 +44,14 @@ __kernel void add_rms_norm(FIRST_PARAM, SECOND_PARAM, OUTPUT_PARAM(y), OUTPUT_PA
 #ifdef HELD
   Vec held[HELD];
   EACH(i) held[k_] = LOAD_LINE(A_TYPE, x, x_start + start.at[slot_x], slot_x, i, 0.0f) + SECOND(i, 0.0f);
-  EACH(i) STORE_LINE(sum, sum_type, sum_at, slot_other, i, held[k_])
-  if (sum_type != type_f32) EACH(i) held[k_] = LOAD_LINE_AS(sum, sum_type, sum_at, slot_other, i, 0.0f);
+  EACH(i) {
+    STORE_LINE(sum, sum_type, sum_at, slot_other, i, held[k_])
+    held[k_] = rounded_as(sum_type, held[k_]);
+  }
 #define SUM(i) held[k_]
 #else
-  EACH(i) STORE_LINE(sum, sum_type, sum_at, slot_other, i, X(i, 0.0f) + SECOND(i, 0.0f))
+  EACH(i)
+  STORE_LINE(sum, sum_type, sum_at, slot_other, i, X(i, 0.0f) + SECOND(i, 0.0f))
 #define SUM(i) LOAD_LINE_AS(sum, sum_type, sum_at, slot_other, i, 0.0f)
 #endif
   SCALE_OF(SUM(i))
@@ -80,11 +84,11 @@ __kernel void normalize_lines(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int kin
   EACH(i) STORE_Y(i, X(i, 0.0f) / divisor)
 }
 
-// With the normalised n = (x - mean) * scale and `second` what the loss changes by with the result, h = second * weight:
-// what it changes by with x is scale * (h - mean of h - n * mean of h * n), the first mean only where lines are
+// With the normalised n = (x - mean) * scale and `second` what the loss changes by with the result, h = second *
+// weight: what it changes by with x is scale * (h - mean of h - n * mean of h * n), the first mean only where lines are
 // centred. Mean and scale of each line are left in `stats` for norm_parameters.
-__kernel void norm_backward(FIRST_PARAM, SECOND_PARAM, OUTPUT_PARAM(y), PARAMETER_PARAM(weight),
-                            __global float* stats, ulong stats_start, LINE_PARAMS, int centred, float eps) {
+__kernel void norm_backward(FIRST_PARAM, SECOND_PARAM, OUTPUT_PARAM(y), PARAMETER_PARAM(weight), __global float* stats,
+                            ulong stats_start, LINE_PARAMS, int centred, float eps) {
   LINE_BEGIN
   HOLD(0.0f)
   Vec total = 0.0f;

@@ -9,12 +9,12 @@ enum { divergence, divergence_of_logs, poisson, poisson_of_logs };
 // t log(t) - t + log(2 pi t) / 2 for t > 1, else 0.
 #define STIRLING(t, one) ((t) > 1.0f ? (t)*log(t) - (t) + log(6.28318530718f * (t)) * 0.5f : (one)(0.0f))
 
-#define LOSS_OF(name, type)                                                                 \
-  type name(int kind, int full, float eps, type x, type t) {                                \
-    if (kind == divergence) return t * ((t == 0.0f ? (type)(0.0f) : log(t)) - x);       \
-    if (kind == divergence_of_logs) return exp(t) * (t - x);                                \
-    const type loss = kind == poisson ? x - t * log(x + eps) : exp(x) - t * x;              \
-    return full ? loss + STIRLING(t, type) : loss;                                          \
+#define LOSS_OF(name, type)                                                       \
+  type name(int kind, int full, float eps, type x, type t) {                      \
+    if (kind == divergence) return t * ((t == 0.0f ? (type)(0.0f) : log(t)) - x); \
+    if (kind == divergence_of_logs) return exp(t) * (t - x);                      \
+    const type loss = kind == poisson ? x - t * log(x + eps) : exp(x) - t * x;    \
+    return full ? loss + STIRLING(t, type) : loss;                                \
   }
 LOSS_OF(loss_of, float)
 #if WIDTH > 1

@@ -1,4 +1,4 @@
-// The highest, or with AVERAGE the mean, under windows. After vectors.cl. An item has WIDTH outputs side by side: of one
+// The highest, or with AVERAGE the mean, under windows. After vectors.cl. An item has WIDTH outputs side by side: of a
 // row, or with pool_channels channels of one place. What lies in the padding is not visited.
 
 // Depth, height and width. The host has the same struct (pool.cpp).
@@ -9,7 +9,7 @@ typedef struct {
 #ifdef INTEGER
 typedef long Value;
 typedef long ValueVec;
-#define X_PARAM __global const void* x, ulong x_start, int x_type
+#define X_PARAM __global const void *x, ulong x_start, int x_type
 #define NEUTRAL LONG_MIN
 #define FOLD(a, b) max(a, b)
 #define TERM(i) load_integer(x, x_type, i)
@@ -70,19 +70,18 @@ Range range_of(Window w, int d, long o, int counts_padding) {
   return range;
 }
 
-#define EACH_TAP(z, y, x, body)                                                                         \
-  for (int a = 0; a < (z).taps; ++a)                                                                    \
-    for (int b = 0; b < (y).taps; ++b) {                                                                \
-      const ulong row = plane + (ulong)(((z).from + a * w.dilation[0]) * w.x_step[0]) +                 \
-                        (ulong)(((y).from + b * w.dilation[1]) * w.x_step[1]);                          \
-      for (int c = 0; c < (x).taps; ++c) {                                                              \
-        const ulong at = row + (ulong)(((x).from + c * w.dilation[2]) * w.x_step[2]);                   \
-        body                                                                                            \
-      }                                                                                                 \
+#define EACH_TAP(z, y, x, body)                                                         \
+  for (int a = 0; a < (z).taps; ++a)                                                    \
+    for (int b = 0; b < (y).taps; ++b) {                                                \
+      const ulong row = plane + (ulong)(((z).from + a * w.dilation[0]) * w.x_step[0]) + \
+                        (ulong)(((y).from + b * w.dilation[1]) * w.x_step[1]);          \
+      for (int c = 0; c < (x).taps; ++c) {                                              \
+        const ulong at = row + (ulong)(((x).from + c * w.dilation[2]) * w.x_step[2]);   \
+        body                                                                            \
+      }                                                                                 \
     }
 
-#define POOL_PARAMS                                                                                             \
-  X_PARAM, __global void *y, ulong y_start, int y_type, Nest planes, Window w, int counts_padding
+#define POOL_PARAMS X_PARAM, __global void *y, ulong y_start, int y_type, Nest planes, Window w, int counts_padding
 
 __kernel void pool_planes(POOL_PARAMS) {
   const long blocks = (w.out[2] + WIDTH - 1) / WIDTH;

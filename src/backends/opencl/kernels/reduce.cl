@@ -7,7 +7,7 @@
 #ifdef INTEGER
 typedef long Value;
 typedef long ValueVec;
-#define X_PARAM __global const void* x
+#define X_PARAM __global const void *x
 #define ONE(i) (load_integer(x, x_type, i) ^ (long)flip)
 #define TERM(i) ONE(i)
 #define TERMS(i) ONE(i)
@@ -58,20 +58,20 @@ TEAM_FOLD(team_fold, Value, FOLD)
 
 enum { slot_x, slot_centre, slot_y };
 
-#define REDUCE_PARAMS                                                                                             \
-  X_PARAM, ulong x_start, int x_type, __global void *y, ulong y_start, int y_type, __global const float *centre, \
-      ulong centre_start, int has_centre, int flip, long repeats, float divisor, Nest kept, Nest reduced, long parts,          \
+#define REDUCE_PARAMS                                                                                                 \
+  X_PARAM, ulong x_start, int x_type, __global void *y, ulong y_start, int y_type, __global const float *centre,      \
+      ulong centre_start, int has_centre, int flip, long repeats, float divisor, Nest kept, Nest reduced, long parts, \
       long part_length, long part_step
 
 // Goes through [begin, end) of what is reduced, run by run: `body` sees where in x `run` of them begin, `step` apart.
-#define EACH_RUN(body)                                                                  \
-  const long inner = reduced.extent[reduced.rank - 1];                                  \
-  const ulong step = (ulong)reduced.stride[slot_x][reduced.rank - 1];                   \
-  const long end = min((part + 1) * part_length, reduced.count);                        \
-  for (long at = part * part_length; at < end;) {                                       \
-    const long run = min(inner - at % inner, end - at);                                 \
-    const ulong from = x_start + start.at[slot_x] + places_of(reduced, at).at[slot_x];  \
-    body at += run;                                                                     \
+#define EACH_RUN(body)                                                                 \
+  const long inner = reduced.extent[reduced.rank - 1];                                 \
+  const ulong step = (ulong)reduced.stride[slot_x][reduced.rank - 1];                  \
+  const long end = min((part + 1) * part_length, reduced.count);                       \
+  for (long at = part * part_length; at < end;) {                                      \
+    const long run = min(inner - at % inner, end - at);                                \
+    const ulong from = x_start + start.at[slot_x] + places_of(reduced, at).at[slot_x]; \
+    body at += run;                                                                    \
   }
 
 // A team reduces one part.
@@ -97,45 +97,77 @@ __kernel void fold_rows(REDUCE_PARAMS TEAM_PARAM(Value)) {
   if (there && lane == 0) STORE_VALUE(value);
 }
 
-// An item reduces one part of WIDTH columns: the last of the kept dims.
+// An item reduces one part of a block of columns, which are the last of the kept dims: a few vectors of them, so that
+// it reads more than a line of a cache at a time.
+#if WIDTH == 1
+#define BLOCK_VECTORS 1
+#else
+#define BLOCK_VECTORS 4
+#endif
+#define BLOCK (BLOCK_VECTORS * WIDTH)
+
+#if defined(INTEGER) || defined(HIGHEST)
+#define CENTRE_OF_ONE(j)
+#define CENTRES_OF(j)
+#else
+#define CENTRE_OF_ONE(j) const float centre_here = has_centre ? centre[centre_at + (ulong)(j)*centre_step] : 0.0f;
+#define CENTRES_OF(j)      \
+  Vec centres_here = 0.0f; \
+  if (has_centre)          \
+    centres_here = centre_step == 1 ? LOADS(f32)(centre, centre_at + (ulong)(j)) : (Vec)(centre[centre_at]);
+#endif
+
+#define STORE_COLUMNS(j, values)                         \
+  {                                                      \
+    Value each[WIDTH];                                   \
+    JOIN(vstore, WIDTH)(values, 0, each);                \
+    for (int k = 0; k < WIDTH; ++k) {                    \
+      const ulong to = y_at + (ulong)((j) + k) * y_step; \
+      STORE_VALUE(each[k]);                              \
+    }                                                    \
+  }
+
 __kernel void fold_columns(REDUCE_PARAMS) {
   const long columns = kept.extent[kept.rank - 1];
-  const long blocks = (columns + WIDTH - 1) / WIDTH;
+  const long blocks = (columns + BLOCK - 1) / BLOCK;
   const long item = (long)get_global_id(0);
   if (item >= kept.count / columns * blocks * parts) return;
   const long part = item / blocks % parts;
-  const long column = item % blocks * WIDTH;
+  const long column = item % blocks * BLOCK;
   const Places start = places_of(kept, item / blocks / parts * columns + column);
   const ulong y_step = (ulong)kept.stride[slot_y][kept.rank - 1];
   const ulong x_step = (ulong)kept.stride[slot_x][kept.rank - 1];
   const ulong centre_step = (ulong)kept.stride[slot_centre][kept.rank - 1];
-  const int count = (int)min((long)WIDTH, columns - column);
-  const ulong first_centre = centre_start + start.at[slot_centre];
-  const ulong first_to = y_start + start.at[slot_y] + (ulong)(part * part_step);
+  const ulong centre_at = centre_start + start.at[slot_centre];
+  const ulong y_at = y_start + start.at[slot_y] + (ulong)(part * part_step);
+  const int count = (int)min((long)BLOCK, columns - column);
+  int done = 0;
 #if WIDTH > 1
-  if (count == WIDTH && x_step == 1) {
-#if !defined(HIGHEST)
-    Vec centres_here = 0.0f;
-    if (has_centre) centres_here = centre_step == 1 ? LOADS(f32)(centre, first_centre) : (Vec)(centre[first_centre]);
-#endif
-    ValueVec values = (ValueVec)(NEUTRAL);
-    EACH_RUN(for (long i = 0; i < run; ++i) values = FOLD(values, TERMS(from + (ulong)i * step));)
-    Value each[WIDTH];
-    JOIN(vstore, WIDTH)(values, 0, each);
-    for (int j = 0; j < WIDTH; ++j) {
-      const ulong to = first_to + (ulong)j * y_step;
-      STORE_VALUE(each[j]);
-    }
+  if (count == BLOCK && x_step == 1 && !has_centre) {
+    const float centres_here = 0.0f;
+    ValueVec values[BLOCK_VECTORS];
+#pragma unroll
+    for (int v = 0; v < BLOCK_VECTORS; ++v) values[v] = (ValueVec)(NEUTRAL);
+    EACH_RUN(for (long i = 0; i < run; ++i) {
+      _Pragma("unroll") for (int v = 0; v < BLOCK_VECTORS; ++v) values[v] =
+          FOLD(values[v], TERMS(from + (ulong)i * step + (ulong)(v * WIDTH)));
+    })
+#pragma unroll
+    for (int v = 0; v < BLOCK_VECTORS; ++v) STORE_COLUMNS(v * WIDTH, values[v])
     return;
   }
+  for (; done + WIDTH <= count && x_step == 1; done += WIDTH) {
+    CENTRES_OF(done)
+    ValueVec values = (ValueVec)(NEUTRAL);
+    EACH_RUN(for (long i = 0; i < run; ++i) values = FOLD(values, TERMS(from + (ulong)i * step + (ulong)done));)
+    STORE_COLUMNS(done, values)
+  }
 #endif
-  for (int j = 0; j < count; ++j) {
-#if !defined(INTEGER) && !defined(HIGHEST)
-    const float centre_here = has_centre ? centre[first_centre + (ulong)j * centre_step] : 0.0f;
-#endif
+  for (; done < count; ++done) {
+    CENTRE_OF_ONE(done)
     Value value = NEUTRAL;
-    EACH_RUN(for (long i = 0; i < run; ++i) value = FOLD(value, TERM(from + (ulong)i * step + (ulong)j * x_step));)
-    const ulong to = first_to + (ulong)j * y_step;
+    EACH_RUN(for (long i = 0; i < run; ++i) value = FOLD(value, TERM(from + (ulong)i * step + (ulong)done * x_step));)
+    const ulong to = y_at + (ulong)done * y_step;
     STORE_VALUE(value);
   }
 }

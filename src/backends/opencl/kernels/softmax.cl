@@ -23,7 +23,9 @@ __kernel void softmax(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int logarithm) 
   EACH(i) {
     const Vec e = exp(X(i, -INFINITY) - highest);
     total += e;
-    if (keeps) { STORE_Y(i, e) }
+    if (keeps) {
+      STORE_Y(i, e)
+    }
   }
   const Line sum = FOLD_SUM(total);
   const Line log_sum = log(sum), scale = 1.0f / sum;

@@ -32,6 +32,12 @@ float highest_of_16(float16 v) { return highest_of_8(v.hi > v.lo ? v.hi : v.lo);
 #define HIGHEST_OF JOIN(highest_of_, WIDTH)
 #endif
 
+UintVec bf16_bits(Vec value) {
+  const UintVec bits = AS_UINTS(value);
+  const UintVec rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return value != value ? (bits >> 16) | 0x40u : rounded;
+}
+
 #if WIDTH == 1
 #define loads_f32 load_f32
 #define loads_f16 load_f16
@@ -40,11 +46,6 @@ float highest_of_16(float16 v) { return highest_of_8(v.hi > v.lo ? v.hi : v.lo);
 #define stores_f16 store_f16
 #define stores_bf16 store_bf16
 #else
-UintVec bf16_bits(Vec value) {
-  const UintVec bits = AS_UINTS(value);
-  const UintVec rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  return value != value ? (bits >> 16) | 0x40u : rounded;
-}
 #define AS_WIDE_FLOATS(bits) AS_FLOATS(JOIN(convert_uint, WIDTH)(bits) << 16)
 #ifdef ALIGNED
 #if WIDTH == 4
@@ -64,9 +65,7 @@ void stores_f32(__global float* data, ulong i, Vec value) {
 typedef JOIN(ushort, WIDTH) ShortVec;
 Vec loads_f16(__global const half* data, ulong i) { return JOIN(vloada_half, WIDTH)(0, data + i); }
 Vec loads_bf16(__global const ushort* data, ulong i) { return AS_WIDE_FLOATS(*(__global const ShortVec*)(data + i)); }
-void stores_f16(__global half* data, ulong i, Vec value) {
-  JOIN(JOIN(vstorea_half, WIDTH), _rte)(value, 0, data + i);
-}
+void stores_f16(__global half* data, ulong i, Vec value) { JOIN(JOIN(vstorea_half, WIDTH), _rte)(value, 0, data + i); }
 void stores_bf16(__global ushort* data, ulong i, Vec value) {
   *(__global ShortVec*)(data + i) = JOIN(convert_ushort, WIDTH)(bf16_bits(value));
 }
@@ -75,6 +74,19 @@ Vec loads_f32(__global const float* data, ulong i) { return JOIN(vload, WIDTH)(0
 Vec loads_bf16(__global const ushort* data, ulong i) { return AS_WIDE_FLOATS(JOIN(vload, WIDTH)(0, data + i)); }
 void stores_f32(__global float* data, ulong i, Vec value) { JOIN(vstore, WIDTH)(value, 0, data + i); }
 // Vectors that are not aligned are those of CPUs, whose built-in conversions go element by element.
+#if defined(__clang__) && defined(__aarch64__)
+// Not of OpenCL, but of the one compiler that there is for these CPUs: they have instructions for it.
+typedef __fp16 HalfVec __attribute__((vector_size(2 * WIDTH)));
+typedef JOIN(ushort, WIDTH) ShortVec;
+Vec loads_f16(__global const half* data, ulong i) {
+  const ShortVec bits = JOIN(vload, WIDTH)(0, (__global const ushort*)data + i);
+  return __builtin_convertvector(__builtin_astype(bits, HalfVec), Vec);
+}
+void stores_f16(__global half* data, ulong i, Vec value) {
+  const HalfVec halves = __builtin_convertvector(value, HalfVec);
+  JOIN(vstore, WIDTH)(__builtin_astype(halves, ShortVec), 0, (__global ushort*)data + i);
+}
+#else
 Vec loads_f16(__global const half* data, ulong i) {
   const UintVec bits = JOIN(convert_uint, WIDTH)(JOIN(vload, WIDTH)(0, (__global const ushort*)data + i));
   const UintVec shifted = (bits & 0x7fffu) << 13;
@@ -91,6 +103,7 @@ void stores_f16(__global half* data, ulong i, Vec value) {
   half_bits = size > 0x7f800000u ? (UintVec)(0x7e00u) : half_bits;
   JOIN(vstore, WIDTH)(JOIN(convert_ushort, WIDTH)(half_bits | ((bits >> 16) & 0x8000u)), 0, (__global ushort*)data + i);
 }
+#endif
 void stores_bf16(__global ushort* data, ulong i, Vec value) {
   JOIN(vstore, WIDTH)(JOIN(convert_ushort, WIDTH)(bf16_bits(value)), 0, data + i);
 }
@@ -121,6 +134,20 @@ void stores_as(__global void* data, int type, ulong i, Vec value) {
   if (type == type_f32) STORES(f32)((__global float*)data, i, value);
   if (type == type_f16) STORES(f16)((__global half*)data, i, value);
   if (type == type_bf16) STORES(bf16)((__global ushort*)data, i, value);
+}
+
+// What is left of a value that is stored.
+Vec rounded_as(int type, Vec value) {
+  if (type == type_bf16) return AS_FLOATS(bf16_bits(value) << 16);
+  if (type != type_f16) return value;
+  ushort bits[WIDTH];
+#if WIDTH == 1
+  vstore_half_rte(value, 0, (half*)bits);
+  return vload_half(0, (const half*)bits);
+#else
+  JOIN(JOIN(vstore_half, WIDTH), _rte)(value, 0, (half*)bits);
+  return JOIN(vload_half, WIDTH)(0, (const half*)bits);
+#endif
 }
 
 // Floats as integers of the same order: +0 above -0, and every NaN above all numbers.
@@ -172,28 +199,28 @@ Places places_of(Nest nest, long i) {
   const long task = (long)get_global_id(0); \
   const int lane = 0;
 #else
-#define TEAM_PARAM(type) , int lanes, __local type* shared
+#define TEAM_PARAM(type) , int lanes, __local type *shared
 #define TEAM , lanes, shared
 // Two steps, so that each item reads few values. `shared` has two for each item of the group.
-#define TEAM_FOLD(name, type, FOLD)                                                 \
-  type name(type value, int lanes, __local type* shared) {                          \
-    const int item = (int)get_local_id(0);                                          \
-    const int lane = item & (lanes - 1);                                            \
-    const int few = min(lanes, 16);                                                 \
-    __local type* team = shared + (item - lane);                                    \
-    __local type* partial = shared + (int)get_local_size(0) + item / lanes * few;   \
-    shared[item] = value;                                                           \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                   \
-    if (lane < few) {                                                               \
-      for (int i = lane + few; i < lanes; i += few) value = FOLD(value, team[i]);   \
-      partial[lane] = value;                                                        \
-    }                                                                               \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                   \
-    value = partial[0];                                                             \
-    for (int i = 1; i < few; ++i) value = FOLD(value, partial[i]);                  \
-    return value;                                                                   \
+#define TEAM_FOLD(name, type, FOLD)                                               \
+  type name(type value, int lanes, __local type* shared) {                        \
+    const int item = (int)get_local_id(0);                                        \
+    const int lane = item & (lanes - 1);                                          \
+    const int few = min(lanes, 16);                                               \
+    __local type* team = shared + (item - lane);                                  \
+    __local type* partial = shared + (int)get_local_size(0) + item / lanes * few; \
+    shared[item] = value;                                                         \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                 \
+    if (lane < few) {                                                             \
+      for (int i = lane + few; i < lanes; i += few) value = FOLD(value, team[i]); \
+      partial[lane] = value;                                                      \
+    }                                                                             \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                 \
+    value = partial[0];                                                           \
+    for (int i = 1; i < few; ++i) value = FOLD(value, partial[i]);                \
+    return value;                                                                 \
   }
-#define TEAM_PLACE(task)                                                                                      \
-  const int lane = (int)get_local_id(0) & (lanes - 1);                                                        \
+#define TEAM_PLACE(task)                               \
+  const int lane = (int)get_local_id(0) & (lanes - 1); \
   const long task = (long)get_group_id(0) * ((int)get_local_size(0) / lanes) + (int)get_local_id(0) / lanes;
 #endif
