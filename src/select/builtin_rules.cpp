@@ -129,6 +129,16 @@ bool few_rows_along_k_on_processor(const Problem& problem, const DeviceProfile& 
   return on_processor(profile) && rows(problem) <= 2 && weight_runs_along_k(problem);
 }
 
+/// Fewer tiles of 64x64 than compute units, and sums that are long enough to be shared.
+bool few_tiles_of_long_sums(const Problem& problem, const DeviceProfile& profile) {
+  const TensorSpec& a = problem.inputs[0];
+  const bool along_rows = problem.op == OpId::matmul && problem.attributes.boolean("transpose_a");
+  const std::int64_t terms = a.shape[a.shape.size() - (along_rows ? 2 : 1)];
+  const std::int64_t outputs = element_count(problem.outputs.front()), m = std::max<std::int64_t>(rows(problem), 1);
+  const std::int64_t columns = outputs / m, tiles = (m + 63) / 64 * ((columns + 63) / 64);
+  return !on_processor(profile) && terms >= 1024 && tiles < profile.compute_units;
+}
+
 using namespace cpu_rules;
 
 // Tried from the top; one whose kernel cannot run the problem is passed over. One line per piece of knowledge, each
@@ -191,12 +201,16 @@ constexpr BuiltinRule rules[] = {
      "a CPU device, up to 2 rows and a weight along k: nothing is copied"},
     {OpId::matmul, opencl, processor, "MATMUL_REGISTER_BLOCKED",
      "a CPU device: sums in registers, as local memory is memory like any other"},
+    {OpId::matmul, opencl, few_tiles_of_long_sums, "MATMUL_SPLIT_K",
+     "fewer tiles than compute units, sums of 1024 terms and more: several share each"},
     {OpId::matmul, opencl, too_few_rows_for_tiles, "MATMUL_DIRECT", "fewer than 16 rows leave most of a tile empty"},
     {OpId::matmul, opencl, always, "MATMUL_TILED_LOCAL", "tiles in local memory read each input once per tile"},
     {OpId::linear, opencl, few_rows_along_k_on_processor, "MATMUL_DIRECT",
      "a CPU device, up to 2 rows and a weight along k: nothing is copied"},
     {OpId::linear, opencl, processor, "MATMUL_REGISTER_BLOCKED",
      "a CPU device: sums in registers, as local memory is memory like any other"},
+    {OpId::linear, opencl, few_tiles_of_long_sums, "MATMUL_SPLIT_K",
+     "fewer tiles than compute units, sums of 1024 terms and more: several share each"},
     {OpId::linear, opencl, too_few_rows_for_tiles, "MATMUL_DIRECT", "fewer than 16 rows leave most of a tile empty"},
     {OpId::linear, opencl, always, "MATMUL_TILED_LOCAL", "tiles in local memory read each input once per tile"},
     {OpId::conv2d, opencl, apple_3x3_stride_1, "CONV2D_WINOGRAD", "Apple GPU, 3x3 filter, stride 1"},

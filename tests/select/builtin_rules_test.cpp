@@ -251,7 +251,8 @@ TEST(OpenClDevices, ConvolveWithoutTilesWhereTheseWouldBeEmpty) {
 }
 
 const Kernels& products() {
-  static const Kernels kernels = kernels_named({"MATMUL_DIRECT", "MATMUL_TILED_LOCAL", "MATMUL_REGISTER_BLOCKED"});
+  static const Kernels kernels =
+      kernels_named({"MATMUL_DIRECT", "MATMUL_TILED_LOCAL", "MATMUL_REGISTER_BLOCKED", "MATMUL_SPLIT_K"});
   return kernels;
 }
 
@@ -266,6 +267,20 @@ TEST(OpenClMatmul, UsesTilesWhereThereAreRowsToFillThem) {
     EXPECT_EQ(chosen("linear(f32[64,512], f32[512,512])"), "MATMUL_TILED_LOCAL") << device;
     EXPECT_EQ(chosen("linear(f32[1,512], f32[512,512])"), "MATMUL_DIRECT") << device;
   }
+}
+
+TEST(OpenClMatmul, SharesLongSumsWhereThereAreFewTiles) {
+  const auto chosen = [](const char* device, const std::string& text) {
+    return decide(text + " @opencl:0", profile(device), products()).kernel;
+  };
+  for (const char* device : {"intel_iris_xe", "apple_m2", "amd_rx_7900", "nvidia_opencl", "mali_g710"}) {
+    EXPECT_EQ(chosen(device, "matmul(f32[64,8192], f32[8192,64])"), "MATMUL_SPLIT_K") << device;
+    EXPECT_EQ(chosen(device, "matmul(f32[8192,64], f32[8192,64]; transpose_a=true)"), "MATMUL_SPLIT_K") << device;
+    EXPECT_EQ(chosen(device, "linear(f32[4,1024], f32[64,1024])"), "MATMUL_SPLIT_K") << device;
+    EXPECT_NE(chosen(device, "matmul(f32[64,1023], f32[1023,64])"), "MATMUL_SPLIT_K") << device;
+    EXPECT_NE(chosen(device, "matmul(f32[1024,1024], f32[1024,1024])"), "MATMUL_SPLIT_K") << device;
+  }
+  EXPECT_EQ(chosen("pocl_neoverse", "matmul(f32[64,8192], f32[8192,64])"), "MATMUL_REGISTER_BLOCKED");
 }
 
 TEST(OpenClMatmul, KeepsSumsInRegistersOnACpuDevice) {

@@ -133,7 +133,8 @@ struct AttentionTiles {
   std::int64_t line_floats() const { return keys_in_tile * std::max(tiling.depth, tiling.width); }
   std::uint64_t local_bytes() const {
     const std::int64_t floats = rows * tiling.depth + line_floats() + rows * (keys_in_tile + 3);
-    return static_cast<std::uint64_t>(floats) * sizeof(float) + (keys_in_tile + 1) * sizeof(std::int64_t);
+    return static_cast<std::uint64_t>(floats) * sizeof(float) +
+           static_cast<std::uint64_t>(keys_in_tile + 2 * rows + 1) * sizeof(std::int64_t);
   }
 };
 
@@ -224,10 +225,7 @@ Verdict supports_attention_direct(const Problem& problem, const DeviceProfile&) 
     return Verdict::no("the scale is outside the range of f32, which this kernel computes in");
   if (problem.outputs.size() > 1 && problem.outputs[1].dtype != DataType::float32)
     return refuse_dtype("the lse", problem.outputs[1].dtype, "f32");
-  if (!has_input(problem.inputs, attention_mask)) return Verdict::yes();
-  const DataType mask = problem.inputs[attention_mask].dtype;
-  const bool known = mask == DataType::boolean || fast_floats.contains(mask);
-  return known ? Verdict::yes() : refuse_dtype("the mask", mask, "bool, f32, f16 and bf16");
+  return Verdict::yes();
 }
 
 std::unique_ptr<const Plan> prepare_attention_direct(const Problem& problem, const PrepareContext& context) {

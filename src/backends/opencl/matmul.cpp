@@ -21,6 +21,26 @@ std::string block_token(const Block& block) {
   return "block=" + std::to_string(block.rows) + "x" + std::to_string(block.columns);
 }
 
+constexpr std::int64_t part_counts[] = {2, 4, 8, 16};
+
+std::string split_token(std::int64_t parts) { return "parts=" + std::to_string(parts); }
+
+/// As many parts as give every compute unit two tiles, none shorter than 128 terms.
+std::int64_t parts_for(const ProductShape& shape, const DeviceProfile& profile) {
+  const std::int64_t tile = tile_side * tile_per_item(shape, profile);
+  const std::int64_t tiles =
+      std::max<std::int64_t>(1, shape.count * divided_up(shape.m, tile) * divided_up(shape.n, tile));
+  std::int64_t parts = part_counts[0];
+  for (const std::int64_t more : part_counts) {
+    if (tiles * parts < 2 * profile.compute_units && shape.k >= 128 * more) parts = more;
+  }
+  return parts;
+}
+
+Verdict leaves_a_batch_dim(const Problem& problem, const DeviceProfile&) {
+  return is_at_most("batch dims", product_of(problem).shape.rank, max_batch_dims - 1);
+}
+
 Verdict fits_tiles(const Problem&, const DeviceProfile& profile) {
   const Verdict groups = has_work_groups(profile, tile_side * tile_side);
   return groups.supported ? has_local_memory(profile, tile_local_bytes(1)) : groups;
@@ -39,7 +59,7 @@ Verdict supports_matmul_tiled(const Problem& problem, const DeviceProfile& profi
 std::vector<std::string> matmul_tiled_variants(const Problem&, const PrepareContext& context) {
   std::vector<std::string> tokens;
   for (const std::int64_t per_item : tile_sides) {
-    if (context.profile.local_memory_bytes >= tile_local_bytes(per_item)) tokens.push_back(tile_token(per_item));
+    if (per_item <= largest_per_item(context.profile)) tokens.push_back(tile_token(per_item));
   }
   return tokens;
 }
@@ -88,6 +108,41 @@ std::unique_ptr<const Plan> prepare_matmul_block_variant(const Problem& problem,
 
 std::unique_ptr<const Plan> prepare_matmul_block(const Problem& problem, const PrepareContext& context) {
   return prepare_matmul_block_variant(problem, context, block_token(blocks[0]));
+}
+
+Verdict supports_matmul_split(const Problem& problem, const DeviceProfile& profile) {
+  return first_refusal({supports_product, leaves_a_batch_dim, fits_tiles}, problem, profile);
+}
+
+std::uint64_t matmul_split_workspace_bytes(const Problem& problem, const DeviceProfile& profile) {
+  const ProductShape shape = product_of(problem).shape;
+  return split_workspace_bytes(shape, parts_for(shape, profile));
+}
+
+std::vector<std::string> matmul_split_variants(const Problem& problem, const PrepareContext&) {
+  std::vector<std::string> tokens;
+  for (const std::int64_t parts : part_counts) {
+    if (parts == part_counts[0] || product_of(problem).shape.k >= 32 * parts) tokens.push_back(split_token(parts));
+  }
+  return tokens;
+}
+
+std::unique_ptr<const Plan> prepare_matmul_split_variant(const Problem& problem, const PrepareContext& context,
+                                                         std::string_view token) {
+  std::int64_t parts = part_counts[0];
+  for (const std::int64_t count : part_counts) {
+    if (token == split_token(count)) parts = count;
+  }
+  const Product product = product_of(problem);
+  auto plan = std::make_unique<LaunchPlan>(context_of(context), split_token(parts),
+                                           split_workspace_bytes(product.shape, parts));
+  add_split_product(*plan, product, tile_per_item(product.shape, context.profile), parts);
+  return plan;
+}
+
+std::unique_ptr<const Plan> prepare_matmul_split(const Problem& problem, const PrepareContext& context) {
+  const std::int64_t parts = parts_for(product_of(problem).shape, context.profile);
+  return prepare_matmul_split_variant(problem, context, split_token(parts));
 }
 
 std::unique_ptr<const Plan> prepare_matmul_direct(const Problem& problem, const PrepareContext& context) {

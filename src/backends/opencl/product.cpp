@@ -262,13 +262,23 @@ Block block_for(const DeviceProfile& profile) {
   return block;
 }
 
+std::int64_t largest_per_item(const DeviceProfile& profile) {
+  for (const std::int64_t per_item : {8, 4}) {
+    // A CPU has no registers for 8x8 sums of each item of a group.
+    if (per_item == 8 && is_cpu(profile)) continue;
+    if (profile.local_memory_bytes >= tile_local_bytes(per_item)) return per_item;
+  }
+  return 1;
+}
+
 std::int64_t tile_per_item(const ProductShape& shape, const DeviceProfile& profile) {
   for (const std::int64_t per_item : {8, 4}) {
+    if (per_item > largest_per_item(profile)) continue;
     const std::int64_t tile = tile_side * per_item;
     // Every compute unit should have a tile.
     const std::int64_t tiles = shape.count * divided_up(shape.m, tile) * divided_up(shape.n, tile);
     const bool fills = shape.m >= tile && shape.n >= tile && (per_item == 4 || tiles >= profile.compute_units);
-    if (fills && profile.local_memory_bytes >= tile_local_bytes(per_item)) return per_item;
+    if (fills) return per_item;
   }
   return 1;
 }
@@ -285,6 +295,44 @@ void add_tiled_product(LaunchPlan& plan, const Product& product, std::int64_t pe
   bind(bind(bind(launch, product.a), product.b), product.c);
   bind_finish(launch, product);
   if (conv != nullptr) launch.constant(*conv);
+}
+
+std::uint64_t split_workspace_bytes(const ProductShape& shape, std::int64_t parts) {
+  return aligned_bytes(static_cast<std::uint64_t>(parts * shape.count * shape.m * shape.n) * sizeof(float));
+}
+
+void add_split_product(LaunchPlan& plan, const Product& product, std::int64_t per_item, std::int64_t parts) {
+  const ProductShape& whole = product.shape;
+  Product partial;
+  partial.a = product.a;
+  partial.b = product.b;
+  partial.c = in_workspace(0);
+  partial.d = partial.scale[0] = partial.scale[1] = product.a;
+  ProductShape& shape = partial.shape;
+  shape.m = whole.m;
+  shape.n = whole.n;
+  shape.k = divided_up(whole.k, parts);
+  shape.k_total = whole.k;
+  shape.count = whole.count * parts;
+  shape.rank = whole.rank + 1;
+  shape.a = {whole.a.row, whole.a.column, {shape.k * whole.a.column}};
+  shape.b = {whole.b.row, whole.b.column, {shape.k * whole.b.row}};
+  shape.c = {whole.n, 1, {whole.count * whole.m * whole.n}};
+  shape.extent[0] = parts;
+  std::int64_t one = whole.m * whole.n;
+  for (std::int64_t i = whole.rank - 1; i >= 0; --i) {
+    shape.extent[i + 1] = whole.extent[i];
+    shape.a.batch[i + 1] = whole.a.batch[i];
+    shape.b.batch[i + 1] = whole.b.batch[i];
+    shape.c.batch[i + 1] = one;
+    one *= whole.extent[i];
+  }
+  add_tiled_product(plan, partial, per_item);
+  Launch& launch = plan.add({.source = product_source(matmul_split_cl),
+                             .function = "sum_parts",
+                             .options = type_option('C', product.c.dtype) + type_option('D', product.d.dtype),
+                             .items = whole.count * whole.m * whole.n});
+  bind_finish(bind(launch.workspace(), product.c), product).constant(parts);
 }
 
 }  // namespace xpuruntime::opencl

@@ -21,8 +21,9 @@ struct ProductShape {
   std::int64_t m = 1;
   std::int64_t n = 1;
   std::int64_t k = 1;
-  std::int64_t count = 1;  // of batches
-  std::int64_t rank = 0;   // batch dims
+  std::int64_t k_total = 0;  // where the first batch dim is parts of k: all of them
+  std::int64_t count = 1;    // of batches
+  std::int64_t rank = 0;     // batch dims
   std::int64_t extent[max_batch_dims] = {};
   Walk a = {};
   Walk b = {};
@@ -97,9 +98,14 @@ inline constexpr std::int64_t tile_side = 16;  // work-items of a group, each wa
 constexpr std::uint64_t tile_local_bytes(std::int64_t per_item) {
   return static_cast<std::uint64_t>(2 * 16 * (tile_side * per_item + (per_item == 1 ? 1 : 4))) * sizeof(float);
 }
+std::int64_t largest_per_item(const DeviceProfile& profile);
 /// Large tiles move less memory, but leave work-items idle where the output is small.
 std::int64_t tile_per_item(const ProductShape& shape, const DeviceProfile& profile);
 void add_tiled_product(LaunchPlan& plan, const Product& product, std::int64_t per_item,
                        const ConvShape* conv = nullptr);
+
+// Tiles that share the sums: each has a part of k, and a second launch adds the parts up.
+std::uint64_t split_workspace_bytes(const ProductShape& shape, std::int64_t parts);
+void add_split_product(LaunchPlan& plan, const Product& product, std::int64_t per_item, std::int64_t parts);
 
 }  // namespace xpuruntime::opencl

@@ -20,6 +20,25 @@ long head_of(const Attention* p, long key_head, long row) {
 }
 
 #ifdef ROWS
+// exp of numbers that are not above 0, to about one unit in the last place; 0 below -87. Arithmetic alone: exp is a
+// function call for each element on some CPU devices. NaN stays.
+float4 exponential(float4 x) {
+  const float4 inside = x < -87.0f ? (float4)(-87.0f) : x;
+  const float4 magic = (float4)(12582912.0f);  // numbers of its size have no digits behind the point
+  const float4 shifted = inside * 1.44269504f + magic;
+  const float4 whole = shifted - magic;
+  const float4 r = (inside - whole * 0.693359375f) - whole * -2.12194440e-4f;
+  float4 sum = r * (1.0f / 5040) + 1.0f / 720;
+  sum = sum * r + 1.0f / 120;
+  sum = sum * r + 1.0f / 24;
+  sum = sum * r + 1.0f / 6;
+  sum = sum * r + 0.5f;
+  sum = sum * r + 1.0f;
+  sum = sum * r + 1.0f;
+  const float4 power = as_float4(((as_int4(shifted) - as_int4(magic)) + 127) << 23);
+  return x < -87.0f ? (float4)(0.0f) : sum * power;
+}
+
 // A line of a tile: `count` elements `stride` apart, and zeros up to `padded`. In two loops, so that one is of vectors.
 #define BRING(type, from, at, stride, count, padded, to)                                                  \
   if ((stride) == 1) {                                                                                    \
@@ -34,11 +53,13 @@ long head_of(const Attention* p, long key_head, long row) {
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled(
     ATTENTION_PARAMETERS, Tiling t, __global float* partial, ulong partial_start, __local float* queries,
     __local float* lines) {
-  __local float scores[ROWS * KEYS];
+  __local float scores[ROWS * KEYS] __attribute__((aligned(16)));
   __local float highest[ROWS];
   __local float weights[ROWS];
   __local float rescale[ROWS];
   __local long homes[KEYS];
+  __local long sees[ROWS];   // keys that take part
+  __local long masks[ROWS];  // where the line of the mask begins
   __local int wrong;
 
   const int item = (int)get_local_id(0);
@@ -62,6 +83,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled
   for (int row = item; row < ROWS; row += GROUP) {
     highest[row] = -INFINITY;
     weights[row] = 0.0f;
+    const long query = (row0 + row) % p.queries;
+    const long head = head_of(&p, key_head, row0 + row);
+    sees[row] = row < rows ? visible_keys(&p, query, length) : 0;
+    masks[row] = (long)mask_start + batch * p.mask[0] + head * p.mask[1] + query * p.mask[2];
   }
   const int depth = (int)t.depth;
   const int width = (int)t.width;
@@ -116,16 +141,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled
       for (int i = 0; i < 8; ++i) {
         const int at_row = row + i / 4;
         const int at_key = key + i % 4;
-        const long query = (row0 + at_row) % p.queries;
-        const bool sees = at_row < rows && at_key < keys && key0 + at_key < visible_keys(&p, query, length);
-        float score = -INFINITY;
-        if (sees) {
-          score = (dots[i].x + dots[i].y) + (dots[i].z + dots[i].w);
-          const long head = head_of(&p, key_head, row0 + at_row);
-          score = masked(&p, mask,
-                         mask_start + (ulong)(batch * p.mask[0] + head * p.mask[1] + query * p.mask[2] +
-                                              (key0 + at_key) * p.mask[3]),
-                         score);
+        float score = (dots[i].x + dots[i].y) + (dots[i].z + dots[i].w);
+        if (key0 + at_key >= sees[at_row] || at_key >= keys) {
+          score = -INFINITY;
+        } else if (p.mask_kind != 0) {
+          score = masked(&p, mask, (ulong)(masks[at_row] + (key0 + at_key) * p.mask[3]), score);
         }
         scores[at_row * KEYS + at_key] = score;
       }
@@ -138,21 +158,21 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled
       BRING(V_TYPE, v, from, p.v[3], (int)p.width, width, lines + key * width)
     }
     for (int row = item; row < ROWS; row += GROUP) {
+      __local float4* line = (__local float4*)(scores + row * KEYS);
+      float4 most4 = line[0];
+      for (int i = 1; i < KEYS / 4; ++i) most4 = line[i] > most4 || line[i] != line[i] ? line[i] : most4;
       float most_here = highest[row];
-      for (int key = 0; key < KEYS; ++key) {
-        const float score = scores[row * KEYS + key];
-        most_here = isnan(score) ? score : fmax(most_here, score);
-        if (isnan(most_here)) break;
-      }
+      const float found[4] = {most4.x, most4.y, most4.z, most4.w};
+      for (int i = 0; i < 4; ++i) most_here = found[i] > most_here || isnan(found[i]) ? found[i] : most_here;
       // Where no key has taken part yet, nothing is to be rescaled.
       const float factor = highest[row] == -INFINITY ? 0.0f : exp(highest[row] - most_here);
-      float total = 0.0f;
-      for (int key = 0; key < KEYS; ++key) {
-        const float score = scores[row * KEYS + key];
-        const float weight = score == -INFINITY ? 0.0f : exp(score - most_here);
-        scores[row * KEYS + key] = weight;
-        total += weight;
+      const float4 above = (float4)(most_here == -INFINITY ? 0.0f : most_here);
+      float4 total4 = (float4)(0.0f);
+      for (int i = 0; i < KEYS / 4; ++i) {
+        line[i] = exponential(line[i] - above);
+        total4 += line[i];
       }
+      const float total = (total4.x + total4.y) + (total4.z + total4.w);
       weights[row] = weights[row] * factor + total;
       highest[row] = most_here;
       rescale[row] = factor;

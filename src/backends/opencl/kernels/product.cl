@@ -11,8 +11,9 @@ typedef struct {
   long m;
   long n;
   long k;
-  long count;  // of batches
-  long rank;   // batch dims
+  long k_total;  // where the first batch dim is parts of k, all of them: the last may be shorter; else 0
+  long count;    // of batches
+  long rank;     // batch dims
   long extent[6];
   Walk a;
   Walk b;
@@ -49,6 +50,13 @@ BatchStart batch_start(const Product* p, long batch) {
     batch = rest;
   }
   return at;
+}
+
+// How many terms the sums of this batch index have.
+long terms_of(const Product* p, long batch) {
+  if (p->k_total == 0) return p->k;
+  const long part = batch / (p->count / p->extent[0]);
+  return clamp(p->k_total - part * p->k, 0L, p->k);
 }
 
 float product_activation(float x, int activation) {

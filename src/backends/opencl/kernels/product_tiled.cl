@@ -44,6 +44,7 @@ __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_t
   const long column0 = tile % tile_columns * TILE;
   const long row0 = tile / tile_columns % tile_rows * TILE;
   const BatchStart at = batch_start(&p, tile / tile_columns / tile_rows);
+  const long terms = terms_of(&p, tile / tile_columns / tile_rows);
   a_start += at.a;
   b_start += at.b;
   // Neighbours of the group read neighbours in memory.
@@ -64,21 +65,21 @@ __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_t
 #pragma unroll
     for (int j = 0; j < PER; ++j) sum[i][j] = 0.0f;
 
-  for (long k0 = 0; k0 < p.k; k0 += DEPTH) {
+  for (long k0 = 0; k0 < terms; k0 += DEPTH) {
 #pragma unroll
     for (int part = 0; part < DEPTH * TILE / (SIDE * SIDE); ++part) {
       const int e = part * SIDE * SIDE + item;
       const int a_line = a_by_rows ? e / DEPTH : e % TILE;
       const int a_step = a_by_rows ? e % DEPTH : e / TILE;
       float value = 0.0f;
-      if (row0 + a_line < p.m && k0 + a_step < p.k)
+      if (row0 + a_line < p.m && k0 + a_step < terms)
         value = LOAD(A_TYPE)(a, a_start + (ulong)((row0 + a_line) * p.a.row + (k0 + a_step) * p.a.column));
       a_strip[a_step * WIDTH + a_line] = value;
 
       const int b_line = b_by_columns ? e / DEPTH : e % TILE;
       const int b_step = b_by_columns ? e % DEPTH : e / TILE;
       value = 0.0f;
-      if (column0 + b_line < p.n && k0 + b_step < p.k) {
+      if (column0 + b_line < p.n && k0 + b_step < terms) {
 #ifdef CONV
         const Place tap = place_of(conv.taps, (k0 + b_step) / conv.in_channels);
         const long offset = tap_offset(&conv, own_pixel.at, tap.at);

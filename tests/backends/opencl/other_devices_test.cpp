@@ -1,0 +1,106 @@
+// What kernels do on a GPU, run on whatever device is here: plans are prepared for a profile that says so, and held
+// against the plainest kernel of the op, which the conformance suite proves.
+
+#include <cmath>
+
+#include "backends/opencl/device_fixture.h"
+
+namespace xpuruntime::opencl {
+namespace {
+
+class OtherDevicesTest : public OpenClTest {
+ protected:
+  static DeviceProfile gpu() {
+    DeviceProfile other = profile();
+    other.vendor = "amd";
+    other.l3_bytes = 0;
+    other.compute_units = 8;
+    other.max_work_group_size = std::min(other.max_work_group_size, 256u);
+    other.local_memory_bytes = 48 << 10;
+    return other;
+  }
+
+  std::vector<Tensor> inputs_of(const Problem& problem) {
+    std::vector<Tensor> inputs;
+    for (const TensorSpec& spec : problem.inputs) {
+      HostTensor host = random_tensor(spec);
+      if (!is_floating(spec.dtype)) fill_whole(host);
+      inputs.push_back(upload(host, 1));
+    }
+    return inputs;
+  }
+
+  static HostTensor result_of(const KernelSpec& row, const Problem& problem, const DeviceProfile& on,
+                              const std::vector<Tensor>& inputs, std::string_view token = {}) {
+    const Tensor output = upload(HostTensor(problem.outputs[0]));
+    const auto kernel = make_kernel(row, problem.op, DeviceType::opencl);
+    run(*kernel->prepare(problem, {device, on, driver()}, token), inputs, output);
+    return download(output);
+  }
+
+  /// Every kernel that takes the problem on a GPU, each of its plans.
+  void check(const std::string& text, std::string_view plainest) {
+    SCOPED_TRACE(text);
+    const Problem problem = parse_problem(text, device);
+    const std::vector<Tensor> inputs = inputs_of(problem);
+    const HostTensor expected = result_of(kernel(plainest), problem, profile(), inputs);
+    const DeviceProfile on = gpu();
+    int ran = 0;
+    for (const KernelSpec& row : table) {
+      if (!row.ops.contains(problem.op) || !row.accepts(problem, on).supported) continue;
+      std::vector<std::string> tokens = {""};
+      if (row.variants != nullptr) tokens = row.variants(problem, {device, on, driver()});
+      for (const std::string& token : tokens) {
+        SCOPED_TRACE(std::string(row.name) + " " + token);
+        compare(result_of(row, problem, on, inputs, token), expected);
+        ++ran;
+      }
+    }
+    EXPECT_GT(ran, 1);
+  }
+
+ private:
+  /// Lengths, pages and masks: 0 or 1.
+  static void fill_whole(HostTensor& host) {
+    for (std::size_t i = 0; i < host.bytes.size() / host.width(); ++i) host.set(i, static_cast<double>(i % 3 != 1));
+  }
+
+  static void compare(const HostTensor& got, const HostTensor& expected) {
+    const bool narrow = got.width() == 2;
+    Dims at = Dims::filled(got.spec.shape.size(), 0);
+    do {
+      const double right = expected.get(element_at(expected.spec, at));
+      const double bound = (narrow ? 1e-2 : 2e-4) * (1 + std::abs(right));
+      ASSERT_NEAR(got.get(element_at(got.spec, at)), right, bound) << "at " << to_string(at);
+    } while (step(at, got.spec.shape));
+  }
+};
+
+TEST_F(OtherDevicesTest, ProductsAgree) {
+  for (const char* text :
+       {"matmul(f32[70,300], f32[300,133])", "linear(f16[33,40], f16[50,40], f16[50]; activation=gelu)",
+        "matmul(f32[3,20,30], f32[30,40], f32[3,1,40]; alpha=0.5 beta=2)", "linear(f32[130,64], f32[140,64])"})
+    check(text, "MATMUL_DIRECT");
+}
+
+TEST_F(OtherDevicesTest, ConvolutionsAgree) {
+  for (const char* text :
+       {"conv2d(f32[2,5,19,17], f32[20,5,3,3], f32[20]; padding=1)", "conv2d(f32[1,8,12,12], f32[70,8,1,1])",
+        "conv2d(f32[1,6,15,20], f32[8,3,5,3], f32[8]; groups=2 stride=2,1 padding=2,1 dilation=1,2)",
+        "conv2d(bf16[1,16,9,9]{1296,1,144,16}, bf16[16,16,3,3]; padding=1)",
+        "conv2d(f32[1,12,10,10], f32[12,1,3,3]; groups=12 padding=1)",
+        "conv3d(f32[1,4,5,6,7], f32[9,4,2,3,3], f32[9]; padding=1)"})
+    check(text, "CONV2D_NAIVE_SMALL");
+}
+
+TEST_F(OtherDevicesTest, AttentionsAgree) {
+  for (const char* text : {"attention(f32[1,4,40,64], f32[1,2,70,64], f32[1,2,70,64]; causal=true)",
+                           "attention(f32[2,2,9,20], f32[2,2,33,20], f32[2,2,33,36], bool[9,33])",
+                           "attention(f32[1,2,9,200], f32[1,2,40,200], f32[1,2,40,200])",
+                           "attention(bf16[2,8,1,64], bf16[2,2,900,64], bf16[2,2,900,64])",
+                           "attention(f32[2,2,3,16], f32[5,8,2,16], f32[5,8,2,16], none, i32[2], i32[2,3])"})
+    check(text, "ATTENTION_DIRECT");
+}
+
+}  // namespace
+}  // namespace xpuruntime::opencl
