@@ -1,10 +1,10 @@
 #pragma once
 
-#include <concepts>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "xpuruntime/device/source_function.h"

@@ -27,8 +27,9 @@ Worker& compiler() {
 cl_platform_id platform_of(cl_device_id device) { return device_value<cl_platform_id>(device, CL_DEVICE_PLATFORM); }
 
 /// PoCL finds what it has compiled before by itself, eight times as fast as by loading its binary.
-bool keeps_its_own(cl_device_id device) {
-  return platform_text(platform_of(device), CL_PLATFORM_NAME) == "Portable Computing Language";
+bool keeps_its_own(const BuildRequest& request) {
+  return !request.always_binary &&
+         platform_text(platform_of(request.device), CL_PLATFORM_NAME) == "Portable Computing Language";
 }
 
 template <class Id>
@@ -38,7 +39,7 @@ std::string number_of(const std::vector<Id>& all, Id wanted) {
 
 std::string key_of(const BuildRequest& request) {
   Sha256 hash;
-  const std::string parts[] = {"program",
+  const std::string parts[] = {keeps_its_own(request) ? "checked program" : "program",
                                request.options,
                                platform_text(platform_of(request.device), CL_PLATFORM_VERSION),
                                device_text(request.device, CL_DEVICE_NAME),
@@ -103,7 +104,7 @@ Message request_for_worker(const BuildRequest& request) {
           number_of(devices_of(platform), request.device),
           request.options,
           std::string(request.common) + std::string(request.source),
-          keeps_its_own(request.device) ? "check" : "binary"};
+          keeps_its_own(request) ? "check" : "binary"};
 }
 
 /// What the worker made, or nothing where there is no worker.

@@ -15,6 +15,7 @@ struct BuildRequest {
   std::string_view common = {};
   std::string_view source = {};
   std::string options = {};
+  bool always_binary = false;  // also where the driver keeps its own; for tests
 };
 
 /// Compiled in another process, which may crash or hang, and kept on disk: the next process compiles nothing. For

@@ -67,14 +67,46 @@ TEST_F(CompileTest, ADamagedEntryIsBuiltAgain) {
   EXPECT_EQ(build_counts().loaded, before.loaded + 1);
 }
 
+TEST_F(CompileTest, ABinaryIsKeptAndRuns) {
+  const OwnFolder folder;
+  const std::string source = "__kernel void five(__global int* x) { x[0] = 5; }  // " + fresh_source();
+  DeviceContext& device = driver().context(0);
+  BuildRequest request = request_of(device, source, "-cl-std=CL1.2");
+  request.always_binary = true;
+  build_program(request);
+  ASSERT_EQ(folder.files().size(), 1u);
+  EXPECT_GT(std::filesystem::file_size(folder.files()[0]), 200u) << "more than a note";
+  const BuildCounts before = build_counts();
+  const Program program = build_program(request);
+  EXPECT_EQ(build_counts().loaded, before.loaded + 1);
+  const KernelHandle kernel(clCreateKernel(program.get(), "five", nullptr));
+  ASSERT_NE(kernel, nullptr);
+  void* memory = driver().allocate(0, 4);
+  auto* buffer = static_cast<cl_mem>(memory);
+  ASSERT_EQ(clSetKernelArg(kernel.get(), 0, sizeof buffer, &buffer), CL_SUCCESS);
+  const std::size_t one = 1;
+  ASSERT_EQ(clEnqueueNDRangeKernel(device.use({}), kernel.get(), 1, nullptr, &one, &one, 0, nullptr, nullptr),
+            CL_SUCCESS);
+  int got = 0;
+  ASSERT_TRUE(driver().copy_to_host(0, &got, memory, 0, 4, {}).ok());
+  EXPECT_EQ(got, 5);
+  driver().deallocate(0, memory);
+}
+
 TEST_F(CompileTest, AnEntryThatIsNoBinaryIsBuiltAgain) {
   const OwnFolder folder;
   const std::string source = fresh_source();
-  build_program(request_of(driver().context(0), source));
+  BuildRequest request = request_of(driver().context(0), source);
+  request.always_binary = true;
+  build_program(request);
   const DiskCache cache;
+  const BuildCounts before = build_counts();
   for (const std::string& file : folder.files())
     cache.put(std::filesystem::path(file).stem().string(), "not a binary of any driver");
-  EXPECT_NE(build_program(request_of(driver().context(0), source)), nullptr);
+  EXPECT_NE(build_program(request), nullptr);
+  EXPECT_EQ(build_counts().compiled, before.compiled + 1);
+  EXPECT_NE(build_program(request), nullptr);
+  EXPECT_EQ(build_counts().loaded, before.loaded + 1);
 }
 
 TEST_F(CompileTest, AFolderThatCannotBeWrittenIsNoError) {
