@@ -64,14 +64,15 @@ bool has_aligned_runs(const Problem& problem, const Nest& nest, int width) {
   if (nest.last_extent() % width != 0) return false;
   for (const std::size_t tensor : {0, 2}) {
     if (nest.last_stride(tensor) != 1) return false;
-    for (std::int64_t d = 0; d + 1 < nest.rank; ++d)
+    for (std::int64_t d = 1; d < nest.rank; ++d)
       if (nest.stride[tensor][d] % width != 0) return false;
   }
   return true;
 }
 
-std::string batch_options(const Problem& problem, int width, bool aligned) {
-  return width_option(width) + type_option('A', problem.inputs[0].dtype) + " -D ALONE" + (aligned ? " -D ALIGNED" : "");
+std::string batch_options(const Problem& problem, const Nest& nest, int width, bool aligned) {
+  return width_option(width) + dims_option({&nest}) + type_option('A', problem.inputs[0].dtype) + " -D ALONE" +
+         (aligned ? " -D ALIGNED" : "");
 }
 
 const std::string& batch_source() {
@@ -118,7 +119,7 @@ std::unique_ptr<const Plan> prepare_batch_norm(const Problem& problem, const Pre
   const auto wide = static_cast<int>(16 / size_of(problem.inputs[0].dtype));
   const bool aligned = !cpu && has_aligned_runs(problem, nest, wide);
   const int width = cpu ? cpu_width : aligned ? wide : 1;
-  const std::string options = batch_options(problem, width, aligned);
+  const std::string options = batch_options(problem, nest, width, aligned);
   const BatchSpace space = space_of(problem);
   auto plan = std::make_unique<LaunchPlan>(context_of(context), std::string(),
                                            batch_norm_workspace_bytes(problem, context.profile));

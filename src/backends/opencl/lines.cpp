@@ -10,9 +10,9 @@
 namespace xpuruntime::opencl {
 namespace {
 
-constexpr int cpu_row_width = 16;  // several vector registers: their latencies overlap
-constexpr int cpu_line_width = 8;
-constexpr int cpu_group = 16;  // of single lines
+constexpr int cpu_row_width = 16;   // several vector registers: their latencies overlap
+constexpr int cpu_line_width = 16;  // a line of a cache
+constexpr int cpu_group = 16;       // of single lines
 constexpr int most_held_floats = 64;
 constexpr int usual_group = 128;
 constexpr int most_lanes = 512;
@@ -121,8 +121,10 @@ std::string line_source(std::string_view kernels) { return std::string(vectors_c
 
 std::string width_option(int width) { return " -D WIDTH=" + std::to_string(width); }
 
-std::string line_options(const LineTeam& team, DataType x, DataType second) {
+std::string line_options(const LineTeam& team, const SplitNest& nest, DataType x, DataType second) {
   std::string options = width_option(team.width) + type_option('A', x) + type_option('B', second);
+  // The places of a row's elements are not looked up.
+  options += team.rows ? dims_option({&nest.across}) : dims_option({&nest.across, &nest.along});
   if (team.rows) options += team.lanes == 1 ? " -D ROWS -D ALONE" : " -D ROWS";
   if (team.aligned) options += " -D ALIGNED";
   if (team.held > 0) options += " -D HELD=" + std::to_string(team.held);

@@ -42,7 +42,7 @@ LineTeam team_of(std::string_view token, const LineShape& shape, const Problem& 
 
 /// vectors.cl, lines.cl and this one.
 std::string line_source(std::string_view kernels);
-std::string line_options(const LineTeam& team, DataType x, DataType second);
+std::string line_options(const LineTeam& team, const SplitNest& nest, DataType x, DataType second);
 std::string width_option(int width);
 /// Work-items of a launch with one team for each line.
 std::int64_t line_items(const LineShape& shape, const LineTeam& team);

@@ -40,7 +40,7 @@ void add_pair_launch(LaunchPlan& plan, const DeviceProfile& profile, std::uint64
   const int lanes = is_cpu(profile) ? 1 : static_cast<int>(std::min<std::int64_t>(256, largest_group(profile)));
   Launch& launch = plan.add({.source = source,
                              .function = "loss_total",
-                             .options = lanes == 1 ? " -D WIDTH=1 -D ALONE" : " -D WIDTH=1",
+                             .options = lanes == 1 ? " -D WIDTH=1 -D DIMS=1 -D ALONE" : " -D WIDTH=1 -D DIMS=1",
                              .items = sum.parts * lanes,
                              .local = static_cast<std::size_t>(lanes)});
   launch.workspace(pairs)
@@ -180,7 +180,7 @@ std::unique_ptr<const Plan> prepare_class_loss(const Problem& problem, const Pre
   if (weighted) {
     bind_class_loss(plan->add({.source = class_source(),
                                .function = "target_weights",
-                               .options = line_options(single, x, x),
+                               .options = line_options(single, shape.nest, x, x),
                                .items = targets,
                                .local = static_cast<std::size_t>(single.group)}),
                     problem, shape, single, fault);
@@ -188,7 +188,7 @@ std::unique_ptr<const Plan> prepare_class_loss(const Problem& problem, const Pre
   }
   Launch& launch = plan->add({.source = class_source(),
                               .function = class_function(problem),
-                              .options = line_options(team, x, x),
+                              .options = line_options(team, shape.nest, x, x),
                               .items = lines ? line_items(shape, team) : targets,
                               .local = static_cast<std::size_t>(team.group)});
   bind_class_loss(launch, problem, shape, team, fault);
@@ -257,7 +257,8 @@ std::unique_ptr<const Plan> prepare_pointwise_loss(const Problem& problem, const
   const bool dense = nest.rank == 1 && nest.stride[0][0] == 1 && nest.stride[1][0] == 1 && nest.stride[2][0] == 1 &&
                      is_floating(problem.inputs[1].dtype);
   const int lanes = cpu ? 1 : static_cast<int>(std::min<std::int64_t>(256, largest_group(context.profile)));
-  const std::string options = width_option(cpu ? 16 : 1) + type_option('A', problem.inputs[0].dtype);
+  const std::string options =
+      width_option(cpu ? 16 : 1) + dims_option({&nest}) + type_option('A', problem.inputs[0].dtype);
   auto plan = std::make_unique<LaunchPlan>(context_of(context), "parts=" + std::to_string(parts.parts),
                                            pointwise_loss_workspace_bytes(problem, context.profile));
   Launch& launch = plan->add({.source = source,

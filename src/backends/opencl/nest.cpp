@@ -1,5 +1,7 @@
 #include "backends/opencl/nest.h"
 
+#include <algorithm>
+
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime::opencl {
@@ -43,7 +45,15 @@ Nest make_nest(const Dims& extents, const NestStrides& strides) {
     for (std::size_t t = 0; t < nest_tensors; ++t) nest.stride[t][used - 1] = stride_at(strides[t], d);
   }
   nest.rank = used == 0 ? 1 : static_cast<std::int64_t>(used);
+  std::reverse(nest.extent, nest.extent + nest.rank);
+  for (auto& of_tensor : nest.stride) std::reverse(of_tensor, of_tensor + nest.rank);
   return nest;
+}
+
+std::string dims_option(std::initializer_list<const Nest*> nests) {
+  constexpr std::int64_t usual = 3;
+  const bool few = std::all_of(nests.begin(), nests.end(), [](const Nest* nest) { return nest->rank <= usual; });
+  return " -D DIMS=" + std::to_string(few ? usual : static_cast<std::int64_t>(max_rank));
 }
 
 SplitNest split_nest(const Dims& shape, unsigned along, const NestStrides& strides) {

@@ -101,7 +101,7 @@ void add_parameter_gradients(LaunchPlan& plan, const Problem& problem, const Pre
   const std::int64_t blocks = divided_up(shape.nest.along.count, each.width);
   plan.add({.source = source,
             .function = "norm_parameters",
-            .options = line_options(each, problem.inputs[0].dtype, problem.inputs.back().dtype),
+            .options = line_options(each, shape.nest, problem.inputs[0].dtype, problem.inputs.back().dtype),
             .items = shape.nest.across.count == 0 ? 0 : blocks * sums.parts,
             .local = is_cpu(context.profile) ? 1U : 64U})
       .input(0)
@@ -145,11 +145,12 @@ std::unique_ptr<const Plan> prepare_norm_variant(const Problem& problem, const P
   const std::size_t weight = norm_weight(problem);
   auto plan =
       std::make_unique<LaunchPlan>(context_of(context), token_of(team), norm_workspace_bytes(problem, context.profile));
-  Launch& launch = plan->add({.source = source,
-                              .function = norm_function(problem),
-                              .options = line_options(team, problem.inputs[0].dtype, problem.inputs[second].dtype),
-                              .items = line_items(shape, team),
-                              .local = static_cast<std::size_t>(team.group)});
+  Launch& launch =
+      plan->add({.source = source,
+                 .function = norm_function(problem),
+                 .options = line_options(team, shape.nest, problem.inputs[0].dtype, problem.inputs[second].dtype),
+                 .items = line_items(shape, team),
+                 .local = static_cast<std::size_t>(team.group)});
   launch.input(0);
   if (two) launch.input(second);
   bind_output(launch, problem, 0);

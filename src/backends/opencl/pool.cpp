@@ -73,10 +73,10 @@ std::unique_ptr<const Plan> prepare_pool(const Problem& problem, const PrepareCo
   const PoolWindow window = window_of(problem);
   const Nest planes = planes_of(problem);
   const std::int64_t places = window.out[0] * window.out[1];
-  std::int64_t items = planes.count * places * divided_up(window.out[2], width);
+  std::int64_t items = planes.count * places * (width == 1 ? window.out[2] : 1);
   if (channels && planes.count > 0)
     items = planes.count / planes.last_extent() * places * window.out[2] * divided_up(planes.last_extent(), width);
-  std::string options = width_option(width) + " -D ALONE";
+  std::string options = width_option(width) + dims_option({&planes}) + " -D ALONE";
   options += is_floating(x) ? type_option('A', x) : " -D INTEGER";
   if (takes_mean(problem)) options += " -D AVERAGE";
   auto plan = std::make_unique<LaunchPlan>(context_of(context), channels ? "channels" : "planes");

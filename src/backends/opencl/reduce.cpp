@@ -29,7 +29,7 @@ std::uint64_t folded_bytes(const Fold& fold) { return folds_integers(fold) ? siz
 
 std::int64_t fold_tasks(const Fold& fold, int width) {
   if (!fold.columns || fold.kept.count == 0) return fold.kept.count;
-  const std::int64_t block = width == 1 ? 1 : 4 * width;  // BLOCK in reduce.cl
+  const std::int64_t block = width == 1 ? 1 : 1024;  // BLOCK in reduce.cl
   return fold.kept.count / fold.kept.last_extent() * divided_up(fold.kept.last_extent(), block);
 }
 
@@ -39,7 +39,7 @@ bool has_aligned_rows(const Fold& fold, int width) {
   const auto whole = [&](std::int64_t stride) { return stride % width == 0; };
   return whole(fold.reduced.last_extent()) &&
          std::all_of(fold.kept.stride[fold_x], fold.kept.stride[fold_x] + fold.kept.rank, whole) &&
-         std::all_of(fold.reduced.stride[fold_x], fold.reduced.stride[fold_x] + fold.reduced.rank - 1, whole);
+         std::all_of(fold.reduced.stride[fold_x] + 1, fold.reduced.stride[fold_x] + fold.reduced.rank, whole);
 }
 
 FoldCut fold_cut(const Fold& fold, const DeviceProfile& profile) {
@@ -57,7 +57,7 @@ FoldCut fold_cut(const Fold& fold, const DeviceProfile& profile) {
   const std::int64_t tasks = std::max<std::int64_t>(fold_tasks(fold, cut.width), 1);
   // A CPU's items are as many as keep its cores busy; those of a GPU's rows are teams, those of its columns items.
   const std::int64_t wanted = cpu ? 4 * units : fold.columns ? 1024 * units : 8 * units;
-  const std::int64_t least = cpu ? (fold.columns ? 256 : 16384) : fold.columns ? 64 : 4096;
+  const std::int64_t least = cpu ? (fold.columns ? 64 : 16384) : fold.columns ? 64 : 4096;
   const std::int64_t parts = std::clamp<std::int64_t>(std::min(divided_up(wanted, tasks), length / least), 1, 4096);
   cut.part_length = parts == 1 ? std::max<std::int64_t>(length, 1) : divided_up(divided_up(length, parts), unit) * unit;
   cut.parts = std::max<std::int64_t>(divided_up(length, cut.part_length), 1);
@@ -87,10 +87,10 @@ void bind_fold(Launch& launch, const FoldOperand& operand, std::uint64_t bytes) 
 /// Strides of what is left of the parts: [kept, parts], with columns the last kept dim after them.
 void lay_out_parts(const Fold& fold, const FoldCut& cut, std::int64_t (&strides)[max_rank]) {
   std::int64_t stride = fold.columns ? 1 : cut.parts;
-  for (std::int64_t d = fold.kept.rank; d-- > 0;) {
+  for (std::int64_t d = 0; d < fold.kept.rank; ++d) {
     strides[d] = stride;
     stride *= fold.kept.extent[d];
-    if (fold.columns && d == fold.kept.rank - 1) stride *= cut.parts;
+    if (fold.columns && d == 0) stride *= cut.parts;
   }
 }
 
@@ -102,7 +102,7 @@ FoldOperand fold_parts_at(const Fold& fold, std::uint64_t offset) {
 
 void add_fold_launch(LaunchPlan& plan, const Fold& fold, const FoldCut& cut) {
   static const std::string source = std::string(vectors_cl) + reduce_cl;
-  std::string options = width_option(cut.width);
+  std::string options = width_option(cut.width) + dims_option({&fold.kept, &fold.reduced});
   options += folds_integers(fold) ? " -D INTEGER" : type_option('A', fold.x.dtype);
   if (fold.highest) options += " -D HIGHEST";
   if (cut.lanes == 1) options += " -D ALONE";

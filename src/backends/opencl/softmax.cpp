@@ -32,11 +32,12 @@ std::unique_ptr<const Plan> prepare_softmax_variant(const Problem& problem, cons
   const LineShape shape = softmax_shape(problem);
   const LineTeam team = team_of(token, shape, problem, context.profile);
   auto plan = std::make_unique<LaunchPlan>(context_of(context), token_of(team));
-  Launch& launch = plan->add({.source = source,
-                              .function = backward ? "softmax_backward" : "softmax",
-                              .options = line_options(team, problem.inputs[0].dtype, problem.inputs.back().dtype),
-                              .items = line_items(shape, team),
-                              .local = static_cast<std::size_t>(team.group)});
+  Launch& launch =
+      plan->add({.source = source,
+                 .function = backward ? "softmax_backward" : "softmax",
+                 .options = line_options(team, shape.nest, problem.inputs[0].dtype, problem.inputs.back().dtype),
+                 .items = line_items(shape, team),
+                 .local = static_cast<std::size_t>(team.group)});
   launch.input(0);
   if (backward) launch.input(1);
   bind_lines(bind_output(launch, problem, 0), shape.nest, team).constant(int{problem.op == OpId::log_softmax});

@@ -146,7 +146,7 @@ std::string team(const char* text, const DeviceProfile& on) {
 
 TEST(LineTeams, FitTheDeviceAndTheRows) {
   EXPECT_EQ(team("softmax(f32[4096,1024])", pocl()), "rows width=16");
-  EXPECT_EQ(team("softmax(f32[4096,1024]; dim=0)", pocl()), "lines width=8");
+  EXPECT_EQ(team("softmax(f32[4096,1024]; dim=0)", pocl()), "lines width=16");
   EXPECT_EQ(team("softmax(f32[4096,3]; dim=0)", pocl()), "lines width=1");
   EXPECT_EQ(team("softmax(f32[4096,1024])", gpu()), "rows width=4 lanes=64 held=4");
   EXPECT_EQ(team("softmax(bf16[4096,1024])", gpu()), "rows width=8 lanes=64 held=2");

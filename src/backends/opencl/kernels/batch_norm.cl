@@ -34,16 +34,16 @@ enum { slot_x, slot_channel, slot_y };
 __kernel void batch_apply(__global const STORAGE(A_TYPE) * x, ulong x_start, __global void* y, ulong y_start,
                           int y_type, __global const float* coefficients, ulong coefficients_start, long channels,
                           Nest nest, long each) {
-  const long run = nest.extent[nest.rank - 1];
+  const long run = nest.extent[0];
   const long blocks = (run + each - 1) / each;
   const long item = (long)get_global_id(0);
   if (item >= nest.count / run * blocks) return;
   const long first = item % blocks * each;
   const long count = min(each, run - first);
   const Places start = places_of(nest, item / blocks * run + first);
-  const ulong x_step = (ulong)nest.stride[slot_x][nest.rank - 1];
-  const ulong y_step = (ulong)nest.stride[slot_y][nest.rank - 1];
-  const ulong channel_step = (ulong)nest.stride[slot_channel][nest.rank - 1];
+  const ulong x_step = (ulong)nest.stride[slot_x][0];
+  const ulong y_step = (ulong)nest.stride[slot_y][0];
+  const ulong channel_step = (ulong)nest.stride[slot_channel][0];
   const ulong x_at = x_start + start.at[slot_x], y_at = y_start + start.at[slot_y];
   __global const float* scales = coefficients + coefficients_start + start.at[slot_channel];
   __global const float* shifts = scales + channels;

@@ -28,7 +28,7 @@ Vec masked(Vec v, int count) {
       ulong pairs_start, __global uint *fault, LINE_PARAMS, long classes, long ignore_index, float smoothing
 
 #define HAS_PROBABILITIES (target_type <= type_bf16)
-#define LAST_STEP(slot) ((ulong)across.stride[slot][across.rank - 1])
+#define LAST_STEP(slot) ((ulong)across.stride[slot][0])
 
 // The class that target j of these lines names. One that is none is reported, and does not count.
 typedef struct {

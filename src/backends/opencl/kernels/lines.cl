@@ -86,7 +86,7 @@ typedef Vec Line;
 #define LINE_PARAMS Nest across, Nest along
 // Where the last lines of a run are fewer than WIDTH, an item takes some of its neighbour's once more.
 #define LINE_BEGIN                                                                   \
-  const long run = across.extent[across.rank - 1];                                   \
+  const long run = across.extent[0];                                   \
   const long blocks = (run + WIDTH - 1) / WIDTH;                                     \
   const long block = (long)get_global_id(0);                                         \
   if (block >= across.count / run * blocks) return;                                  \

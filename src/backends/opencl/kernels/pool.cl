@@ -1,5 +1,5 @@
-// The highest, or with AVERAGE the mean, under windows. After vectors.cl. An item has WIDTH outputs side by side: of a
-// row, or with pool_channels channels of one place. What lies in the padding is not visited.
+// The highest, or with AVERAGE the mean, under windows. After vectors.cl. Vectors are of outputs side by side in a row,
+// or with pool_channels of channels. What lies in the padding is not visited.
 
 // Depth, height and width. The host has the same struct (pool.cpp).
 typedef struct {
@@ -83,52 +83,65 @@ Range range_of(Window w, int d, long o, int counts_padding) {
 
 #define POOL_PARAMS X_PARAM, __global void *y, ulong y_start, int y_type, Nest planes, Window w, int counts_padding
 
+// An item has one output, or with vectors a row of them.
 __kernel void pool_planes(POOL_PARAMS) {
-  const long blocks = (w.out[2] + WIDTH - 1) / WIDTH;
+#if WIDTH == 1
+  const long each = 1;
+#else
+  const long each = w.out[2];
+#endif
+  const long blocks = w.out[2] / each;
   long item = (long)get_global_id(0);
   if (item >= planes.count * w.out[0] * w.out[1] * blocks) return;
-  const long first = item % blocks * WIDTH;
+  const long first = item % blocks * each;
   item /= blocks;
   const long oy = item % w.out[1];
   item /= w.out[1];
   const long oz = item % w.out[0];
   const Places start = places_of(planes, item / w.out[0]);
   const ulong plane = x_start + start.at[0];
-  const ulong to = y_start + start.at[2] + (ulong)(oz * w.y_step[0] + oy * w.y_step[1] + first * w.y_step[2]);
+  const ulong to = y_start + start.at[2] + (ulong)(oz * w.y_step[0] + oy * w.y_step[1]);
   const Range rz = range_of(w, 0, oz, counts_padding), ry = range_of(w, 1, oy, counts_padding);
-  const int last = (int)min((long)WIDTH, w.out[2] - first);
+  long o = first;
 #if WIDTH > 1
-  // All windows lie within the row, and vectors that are read for every second element too.
-  const long begin = first * w.stride[2] - w.padding[2];
-  const long reach = begin + WIDTH * w.stride[2] - 1;
-  if (begin >= 0 && last == WIDTH && w.stride[2] <= 2 && w.x_step[2] == 1 && reach < w.in[2] &&
-      (w.kernel_size[2] - 1) <= (w.in[2] - 1 - reach) / w.dilation[2]) {
-    const Range rx = {begin, (int)w.kernel_size[2], (int)w.kernel_size[2]};
-    const float count = (float)rz.counted * (float)ry.counted * (float)rx.counted;
-    ValueVec values = (ValueVec)(NEUTRAL);
-    if (w.stride[2] == 1) {
-      EACH_TAP(rz, ry, rx, values = FOLD(values, TERMS(at));)
-    } else {
-      EACH_TAP(rz, ry, rx, values = FOLD(values, EVEN_TERMS(at));)
-    }
-    Value each[WIDTH];
-    JOIN(vstore, WIDTH)(values, 0, each);
-    for (int j = 0; j < WIDTH; ++j) STORE_VALUE(to + (ulong)(j * w.y_step[2]), each[j]);
-    return;
-  }
+  // Vectors may begin at these outputs: their windows, and all that is read for every second element, lie in the row.
+  const long reach = (w.kernel_size[2] - 1) * w.dilation[2] + WIDTH * w.stride[2];
+  const bool vectors = w.x_step[2] == 1 && w.stride[2] <= 2 && w.dilation[2] <= w.in[2] && w.out[2] >= WIDTH;
+  const long first_whole = (w.padding[2] + w.stride[2] - 1) / w.stride[2];
+  const long room = w.in[2] + w.padding[2] - reach;
+  const long last_whole = vectors && room >= 0 ? min(room / w.stride[2], w.out[2] - WIDTH) : -1;
 #endif
-  for (int j = 0; j < last; ++j) {
-    const Range rx = range_of(w, 2, first + j, counts_padding);
+  while (o < first + each) {
+#if WIDTH > 1
+    if (last_whole >= first_whole && last_whole >= 0 && o >= first_whole && o < last_whole + WIDTH) {
+      o = min(o, last_whole);  // the last vector may give some outputs once more
+      const Range rx = {o * w.stride[2] - w.padding[2], (int)w.kernel_size[2], (int)w.kernel_size[2]};
+      const float count = (float)rz.counted * (float)ry.counted * (float)rx.counted;
+      ValueVec values = (ValueVec)(NEUTRAL);
+      if (w.stride[2] == 1) {
+        EACH_TAP(rz, ry, rx, values = FOLD(values, TERMS(at));)
+      } else {
+        EACH_TAP(rz, ry, rx, values = FOLD(values, EVEN_TERMS(at));)
+      }
+      Value each_value[WIDTH];
+      JOIN(vstore, WIDTH)(values, 0, each_value);
+      for (int j = 0; j < WIDTH; ++j) STORE_VALUE(to + (ulong)((o + j) * w.y_step[2]), each_value[j]);
+      o += WIDTH;
+      continue;
+    }
+#endif
+    const Range rx = range_of(w, 2, o, counts_padding);
     const float count = (float)rz.counted * (float)ry.counted * (float)rx.counted;
     Value value = NEUTRAL;
     EACH_TAP(rz, ry, rx, value = FOLD(value, TERM(at));)
-    STORE_VALUE(to + (ulong)(j * w.y_step[2]), value);
+    STORE_VALUE(to + (ulong)(o * w.y_step[2]), value);
+    ++o;
   }
 }
 
 // Channels are neighbours in both tensors; `planes` are images and then channels.
 __kernel void pool_channels(POOL_PARAMS) {
-  const long channels = planes.extent[planes.rank - 1];
+  const long channels = planes.extent[0];
   const long blocks = (channels + WIDTH - 1) / WIDTH;
   long item = (long)get_global_id(0);
   if (item >= planes.count / channels * w.out[0] * w.out[1] * w.out[2] * blocks) return;

@@ -65,8 +65,8 @@ enum { slot_x, slot_centre, slot_y };
 
 // Goes through [begin, end) of what is reduced, run by run: `body` sees where in x `run` of them begin, `step` apart.
 #define EACH_RUN(body)                                                                 \
-  const long inner = reduced.extent[reduced.rank - 1];                                 \
-  const ulong step = (ulong)reduced.stride[slot_x][reduced.rank - 1];                  \
+  const long inner = reduced.extent[0];                                 \
+  const ulong step = (ulong)reduced.stride[slot_x][0];                  \
   const long end = min((part + 1) * part_length, reduced.count);                       \
   for (long at = part * part_length; at < end;) {                                      \
     const long run = min(inner - at % inner, end - at);                                \
@@ -97,14 +97,14 @@ __kernel void fold_rows(REDUCE_PARAMS TEAM_PARAM(Value)) {
   if (there && lane == 0) STORE_VALUE(value);
 }
 
-// An item reduces one part of a block of columns, which are the last of the kept dims: a few vectors of them, so that
-// it reads more than a line of a cache at a time.
+// An item reduces one part of a block of columns, which are the last of the kept dims. A few vectors of them are kept
+// in registers; many, so that all of a row is read at once, are not.
 #if WIDTH == 1
-#define BLOCK_VECTORS 1
+#define BLOCK 1
 #else
-#define BLOCK_VECTORS 4
+#define BLOCK 1024
+#define FEW_VECTORS 4
 #endif
-#define BLOCK (BLOCK_VECTORS * WIDTH)
 
 #if defined(INTEGER) || defined(HIGHEST)
 #define CENTRE_OF_ONE(j)
@@ -128,35 +128,36 @@ __kernel void fold_rows(REDUCE_PARAMS TEAM_PARAM(Value)) {
   }
 
 __kernel void fold_columns(REDUCE_PARAMS) {
-  const long columns = kept.extent[kept.rank - 1];
+  const long columns = kept.extent[0];
   const long blocks = (columns + BLOCK - 1) / BLOCK;
   const long item = (long)get_global_id(0);
   if (item >= kept.count / columns * blocks * parts) return;
   const long part = item / blocks % parts;
   const long column = item % blocks * BLOCK;
   const Places start = places_of(kept, item / blocks / parts * columns + column);
-  const ulong y_step = (ulong)kept.stride[slot_y][kept.rank - 1];
-  const ulong x_step = (ulong)kept.stride[slot_x][kept.rank - 1];
-  const ulong centre_step = (ulong)kept.stride[slot_centre][kept.rank - 1];
+  const ulong y_step = (ulong)kept.stride[slot_y][0];
+  const ulong x_step = (ulong)kept.stride[slot_x][0];
+  const ulong centre_step = (ulong)kept.stride[slot_centre][0];
   const ulong centre_at = centre_start + start.at[slot_centre];
   const ulong y_at = y_start + start.at[slot_y] + (ulong)(part * part_step);
   const int count = (int)min((long)BLOCK, columns - column);
   int done = 0;
 #if WIDTH > 1
-  if (count == BLOCK && x_step == 1 && !has_centre) {
-    const float centres_here = 0.0f;
-    ValueVec values[BLOCK_VECTORS];
-#pragma unroll
-    for (int v = 0; v < BLOCK_VECTORS; ++v) values[v] = (ValueVec)(NEUTRAL);
+  const int vectors = x_step == 1 ? count / WIDTH : 0;
+  if (vectors > FEW_VECTORS) {
+    ValueVec values[BLOCK / WIDTH];
+    for (int v = 0; v < vectors; ++v) values[v] = (ValueVec)(NEUTRAL);
     EACH_RUN(for (long i = 0; i < run; ++i) {
-      _Pragma("unroll") for (int v = 0; v < BLOCK_VECTORS; ++v) values[v] =
-          FOLD(values[v], TERMS(from + (ulong)i * step + (ulong)(v * WIDTH)));
+      const ulong row = from + (ulong)i * step;
+      for (int v = 0; v < vectors; ++v) {
+        CENTRES_OF(v * WIDTH)
+        values[v] = FOLD(values[v], TERMS(row + (ulong)(v * WIDTH)));
+      }
     })
-#pragma unroll
-    for (int v = 0; v < BLOCK_VECTORS; ++v) STORE_COLUMNS(v * WIDTH, values[v])
-    return;
+    for (int v = 0; v < vectors; ++v) STORE_COLUMNS(v * WIDTH, values[v])
+    done = vectors * WIDTH;
   }
-  for (; done + WIDTH <= count && x_step == 1; done += WIDTH) {
+  for (; done < vectors * WIDTH; done += WIDTH) {
     CENTRES_OF(done)
     ValueVec values = (ValueVec)(NEUTRAL);
     EACH_RUN(for (long i = 0; i < run; ++i) values = FOLD(values, TERMS(from + (ulong)i * step + (ulong)done));)

@@ -162,7 +162,8 @@ int order_of_one(float value) {
 float value_of_order(int order) { return as_float(order ^ ((order >> 31) & 0x7fffffff)); }
 #define LOWEST_ORDER ((int)0x807fffff) /* of minus infinity */
 
-// Where the elements of up to five tensors lie, over one set of extents. The host has the same struct (nest.h).
+// Where the elements of up to five tensors lie, over one set of extents, the innermost first. The host has the same
+// struct (nest.h). DIMS is at least the rank: arrays of arguments are looked up at places that compilers know.
 typedef struct {
   long rank;
   long count;
@@ -176,15 +177,14 @@ typedef struct {
 
 Places places_of(Nest nest, long i) {
   Places places = {{0, 0, 0, 0, 0}};
-  for (int d = (int)nest.rank - 1; d > 0; --d) {
-    const long rest = i / nest.extent[d];
+#pragma unroll
+  for (int d = 0; d < DIMS; ++d) {
+    const long rest = d + 1 < nest.rank ? i / nest.extent[d] : 0;
     const long here = i - rest * nest.extent[d];
 #pragma unroll
     for (int t = 0; t < 5; ++t) places.at[t] += (ulong)(here * nest.stride[t][d]);
     i = rest;
   }
-#pragma unroll
-  for (int t = 0; t < 5; ++t) places.at[t] += (ulong)(i * nest.stride[t][0]);
   return places;
 }
 
