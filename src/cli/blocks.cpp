@@ -42,7 +42,7 @@ Tensor random_tensor(const std::string& name, const Dims& shape, std::mt19937_64
 }
 
 Tensor view_of(const View& view, const Tensor& source) {
-  return Tensor(source.data(), make_spec(source.dtype(), view.shape, view.strides), {},
+  return Tensor(source.data(), make_spec(source.dtype(), view.shape, view.strides), source.device(),
                 source.byte_offset() + static_cast<std::size_t>(view.offset) * size_of(source.dtype()), source.owner());
 }
 
@@ -105,10 +105,11 @@ Block cnn_block() {
   return block;
 }
 
-std::vector<BoundStep> bind(const Block& block, std::uint64_t seed) {
+std::vector<BoundStep> bind(const Block& block, std::uint64_t seed, const DeviceManager& devices, Device device) {
   std::mt19937_64 random(seed);
   std::map<std::string, Tensor> tensors;
-  for (const auto& [name, shape] : block.given) tensors.emplace(name, random_tensor(name, shape, random));
+  for (const auto& [name, shape] : block.given)
+    tensors.emplace(name, devices.copy_to(random_tensor(name, shape, random), device));
   std::vector<BoundStep> steps;
   for (const Step& step : block.steps) {
     BoundStep bound;
@@ -119,9 +120,9 @@ std::vector<BoundStep> bind(const Block& block, std::uint64_t seed) {
       bound.inputs.push_back(view == block.views.end() ? tensors.at(name) : view_of(*view, tensors.at(view->source)));
       specs.push_back(bound.inputs.back().spec());
     }
-    bound.problem = make_problem(step.op, std::move(specs), attributes_of(step));
+    bound.problem = make_problem(step.op, std::move(specs), attributes_of(step), device);
     const TensorSpec& out = bound.problem.outputs.front();
-    bound.output = Tensor::empty(out.dtype, out.shape);
+    bound.output = devices.allocate(out.dtype, out.shape, device);
     tensors.insert_or_assign(step.output, bound.output);
     steps.push_back(std::move(bound));
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "xpuruntime/core/problem.h"
+#include "xpuruntime/device/device_manager.h"
 #include "xpuruntime/dispatch/call.h"
 
 namespace xpuruntime::cli {
@@ -47,7 +48,7 @@ struct BoundStep {
   Tensor output = {};
 };
 
-/// Makes the tensors of a block on the CPU and binds its steps to them.
-std::vector<BoundStep> bind(const Block& block, std::uint64_t seed);
+/// Makes the tensors of a block on a device and binds its steps to them.
+std::vector<BoundStep> bind(const Block& block, std::uint64_t seed, const DeviceManager& devices, Device device);
 
 }  // namespace xpuruntime::cli

@@ -7,6 +7,7 @@
 #include "cli/table.h"
 #include "cli/tuned.h"
 #include "core/json_text.h"
+#include "xpuruntime/device/current.h"
 #include "xpuruntime/runtime/replay.h"
 #include "xpuruntime/select/exact_rule.h"
 
@@ -25,11 +26,12 @@ struct Replayed {
   ReplayReport report = {};
 };
 
-std::vector<TunedBlock> bound_problems(const std::vector<Block>& blocks) {
+std::vector<TunedBlock> bound_problems(Context& context, const std::vector<Block>& blocks) {
+  const Device device = context.given_device().value_or(current_device());
   std::vector<TunedBlock> out;
   for (const Block& block : blocks) {
     TunedBlock tuned{block.name, {}};
-    for (const BoundStep& step : bind(block, 1)) {
+    for (const BoundStep& step : bind(block, 1, context.runtime().devices(), device)) {
       tuned.problems.push_back(step.problem);
       tuned.problems.back().limits.deterministic = true;
     }
@@ -154,7 +156,7 @@ Answer tune_blocks(Context& context, const std::vector<Block>& blocks, const Tun
   Runtime& runtime = context.runtime();
   const TunedFiles files = files_in(options);
   options.store.use_in(runtime, StoreMode::read_write);
-  const std::vector<TunedBlock> bound = bound_problems(blocks);
+  const std::vector<TunedBlock> bound = bound_problems(context, blocks);
   Tuned tuned{.problems = each_once(bound), .complete = true, .problem_budget = "the limit of 0.5 s for each"};
   tuned.results = tune_each(runtime, tuned.problems);
   for (const Problem& problem : tuned.problems) result_of(tuned.results, problem);  // else nothing is written
