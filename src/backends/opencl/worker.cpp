@@ -64,16 +64,21 @@ class SpawnSettings {
   posix_spawnattr_t attributes;
 };
 
-/// The last line that says something.
+/// The end of what it printed, in one line: the first line of it often says more than the last.
 std::string last_output(int file) {
   const off_t end = lseek(file, 0, SEEK_END);
   const off_t start = std::max<off_t>(0, end - static_cast<off_t>(shown_output));
   std::string text(static_cast<std::size_t>(std::max<off_t>(0, end - start)), '\0');
   const ssize_t got = pread(file, text.data(), text.size(), start);
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, got)));
-  const auto blank = [](char c) { return c == '\n' || c == ' ' || c == '\0'; };
-  while (!text.empty() && blank(text.back())) text.pop_back();
-  return printable(text.substr(text.rfind('\n') + 1));
+  if (start > 0) text.erase(0, std::min(text.find('\n'), text.size()));  // the rest of a line that is cut off
+  std::string joined;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t next = std::min(text.find('\n', at), text.size());
+    if (next > at) joined += (joined.empty() ? "" : "; ") + text.substr(at, next - at);
+    at = next + 1;
+  }
+  return printable(joined);
 }
 
 std::string ending_of(int status) {
