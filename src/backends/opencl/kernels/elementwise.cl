@@ -33,14 +33,14 @@ Part part_of(const Rows* rows) {
 
 floatw load_part(__global const void* data, int type, ulong at, long step, int count) {
   if (step == 0) return (floatw)load_float(data, type, at);
-  float part[WIDTH];
+  float part[WIDTH] __attribute__((aligned(64)));
   for (int k = 0; k < WIDTH; ++k) part[k] = k < count ? load_float(data, type, at + (ulong)(k * step)) : 1.0f;
-  return OF(vload)(0, part);
+  return *(OF(near_float)*)part;
 }
 
 void store_part(__global void* data, int type, ulong at, long step, int count, floatw value) {
-  float part[WIDTH];
-  OF(vstore)(value, 0, part);
+  float part[WIDTH] __attribute__((aligned(64)));
+  *(OF(near_float)*)part = value;
   for (int k = 0; k < WIDTH && k < count; ++k) store_float(data, type, at + (ulong)(k * step), part[k]);
 }
 
@@ -127,36 +127,59 @@ INTEGERS(op_add_integers, x + y)
 INTEGERS(op_sub_integers, x - y)
 INTEGERS(op_mul_integers, x* y)
 
-// Philox 4x32 with 10 rounds: four random words that depend on the key and the counter alone.
-uint4 philox(ulong key, ulong counter) {
-  uint4 c = (uint4)((uint)counter, (uint)(counter >> 32), 0u, 0u);
-  uint key_0 = (uint)key, key_1 = (uint)(key >> 32);
-  for (int i = 0; i < 10; ++i) {
-    const ulong p = 0xD2511F53ul * c.x, q = 0xCD9E8D57ul * c.z;
-    c = (uint4)((uint)(q >> 32) ^ c.y ^ key_0, (uint)q, (uint)(p >> 32) ^ c.w ^ key_1, (uint)p);
-    key_0 += 0x9E3779B9u;
-    key_1 += 0xBB67AE85u;
+// Philox 4x32 with 10 rounds: four random words that depend on the key and the counter alone, of one counter or of four.
+#define PHILOX(name, U, UL, to_u, to_ul)                                                       \
+  void name(ulong key, UL counter, U* words) {                                                 \
+    U x = to_u(counter), y = to_u(counter >> 32), z = 0, w = 0;                                \
+    uint key_0 = (uint)key, key_1 = (uint)(key >> 32);                                         \
+    for (int i = 0; i < 10; ++i) {                                                             \
+      const UL p = to_ul(x) * 0xD2511F53ul, q = to_ul(z) * 0xCD9E8D57ul;                       \
+      x = to_u(q >> 32) ^ y ^ key_0;                                                           \
+      y = to_u(q);                                                                             \
+      z = to_u(p >> 32) ^ w ^ key_1;                                                           \
+      w = to_u(p);                                                                             \
+      key_0 += 0x9E3779B9u;                                                                    \
+      key_1 += 0xBB67AE85u;                                                                    \
+    }                                                                                          \
+    words[0] = x;                                                                              \
+    words[1] = y;                                                                              \
+    words[2] = z;                                                                              \
+    words[3] = w;                                                                              \
   }
-  return c;
+#define LOW(value) ((uint)(value))
+#define LONG(value) ((ulong)(value))
+PHILOX(philox, uint, ulong, LOW, LONG)
+
+#ifdef CPU_DEVICE
+PHILOX(philox_of_four, uint4, ulong4, convert_uint4, convert_ulong4)
+void philox_words(ulong key, ulong counter, uint* words) {
+  uint4 w[4];
+  philox_of_four(key, counter + (ulong4)(0, 1, 2, 3), w);
+  vstore4((uint4)(w[0].x, w[1].x, w[2].x, w[3].x), 0, words);
+  vstore4((uint4)(w[0].y, w[1].y, w[2].y, w[3].y), 1, words);
+  vstore4((uint4)(w[0].z, w[1].z, w[2].z, w[3].z), 2, words);
+  vstore4((uint4)(w[0].w, w[1].w, w[2].w, w[3].w), 3, words);
 }
+#else
+#define philox_words philox
+#endif
 
 floatw dropped(floatw x, ulong seed, ulong first, ulong threshold, float kept_share) {
   uint words[WIDTH + 4];
-#pragma unroll
-  for (int i = 0; i < WIDTH / 4; ++i) vstore4(philox(seed, first / 4 + (ulong)i), 0, words + 4 * i);
+  philox_words(seed, first / 4, words);
   if (first & 3) {
-    vstore4(philox(seed, first / 4 + WIDTH / 4), 0, words + WIDTH);
+    philox(seed, first / 4 + WIDTH / 4, words + WIDTH);
     // Indexed by constants alone, so that the words stay in registers.
 #pragma unroll
     for (int i = 0; i + 1 < WIDTH + 4; ++i) words[i] = first & 1 ? words[i + 1] : words[i];
 #pragma unroll
     for (int i = 0; i < WIDTH; ++i) words[i] = first & 2 ? words[i + 2] : words[i];
   }
-  float part[WIDTH];
-  OF(vstore)(x / kept_share, 0, part);
+  float part[WIDTH] __attribute__((aligned(64)));
+  *(OF(near_float)*)part = x / kept_share;
 #pragma unroll
   for (int i = 0; i < WIDTH; ++i) part[i] = (ulong)words[i] >= threshold ? part[i] : 0.0f;
-  return OF(vload)(0, part);
+  return *(OF(near_float)*)part;
 }
 
 // An element is kept if its word is at least the threshold: word i % 4 of counter i / 4, where i is its number in
