@@ -85,15 +85,13 @@ class TeamTest : public OpenClTest {
 // The conformance suite has compared the CPU's plans with float64.
 TEST_F(TeamTest, WorkGroupsOfAGpuGiveWhatOneItemGives) {
   for (const char* text :
-       {"softmax(f32[5,256])", "log_softmax(f32[3,1001])", "softmax:backward(f32[5,96], f32[5,96])",
-        "layer_norm(f32[7,264], f16[264], f32[264])", "add_rms_norm(bf16[5,264], bf16[5,264], bf16[264])",
-        "rms_norm:backward(bf16[33,264], bf16[264], bf16[33,264])", "reduce_sum(f32[9,9000]; dim=1)",
-        "reduce_mean(f32[3000,9]; dim=0)", "reduce_max(f32[100000])", "reduce_min(i32[5000])",
+       {"softmax(f32[5,256])", "layer_norm(f32[7,264], f16[264], f32[264])",
+        "add_rms_norm(bf16[5,264], bf16[5,264], bf16[264])", "rms_norm:backward(f32[33,264], f32[264], f32[33,264])",
+        "reduce_sum(f32[9,9000]; dim=1)", "reduce_max(f32[100000])",
         "batch_norm2d(f32[4,6,40,40], f32[6], f32[6], f32[6], f32[6]; training=true)",
         "cross_entropy(f32[70,264], i64[70], f32[264]; label_smoothing=0.1)",
-        "cross_entropy:backward(f32[20,264], i64[20], f32[264], f32[])", "nll_loss(f32[20000,3], i64[20000])",
-        "kl_div(f32[9000], f32[9000]; log_target=true)", "poisson_nll_loss(f32[30,100], i32[100])",
-        "max_pool2d(f32[1,3,17,19]; kernel_size=3 stride=2 padding=1)"}) {
+        "cross_entropy:backward(f32[20,264], i64[20], f32[264], f32[])",
+        "kl_div(f32[9000], f32[9000]; log_target=true)"}) {
     SCOPED_TRACE(text);
     const Problem problem = parsed(text);
     fill(problem);

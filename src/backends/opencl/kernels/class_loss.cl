@@ -54,7 +54,10 @@ Class class_of(__global const void* target, int target_type, ulong at, __global 
 
 #define HIGHEST_AND_SUM                            \
   Vec most = -INFINITY;                            \
-  EACH(i) most = HIGHER(most, X(i, -INFINITY));    \
+  EACH(i) {                                        \
+    const Vec score = X(i, -INFINITY);             \
+    most = HIGHER(most, score);                    \
+  }                                                \
   const Line highest = FOLD_HIGHEST(most);         \
   Vec total = 0.0f;                                \
   EACH(i) total += exp(X(i, -INFINITY) - highest); \

@@ -10,9 +10,6 @@
 #define OUTPUT_PARAM(name) __global void *name, ulong name##_start, int name##_type
 #define PARAMETER_PARAM(name) __global const void *name, ulong name##_start, int name##_type
 
-// Of a NaN in b nothing is seen.
-#define HIGHER(a, b) ((b) > (a) ? (b) : (a))
-
 enum { slot_x, slot_second, slot_y, slot_weight, slot_other };
 
 #ifdef ROWS
@@ -86,7 +83,7 @@ typedef Vec Line;
 #define LINE_PARAMS Nest across, Nest along
 // Where the last lines of a run are fewer than WIDTH, an item takes some of its neighbour's once more.
 #define LINE_BEGIN                                                                   \
-  const long run = across.extent[0];                                   \
+  const long run = across.extent[0];                                                 \
   const long blocks = (run + WIDTH - 1) / WIDTH;                                     \
   const long block = (long)get_global_id(0);                                         \
   if (block >= across.count / run * blocks) return;                                  \

@@ -11,7 +11,7 @@ typedef long Value;
 typedef long ValueVec;
 #define X_PARAM __global const void *x, ulong x_start, int x_type
 #define NEUTRAL LONG_MIN
-#define FOLD(a, b) max(a, b)
+#define FOLD(a, b) HIGHER(a, b)
 #define TERM(i) load_integer(x, x_type, i)
 #define TERMS(i) TERM(i)
 #define EVEN_TERMS(i) TERM(i)
@@ -28,7 +28,7 @@ typedef Vec ValueVec;
 typedef int Value;
 typedef IntVec ValueVec;
 #define NEUTRAL LOWEST_ORDER
-#define FOLD(a, b) max(a, b)
+#define FOLD(a, b) HIGHER(a, b)
 #define TERM_OF(v) order_of_one(v)
 #define TERMS_OF(v) order_of(v)
 #endif
@@ -45,8 +45,10 @@ typedef IntVec ValueVec;
 #define STORE_VALUE(to, value) store_integer(y, y_type, to, value)
 #elif defined(AVERAGE)
 #define STORE_VALUE(to, value) store_as(y, y_type, to, (value) / count)
+#define STORE_VALUES(to, values) stores_as(y, y_type, to, (values) / count)
 #else
 #define STORE_VALUE(to, value) store_as(y, y_type, to, value_of_order(value))
+#define STORE_VALUES(to, values) stores_as(y, y_type, to, values_of_order(values))
 #endif
 
 // The taps of a window along one dim that lie in the input, and what a mean divides by for it.
@@ -56,13 +58,15 @@ typedef struct {
   int counted;
 } Range;
 
+// Rounded up, so that the largest step does not overflow.
+long steps_in(long length, long step) { return step == 1 ? length : (length - 1) / step + 1; }
+
 Range range_of(Window w, int d, long o, int counts_padding) {
   const long begin = o * w.stride[d] - w.padding[d];
-  // Rounded up, so that the largest dilation does not overflow.
-  const long skipped = begin < 0 ? (-begin - 1) / w.dilation[d] + 1 : 0;
+  const long skipped = begin < 0 ? steps_in(-begin, w.dilation[d]) : 0;
   Range range;
   range.from = begin + skipped * w.dilation[d];
-  const long met = range.from < w.in[d] ? (w.in[d] - range.from - 1) / w.dilation[d] + 1 : 0;
+  const long met = range.from < w.in[d] ? steps_in(w.in[d] - range.from, w.dilation[d]) : 0;
   range.taps = (int)max(min(w.kernel_size[d] - skipped, met), 0L);
   // A last window may reach past the padding: what lies there never counts. Means have no dilation.
   const long end = min(begin + w.kernel_size[d], w.in[d] + w.padding[d]);
@@ -70,16 +74,22 @@ Range range_of(Window w, int d, long o, int counts_padding) {
   return range;
 }
 
-#define EACH_TAP(z, y, x, body)                                                         \
-  for (int a = 0; a < (z).taps; ++a)                                                    \
-    for (int b = 0; b < (y).taps; ++b) {                                                \
-      const ulong row = plane + (ulong)(((z).from + a * w.dilation[0]) * w.x_step[0]) + \
-                        (ulong)(((y).from + b * w.dilation[1]) * w.x_step[1]);          \
-      for (int c = 0; c < (x).taps; ++c) {                                              \
-        const ulong at = row + (ulong)(((x).from + c * w.dilation[2]) * w.x_step[2]);   \
-        body                                                                            \
-      }                                                                                 \
-    }
+#define EACH_TAP(z, y, x, body)                                                     \
+  {                                                                                 \
+    const ulong x_next = (ulong)(w.dilation[2] * w.x_step[2]);                      \
+    ulong slice = plane + (ulong)((z).from * w.x_step[0]);                          \
+    for (int a = 0; a < (z).taps; ++a) {                                            \
+      ulong row = slice + (ulong)((y).from * w.x_step[1] + (x).from * w.x_step[2]); \
+      for (int b = 0; b < (y).taps; ++b) {                                          \
+        ulong at = row;                                                             \
+        for (int c = 0; c < (x).taps; ++c) {                                        \
+          body at += x_next;                                                        \
+        }                                                                           \
+        row += (ulong)(w.dilation[1] * w.x_step[1]);                                \
+      }                                                                             \
+      slice += (ulong)(w.dilation[0] * w.x_step[0]);                                \
+    }                                                                               \
+  }
 
 #define POOL_PARAMS X_PARAM, __global void *y, ulong y_start, int y_type, Nest planes, Window w, int counts_padding
 
@@ -119,13 +129,24 @@ __kernel void pool_planes(POOL_PARAMS) {
       const float count = (float)rz.counted * (float)ry.counted * (float)rx.counted;
       ValueVec values = (ValueVec)(NEUTRAL);
       if (w.stride[2] == 1) {
-        EACH_TAP(rz, ry, rx, values = FOLD(values, TERMS(at));)
+        EACH_TAP(rz, ry, rx, {
+          const ValueVec term = TERMS(at);
+          values = FOLD(values, term);
+        })
       } else {
-        EACH_TAP(rz, ry, rx, values = FOLD(values, EVEN_TERMS(at));)
+        EACH_TAP(rz, ry, rx, {
+          const ValueVec term = EVEN_TERMS(at);
+          values = FOLD(values, term);
+        })
       }
-      Value each_value[WIDTH];
-      JOIN(vstore, WIDTH)(values, 0, each_value);
-      for (int j = 0; j < WIDTH; ++j) STORE_VALUE(to + (ulong)((o + j) * w.y_step[2]), each_value[j]);
+      const ulong first_to = to + (ulong)(o * w.y_step[2]);
+      if (w.y_step[2] == 1) {
+        STORE_VALUES(first_to, values);
+      } else {
+        Value each_value[WIDTH];
+        JOIN(vstore, WIDTH)(values, 0, each_value);
+        for (int j = 0; j < WIDTH; ++j) STORE_VALUE(first_to + (ulong)(j * w.y_step[2]), each_value[j]);
+      }
       o += WIDTH;
       continue;
     }
@@ -133,7 +154,10 @@ __kernel void pool_planes(POOL_PARAMS) {
     const Range rx = range_of(w, 2, o, counts_padding);
     const float count = (float)rz.counted * (float)ry.counted * (float)rx.counted;
     Value value = NEUTRAL;
-    EACH_TAP(rz, ry, rx, value = FOLD(value, TERM(at));)
+    EACH_TAP(rz, ry, rx, {
+      const Value term = TERM(at);
+      value = FOLD(value, term);
+    })
     STORE_VALUE(to + (ulong)(o * w.y_step[2]), value);
     ++o;
   }
@@ -162,16 +186,20 @@ __kernel void pool_channels(POOL_PARAMS) {
 #if WIDTH > 1
   if (last == WIDTH) {
     ValueVec values = (ValueVec)(NEUTRAL);
-    EACH_TAP(rz, ry, rx, values = FOLD(values, TERMS(at));)
-    Value each[WIDTH];
-    JOIN(vstore, WIDTH)(values, 0, each);
-    for (int j = 0; j < WIDTH; ++j) STORE_VALUE(to + (ulong)j, each[j]);
+    EACH_TAP(rz, ry, rx, {
+      const ValueVec term = TERMS(at);
+      values = FOLD(values, term);
+    })
+    STORE_VALUES(to, values);
     return;
   }
 #endif
   for (int j = 0; j < last; ++j) {
     Value value = NEUTRAL;
-    EACH_TAP(rz, ry, rx, value = FOLD(value, TERM(at + (ulong)j));)
+    EACH_TAP(rz, ry, rx, {
+      const Value term = TERM(at + (ulong)j);
+      value = FOLD(value, term);
+    })
     STORE_VALUE(to + (ulong)j, value);
   }
 }

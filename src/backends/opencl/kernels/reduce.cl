@@ -35,7 +35,7 @@ Vec powers_of(Vec distance, int squares) { return squares ? distance * distance 
 
 #ifdef HIGHEST
 #define NEUTRAL LOWEST_VALUE
-#define FOLD(a, b) max(a, b)
+#define FOLD(a, b) HIGHER(a, b)
 #else
 #define NEUTRAL 0
 #define FOLD(a, b) ((a) + (b))
@@ -65,8 +65,8 @@ enum { slot_x, slot_centre, slot_y };
 
 // Goes through [begin, end) of what is reduced, run by run: `body` sees where in x `run` of them begin, `step` apart.
 #define EACH_RUN(body)                                                                 \
-  const long inner = reduced.extent[0];                                 \
-  const ulong step = (ulong)reduced.stride[slot_x][0];                  \
+  const long inner = reduced.extent[0];                                                \
+  const ulong step = (ulong)reduced.stride[slot_x][0];                                 \
   const long end = min((part + 1) * part_length, reduced.count);                       \
   for (long at = part * part_length; at < end;) {                                      \
     const long run = min(inner - at % inner, end - at);                                \
@@ -88,8 +88,14 @@ __kernel void fold_rows(REDUCE_PARAMS TEAM_PARAM(Value)) {
   Value value = NEUTRAL;
   EACH_RUN({
     const long vectors = step == 1 ? run / WIDTH : 0;
-    for (long i = lane; i < vectors; i += lanes) values = FOLD(values, TERMS(from + (ulong)(i * WIDTH)));
-    for (long i = vectors * WIDTH + lane; i < run; i += lanes) value = FOLD(value, TERM(from + (ulong)i * step));
+    for (long i = lane; i < vectors; i += lanes) {
+      const ValueVec term = TERMS(from + (ulong)(i * WIDTH));
+      values = FOLD(values, term);
+    }
+    for (long i = vectors * WIDTH + lane; i < run; i += lanes) {
+      const Value term = TERM(from + (ulong)i * step);
+      value = FOLD(value, term);
+    }
   })
   value = FOLD(value, folded(values));
   value = team_fold(value TEAM);
@@ -150,8 +156,10 @@ __kernel void fold_columns(REDUCE_PARAMS) {
     EACH_RUN(for (long i = 0; i < run; ++i) {
       const ulong row = from + (ulong)i * step;
       for (int v = 0; v < vectors; ++v) {
-        CENTRES_OF(v * WIDTH)
-        values[v] = FOLD(values[v], TERMS(row + (ulong)(v * WIDTH)));
+        CENTRES_OF(v * WIDTH) {
+          const ValueVec term = TERMS(row + (ulong)(v * WIDTH));
+          values[v] = FOLD(values[v], term);
+        }
       }
     })
     for (int v = 0; v < vectors; ++v) STORE_COLUMNS(v * WIDTH, values[v])
@@ -160,14 +168,20 @@ __kernel void fold_columns(REDUCE_PARAMS) {
   for (; done < vectors * WIDTH; done += WIDTH) {
     CENTRES_OF(done)
     ValueVec values = (ValueVec)(NEUTRAL);
-    EACH_RUN(for (long i = 0; i < run; ++i) values = FOLD(values, TERMS(from + (ulong)i * step + (ulong)done));)
+    EACH_RUN(for (long i = 0; i < run; ++i) {
+      const ValueVec term = TERMS(from + (ulong)i * step + (ulong)done);
+      values = FOLD(values, term);
+    })
     STORE_COLUMNS(done, values)
   }
 #endif
   for (; done < count; ++done) {
     CENTRE_OF_ONE(done)
     Value value = NEUTRAL;
-    EACH_RUN(for (long i = 0; i < run; ++i) value = FOLD(value, TERM(from + (ulong)i * step + (ulong)done * x_step));)
+    EACH_RUN(for (long i = 0; i < run; ++i) {
+      const Value term = TERM(from + (ulong)i * step + (ulong)done * x_step);
+      value = FOLD(value, term);
+    })
     const ulong to = y_at + (ulong)done * y_step;
     STORE_VALUE(value);
   }

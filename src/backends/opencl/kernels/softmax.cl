@@ -4,7 +4,10 @@ __kernel void softmax(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int logarithm) 
   LINE_BEGIN
   HOLD(-INFINITY)
   Vec most = -INFINITY;
-  EACH(i) most = HIGHER(most, X(i, -INFINITY));
+  EACH(i) {
+    const Vec score = X(i, -INFINITY);
+    most = HIGHER(most, score);
+  }
   const Line highest = FOLD_HIGHEST(most);
   Vec total = 0.0f;
 #ifdef HELD
@@ -44,7 +47,10 @@ __kernel void softmax_backward(FIRST_PARAM, SECOND_PARAM, OUTPUT_PARAM(y), LINE_
   LINE_BEGIN
   HOLD(-INFINITY)
   Vec most = -INFINITY;
-  EACH(i) most = HIGHER(most, X(i, -INFINITY));
+  EACH(i) {
+    const Vec score = X(i, -INFINITY);
+    most = HIGHER(most, score);
+  }
   const Line highest = FOLD_HIGHEST(most);
   Vec total = 0.0f, weighted = 0.0f;
   EACH(i) {

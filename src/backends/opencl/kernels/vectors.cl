@@ -150,6 +150,9 @@ Vec rounded_as(int type, Vec value) {
 #endif
 }
 
+// Of a NaN in b nothing is seen.
+#define HIGHER(a, b) ((b) > (a) ? (b) : (a))
+
 // Floats as integers of the same order: +0 above -0, and every NaN above all numbers.
 IntVec order_of(Vec value) {
   const IntVec bits = AS_INTS(value);
@@ -159,6 +162,7 @@ int order_of_one(float value) {
   const int bits = as_int(value);
   return isnan(value) ? 0x7fffffff : bits ^ ((bits >> 31) & 0x7fffffff);
 }
+Vec values_of_order(IntVec order) { return AS_FLOATS(order ^ ((order >> 31) & 0x7fffffff)); }
 float value_of_order(int order) { return as_float(order ^ ((order >> 31) & 0x7fffffff)); }
 #define LOWEST_ORDER ((int)0x807fffff) /* of minus infinity */
 
