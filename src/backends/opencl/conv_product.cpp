@@ -165,11 +165,14 @@ ColumnsProduct columns_product(const Problem& problem, const ConvShape& shape, c
   return columns;
 }
 
-void add_windows(LaunchPlan& plan, const Problem& problem, const ConvShape& shape, const ColumnsProduct& columns) {
+void add_windows(LaunchPlan& plan, const Problem& problem, const ConvShape& shape, const Method& method,
+                 const ColumnsProduct& columns) {
+  const std::int64_t run = method.tiles ? 1 : columns.panel;
   plan.add({.source = conv_source(conv_columns_cl),
             .function = "window_panels",
-            .options = type_option('A', problem.inputs[0].dtype),
-            .items = shape.batch * shape.groups * shape.taps() * shape.pixels()})
+            .options = type_option('A', problem.inputs[0].dtype) + " -D RUN=" + std::to_string(run),
+            .items = shape.batch * shape.groups * shape.taps() * divided_up(shape.pixels(), run),
+            .local = method.tiles ? 0 : method.block.group})
       .input(0)
       .workspace(columns.windows)
       .constant(shape)
@@ -189,7 +192,7 @@ std::unique_ptr<const Plan> prepare_conv_im2col(const Problem& problem, const Pr
   auto plan = std::make_unique<LaunchPlan>(context_of(context), std::string(), columns.bytes);
   add_weights(*plan, problem, shape, method.row_panel(shape.out_channels));
   const bool plain = is_plain_product(shape);
-  if (!plain) add_windows(*plan, problem, shape, columns);
+  if (!plain) add_windows(*plan, problem, shape, method, columns);
   if (method.tiles) {
     add_tiled_product(*plan, columns.product, tile_per_item(columns.product.shape, context.profile));
   } else if (plain) {
