@@ -61,8 +61,8 @@ long terms_of(const Product* p, long batch) {
 
 float product_activation(float x, int activation) {
   if (activation == 1) return x <= 0.0f ? 0.0f : x;  // NaN stays
-  if (activation == 2) return 0.5f * x * erfc(x * -0.70710678118654752f);
-  if (activation == 3) return x / (1.0f + exp(-x));
+  if (activation == 2) return x * phi_of(x);
+  if (activation == 3) return x * sigmoid_of(x);
   return x;
 }
 
