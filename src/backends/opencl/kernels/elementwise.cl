@@ -127,7 +127,7 @@ INTEGERS(op_add_integers, x + y)
 INTEGERS(op_sub_integers, x - y)
 INTEGERS(op_mul_integers, x* y)
 
-// Philox 4x32 with 10 rounds: four random words that depend on the key and the counter alone, of one counter or of four.
+// Philox 4x32 with 10 rounds: four random words that depend on the key and the counter alone. Of one counter, or four.
 #define PHILOX(name, U, UL, to_u, to_ul)                                                       \
   void name(ulong key, UL counter, U* words) {                                                 \
     U x = to_u(counter), y = to_u(counter >> 32), z = 0, w = 0;                                \
