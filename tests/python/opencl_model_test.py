@@ -30,8 +30,8 @@ DECODER = random_arrays(
     table=(30, WIDTH), norm1=(WIDTH,), norm2=(WIDTH,), q=(1, HEADS, WIDTH, SIZE), k=(1, HEADS, WIDTH, SIZE),
     v=(1, HEADS, WIDTH, SIZE), o=(1, HEADS, SIZE, WIDTH), both=(2 * 3 * WIDTH, WIDTH), down=(WIDTH, 3 * WIDTH),
     keys=(1, HEADS, ROOM, SIZE), values=(1, HEADS, ROOM, SIZE), cos=(ROOM, SIZE // 2), sin=(ROOM, SIZE // 2))
-DECODER |= {"tokens": np.array([[[3, 1, 29, 0, 3]]]), "positions": np.arange(PAST, PAST + TOKENS), "past": np.array([PAST]),
-            "lengths": np.array([PAST + TOKENS])}
+DECODER |= {"tokens": np.array([[[3, 1, 29, 0, 3]]]), "positions": np.arange(PAST, PAST + TOKENS),
+            "past": np.array([PAST]), "lengths": np.array([PAST + TOKENS])}
 
 
 def decoder(a: dict[str, Any]) -> list[Any]:
@@ -39,7 +39,8 @@ def decoder(a: dict[str, Any]) -> list[Any]:
     x = ops.embedding(a["tokens"], a["table"])
     normed = ops.rms_norm(x, [WIDTH], a["norm1"], 1e-6)
     q, k, v = (ops.matmul(normed, a[name]) for name in "qkv")
-    q, k = (ops.transpose(ops.rope(ops.transpose(part, 1, 2), a["positions"], a["cos"], a["sin"]), 1, 2) for part in (q, k))
+    angles = a["positions"], a["cos"], a["sin"]
+    q, k = (ops.transpose(ops.rope(ops.transpose(part, 1, 2), *angles), 1, 2) for part in (q, k))
     keys, values = ops.kv_append(a["keys"], a["values"], k, v, a["past"])
     attended = ops.attention(q, keys, values, is_causal=True, lengths=a["lengths"], causal_align="bottom_right")
     projected = ops.sum(ops.matmul(attended, a["o"]), 1, keepdim=True)
@@ -69,8 +70,8 @@ def decoder_in_double(a: Arrays) -> list[torch.Tensor]:
 
 ENCODER = random_arrays(
     x=(1, 1, TOKENS, WIDTH), n1=(WIDTH,), b1=(WIDTH,), n2=(WIDTH,), b2=(WIDTH,), q=(1, HEADS, WIDTH, SIZE),
-    k=(1, HEADS, WIDTH, SIZE), v=(1, HEADS, WIDTH, SIZE), o=(1, HEADS, SIZE, WIDTH), up=(4 * WIDTH, WIDTH), up_b=(4 * WIDTH,),
-    down=(WIDTH, 4 * WIDTH))
+    k=(1, HEADS, WIDTH, SIZE), v=(1, HEADS, WIDTH, SIZE), o=(1, HEADS, SIZE, WIDTH), up=(4 * WIDTH, WIDTH),
+    up_b=(4 * WIDTH,), down=(WIDTH, 4 * WIDTH))
 
 
 def encoder(a: dict[str, Any]) -> list[Any]:
@@ -91,8 +92,8 @@ def encoder_in_double(a: Arrays) -> list[torch.Tensor]:
     return [x + inner @ d["down"].T]
 
 
-CNN = random_arrays(x=(2, 32, 14, 14), reduce=(8, 32, 1, 1), conv=(8, 8, 3, 3), expand=(32, 8, 1, 1), mean=(8,), bias=(8,),
-                    mean2=(32,), bias2=(32,))
+CNN = random_arrays(x=(2, 32, 14, 14), reduce=(8, 32, 1, 1), conv=(8, 8, 3, 3), expand=(32, 8, 1, 1), mean=(8,),
+                    bias=(8,), mean2=(32,), bias2=(32,))
 CNN |= {"var": np.full(8, 0.7, np.float32), "var2": np.full(32, 1.3, np.float32)}
 
 
