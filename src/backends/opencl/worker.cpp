@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "core/environment_variable.h"
 #include "core/printable.h"
@@ -138,11 +139,18 @@ std::string Worker::stop(bool kill_it) {
   if (kill_it) kill(-process_, SIGKILL);
   close(socket_);
   int status = -1;
-  // Somebody else may have taken its status, or nobody is told because SIGCHLD is ignored.
-  while (waitpid(process_, &status, 0) < 0) {
-    if (errno == EINTR) continue;
-    status = -1;
-    break;
+  const auto runs = [&] {
+    pid_t ended = 0;
+    do ended = waitpid(process_, &status, kill_it ? 0 : WNOHANG);
+    while (ended < 0 && errno == EINTR);
+    return ended == 0;  // below: somebody else has taken its status, or nobody is told as SIGCHLD is ignored
+  };
+  for (int waited = 0; runs(); ++waited) {
+    // It has closed the socket, so its end is near; a driver that closes what is not its own is not waited for.
+    if (waited < 200)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    else
+      kill_it = kill(-process_, SIGKILL) == 0;
   }
   const std::string printed = last_output(output_);
   close(output_);
