@@ -52,21 +52,15 @@ int power_of_two(std::int64_t least) {
 }
 
 /// With so many lanes; as much as registers hold is held.
-LineTeam shared_team(const LineShape& shape, const Problem& problem, int lanes) {
+LineTeam shared_team(const LineShape& shape, const Problem& problem, const DeviceProfile& profile, int lanes) {
   LineTeam team{.rows = true, .lanes = lanes};
   const auto width = static_cast<int>(16 / size_of(problem.inputs[0].dtype));
   team.aligned = is_aligned_to(shape, problem, width);
   if (team.aligned) team.width = width;
-  team.group = std::max(lanes, usual_group);
+  team.group = std::max(lanes, allowed_items(usual_group, profile));  // powers of two: whole teams
   const int held = power_of_two(divided_up(divided_up(shape.nest.along.count, team.width), lanes));
   if (held * team.width <= most_held_floats) team.held = held;
   return team;
-}
-
-int most_lanes_on(const DeviceProfile& profile) {
-  int lanes = most_lanes;
-  while (lanes > 1 && lanes > largest_group(profile)) lanes /= 2;
-  return lanes;
 }
 
 /// Enough that each holds a few vectors, and more where there are too few rows to keep the device busy.
@@ -77,10 +71,15 @@ int lanes_for(const LineShape& shape, const Problem& problem, const DeviceProfil
   const auto vectors = divided_up(length, static_cast<std::int64_t>(16 / size_of(problem.inputs[0].dtype)));
   const std::int64_t enough = busy_items * std::max(profile.compute_units, 1);
   while (shape.nest.across.count * lanes < enough && lanes < vectors) lanes *= 2;
-  return std::min(lanes, most_lanes_on(profile));
+  return std::min(lanes, allowed_items(most_lanes, profile));
 }
 
 }  // namespace
+
+int allowed_items(int items, const DeviceProfile& profile) {
+  while (items > 1 && items > largest_group(profile)) items /= 2;
+  return items;
+}
 
 std::string token_of(const LineTeam& team) {
   std::string token = (team.rows ? "rows width=" : "lines width=") + std::to_string(team.width);
@@ -92,7 +91,7 @@ std::string token_of(const LineTeam& team) {
 LineTeam team_for(const LineShape& shape, const Problem& problem, const DeviceProfile& profile) {
   if (has_rows(shape)) {
     if (is_cpu(profile)) return {.rows = true, .width = cpu_row_width, .group = 1};
-    return shared_team(shape, problem, lanes_for(shape, problem, profile));
+    return shared_team(shape, problem, profile, lanes_for(shape, problem, profile));
   }
   if (!is_cpu(profile)) return {};
   return {.width = has_neighbours(shape) ? cpu_line_width : 1, .group = has_neighbours(shape) ? 1 : cpu_group};
@@ -104,9 +103,9 @@ std::vector<LineTeam> teams_for(const LineShape& shape, const Problem& problem, 
     if (std::find(teams.begin(), teams.end(), team) == teams.end()) teams.push_back(team);
   };
   if (is_cpu(profile) || !has_rows(shape)) return teams;  // one item a row is what a CPU's code is made for
-  const int most = std::min(most_lanes_on(profile), power_of_two(shape.nest.along.count));
+  const int most = std::min(allowed_items(most_lanes, profile), power_of_two(shape.nest.along.count));
   for (int lanes = 4; lanes <= most && lanes <= shape.nest.along.count; lanes *= 4) {
-    if (std::max(lanes, usual_group) <= largest_group(profile)) offer(shared_team(shape, problem, lanes));
+    offer(shared_team(shape, problem, profile, lanes));
   }
   return teams;
 }

@@ -28,6 +28,9 @@ struct LineTeam {
 };
 std::string token_of(const LineTeam& team);
 
+/// `items`, a power of two, or the largest smaller one that the device has work-groups of.
+int allowed_items(int items, const DeviceProfile& profile);
+
 /// The lines of a problem and the slots of its tensors.
 struct LineShape {
   SplitNest nest = {};

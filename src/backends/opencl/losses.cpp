@@ -37,7 +37,7 @@ bool is_reduced(const Problem& problem) { return problem.attributes.choice("redu
 void add_pair_launch(LaunchPlan& plan, const DeviceProfile& profile, std::uint64_t pairs, const PairSum& sum,
                      std::uint64_t to, int y_type, double divisor) {
   static const std::string source = std::string(vectors_cl) + loss_total_cl;
-  const int lanes = is_cpu(profile) ? 1 : static_cast<int>(std::min<std::int64_t>(256, largest_group(profile)));
+  const int lanes = is_cpu(profile) ? 1 : allowed_items(256, profile);
   Launch& launch = plan.add({.source = source,
                              .function = "loss_total",
                              .options = lanes == 1 ? " -D WIDTH=1 -D DIMS=1 -D ALONE" : " -D WIDTH=1 -D DIMS=1",
@@ -256,7 +256,7 @@ std::unique_ptr<const Plan> prepare_pointwise_loss(const Problem& problem, const
   const LossParts parts = loss_parts(nest.count, context.profile);
   const bool dense = nest.rank == 1 && nest.stride[0][0] == 1 && nest.stride[1][0] == 1 && nest.stride[2][0] == 1 &&
                      is_floating(problem.inputs[1].dtype);
-  const int lanes = cpu ? 1 : static_cast<int>(std::min<std::int64_t>(256, largest_group(context.profile)));
+  const int lanes = cpu ? 1 : allowed_items(256, context.profile);
   const std::string options =
       width_option(cpu ? 16 : 1) + dims_option({&nest}) + type_option('A', problem.inputs[0].dtype);
   auto plan = std::make_unique<LaunchPlan>(context_of(context), "parts=" + std::to_string(parts.parts),

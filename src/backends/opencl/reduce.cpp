@@ -62,9 +62,9 @@ FoldCut fold_cut(const Fold& fold, const DeviceProfile& profile) {
   cut.part_length = parts == 1 ? std::max<std::int64_t>(length, 1) : divided_up(divided_up(length, parts), unit) * unit;
   cut.parts = std::max<std::int64_t>(divided_up(length, cut.part_length), 1);
   if (cpu) return cut;
-  cut.group = static_cast<std::size_t>(std::min<std::int64_t>(256, largest_group(profile)));
+  cut.group = static_cast<std::size_t>(allowed_items(256, profile));
   if (!fold.columns) {
-    cut.lanes = 2;
+    cut.lanes = std::min(2, static_cast<int>(cut.group));
     while (cut.lanes < static_cast<int>(cut.group) && cut.lanes * 4 * cut.width < cut.part_length) cut.lanes *= 2;
   }
   return cut;

@@ -84,14 +84,10 @@ class TeamTest : public OpenClTest {
 
 // The conformance suite has compared the CPU's plans with float64.
 TEST_F(TeamTest, WorkGroupsOfAGpuGiveWhatOneItemGives) {
-  for (const char* text :
-       {"softmax(f32[5,256])", "layer_norm(f32[7,264], f16[264], f32[264])",
-        "add_rms_norm(bf16[5,264], bf16[5,264], bf16[264])", "rms_norm:backward(f32[33,264], f32[264], f32[33,264])",
-        "reduce_sum(f32[9,9000]; dim=1)", "reduce_max(f32[100000])",
-        "batch_norm2d(f32[4,6,40,40], f32[6], f32[6], f32[6], f32[6]; training=true)",
-        "cross_entropy(f32[70,264], i64[70], f32[264]; label_smoothing=0.1)",
-        "cross_entropy:backward(f32[20,264], i64[20], f32[264], f32[])",
-        "kl_div(f32[9000], f32[9000]; log_target=true)"}) {
+  for (const char* text : {"softmax(f32[5,256])", "add_rms_norm(bf16[5,264], bf16[5,264], bf16[264])",
+                           "rms_norm:backward(f32[33,264], f32[264], f32[33,264])", "reduce_sum(f32[9,9000]; dim=1)",
+                           "batch_norm2d(f32[4,6,40,40], f32[6], f32[6], f32[6], f32[6]; training=true)",
+                           "cross_entropy:backward(f32[20,264], i64[20], f32[264], f32[])"}) {
     SCOPED_TRACE(text);
     const Problem problem = parsed(text);
     fill(problem);
@@ -152,6 +148,9 @@ TEST(LineTeams, FitTheDeviceAndTheRows) {
   EXPECT_EQ(team("softmax(f32[8,32768])", gpu()), "rows width=4 lanes=512 held=16");
   EXPECT_EQ(team("softmax(f32[8192,65536])", gpu()), "rows width=4 lanes=512");
   EXPECT_EQ(team("softmax(f32[64,1024]; dim=0)", gpu()), "lines width=1");
+  DeviceProfile small = gpu();
+  small.max_work_group_size = 64;
+  EXPECT_EQ(team("softmax(f32[8,32768])", small), "rows width=4 lanes=64");
 }
 
 }  // namespace
