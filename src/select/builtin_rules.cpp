@@ -124,9 +124,9 @@ bool few_channels_in_a_group(const Problem& problem, const DeviceProfile&) {
   return groups > 1 && problem.inputs[1].shape[0] / groups < 4;
 }
 
-/// Dot products of neighbours in memory, which nothing need be copied for.
-bool few_rows_along_k_on_processor(const Problem& problem, const DeviceProfile& profile) {
-  return on_processor(profile) && rows(problem) <= 2 && weight_runs_along_k(problem);
+/// On GPUs only along k: along n, work-items side by side read what lies side by side by any kernel.
+bool few_rows_of_a_product(const Problem& problem, const DeviceProfile& profile) {
+  return rows(problem) <= 8 && (on_processor(profile) || weight_runs_along_k(problem));
 }
 
 /// Fewer tiles of 64x64 than compute units, and sums that are long enough to be shared.
@@ -197,16 +197,16 @@ constexpr BuiltinRule rules[] = {
     {OpId::linear, cuda, few_rows_on_hopper, "skinny",
      "16 bits on Hopper: up to 8 rows, 16 of small weights, 64 of narrow ones"},
     {OpId::linear, cuda, always, "cublasLt", "tensor cores for everything else"},
-    {OpId::matmul, opencl, few_rows_along_k_on_processor, "MATMUL_DIRECT",
-     "a CPU device, up to 2 rows and a weight along k: nothing is copied"},
+    {OpId::matmul, opencl, few_rows_of_a_product, "MATMUL_FEW_ROWS",
+     "up to 8 rows: bound by reading the weight, which is read once and not copied"},
     {OpId::matmul, opencl, processor, "MATMUL_REGISTER_BLOCKED",
      "a CPU device: sums in registers, as local memory is memory like any other"},
     {OpId::matmul, opencl, few_tiles_of_long_sums, "MATMUL_SPLIT_K",
      "fewer tiles than compute units, sums of 1024 terms and more: several share each"},
     {OpId::matmul, opencl, too_few_rows_for_tiles, "MATMUL_DIRECT", "fewer than 16 rows leave most of a tile empty"},
     {OpId::matmul, opencl, always, "MATMUL_TILED_LOCAL", "tiles in local memory read each input once per tile"},
-    {OpId::linear, opencl, few_rows_along_k_on_processor, "MATMUL_DIRECT",
-     "a CPU device, up to 2 rows and a weight along k: nothing is copied"},
+    {OpId::linear, opencl, few_rows_of_a_product, "MATMUL_FEW_ROWS",
+     "up to 8 rows: bound by reading the weight, which is read once and not copied"},
     {OpId::linear, opencl, processor, "MATMUL_REGISTER_BLOCKED",
      "a CPU device: sums in registers, as local memory is memory like any other"},
     {OpId::linear, opencl, few_tiles_of_long_sums, "MATMUL_SPLIT_K",

@@ -88,8 +88,8 @@ TEST(Catalogue, GoesByOpAndWithinOneByDeviceTypeAndTable) {
   EXPECT_EQ(first, (std::vector<std::string>{"cpu/small", "cpu/skinny"}));
   EXPECT_EQ(rest,
             (std::vector<std::string>{"cpu/reference", "cuda/skinny", "cuda/cublasLt", "cuda/cublas", "cuda/cutlass",
-                                      "cuda/reference", "opencl/MATMUL_REGISTER_BLOCKED", "opencl/MATMUL_TILED_LOCAL",
-                                      "opencl/MATMUL_SPLIT_K", "opencl/MATMUL_DIRECT"}));
+                                      "cuda/reference", "opencl/MATMUL_FEW_ROWS", "opencl/MATMUL_REGISTER_BLOCKED",
+                                      "opencl/MATMUL_TILED_LOCAL", "opencl/MATMUL_SPLIT_K", "opencl/MATMUL_DIRECT"}));
 }
 
 TEST(Catalogue, SaysWhatAKernelNeedsThatIsNotBuiltHere) {

@@ -251,8 +251,8 @@ TEST(OpenClDevices, ConvolveWithoutTilesWhereTheseWouldBeEmpty) {
 }
 
 const Kernels& products() {
-  static const Kernels kernels =
-      kernels_named({"MATMUL_DIRECT", "MATMUL_TILED_LOCAL", "MATMUL_REGISTER_BLOCKED", "MATMUL_SPLIT_K"});
+  static const Kernels kernels = kernels_named(
+      {"MATMUL_DIRECT", "MATMUL_TILED_LOCAL", "MATMUL_REGISTER_BLOCKED", "MATMUL_SPLIT_K", "MATMUL_FEW_ROWS"});
   return kernels;
 }
 
@@ -265,7 +265,9 @@ TEST(OpenClMatmul, UsesTilesWhereThereAreRowsToFillThem) {
     EXPECT_EQ(chosen("matmul(f32[16,512], f32[512,8])"), "MATMUL_TILED_LOCAL") << device;
     EXPECT_EQ(chosen("matmul(f32[15,512], f32[512,512])"), "MATMUL_DIRECT") << device;
     EXPECT_EQ(chosen("linear(f32[64,512], f32[512,512])"), "MATMUL_TILED_LOCAL") << device;
-    EXPECT_EQ(chosen("linear(f32[1,512], f32[512,512])"), "MATMUL_DIRECT") << device;
+    EXPECT_EQ(chosen("linear(f32[9,512], f32[512,512])"), "MATMUL_DIRECT") << device;
+    EXPECT_EQ(chosen("matmul(f32[1,512], f32[512,512])"), "MATMUL_DIRECT") << device;
+    EXPECT_EQ(chosen("linear(f32[8,512], f32[512,512])"), "MATMUL_FEW_ROWS") << device;
   }
 }
 
@@ -276,7 +278,7 @@ TEST(OpenClMatmul, SharesLongSumsWhereThereAreFewTiles) {
   for (const char* device : {"intel_iris_xe", "apple_m2", "amd_rx_7900", "nvidia_opencl", "mali_g710"}) {
     EXPECT_EQ(chosen(device, "matmul(f32[64,8192], f32[8192,64])"), "MATMUL_SPLIT_K") << device;
     EXPECT_EQ(chosen(device, "matmul(f32[8192,64], f32[8192,64]; transpose_a=true)"), "MATMUL_SPLIT_K") << device;
-    EXPECT_EQ(chosen(device, "linear(f32[4,1024], f32[64,1024])"), "MATMUL_SPLIT_K") << device;
+    EXPECT_EQ(chosen(device, "linear(f32[9,1024], f32[64,1024])"), "MATMUL_SPLIT_K") << device;
     EXPECT_NE(chosen(device, "matmul(f32[64,1023], f32[1023,64])"), "MATMUL_SPLIT_K") << device;
     EXPECT_NE(chosen(device, "matmul(f32[1024,1024], f32[1024,1024])"), "MATMUL_SPLIT_K") << device;
   }
@@ -288,9 +290,9 @@ TEST(OpenClMatmul, KeepsSumsInRegistersOnACpuDevice) {
     return decide(text + " @opencl:0", profile("pocl_neoverse"), products()).kernel;
   };
   EXPECT_EQ(chosen("matmul(f32[256,256], f32[256,256])"), "MATMUL_REGISTER_BLOCKED");
-  EXPECT_EQ(chosen("matmul(f32[1,512], f32[512,512])"), "MATMUL_REGISTER_BLOCKED");
-  EXPECT_EQ(chosen("linear(f32[3,512], f32[512,512])"), "MATMUL_REGISTER_BLOCKED");
-  EXPECT_EQ(chosen("linear(f32[1,512], f32[512,512])"), "MATMUL_DIRECT");
+  EXPECT_EQ(chosen("linear(f32[9,512], f32[512,512])"), "MATMUL_REGISTER_BLOCKED");
+  EXPECT_EQ(chosen("matmul(f32[1,512], f32[512,512])"), "MATMUL_FEW_ROWS");
+  EXPECT_EQ(chosen("linear(f32[8,512], f32[512,512])"), "MATMUL_FEW_ROWS");
 }
 
 // Processors, from the real table.

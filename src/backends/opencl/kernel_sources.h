@@ -19,6 +19,7 @@ extern const char elementwise_cl[];
 extern const char lines_cl[];
 extern const char loss_total_cl[];
 extern const char matmul_direct_cl[];
+extern const char matmul_rows_cl[];
 extern const char matmul_split_cl[];
 extern const char movement_cl[];
 extern const char norm_cl[];

@@ -41,6 +41,9 @@ Verdict leaves_a_batch_dim(const Problem& problem, const DeviceProfile&) {
   return is_at_most("batch dims", product_of(problem).shape.rank, max_batch_dims - 1);
 }
 
+/// Work-items that share a column of a product of few rows.
+std::int64_t lanes_for(const DeviceProfile& profile) { return is_cpu(profile) ? 1 : 32; }
+
 Verdict fits_tiles(const Problem&, const DeviceProfile& profile) {
   const Verdict groups = has_work_groups(profile, tile_side * tile_side);
   return groups.supported ? has_local_memory(profile, tile_local_bytes(1)) : groups;
@@ -143,6 +146,39 @@ std::unique_ptr<const Plan> prepare_matmul_split_variant(const Problem& problem,
 std::unique_ptr<const Plan> prepare_matmul_split(const Problem& problem, const PrepareContext& context) {
   const std::int64_t parts = parts_for(product_of(problem).shape, context.profile);
   return prepare_matmul_split_variant(problem, context, split_token(parts));
+}
+
+Verdict supports_matmul_rows(const Problem& problem, const DeviceProfile& profile) {
+  constexpr std::int64_t most_rows = 8;
+  const Verdict any = supports_product(problem, profile);
+  if (!any.supported) return any;
+  const ProductShape shape = product_of(problem).shape;
+  const Verdict rows = is_at_most("m", shape.m, most_rows);
+  if (!rows.supported || shape.b.column == 1) return rows;
+  if (shape.b.row != 1) return Verdict::no("input 1 is contiguous neither along k nor along n");
+  if (shape.a.column != 1) return Verdict::no("input 0 is not contiguous along k, as input 1 is");
+  return has_work_groups(profile, lanes_for(profile));
+}
+
+std::unique_ptr<const Plan> prepare_matmul_rows(const Problem& problem, const PrepareContext& context) {
+  const Product product = product_of(problem);
+  const ProductShape& shape = product.shape;
+  const bool cpu = is_cpu(context.profile), along_n = shape.b.row != 1 || shape.a.column != 1;
+  std::int64_t rows = 1;
+  while (rows < shape.m) rows *= 2;
+  // As many sums as registers hold.
+  const std::int64_t columns = cpu ? 64 / rows : 1, lanes = lanes_for(context.profile);
+  auto plan = std::make_unique<LaunchPlan>(context_of(context), along_n ? "walk=n" : "walk=k");
+  Launch& launch =
+      plan->add({.source = product_source(matmul_rows_cl),
+                 .function = along_n ? "rows_along_n" : "rows_along_k",
+                 .options = product_types(product) + " -D ROWS=" + std::to_string(rows) +
+                            " -D COLUMNS=" + std::to_string(columns) + " -D LANES=" + std::to_string(lanes),
+                 .items = shape.m == 0 ? 0 : shape.count * (along_n ? divided_up(shape.n, columns) : shape.n * lanes),
+                 .local = static_cast<std::size_t>(along_n ? (cpu ? 1 : 0) : lanes)});
+  bind(bind(bind(launch, product.a), product.b), product.c);
+  bind_finish(launch, product);
+  return plan;
 }
 
 std::unique_ptr<const Plan> prepare_matmul_direct(const Problem& problem, const PrepareContext& context) {

@@ -17,6 +17,15 @@ inline constexpr DataTypeSet integers = {DataType::int64, DataType::int32, DataT
 /// Every kernel of this backend, fastest first, reference last.
 inline constexpr KernelSpec table[] = {
     {.ops = product_ops,
+     .name = "MATMUL_FEW_ROWS",
+     .summary = "up to 8 rows: the other operand is read once, where it lies",
+     .dtypes = fast_floats,
+     .prepare = prepare_matmul_rows,
+     .supports = supports_matmul_rows,
+     .any_alignment = true,
+     .libraries = "opencl",
+     .takes = affine_names},
+    {.ops = product_ops,
      .name = "MATMUL_REGISTER_BLOCKED",
      .summary = "operands packed into panels, blocks of sums in registers: CPU devices",
      .dtypes = fast_floats,

@@ -220,6 +220,19 @@ TEST(MatmulSupport, ScalarsThatFloatsCannotHoldAreRefused) {
     EXPECT_EQ(row_named(name).accepts(problem, gpu()).reason, "alpha or beta does not fit in f32");
 }
 
+TEST(MatmulSupport, FewRowsSaysWhatItDoesNotTake) {
+  const auto refused = [](const std::string& text) {
+    return row_named("MATMUL_FEW_ROWS").accepts(parse_problem(text, Device{DeviceType::opencl, 0}), gpu()).reason;
+  };
+  EXPECT_EQ(refused("matmul(f32[8,16], f32[16,4])"), "");
+  EXPECT_EQ(refused("matmul(f32[8,16]{1,8}, f32[16,4])"), "");
+  EXPECT_EQ(refused("linear(f32[2,4,16], f32[4,16])"), "");
+  EXPECT_EQ(refused("matmul(f32[9,16], f32[16,4])"), "m = 9 is over 8");
+  EXPECT_EQ(refused("linear(f32[3,3,16], f32[4,16])"), "m = 9 is over 8");
+  EXPECT_EQ(refused("linear(f32[8,16]{1,8}, f32[4,16])"), "input 0 is not contiguous along k, as input 1 is");
+  EXPECT_EQ(refused("matmul(f32[8,16], f32[16,4]{8,2})"), "input 1 is contiguous neither along k nor along n");
+}
+
 TEST(MatmulSupport, TiledRefusesDevicesThatAreTooSmall) {
   const Problem problem = matmul_of(make_spec(DataType::float32, {4, 4}), make_spec(DataType::float32, {4, 4}));
   const KernelSpec& tiled = row_named("MATMUL_TILED_LOCAL");

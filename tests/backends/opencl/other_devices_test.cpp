@@ -79,7 +79,8 @@ class OtherDevicesTest : public OpenClTest {
 TEST_F(OtherDevicesTest, ProductsAgree) {
   for (const char* text :
        {"matmul(f32[70,300], f32[300,133])", "linear(f16[33,40], f16[50,40], f16[50]; activation=gelu)",
-        "matmul(f32[3,20,30], f32[30,40], f32[3,1,40]; alpha=0.5 beta=2)", "linear(f32[130,64], f32[140,64])"})
+        "matmul(f32[3,20,30], f32[30,40], f32[3,1,40]; alpha=0.5 beta=2)", "linear(f32[130,64], f32[140,64])",
+        "linear(f32[3,77], f32[50,77], f32[50]; activation=silu)", "matmul(bf16[7,77], bf16[77,50])"})
     check(text, "MATMUL_DIRECT");
 }
 
