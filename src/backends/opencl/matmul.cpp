@@ -164,8 +164,7 @@ std::unique_ptr<const Plan> prepare_matmul_rows(const Problem& problem, const Pr
   const Product product = product_of(problem);
   const ProductShape& shape = product.shape;
   const bool cpu = is_cpu(context.profile), along_n = shape.b.row != 1 || shape.a.column != 1;
-  std::int64_t rows = 1;
-  while (rows < shape.m) rows *= 2;
+  const std::int64_t rows = shape.m <= 1 ? 1 : shape.m <= 4 ? 4 : 8;
   // As many sums as registers hold.
   const std::int64_t columns = cpu ? 64 / rows : 1, lanes = lanes_for(context.profile);
   auto plan = std::make_unique<LaunchPlan>(context_of(context), along_n ? "walk=n" : "walk=k");
