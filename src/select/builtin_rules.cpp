@@ -99,8 +99,8 @@ bool intel_integrated(const Problem&, const DeviceProfile& profile) {
   return profile.vendor == "intel" && profile.integrated;
 }
 
-/// Processors among OpenCL devices: only they have a third cache (backends/opencl/groups.h).
-bool on_processor(const DeviceProfile& profile) { return profile.vendor == "pocl" || profile.l3_bytes > 0; }
+/// A processor among OpenCL devices, as backends/opencl/groups.h tells them.
+bool on_processor(const DeviceProfile& profile) { return profile.vendor == "pocl" || profile.has_cpu_feature("cpu"); }
 
 bool processor(const Problem&, const DeviceProfile& profile) { return on_processor(profile); }
 

@@ -5,8 +5,7 @@
 
 namespace xpuruntime::opencl {
 
-// Only CPUs have the cache that OpenCL tells of in the third place (profile.cpp).
-bool is_cpu(const DeviceProfile& profile) { return profile.vendor == "pocl" || profile.l3_bytes > 0; }
+bool is_cpu(const DeviceProfile& profile) { return profile.vendor == "pocl" || profile.has_cpu_feature("cpu"); }
 
 std::int64_t largest_group(const DeviceProfile& profile) {
   const std::int64_t largest = profile.max_work_group_size;

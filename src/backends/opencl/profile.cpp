@@ -145,6 +145,7 @@ DeviceProfile read_profile(cl_platform_id platform, cl_device_id device, const T
   // What a compiled kernel prefers is the sub-group on GPUs; CPUs have none.
   if (profile.sub_group_size == 0 && !is_cpu && tried != nullptr)
     profile.sub_group_size = static_cast<std::uint32_t>(tried->multiple);
+  if (is_cpu) profile.cpu_features = {"cpu"};  // tells it from the same vendor's GPU
   // OpenCL tells of one cache without its level: the one next to memory.
   (is_cpu ? profile.l3_bytes : profile.l2_bytes) = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
   return profile;
