@@ -1,5 +1,6 @@
 #include "backends/opencl/lines.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -40,11 +41,13 @@ class TeamTest : public OpenClTest {
 
   void fill(const Problem& problem) {
     inputs_.clear();
+    const Dims& scores = problem.inputs[0].shape;
+    const auto classes = static_cast<unsigned>(std::max<std::int64_t>(scores[scores.size() > 1 ? 1 : 0], 1));
     for (const TensorSpec& spec : problem.inputs) {
       HostTensor host = random_tensor(spec);
       const std::size_t count = host.bytes.size() / host.width();
       for (std::size_t i = 0; i < count && !is_floating(spec.dtype); ++i)
-        host.set(i, static_cast<double>(random_() % static_cast<unsigned>(problem.inputs[0].shape[1])));
+        host.set(i, static_cast<double>(random_() % classes));
       inputs_.push_back(upload(host, 8));
     }
   }
