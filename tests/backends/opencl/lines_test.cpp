@@ -11,7 +11,7 @@ namespace {
 
 DeviceProfile gpu(DeviceProfile profile = {}) {
   profile.vendor = "nvidia";
-  profile.l3_bytes = 0;
+  profile.cpu_features = {};
   profile.compute_units = 132;
   if (profile.max_work_group_size == 0) profile.max_work_group_size = 1024;
   return profile;

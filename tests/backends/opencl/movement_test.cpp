@@ -15,7 +15,7 @@ class MovementTest : public OpenClTest {
   static DeviceProfile gpu() {
     DeviceProfile other = profile();
     other.vendor = "other";
-    other.l3_bytes = 0;
+    other.cpu_features = {};
     return other;
   }
 

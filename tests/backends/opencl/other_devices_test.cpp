@@ -13,7 +13,7 @@ class OtherDevicesTest : public OpenClTest {
   static DeviceProfile gpu() {
     DeviceProfile other = profile();
     other.vendor = "amd";
-    other.l3_bytes = 0;
+    other.cpu_features = {};
     other.compute_units = 8;
     other.max_work_group_size = std::min(other.max_work_group_size, 256u);
     other.local_memory_bytes = 48 << 10;
