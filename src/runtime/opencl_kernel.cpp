@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
-#include <iterator>
 #include <map>
 
+#include "core/json_text.h"
 #include "core/sha256.h"
 #include "xpuruntime/device/current.h"
 #include "xpuruntime/registry/refusals.h"
@@ -16,17 +15,16 @@ namespace {
 constexpr std::string_view function_name = "OpenclKernel";
 constexpr std::string_view token_prefix = "local=";
 
-std::string read_source(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail(ErrorCode::io_error, function_name, "'" + path + "' cannot be read: check the path");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 OpenclKernelSpec checked(OpenclKernelSpec spec) {
   if (spec.name.empty()) fail(ErrorCode::invalid_argument, function_name, "the name of the __kernel function is empty");
   if (spec.source.empty() == spec.file.empty())
     fail(ErrorCode::invalid_argument, function_name, "give the source or the file of '" + spec.name + "', one of them");
-  if (!spec.file.empty()) spec.source = read_source(spec.file);
+  if (!spec.file.empty()) {
+    const JsonSource file = {.function = function_name, .prefix = "source file '" + spec.file + "': "};
+    spec.source = read_text_file(spec.file, file);
+    if (spec.source.empty())
+      file.refuse(ErrorCode::invalid_argument, "it is empty; name the file of '" + spec.name + "'");
+  }
   for (std::size_t d = 1; spec.work_group_size[0] != 0 && d < 3; ++d)
     if (spec.work_group_size[d] == 0) spec.work_group_size[d] = 1;
   return spec;
@@ -156,7 +154,7 @@ class SourceKernel final : public Kernel {
   std::unique_ptr<const Plan> make_plan(const Problem& problem, const PrepareContext& context,
                                         std::string_view token) const override {
     WorkSize local = spec_.work_group_size;
-    if (!token.empty())
+    if (!token.empty())  // of which `prepare` makes sure
       local = token.starts_with(token_prefix) ? parse_work_size(token.substr(token_prefix.size())) : WorkSize{};
     return std::make_unique<SourcePlan>(compile(context.driver, context.device, spec_), global_of(problem),
                                         element_count(problem.outputs.at(0)), local);
@@ -221,7 +219,11 @@ const std::string& OpenclKernel::version() const { return state_->version; }
 
 std::vector<std::string> OpenclKernel::parameter_types() const {
   const std::string text = plain(state_->spec.source);
-  const std::size_t at = text.find("void " + state_->spec.name);
+  const std::string head = "void " + state_->spec.name;
+  std::size_t at = text.find(head);
+  const auto longer_name = [&](char next) { return std::isalnum(static_cast<unsigned char>(next)) || next == '_'; };
+  while (at != std::string::npos && at + head.size() < text.size() && longer_name(text[at + head.size()]))
+    at = text.find(head, at + 1);
   const std::size_t open = at == std::string::npos ? at : text.find('(', at);
   const std::size_t close = open == std::string::npos ? open : text.find(')', open);
   if (close == std::string::npos) return {};

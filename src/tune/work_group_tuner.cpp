@@ -41,6 +41,11 @@ std::string memory_key(const TunedKernel& kernel, const std::string& place) {
 
 }  // namespace
 
+WorkGroupTuner::WorkGroupTuner(WorkGroupOptions options) : options_(std::move(options)) {
+  if (options_.runs < 1 || options_.max_candidates < 2)
+    fail(ErrorCode::invalid_argument, "WorkGroupTuner", "give at least 1 run and 2 candidates");
+}
+
 std::vector<WorkSize> WorkGroupTuner::candidates(const FunctionLimits& limits, const WorkSize& global) const {
   if (limits.required[0] != 0) return {limits.required};
   WorkSize most;
@@ -57,8 +62,8 @@ std::vector<WorkSize> WorkGroupTuner::candidates(const FunctionLimits& limits, c
       }
   // Evenly, where there are too many.
   std::vector<WorkSize> chosen = {WorkSize{}};
-  const std::size_t room = std::max<std::size_t>(options_.max_candidates, 2) - 1;
-  const std::size_t step = (all.size() + room - 1) / std::max<std::size_t>(room, 1);
+  const std::size_t room = options_.max_candidates - 1;
+  const std::size_t step = (all.size() + room - 1) / room;
   for (std::size_t i = 0; i < all.size(); i += std::max<std::size_t>(step, 1)) chosen.push_back(all[i]);
   return chosen;
 }
@@ -144,7 +149,7 @@ WorkGroupResult Autotuner::tune(const TunedKernel& kernel, SourceFunction& funct
     if (!trial.failure.empty()) continue;
     Measurement row{place, kernel.name, plan_of(trial.local)};
     row.time_us = result.trusted ? trial.device_us : trial.host_us;
-    row.runs = 1;
+    row.runs = tuner_.options().runs;
     row.measured_at = now;
     row.kernel_version = kernel.version;
     record.measurements.push_back(std::move(row));

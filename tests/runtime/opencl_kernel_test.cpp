@@ -135,7 +135,8 @@ TEST(OpenclKernelSpec, IsCheckedWhenAKernelIsMade) {
   EXPECT_THROW(OpenclKernel({.source = scale_source}), Error);
   EXPECT_THROW(OpenclKernel({.name = "scale"}), Error);
   EXPECT_THROW(OpenclKernel({.name = "scale", .source = scale_source, .file = "scale.cl"}), Error);
-  EXPECT_THROW(OpenclKernel({.name = "scale", .file = "/no/such/file.cl"}), Error);
+  for (const char* path : {"/no/such/file.cl", "/tmp", "/dev/zero", "/dev/null"})
+    EXPECT_THROW(OpenclKernel({.name = "scale", .file = path}), Error) << path;
   const OpenclKernel one({.name = "scale", .source = scale_source}), two({.name = "scale", .source = scale_source});
   EXPECT_EQ(one.version(), two.version());
   EXPECT_NE(one.version(), OpenclKernel({.name = "scale", .source = scale_source, .flags = "-D X"}).version());
@@ -149,6 +150,7 @@ TEST(OpenclKernelSpec, TellsTheTypesOfItsParameters) {
   EXPECT_EQ(
       types("__kernel void k(__global const float *restrict x, // a, b)\n  const int n, /* , */ __local int* l) {}"),
       (Types{"__global const float *restrict", "int", "__local int*"}));
+  EXPECT_EQ(types("void k2(int n) {} __kernel void k(float x) {}"), Types{"float"});
   EXPECT_EQ(types("#define ARGS int n\n__kernel void other(void) {}"), Types{});
 }
 

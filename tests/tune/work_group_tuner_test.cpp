@@ -46,6 +46,11 @@ TEST(WorkSize, HasAText) {
     EXPECT_EQ(parse_work_size(text), WorkSize{}) << text;
 }
 
+TEST(WorkGroupTuner, NeedsARunAndTwoCandidates) {
+  EXPECT_THROW(WorkGroupTuner({.runs = 0}), Error);
+  EXPECT_THROW(WorkGroupTuner({.max_candidates = 1}), Error);
+}
+
 TEST(WorkGroupTuner, TriesOnlyWhatDeviceAndKernelAllow) {
   const WorkGroupTuner tuner;
   for (const WorkSize global : {WorkSize{1000, 1, 1}, WorkSize{64, 64, 1}, WorkSize{7, 5, 3}, WorkSize{1, 1, 1}}) {

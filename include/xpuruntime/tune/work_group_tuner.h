@@ -41,15 +41,17 @@ struct WorkGroupResult {
 };
 
 struct WorkGroupOptions {
-  int runs = 5;  // of each candidate that count; one before them does not
-  std::size_t max_candidates = 32;
+  int runs = 5;                             // of each candidate that count, at least 1; one before them does not
+  std::size_t max_candidates = 32;          // at least 2: the driver's own choice is one
   std::function<double()> host_clock = {};  // microseconds; empty: the system's
 };
 
 /// Fits the local size of a kernel to a device by running it.
 class WorkGroupTuner {
  public:
-  explicit WorkGroupTuner(WorkGroupOptions options = {}) : options_(std::move(options)) {}
+  explicit WorkGroupTuner(WorkGroupOptions options = {});
+
+  const WorkGroupOptions& options() const { return options_; }
 
   /// Local sizes within the limits of device and kernel, none much larger than the global size; the driver's own choice
   /// first. Only the one that the source fixes, where it does.
