@@ -30,6 +30,9 @@ TEAM_FOLD(team_highest, float, HIGHER)
   const int length = there ? (int)along.count : 0; \
   const Places start = places_of(across, there ? line : 0);
 
+// Whether what an item writes of a line is read and written by nobody else.
+#define OWNS_LINES true
+
 #ifdef HELD
 #define EACH(i)                                                                                          \
   _Pragma("unroll") for (int k_ = 0; k_ < HELD; ++k_) for (int i = (lane + k_ * lanes) * WIDTH, go_ = 1; \
@@ -90,6 +93,7 @@ typedef Vec Line;
   const long line = block / blocks * run + min(block % blocks * WIDTH, run - WIDTH); \
   const int length = (int)along.count;                                               \
   const Places start = places_of(across, line);
+#define OWNS_LINES (across.extent[0] % WIDTH == 0)
 #define EACH(i) for (int i = 0; i < length; ++i)
 #define LOAD_LINE(TYPE, data, base, slot, i, fill) LOADS(TYPE)(data, (base) + places_of(along, i).at[slot])
 #define LOAD_LINE_AS(data, type, base, slot, i, fill) loads_as(data, type, (base) + places_of(along, i).at[slot], fill)

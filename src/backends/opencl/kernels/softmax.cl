@@ -22,7 +22,7 @@ __kernel void softmax(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int logarithm) 
   EACH(i) STORE_Y(i, logarithm ? held[k_] - log_sum : held[k_] * scale)
 #else
   // Floats are kept in y until the sum is known; what is rounded to fewer bits is computed again.
-  const bool keeps = !logarithm && y_type == type_f32;
+  const bool keeps = !logarithm && y_type == type_f32 && OWNS_LINES;
   EACH(i) {
     const Vec e = exp(X(i, -INFINITY) - highest);
     total += e;
