@@ -14,7 +14,7 @@ constexpr Block blocks[] = {{8, 8}, {4, 16}, {4, 8}};
 
 std::string tile_token(std::int64_t per_item) {
   const std::string edge = std::to_string(tile_side * per_item);
-  return "tile=" + edge + "x" + edge + "x16";
+  return "tile=" + edge + "x" + edge + "x" + std::to_string(tile_depth(per_item));
 }
 
 std::string block_token(const Block& block) {

@@ -3,22 +3,43 @@
 // others. With PER of 4 or 8 an item has runs of 4 rows and 4 columns, which it reads as vectors.
 
 #define SIDE 16
+#define ITEMS (SIDE * SIDE)
 #define TILE (SIDE * PER)
+// Deeper strips of large tiles need more registers than there are.
+#if PER == 8
+#define DEPTH 8
+#else
 #define DEPTH 16
+#endif
+#define PARTS (DEPTH * TILE / ITEMS)
+
 #if PER == 1
 #define RUN 1
+#define LINE float
+#define ITEM_COLUMNS SIDE
 #else
 #define RUN 4
+#define LINE float4
+#define ITEM_COLUMNS 8  // of 32 neighbours, which read fewer different vectors so
 #endif
 #define RUNS (PER / RUN)
 // The gap spreads writes over the banks and keeps vectors aligned.
 #define WIDTH (TILE + RUN)
 
-#if PER == 1
-#define LINE float
-#else
-#define LINE float4
-#endif
+// What an item brings of a strip: PARTS elements, the first at `line` and `step`.
+typedef struct {
+  int line;
+  int step;
+  int line_on;
+  int step_on;
+} Share;
+
+// Neighbours of the group read neighbours in memory, which are along k or along the lines.
+Share share_of(int item, bool along_k) {
+  const Share by_step = {item / DEPTH, item % DEPTH, ITEMS / DEPTH, 0};
+  const Share by_line = {item % TILE, item / TILE, 0, ITEMS / TILE};
+  return along_k ? by_step : by_line;
+}
 
 #ifdef CONV
 // b is an image: its columns are the windows of the output's pixels, its rows the taps, the channels fastest.
@@ -36,8 +57,9 @@ __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_t
   __local float b_strip[DEPTH * WIDTH] __attribute__((aligned(16)));
 
   const int item = (int)get_local_id(0);
-  const int item_row = item / SIDE * RUN;
-  const int item_column = item % SIDE * RUN;
+  const int square = item / (ITEM_COLUMNS * 4);  // 4 x ITEM_COLUMNS items
+  const int item_row = (square / (SIDE / ITEM_COLUMNS) * 4 + item / ITEM_COLUMNS % 4) * RUN;
+  const int item_column = (square % (SIDE / ITEM_COLUMNS) * ITEM_COLUMNS + item % ITEM_COLUMNS) * RUN;
   const long tile_columns = (p.n + TILE - 1) / TILE;
   const long tile_rows = (p.m + TILE - 1) / TILE;
   const long tile = (long)get_group_id(0);
@@ -45,19 +67,23 @@ __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_t
   const long row0 = tile / tile_columns % tile_rows * TILE;
   const BatchStart at = batch_start(&p, tile / tile_columns / tile_rows);
   const long terms = terms_of(&p, tile / tile_columns / tile_rows);
-  a_start += at.a;
-  b_start += at.b;
-  // Neighbours of the group read neighbours in memory.
-  const bool a_by_rows = p.a.column == 1;
+
+  const Share of_a = share_of(item, p.a.column == 1);
+  const int a_lines = (int)min(p.m - row0, (long)TILE) - of_a.line;
+  const long a_on = of_a.line_on * p.a.row + of_a.step_on * p.a.column;
+  ulong a_at = a_start + at.a + (ulong)((row0 + of_a.line) * p.a.row + of_a.step * p.a.column);
 #ifdef CONV
-  const bool b_by_columns = false;
+  const Share of_b = share_of(item, false);
   const long pixel_count = conv.out[0] * conv.out[1] * conv.out[2];
-  const long own_column = min(column0 + item % TILE, p.n - 1);  // the same for all parts of a strip
+  const long own_column = min(column0 + of_b.line, p.n - 1);
   const Place own_pixel = place_of(conv.out, own_column % pixel_count);
-  b_start += (ulong)(own_column / pixel_count * conv.x_batch);
+  b_start += at.b + (ulong)(own_column / pixel_count * conv.x_batch);
 #else
-  const bool b_by_columns = p.b.row == 1;
+  const Share of_b = share_of(item, p.b.row == 1);
+  const long b_on = of_b.line_on * p.b.column + of_b.step_on * p.b.row;
+  ulong b_at = b_start + at.b + (ulong)((column0 + of_b.line) * p.b.column + of_b.step * p.b.row);
 #endif
+  const int b_lines = (int)min(p.n - column0, (long)TILE) - of_b.line;
 
   float sum[PER][PER];
 #pragma unroll
@@ -65,46 +91,56 @@ __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_t
 #pragma unroll
     for (int j = 0; j < PER; ++j) sum[i][j] = 0.0f;
 
-  for (long k0 = 0; k0 < terms; k0 += DEPTH) {
+  // The next strip is on its way while this one is multiplied; before the first there is none.
+  for (long k0 = -DEPTH; k0 < terms; k0 += DEPTH) {
+    float next_a[PARTS];
+    float next_b[PARTS];
+    const int steps = (int)min(terms - k0 - DEPTH, (long)DEPTH);
 #pragma unroll
-    for (int part = 0; part < DEPTH * TILE / (SIDE * SIDE); ++part) {
-      const int e = part * SIDE * SIDE + item;
-      const int a_line = a_by_rows ? e / DEPTH : e % TILE;
-      const int a_step = a_by_rows ? e % DEPTH : e / TILE;
-      float value = 0.0f;
-      if (row0 + a_line < p.m && k0 + a_step < terms)
-        value = LOAD(A_TYPE)(a, a_start + (ulong)((row0 + a_line) * p.a.row + (k0 + a_step) * p.a.column));
-      a_strip[a_step * WIDTH + a_line] = value;
-
-      const int b_line = b_by_columns ? e / DEPTH : e % TILE;
-      const int b_step = b_by_columns ? e % DEPTH : e / TILE;
-      value = 0.0f;
-      if (column0 + b_line < p.n && k0 + b_step < terms) {
+    for (int part = 0; part < PARTS; ++part) {
+      next_a[part] = 0.0f;
+      if (part * of_a.line_on < a_lines && of_a.step + part * of_a.step_on < steps)
+        next_a[part] = LOAD(A_TYPE)(a, a_at + (ulong)(part * a_on));
+      next_b[part] = 0.0f;
+      const int b_step = of_b.step + part * of_b.step_on;
+      if (part * of_b.line_on < b_lines && b_step < steps) {
 #ifdef CONV
-        const Place tap = place_of(conv.taps, (k0 + b_step) / conv.in_channels);
+        const long term = k0 + DEPTH + b_step;
+        const Place tap = place_of(conv.taps, term / conv.in_channels);
         const long offset = tap_offset(&conv, own_pixel.at, tap.at);
-        const long channel = (k0 + b_step) % conv.in_channels;
-        if (offset >= 0) value = LOAD(B_TYPE)(b, b_start + (ulong)(offset + channel * conv.x_channel));
+        const long channel = term % conv.in_channels;
+        if (offset >= 0) next_b[part] = LOAD(B_TYPE)(b, b_start + (ulong)(offset + channel * conv.x_channel));
 #else
-        value = LOAD(B_TYPE)(b, b_start + (ulong)((column0 + b_line) * p.b.column + (k0 + b_step) * p.b.row));
+        next_b[part] = LOAD(B_TYPE)(b, b_at + (ulong)(part * b_on));
 #endif
       }
-      b_strip[b_step * WIDTH + b_line] = value;
+    }
+    a_at += (ulong)(DEPTH * p.a.column);
+#ifndef CONV
+    b_at += (ulong)(DEPTH * p.b.row);
+#endif
+
+    if (k0 >= 0) {
+#pragma unroll
+      for (int step = 0; step < DEPTH; ++step) {
+        LINE rows[RUNS];
+        LINE columns[RUNS];
+#pragma unroll
+        for (int i = 0; i < RUNS; ++i) {
+          rows[i] = *(__local const LINE*)(a_strip + step * WIDTH + item_row + i * (SIDE * RUN));
+          columns[i] = *(__local const LINE*)(b_strip + step * WIDTH + item_column + i * (SIDE * RUN));
+        }
+#pragma unroll
+        for (int i = 0; i < PER; ++i)
+#pragma unroll
+          for (int j = 0; j < PER; ++j) sum[i][j] += ((const float*)rows)[i] * ((const float*)columns)[j];
+      }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll 4
-    for (int step = 0; step < DEPTH; ++step) {
-      LINE rows[RUNS];
-      LINE columns[RUNS];
 #pragma unroll
-      for (int i = 0; i < RUNS; ++i) {
-        rows[i] = *(__local const LINE*)(a_strip + step * WIDTH + item_row + i * (SIDE * RUN));
-        columns[i] = *(__local const LINE*)(b_strip + step * WIDTH + item_column + i * (SIDE * RUN));
-      }
-#pragma unroll
-      for (int i = 0; i < PER; ++i)
-#pragma unroll
-        for (int j = 0; j < PER; ++j) sum[i][j] += ((const float*)rows)[i] * ((const float*)columns)[j];
+    for (int part = 0; part < PARTS; ++part) {
+      a_strip[(of_a.step + part * of_a.step_on) * WIDTH + of_a.line + part * of_a.line_on] = next_a[part];
+      b_strip[(of_b.step + part * of_b.step_on) * WIDTH + of_b.line + part * of_b.line_on] = next_b[part];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
