@@ -76,23 +76,23 @@ std::string why_unusable(cl_device_id device) {
   return {};
 }
 
-const TriedDevice* tried_device(const TriedPlatforms& tried, std::size_t platform, std::size_t device) {
+const TriedDevice* tried_device(const TriedPlatforms& tried, const std::string& platform, const std::string& device) {
   for (const TriedDevice& known : tried.devices)
     if (known.platform == platform && known.device == device) return &known;
   return nullptr;
 }
 
-void add_devices(std::size_t number, cl_platform_id platform, const TriedPlatforms& tried, Discovery& found) {
+void add_devices(cl_platform_id platform, const TriedPlatforms& tried, Discovery& found) {
   const std::vector<cl_device_id> devices = devices_of(platform);
-  if (devices.empty())
-    found.left_out.push_back("platform '" + platform_text(platform, CL_PLATFORM_NAME) + "' has no device");
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const std::string problem = why_unusable(devices[i]);
+  const std::string platform_name = platform_text(platform, CL_PLATFORM_NAME);
+  if (devices.empty()) found.left_out.push_back("platform '" + platform_name + "' has no device");
+  for (cl_device_id device : devices) {
+    const std::string problem = why_unusable(device), name = device_text(device, CL_DEVICE_NAME);
     if (!problem.empty()) {
-      found.left_out.push_back("device '" + device_text(devices[i], CL_DEVICE_NAME) + "' " + problem);
+      found.left_out.push_back("device '" + name + "' " + problem);
     } else if (found.devices.size() < max_devices) {
-      found.devices.push_back(devices[i]);
-      found.profiles.push_back(read_profile(platform, devices[i], tried_device(tried, number, i)));
+      found.devices.push_back(device);
+      found.profiles.push_back(read_profile(platform, device, tried_device(tried, platform_name, name)));
     }
   }
 }
@@ -111,7 +111,7 @@ Discovery discover() {
   if (!missing.empty()) return found;
   if (tried.left_out.empty() || !tried.usable.empty()) {
     const std::vector<cl_platform_id> platforms = all_platforms();
-    for (std::size_t i = 0; i < platforms.size(); ++i) add_devices(i, platforms[i], tried, found);
+    for (cl_platform_id platform : platforms) add_devices(platform, tried, found);
     if (platforms.empty() && tried.left_out.empty())
       found.why_absent = "no OpenCL platform: install an ICD such as pocl-opencl-icd, or the vendor's driver";
   }

@@ -74,7 +74,7 @@ std::string key_of(const std::vector<std::string>& files, const std::string& wor
 std::string to_text(const TriedPlatforms& tried) {
   std::ostringstream text;
   for (const TriedDevice& device : tried.devices)
-    text << "device " << device.platform << " " << device.device << " " << device.multiple << " " << device.fp16
+    text << "device " << device.multiple << " " << device.fp16 << " " << device.platform << "\t" << device.device
          << "\n";
   for (const std::string& file : tried.usable) text << "usable " << file << "\n";
   for (const std::string& reason : tried.left_out) text << "left_out " << reason << "\n";
@@ -91,11 +91,15 @@ std::optional<TriedPlatforms> from_text(const std::string& text) {
     std::string kind, rest;
     words >> kind;
     TriedDevice device;
-    if (kind == "device" && words >> device.platform >> device.device >> device.multiple >> device.fp16)
-      tried.devices.push_back(device);
+    if (kind == "device") words >> device.multiple >> device.fp16;
     std::time_t until = 0;
     if (kind == "until" && words >> until && std::time(nullptr) > until) return {};
     std::getline(words >> std::ws, rest);
+    if (kind == "device" && rest.find('\t') != std::string::npos) {
+      device.platform = rest.substr(0, rest.find('\t'));
+      device.device = rest.substr(rest.find('\t') + 1);
+      tried.devices.push_back(device);
+    }
     if (kind == "usable") tried.usable.push_back(rest);
     if (kind == "left_out") tried.left_out.push_back(rest);
   }
@@ -107,11 +111,11 @@ Answer probe(Worker& worker, std::vector<TriedDevice>& devices) {
   const int seconds = worker_seconds();
   Answer answer = worker.ask({"probe"}, seconds);
   if (!answer.answered() || answer.message[0] != "devices") return answer;
-  for (std::size_t i = 1; i < answer.message.size(); ++i) {
-    TriedDevice device;
-    std::istringstream(answer.message[i]) >> device.platform >> device.device >> device.multiple;
+  for (std::size_t i = 1; i + 2 < answer.message.size(); i += 3) {
+    TriedDevice device{answer.message[i], answer.message[i + 1]};
+    std::istringstream(answer.message[i + 2]) >> device.multiple;
     // A compiler that half crashes costs the device nothing else.
-    const Answer half = worker.ask({"fp16", std::to_string(device.platform), std::to_string(device.device)}, seconds);
+    const Answer half = worker.ask({"fp16", device.platform, device.device}, seconds);
     device.fp16 = half.answered() && half.message[0] == "yes";
     devices.push_back(device);
   }

@@ -10,8 +10,8 @@ namespace xpuruntime::opencl {
 
 /// What was found out about a device by trying it in another process.
 struct TriedDevice {
-  std::size_t platform = 0;  // counted as clGetPlatformIDs does, once the drivers left out are gone
-  std::size_t device = 0;
+  std::string platform = {};  // its name
+  std::string device = {};
   std::size_t multiple = 0;  // of work-items that a small kernel prefers; 0 unknown
   bool fp16 = false;         // computes in half, whatever it says of itself
 

@@ -32,11 +32,6 @@ bool keeps_its_own(const BuildRequest& request) {
          platform_text(platform_of(request.device), CL_PLATFORM_NAME) == "Portable Computing Language";
 }
 
-template <class Id>
-std::string number_of(const std::vector<Id>& all, Id wanted) {
-  return std::to_string(std::find(all.begin(), all.end(), wanted) - all.begin());
-}
-
 std::string key_of(const BuildRequest& request) {
   Sha256 hash;
   const std::string parts[] = {keeps_its_own(request) ? "checked program" : "program",
@@ -98,16 +93,15 @@ Program from_kept(const BuildRequest& request, const std::string& kept) {
 }
 
 Message request_for_worker(const BuildRequest& request) {
-  const cl_platform_id platform = platform_of(request.device);
   return {"build",
-          number_of(all_platforms(), platform),
-          number_of(devices_of(platform), request.device),
+          platform_text(platform_of(request.device), CL_PLATFORM_NAME),
+          device_text(request.device, CL_DEVICE_NAME),
           request.options,
           std::string(request.common) + std::string(request.source),
           keeps_its_own(request) ? "check" : "binary"};
 }
 
-/// What the worker made, or nothing where there is no worker.
+/// What the worker made, or nothing where there is no worker or it does not see the device.
 std::optional<std::string> compile(const BuildRequest& request) {
   const Answer answer = compiler().ask(request_for_worker(request), worker_seconds());
   if (answer.state == Answer::State::unavailable) return {};
@@ -116,6 +110,7 @@ std::optional<std::string> compile(const BuildRequest& request) {
          "the compiler of " + name_of(request.device) + " " + answer.why + ", with options '" + request.options +
              "': update the OpenCL driver or its tools, or choose another kernel");
   const Message& said = answer.message;
+  if (said[0] == "unknown") return {};
   if (said[0] == "built" && said.size() > 1) return said[1];
   if (said[0] == "failed" && said.size() > 2) fail_build(request, std::atoi(said[1].c_str()), said[2]);
   fail(ErrorCode::device_error, "opencl::build",

@@ -51,6 +51,18 @@ std::vector<cl_device_id> devices_of(cl_platform_id platform) {
   return ids;
 }
 
+std::string name_of(cl_platform_id platform) {
+  return text_of([&](std::size_t bytes, char* to, std::size_t* size) {
+    return clGetPlatformInfo(platform, CL_PLATFORM_NAME, bytes, to, size);
+  });
+}
+
+std::string name_of(cl_device_id device) {
+  return text_of([&](std::size_t bytes, char* to, std::size_t* size) {
+    return clGetDeviceInfo(device, CL_DEVICE_NAME, bytes, to, size);
+  });
+}
+
 bool is_usable(cl_device_id device) {
   cl_bool available = CL_FALSE, compiler = CL_FALSE;
   clGetDeviceInfo(device, CL_DEVICE_AVAILABLE, sizeof available, &available, nullptr);
@@ -64,16 +76,25 @@ struct Opened {
   cl_context context = nullptr;
 };
 
-const Opened& open(const std::string& platform, const std::string& device) {
-  static std::map<std::pair<std::string, std::string>, Opened> known;
-  Opened& opened = known[{platform, device}];
+const Opened& open(cl_device_id device) {
+  static std::map<cl_device_id, Opened> known;
+  Opened& opened = known[device];
   if (opened.context == nullptr) {
-    opened.device = devices_of(platforms().at(std::stoul(platform))).at(std::stoul(device));
     cl_int code = CL_SUCCESS;
-    opened.context = clCreateContext(nullptr, 1, &opened.device, nullptr, nullptr, &code);
+    opened = {device, clCreateContext(nullptr, 1, &device, nullptr, nullptr, &code)};
     check(code, "clCreateContext");
   }
   return opened;
+}
+
+/// Null where there is none of these names.
+cl_device_id device_named(const std::string& platform, const std::string& device) {
+  for (cl_platform_id at : platforms()) {
+    if (name_of(at) != platform) continue;
+    for (cl_device_id one : devices_of(at))
+      if (name_of(one) == device && is_usable(one)) return one;
+  }
+  return nullptr;
 }
 
 struct Built {
@@ -122,21 +143,17 @@ Message probe() {
   Message found = {"devices"};
   const std::vector<cl_platform_id> all = platforms();
   for (std::size_t p = 0; p < all.size(); ++p) {
-    const std::string number = std::to_string(p);
-    about_to("platform " + number);
-    const std::string name = text_of([&](std::size_t bytes, char* to, std::size_t* size) {
-      return clGetPlatformInfo(all[p], CL_PLATFORM_NAME, bytes, to, size);
-    });
+    about_to("platform " + std::to_string(p));
+    const std::string name = name_of(all[p]);
     about_to("platform '" + name + "'");
     const std::vector<cl_device_id> devices = devices_of(all[p]);
     for (std::size_t d = 0; d < devices.size(); ++d) {
       if (!is_usable(devices[d])) continue;
       about_to("device " + std::to_string(d) + " of platform '" + name + "', with a small kernel");
       std::size_t multiple = 0;
-      if (!writes_42(open(number, std::to_string(d)), "__kernel void probe(__global float* x) { x[0] = 42.0f; }",
-                     &multiple))
+      if (!writes_42(open(devices[d]), "__kernel void probe(__global float* x) { x[0] = 42.0f; }", &multiple))
         throw std::runtime_error("device " + std::to_string(d) + " of platform '" + name + "' runs no kernel");
-      found.push_back(number + " " + std::to_string(d) + " " + std::to_string(multiple));
+      found.insert(found.end(), {name, name_of(devices[d]), std::to_string(multiple)});
     }
   }
   return found;
@@ -179,8 +196,10 @@ Message answer(const Message& request) {
   static const std::string missing = load_opencl();
   if (!missing.empty()) return {"no_loader", missing};
   if (request[0] == "probe") return probe();
-  if (request[0] == "fp16") return fp16(open(request.at(1), request.at(2)));
-  return build_for(open(request.at(1), request.at(2)), request.at(3), request.at(4), request.at(5) == "binary");
+  cl_device_id device = device_named(request.at(1), request.at(2));
+  if (device == nullptr) return {"unknown"};
+  if (request[0] == "fp16") return fp16(open(device));
+  return build_for(open(device), request.at(3), request.at(4), request.at(5) == "binary");
 }
 
 int serve() {

@@ -6,13 +6,17 @@
 
 // What a process and its worker say to each other over a socket: lists of byte strings.
 //
-//   {"probe"}                        -> {"devices", DEVICE...}, DEVICE: "platform device multiple", all numbers
+//   {"probe"}                        -> {"devices", platform, device, multiple, ...}, three strings a device
 //   {"fp16", platform, device}       -> {"yes"} or {"no"}
 //   {"build", platform, device, options, source, "binary" or "check"}
 //                                    -> {"built", binary}, or {"failed", code, log}
+//   where it does not see the device -> {"unknown"}
 //   where OpenCL is not installed    -> {"no_loader", text}
 //   anything that went wrong         -> {"error", text}
 //   before a step that may not end   -> {"at", what it is about to do}, and the answer later
+
+// Platforms and devices go by their names: two processes may count them differently, and a program of one serves all
+// of its name.
 
 namespace xpuruntime::opencl {
 

@@ -90,8 +90,9 @@ TEST_F(PlatformsTest, ASecondProcessNeedsNoWorker) {
   const auto entries = own_.files();
   ASSERT_EQ(entries.size(), 1u);
   const std::string key = std::filesystem::path(entries[0]).stem().string();
-  cache.put(key, "device 0 0 77 1\n");
-  EXPECT_EQ(try_platforms(cache).devices, (std::vector<TriedDevice>{{0, 0, 77, true}})) << "nothing was asked";
+  cache.put(key, "device 77 1 A Platform\tA Device\n");
+  EXPECT_EQ(try_platforms(cache).devices, (std::vector<TriedDevice>{{"A Platform", "A Device", 77, true}}))
+      << "nothing was asked";
   cache.put(key, "left_out something\nuntil 1000\n");
   EXPECT_EQ(try_platforms(cache), first) << "bad news that are old are asked about again";
   std::ofstream(entries[0]) << "damaged";
