@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu_bench_data.h"
 #include "timing.h"
 #include "xpuruntime/core/float_formats.h"
 #include "xpuruntime/runtime/runtime.h"
@@ -26,10 +27,11 @@ struct Settings {
   std::int64_t elements = std::int64_t{1} << 24;  // of what is bound by memory
   double seconds = 0.2;                           // for each side of a row
   std::string only = {};
+  std::vector<std::string> problems = {};
 };
 
 // N: the elements; R: rows of 1024 of them.
-constexpr const char* problems[] = {
+constexpr const char* all_problems[] = {
     "copy(f32[N])",
     "add(f32[N], f32[N])",
     "add(bf16[N], bf16[N])",
@@ -66,6 +68,7 @@ constexpr const char* problems[] = {
     "conv2d(f32[1,128,28,28], f32[128,1,3,3]; padding=1,1 groups=128)",
     "attention(f32[1,12,256,64], f32[1,12,256,64], f32[1,12,256,64]; causal=true)",
 };
+constexpr const char* long_problems[] = {"matmul(f32[4096,4096], f32[4096,4096])"};  // not with --quick
 
 std::string with_sizes(std::string_view text, const Settings& settings) {
   std::string out;
@@ -189,25 +192,19 @@ std::vector<double> race(const std::vector<Runner>& runners, double seconds) {
   return best;
 }
 
-std::int64_t bytes_of(const Problem& problem) {
-  std::int64_t bytes = 0;
-  for (const auto& specs : {problem.inputs, problem.outputs})
-    for (const TensorSpec& spec : specs) bytes += static_cast<std::int64_t>(span_bytes(spec));
-  return bytes;
-}
-
 void measure(Runtime& runtime, const std::string& text, Device device, const Settings& settings, Table& table) {
   const Problem there = parse_problem(text, device), here = parse_problem(text, Device{});
   const Decision decision = runtime.dispatcher().explain(there);
-  if (decision.kernel.empty()) return table.add({text, "not implemented", "", "", "", "", ""});
+  if (decision.kernel.empty()) return table.add({text, "not implemented", "", "", "", "", "", ""});
   Side opencl(runtime, there), cpu(runtime, here);
-  const std::int64_t bytes = bytes_of(there);
-  const OwnCopy copy(runtime, device, std::max<std::int64_t>(bytes / 2, 4));
+  const double bytes = bytes_of(there), flops = flops_of(there);
+  const OwnCopy copy(runtime, device, std::max(static_cast<std::int64_t>(bytes / 2), std::int64_t{4}));
   const std::vector<double> s =
       race({[&](int calls) { opencl(calls); }, [&](int calls) { cpu(calls); }, [&](int calls) { copy(calls); }},
            settings.seconds);
-  table.add({text, decision.kernel, number(s[0] * 1e6, 1), number(static_cast<double>(bytes) / s[0] / 1e9, 2),
-             number(s[1] * 1e6, 1), number(s[0] / s[1], 2), number(s[2] / s[0], 2)});
+  table.add({text, decision.kernel, number(s[0] * 1e6, 1), number(bytes / s[0] / 1e9, 2),
+             flops > 0 ? number(flops / s[0] / 1e9, 1) : "", number(s[1] * 1e6, 1), number(s[0] / s[1], 2),
+             number(s[2] / s[0], 2)});
 }
 
 int run(const Settings& settings) {
@@ -220,10 +217,10 @@ int run(const Settings& settings) {
   const DeviceProfile& profile = runtime.devices().profile(device);
   std::printf("%s, driver %s, %lld elements\n\n", profile.name.c_str(), profile.driver_version.c_str(),
               static_cast<long long>(settings.elements));
-  Table table({"problem", "kernel", "us", "GB/s", "CPU us", "of CPU's time", "of the copy's speed"});
-  for (const char* text : problems) {
+  Table table({"problem", "kernel", "us", "GB/s", "GFLOP/s", "CPU us", "of CPU's time", "of the copy's speed"});
+  for (const std::string& text : settings.problems) {
     const std::string sized = with_sizes(text, settings);
-    if (std::string_view(text).find(settings.only) == std::string_view::npos) continue;
+    if (text.find(settings.only) == std::string::npos) continue;
     std::fprintf(stderr, "%s\n", sized.c_str());
     measure(runtime, sized, device, settings, table);
   }
@@ -242,8 +239,15 @@ int main(int argc, char** argv) {
   app.add_option("--device", settings.device, "number of the OpenCL device")->check(CLI::NonNegativeNumber);
   app.add_option("--elements", settings.elements, "of rows that memory bounds")->check(CLI::PositiveNumber);
   app.add_option("--only", settings.only, "problems that have this in their text");
+  app.add_option("--problem", settings.problems,
+                 "only this one; may be repeated; N and R stand for the elements and rows");
   CLI11_PARSE(app, argc, argv);
   if (quick && app.count("--elements") == 0) settings.elements = 1 << 20;
   if (quick) settings.seconds = 0.05;
+  if (settings.problems.empty()) {
+    settings.problems.assign(std::begin(xpuruntime::bench::all_problems), std::end(xpuruntime::bench::all_problems));
+    for (const char* text : xpuruntime::bench::long_problems)
+      if (!quick) settings.problems.emplace_back(text);
+  }
   return xpuruntime::bench::guarded("opencl_bench", [&] { return xpuruntime::bench::run(settings); });
 }
