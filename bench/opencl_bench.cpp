@@ -195,7 +195,8 @@ std::vector<double> race(const std::vector<Runner>& runners, double seconds) {
 void measure(Runtime& runtime, const std::string& text, Device device, const Settings& settings, Table& table) {
   const Problem there = parse_problem(text, device), here = parse_problem(text, Device{});
   const Decision decision = runtime.dispatcher().explain(there);
-  if (decision.kernel.empty()) return table.add({text, "not implemented", "", "", "", "", "", ""});
+  if (decision.kernel.empty()) std::fprintf(stderr, "%s\n", decision.to_text().c_str());
+  if (decision.kernel.empty()) return table.add({text, "none", "", "", "", "", "", ""});
   Side opencl(runtime, there), cpu(runtime, here);
   const double bytes = bytes_of(there), flops = flops_of(there);
   const OwnCopy copy(runtime, device, std::max(static_cast<std::int64_t>(bytes / 2), std::int64_t{4}));

@@ -71,8 +71,7 @@ bool has_aligned_runs(const Problem& problem, const Nest& nest, int width) {
 }
 
 std::string batch_options(const Problem& problem, const Nest& nest, int width, bool aligned) {
-  return width_option(width) + dims_option({&nest}) + type_option('A', problem.inputs[0].dtype) + " -D ALONE" +
-         (aligned ? " -D ALIGNED" : "");
+  return width_option(width, aligned) + dims_option({&nest}) + type_option('A', problem.inputs[0].dtype) + " -D ALONE";
 }
 
 const std::string& batch_source() {

@@ -118,14 +118,17 @@ LineTeam team_of(std::string_view token, const LineShape& shape, const Problem& 
 
 std::string line_source(std::string_view kernels) { return std::string(vectors_cl) + lines_cl + std::string(kernels); }
 
-std::string width_option(int width) { return " -D WIDTH=" + std::to_string(width); }
+std::string width_option(int width, bool aligned) {
+  const std::string option = " -D WIDTH=" + std::to_string(width);
+  if (aligned) return option + " -D ALIGNED";
+  return width == 1 ? option : option + " -D CPU_DEVICE";
+}
 
 std::string line_options(const LineTeam& team, const SplitNest& nest, DataType x, DataType second) {
-  std::string options = width_option(team.width) + type_option('A', x) + type_option('B', second);
+  std::string options = width_option(team.width, team.aligned) + type_option('A', x) + type_option('B', second);
   // The places of a row's elements are not looked up.
   options += team.rows ? dims_option({&nest.across}) : dims_option({&nest.across, &nest.along});
   if (team.rows) options += team.lanes == 1 ? " -D ROWS -D ALONE" : " -D ROWS";
-  if (team.aligned) options += " -D ALIGNED";
   if (team.held > 0) options += " -D HELD=" + std::to_string(team.held);
   return options;
 }

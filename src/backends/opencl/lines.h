@@ -46,7 +46,8 @@ LineTeam team_of(std::string_view token, const LineShape& shape, const Problem& 
 /// vectors.cl, lines.cl and this one.
 std::string line_source(std::string_view kernels);
 std::string line_options(const LineTeam& team, const SplitNest& nest, DataType x, DataType second);
-std::string width_option(int width);
+/// Vectors of so many floats; on GPUs they are aligned.
+std::string width_option(int width, bool aligned = false);
 /// Work-items of a launch with one team for each line.
 std::int64_t line_items(const LineShape& shape, const LineTeam& team);
 /// LINE_PARAMS.

@@ -102,11 +102,10 @@ FoldOperand fold_parts_at(const Fold& fold, std::uint64_t offset) {
 
 void add_fold_launch(LaunchPlan& plan, const Fold& fold, const FoldCut& cut) {
   static const std::string source = std::string(vectors_cl) + reduce_cl;
-  std::string options = width_option(cut.width) + dims_option({&fold.kept, &fold.reduced});
+  std::string options = width_option(cut.width, cut.aligned) + dims_option({&fold.kept, &fold.reduced});
   options += folds_integers(fold) ? " -D INTEGER" : type_option('A', fold.x.dtype);
   if (fold.highest) options += " -D HIGHEST";
   if (cut.lanes == 1) options += " -D ALONE";
-  if (cut.aligned) options += " -D ALIGNED";
   Launch& launch = plan.add({.source = source,
                              .function = fold.columns ? "fold_columns" : "fold_rows",
                              .options = options,

@@ -43,7 +43,19 @@ void store_bf16(__global ushort* data, ulong i, float value) { data[i] = bf16_of
 #define HALF(call) call##_half
 #endif
 
-#ifdef CPU_DEVICE
+#if defined(CPU_DEVICE) && defined(__clang__) && defined(__aarch64__)
+// Not of OpenCL, but of the one compiler that there is for these CPUs: they have instructions for it.
+#define WIDE_HALVES(n)                                                                                         \
+  typedef __fp16 halves##n __attribute__((vector_size(2 * n)));                                                \
+  float##n load##n##_f16(__global const half* data, ulong i) {                                                 \
+    const ushort##n bits = *(__global const near_ushort##n*)((__global const ushort*)data + i);                \
+    return __builtin_convertvector(__builtin_astype(bits, halves##n), float##n);                               \
+  }                                                                                                            \
+  void store##n##_f16(__global half* data, ulong i, float##n value) {                                          \
+    const halves##n bits = __builtin_convertvector(value, halves##n);                                          \
+    *(__global near_ushort##n*)((__global ushort*)data + i) = __builtin_astype(bits, ushort##n);               \
+  }
+#elif defined(CPU_DEVICE)
 // Functions on halves are calls for each element there; on CPUs, where denormals count, integers do it in vectors.
 #define WIDE_HALVES(n)                                                                                         \
   float##n load##n##_f16(__global const half* data, ulong i) {                                                 \

@@ -69,45 +69,19 @@ void stores_f16(__global half* data, ulong i, Vec value) { JOIN(JOIN(vstorea_hal
 void stores_bf16(__global ushort* data, ulong i, Vec value) {
   *(__global ShortVec*)(data + i) = JOIN(convert_ushort, WIDTH)(bf16_bits(value));
 }
-#else
-Vec loads_f32(__global const float* data, ulong i) { return JOIN(vload, WIDTH)(0, data + i); }
-Vec loads_bf16(__global const ushort* data, ulong i) { return AS_WIDE_FLOATS(JOIN(vload, WIDTH)(0, data + i)); }
-void stores_f32(__global float* data, ulong i, Vec value) { JOIN(vstore, WIDTH)(value, 0, data + i); }
-// Vectors that are not aligned are those of CPUs, whose built-in conversions go element by element.
-#if defined(__clang__) && defined(__aarch64__)
-// Not of OpenCL, but of the one compiler that there is for these CPUs: they have instructions for it.
-typedef __fp16 HalfVec __attribute__((vector_size(2 * WIDTH)));
-typedef JOIN(ushort, WIDTH) ShortVec;
-Vec loads_f16(__global const half* data, ulong i) {
-  const ShortVec bits = JOIN(vload, WIDTH)(0, (__global const ushort*)data + i);
-  return __builtin_convertvector(__builtin_astype(bits, HalfVec), Vec);
-}
-void stores_f16(__global half* data, ulong i, Vec value) {
-  const HalfVec halves = __builtin_convertvector(value, HalfVec);
-  JOIN(vstore, WIDTH)(__builtin_astype(halves, ShortVec), 0, (__global ushort*)data + i);
-}
-#else
-Vec loads_f16(__global const half* data, ulong i) {
-  const UintVec bits = JOIN(convert_uint, WIDTH)(JOIN(vload, WIDTH)(0, (__global const ushort*)data + i));
-  const UintVec shifted = (bits & 0x7fffu) << 13;
-  const UintVec size = AS_UINTS(AS_FLOATS(shifted) * 0x1p112f);  // exact, and what is below the normal numbers too
-  const UintVec special = shifted >= 0x0f800000u ? (UintVec)(0x7f800000u) : (UintVec)(0u);
-  return AS_FLOATS(size | special | ((bits & 0x8000u) << 16));
-}
-void stores_f16(__global half* data, ulong i, Vec value) {
-  const UintVec bits = AS_UINTS(value), size = bits & 0x7fffffffu;
-  const UintVec normal = (size - 0x38000000u + 0xfffu + ((size >> 13) & 1u)) >> 13;
-  const UintVec tiny = AS_UINTS(AS_FLOATS(size) + 0.5f) - 0x3f000000u;  // the sum rounds to the last digit of a half
-  UintVec half_bits = size < 0x38800000u ? tiny : normal;
-  half_bits = size >= 0x477ff000u ? (UintVec)(0x7c00u) : half_bits;
-  half_bits = size > 0x7f800000u ? (UintVec)(0x7e00u) : half_bits;
-  JOIN(vstore, WIDTH)(JOIN(convert_ushort, WIDTH)(half_bits | ((bits >> 16) & 0x8000u)), 0, (__global ushort*)data + i);
-}
+#else  // CPUs: common.cl has what is fast there
+#define NEIGHBOURS(type)                                                                                        \
+  Vec loads_##type(__global const STORAGE(type) * data, ulong i) { return LOAD_WIDE(WIDTH, type)(data, i); }    \
+  void stores_##type(__global STORAGE(type) * data, ulong i, Vec value) { STORE_WIDE(WIDTH, type)(data, i, value); }
+NEIGHBOURS(f32)
+NEIGHBOURS(f16)
+NEIGHBOURS(bf16)
 #endif
-void stores_bf16(__global ushort* data, ulong i, Vec value) {
-  JOIN(vstore, WIDTH)(JOIN(convert_ushort, WIDTH)(bf16_bits(value)), 0, data + i);
-}
 #endif
+#ifdef CPU_DEVICE
+#define EXPS JOIN(exp_of, WIDTH)
+#else
+#define EXPS exp
 #endif
 #define LOADS(type) JOIN(loads_, type)
 #define STORES(type) JOIN(stores_, type)
