@@ -83,10 +83,11 @@ Json value_json(const Attributes& attributes, const AttributeSpec& spec) {
 }
 
 Json problem_json(const Problem& problem) {
-  Json json = {{"op", std::string(to_string(problem.op))}, {"attributes", Json::object()}};
+  const OpInfo& op = op_info(problem.op);
+  Json json = {{"op", op.name}, {"aliases", op.aliases}, {"attributes", Json::object()}};
   for (const TensorSpec& spec : problem.inputs) json["inputs"].push_back(spec_json(spec));
   for (const TensorSpec& spec : problem.outputs) json["outputs"].push_back(spec_json(spec));
-  for (const AttributeSpec& spec : op_info(problem.op).attributes) {
+  for (const AttributeSpec& spec : op.attributes) {
     json["attributes"][std::string(spec.name)] = value_json(problem.attributes, spec);
   }
   return json;

@@ -1,7 +1,7 @@
 """ONNX Runtime as a peer of cpu_bench: one-op models, asked for line by line.
 
 Each line on stdin is a JSON object, each answer one on stdout:
-  {"make": {"op", "inputs": [{"dtype", "shape", "file"}], "outputs": [{"dtype", "shape"}], "attributes"}, "output": file}
+  {"make": {"op", "aliases", "inputs": [{"dtype", "shape", "file"}], "outputs": [{"dtype", "shape"}], "attributes"}, "output": file}
       -> {"ok": true}, or {"why": text} where there is no such op or dtype
   {"run": calls} -> {"seconds": s}
 Every tensor is an input of the graph, so that nothing can be packed ahead of the calls; inputs and outputs are bound
@@ -15,7 +15,7 @@ import time
 try:
     import numpy
     import onnxruntime
-    from onnx import TensorProto, checker, helper
+    from onnx import TensorProto, checker, defs, helper
 except ImportError as error:
     print(json.dumps({"absent": str(error)}), flush=True)
     sys.exit(0)
@@ -31,19 +31,8 @@ TYPES = {
     "u8": (TensorProto.UINT8, numpy.uint8),
     "bool": (TensorProto.BOOL, numpy.bool_),
 }
-SAME = {
-    "sigmoid": "Sigmoid",
-    "tanh": "Tanh",
-    "relu": "Relu",
-    "add": "Add",
-    "sub": "Sub",
-    "mul": "Mul",
-    "div": "Div",
-    "log": "Log",
-    "exp": "Exp",
-    "sqrt": "Sqrt",
-    "copy": "Identity",
-}
+OPSET = 23
+KINDS = {schema.name.lower(): schema.name for schema in defs.get_all_schemas()}
 REDUCTIONS = {
     "reduce_sum": "ReduceSum",
     "reduce_mean": "ReduceMean",
@@ -61,6 +50,7 @@ class Graph:
 
     def __init__(self, request):
         self.op = request["op"]
+        self.aliases = request["aliases"].split("|")
         self.inputs = request["inputs"]
         self.outputs = request["outputs"]
         self.attributes = request["attributes"]
@@ -89,6 +79,16 @@ class Graph:
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
         checker.check_model(model)
         return model
+
+
+def same(g):
+    """ONNX's operator that has the op's name or an alias of it."""
+    kind = next((KINDS[name] for name in (n.replace("_", "") for n in (g.op, *g.aliases)) if name in KINDS), None)
+    if kind is None:
+        raise Absent("ONNX has no such op")
+    known = defs.get_schema(kind, OPSET).attributes
+    given = {{"eps": "epsilon", "dim": "axis"}.get(name, name): value for name, value in g.attributes.items()}
+    g.node(kind, g.names, **{name: value for name, value in given.items() if name in known})
 
 
 def matmul(g):
@@ -199,21 +199,16 @@ BUILDERS = {
     "batch_norm3d": batch_norm,
     "layer_norm": lambda g: g.node("LayerNormalization", g.names, axis=-g.attributes["normalized_rank"],
                                    epsilon=g.attributes["eps"]),
-    "rms_norm": lambda g: g.node("RMSNormalization", g.names, epsilon=g.attributes["eps"]),
     "normalize": normalize,
-    "softmax": lambda g: g.node("Softmax", g.names, axis=g.attributes["dim"]),
-    "log_softmax": lambda g: g.node("LogSoftmax", g.names, axis=g.attributes["dim"]),
     "dropout": dropout,
-    "gelu": lambda g: g.node("Gelu", g.names, approximate=g.attributes["approximate"]),
     "silu": silu,
     "embedding": lambda g: g.node("Gather", g.names[::-1]),
     "cross_entropy": class_loss,
     "nll_loss": class_loss,
     "cast": lambda g: g.node("Cast", g.names, to=TYPES[g.outputs[0]["dtype"]][0]),
     "transpose": transpose,
-    "concat": lambda g: g.node("Concat", g.names, axis=g.attributes["dim"]),
+    "copy": lambda g: g.node("Identity", g.names),
     "slice": piece,
-    **{name: lambda g, kind=kind: g.node(kind, g.names) for name, kind in SAME.items()},
     **{name: reduction for name in REDUCTIONS},
 }
 
@@ -223,13 +218,11 @@ class Bound:
 
     def __init__(self, request, threads):
         graph = Graph(request)
-        if graph.op not in BUILDERS:
-            raise Absent("ONNX has no such op")
-        BUILDERS[graph.op](graph)
+        BUILDERS.get(graph.op, same)(graph)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 4
-        model = graph.model(23).SerializeToString()
+        model = graph.model(OPSET).SerializeToString()
         self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self.binding = self.session.io_binding()
         wanted = {each.name for each in self.session.get_inputs()}

@@ -15,24 +15,28 @@ import onnx_attention
 import onnx_windows
 from onnx import helper, numpy_helper
 
-from xpuruntime import ops
+from xpuruntime import _core, ops
 
 OURS = {"float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int16", "int8",
         "uint8", "bool"}
 
 
-def elementwise(name: str) -> Callable[[Node], Any]:
-    """An operator that is one of our ops under another name."""
-    return lambda node: getattr(ops, name)(*node.inputs)
+def op_of(kind: str) -> Callable[..., Any]:
+    """Our op that has an operator's name, or an alias with it."""
+    return getattr(ops, _core.op_name(kind))
 
 
-def binary(name: str) -> Callable[[Node], Any]:
+def elementwise(kind: str) -> Callable[[Node], Any]:
+    return lambda node: op_of(kind)(*node.inputs)
+
+
+def binary(kind: str) -> Callable[[Node], Any]:
     """Arithmetic: ours has no quotient of integers."""
 
     def run(node: Node) -> Any:
-        if name == "div" and node.inputs[0].dtype.kind in "iu":
+        if kind == "Div" and node.inputs[0].dtype.kind in "iu":
             raise OutOfScope("division of integers")
-        return getattr(ops, name)(*node.inputs)
+        return op_of(kind)(*node.inputs)
 
     return run
 
@@ -113,12 +117,12 @@ def layer_norm(node: Node) -> Any:
     return [y, mean, ops.div(np.ones_like(mean), ops.sqrt(ops.add(variance, eps)))][: len(node.outputs)]
 
 
-def rms_norm(node: Node) -> Any:
+def root_norm(node: Node) -> Any:
     """Over the last dims: as one."""
     x, weight = node.inputs
     axis = node.get("axis", -1) % x.ndim
     flat = x.reshape(*x.shape[:axis], -1)
-    y = ops.rms_norm(flat, flat.shape[-1:], weight.reshape(-1), eps=node.get("epsilon", 1e-5))
+    y = op_of("RMSNormalization")(flat, flat.shape[-1:], weight.reshape(-1), eps=node.get("epsilon", 1e-5))
     return y.reshape(x.shape)
 
 
@@ -208,14 +212,13 @@ def constant(node: Node) -> Any:
 
 
 OPERATORS: dict[str, Callable[[Node], Any]] = {
-    "Add": binary("add"), "Sub": binary("sub"), "Mul": binary("mul"), "Div": binary("div"),
-    "Exp": elementwise("exp"), "Log": elementwise("log"), "Sqrt": elementwise("sqrt"), "Relu": elementwise("relu"),
-    "Sigmoid": elementwise("sigmoid"), "Tanh": elementwise("tanh"), "MatMul": elementwise("matmul"),
+    **{kind: binary(kind) for kind in ("Add", "Sub", "Mul", "Div")},
+    **{kind: elementwise(kind) for kind in ("Exp", "Log", "Sqrt", "Relu", "Sigmoid", "Tanh", "MatMul")},
     "Identity": elementwise("copy"), "Gelu": gelu, "Swish": swish, "Sum": folded("sum"), "Mean": folded("mean"),
     "ReduceSum": reduction("sum"), "ReduceMean": reduction("mean"), "ReduceMax": reduction("amax"),
     "ReduceMin": reduction("amin"), "Softmax": softmax("softmax"), "LogSoftmax": softmax("log_softmax"),
     "Gemm": gemm, "MatMulInteger": matmul_integer, "BatchNormalization": batch_norm,
-    "LayerNormalization": layer_norm, "RMSNormalization": rms_norm, "LpNormalization": lp_normalize,
+    "LayerNormalization": layer_norm, "RMSNormalization": root_norm, "LpNormalization": lp_normalize,
     "Dropout": dropout, "Gather": gather, "SoftmaxCrossEntropyLoss": class_loss("cross_entropy"),
     "NegativeLogLikelihoodLoss": class_loss("nll_loss"), "Cast": cast, "CastLike": cast, "Slice": take, "Split": split,
     "Transpose": lambda node: ops.permute(node.inputs[0], node.get("perm", range(node.inputs[0].ndim)[::-1])),

@@ -173,6 +173,7 @@ constexpr OpInfo rows[] = {
      .parameters = "input, normalized_shape: int | Sequence[int], weight, bias, eps"},
     {.id = Id::rms_norm,
      .name = "rms_norm",
+     .aliases = "rms_normalization",
      .category = Kind::normalization,
      .summary = "Divides each row by the root of the mean of its squares, then scales by the weight.",
      .inputs = rms_norm_inputs,
