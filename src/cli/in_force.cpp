@@ -5,6 +5,7 @@
 
 #include "core/environment_variable.h"
 #include "core/printable.h"
+#include "select/policy_check.h"
 
 namespace xpuruntime::cli {
 namespace {
@@ -28,8 +29,9 @@ std::string setting(const char* variable, const std::string& file) {
 }  // namespace
 
 std::string policy_of_lock(const KernelPolicy& policy, const std::string& given) {
-  const bool same_problems =
-      policy.limits() == Limits{} && policy.precision.empty() && !policy.default_precision.has_value();
+  KernelPolicy choices = kernel_choices(policy);
+  choices.deterministic = policy.deterministic;  // false limits nothing
+  const bool same_problems = policy.limits() == Limits{} && choices == policy;
   if (same_problems) return "";
   if (!given.empty()) return given;
   const char* const file = environment_variable("XPURUNTIME_POLICY");

@@ -72,11 +72,15 @@ Decision decide_by_precision(const Problem& asked, Precision precision, const De
   }
 }
 
+PrecisionRequests requests_of(OpId op, const KernelPolicy& policy, const Autocast& autocast) {
+  const auto rule = policy.precision.find(op);
+  return {.policy_rule = rule == policy.precision.end() ? nullptr : &rule->second,
+          .autocast = &autocast,
+          .policy_default = policy.default_precision};
+}
+
 Precision precision_of(const Problem& asked, const KernelPolicy& policy, const Autocast& autocast) {
-  const auto rule = policy.precision.find(asked.op);
-  return resolve_precision(asked, {.policy_rule = rule == policy.precision.end() ? nullptr : &rule->second,
-                                   .autocast = &autocast,
-                                   .policy_default = policy.default_precision});
+  return resolve_precision(asked, requests_of(asked.op, policy, autocast));
 }
 
 Decision decide_described(const KernelRegistry& registry, const Problem& asked, const DeviceProfile& profile,

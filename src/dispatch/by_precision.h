@@ -14,6 +14,9 @@ using DecideOne = std::function<Decision(const Problem& problem, bool is_cast)>;
 /// computes in that dtype, the next one without loss is tried. Where none is left, the record is about the first.
 Decision decide_by_precision(const Problem& asked, Precision precision, const DecideOne& decide);
 
+/// What a policy and autocast ask for. It points to both.
+PrecisionRequests requests_of(OpId op, const KernelPolicy& policy, const Autocast& autocast);
+
 /// As the dispatcher resolves it for a call that names no dtype itself, but for a precision hook.
 Precision precision_of(const Problem& asked, const KernelPolicy& policy, const Autocast& autocast);
 

@@ -28,6 +28,11 @@ std::string advice(const Decision& decision) {
 
 PlanKey plan_key(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel, std::string_view token) {
   std::optional<Problem> one_of_class = kernel->plan_problem(*problem);
+  if (one_of_class && (one_of_class->op != problem->op || one_of_class->direction != problem->direction ||
+                       one_of_class->device != problem->device)) {
+    fail(ErrorCode::internal, "plan_problem",
+         to_string(*one_of_class) + " is not of the op, direction and device of " + to_string(*problem));
+  }
   PlanKey key{one_of_class ? SharedProblem(std::move(*one_of_class)) : problem, registered_kernel(kernel).get(),
               std::string(token)};
   if (const auto* copying = dynamic_cast<const CopyingKernel*>(kernel.get())) {
@@ -145,12 +150,10 @@ Prepared Dispatcher::Impl::make(const Asked& asked, const Scope& scope, std::uin
 
 PrecisionRequests Dispatcher::Impl::requests_for(const Asked& asked, const Scope& scope,
                                                  const PrecisionHook* current) const {
-  const auto rule = scope.policy.precision.find(asked.problem->op);
-  return {.explicit_dtype = asked.precision,
-          .hook = current,
-          .policy_rule = rule == scope.policy.precision.end() ? nullptr : &rule->second,
-          .autocast = &scope.autocast,
-          .policy_default = scope.policy.default_precision};
+  PrecisionRequests requests = requests_of(asked.problem->op, scope.policy, scope.autocast);
+  requests.explicit_dtype = asked.precision;
+  requests.hook = current;
+  return requests;
 }
 
 Dispatcher::Impl::Chosen Dispatcher::Impl::decide(const Asked& asked, const Scope& scope,

@@ -21,6 +21,12 @@ namespace {
   refuse(value, function, name, wanted);
 }
 
+/// Also one in an array: PyTorch's convert to 0 and 1.
+bool is_boolean(nb::handle value) {
+  if (PyLong_Check(value.ptr())) return PyBool_Check(value.ptr());
+  return python_str(nb::getattr(value, "dtype", nb::none())).ends_with("bool");
+}
+
 }  // namespace
 
 std::string text_from(nb::handle value, const char* function, const char* name) {
@@ -52,7 +58,7 @@ std::string path_from(nb::handle value, const char* function, const char* name) 
 }
 
 std::int64_t integer_from(nb::handle value, const char* function, const char* name) {
-  if (nb::isinstance<nb::bool_>(value) || PyIndex_Check(value.ptr()) == 0) refuse(value, function, name, "an integer");
+  if (PyIndex_Check(value.ptr()) == 0 || is_boolean(value)) refuse(value, function, name, "an integer");
   const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
   if (!number.is_valid()) refuse_unless_other(value, function, name, "an integer");
   int overflow = 0;
@@ -106,7 +112,7 @@ int priority_from(nb::handle value, const char* function) {
 
 double real_from(nb::handle value, const char* function, const char* name) {
   const bool number = PyFloat_Check(value.ptr()) || PyIndex_Check(value.ptr()) || nb::hasattr(value, "__float__");
-  if (!number || nb::isinstance<nb::bool_>(value)) refuse(value, function, name, "a number");
+  if (!number || (!PyFloat_Check(value.ptr()) && is_boolean(value))) refuse(value, function, name, "a number");
   const double result = PyFloat_AsDouble(value.ptr());
   if (result != -1 || PyErr_Occurred() == nullptr) return result;
   if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) refuse_unless_other(value, function, name, "a number");

@@ -5,20 +5,11 @@
 #include <set>
 
 #include "runtime/decided_parts.h"
+#include "select/policy_check.h"
 #include "xpuruntime/runtime/replay.h"
 
 namespace xpuruntime {
 namespace {
-
-/// What a policy says of kernels, without its precision, under the limits of a problem.
-KernelPolicy choices_of(KernelPolicy policy, const Limits& limits) {
-  policy.precision.clear();
-  policy.default_precision.reset();
-  policy.workspace_limit_bytes = limits.workspace_bytes;
-  policy.deterministic = limits.deterministic;
-  policy.threads = limits.threads;
-  return policy;
-}
 
 /// "m=1..8", or "m=8": the sizes of a part.
 std::string sizes_of(const ProblemRange& part) {
@@ -175,8 +166,8 @@ class RowMaker {
       const EnvironmentMatch match = compare_environments(there, environment_at(runtime_, problem.device));
       if (match.verdict == EntryVerdict::refuse) return;
       Dispatcher& dispatcher = runtime_.dispatcher();
-      const ScopeGuard scope(dispatcher,
-                             dispatcher.make_scope(choices_of(dispatcher.policy(), problem.limits), {}, LockUse{}));
+      const KernelPolicy policy = kernel_choices(dispatcher.policy()).merge(KernelPolicy::from_limits(problem.limits));
+      const ScopeGuard scope(dispatcher, dispatcher.make_scope(policy, {}, LockUse{}));
       if (has_ranges(row.problem)) {
         decide_range(row, parse_problem_range(row.problem));
       } else {

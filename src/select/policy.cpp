@@ -108,6 +108,10 @@ KernelPolicy KernelPolicy::from_limits(const Limits& limits) {
   return policy;
 }
 
+KernelPolicy kernel_choices(const KernelPolicy& policy) {
+  return {.preferences = policy.preferences, .rules = policy.rules, .auto_strategy = policy.auto_strategy};
+}
+
 KernelPolicy KernelPolicy::merge(const KernelPolicy& other) const {
   KernelPolicy merged = *this;
   for (const auto& [op, preference] : other.preferences) merged.preferences[op] = preference;

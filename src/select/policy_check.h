@@ -12,6 +12,9 @@ namespace xpuruntime {
 /// The dtype, which must be one that tensors of floats are stored in.
 DataType checked_default(DataType dtype);
 
+/// What it says of kernels: neither limits nor precision.
+KernelPolicy kernel_choices(const KernelPolicy& policy);
+
 /// The policy as JSON. `normal`: ops and strategies by their own names, so that what means the same reads the same; a
 /// file has the names that were given and the strategy's number, which other readers of such files expect.
 Json policy_to_json(const KernelPolicy& policy, bool normal);

@@ -263,6 +263,8 @@ void add_affine(List& list) {
                 "matmul(T[4,0], T[0,6], T[4,6]; beta=2)",  // nothing but c
                 "matmul(T[0,5], T[5,6], T[6])",
                 "matmul(T[17,33], T[33,20], none, f32[1], f32[1])",
+                "matmul(T[17,33], T[33,20], none, f32[], f32[20])",
+                "matmul(T[2,9,16], T[16,7], T[7], none, f32[])",
                 "matmul(T[17,33], T[33,20], none, f32[17], f32[20]; alpha=2)",
                 "matmul(T[17,33], T[33,20], T[20], none, f32[20]{2})",
                 "matmul(T[2,9,16], T[2,16,7], T[9,7], f32[9], f32[1]; beta=0.5)",

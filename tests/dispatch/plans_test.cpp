@@ -21,6 +21,7 @@ struct Tiles {
   std::optional<bool> deterministic = {};
   bool outlives_its_work = true;
   bool one_plan_for_all = false;
+  bool other_class = false;  // the one plan is for another op
   std::optional<ErrorCode> refuses = {};
   Status status = {};
 
@@ -75,6 +76,7 @@ class TiledKernel final : public Kernel {
     if (!tiles_->one_plan_for_all) return {};
     Problem any = problem;
     any.inputs[0] = any.outputs[0] = make_spec(problem.inputs[0].dtype, {1});
+    if (tiles_->other_class) any.op = OpId::exp;
     return any;
   }
   std::unique_ptr<const Plan> make_plan(const Problem& problem, const PrepareContext&,
@@ -208,6 +210,14 @@ TEST_F(Plans, OneMayServeManyProblemsAndReadsTheirExtents) {
   const Relu halves(8, DataType::float16);
   run(halves);
   EXPECT_EQ(tiles.made, 2);
+}
+
+TEST_F(Plans, AClassOfAnotherOpIsAnErrorOfTheKernel) {
+  tiles.one_plan_for_all = tiles.other_class = true;
+  const Decision decision = dispatcher().decide(relu.call());
+  EXPECT_NE(decision.kernel, "tiled");
+  EXPECT_HAS(decision.candidates.front().reason, "is not of the op, direction and device");
+  EXPECT_EQ(tiles.made, 0);
 }
 
 TEST_F(Plans, WhatAPlanNeedsCountsAgainstTheLimit) {

@@ -389,6 +389,14 @@ class WrongArrays(BadInput):
         self.refused(xrt.XpuRuntimeError, ".", lambda: xrt.asarray(None))
 
     @needs_torch
+    def test_booleans_are_no_dims_or_numbers_in_a_tensor_either(self) -> None:
+        for yes in (True, np.True_, torch.tensor(True)):
+            with self.subTest(value=yes):
+                self.refused(TypeError, "dim is a .*; pass an integer", lambda: ops.softmax(X, yes))
+                self.refused(TypeError, "dim is a .*; pass an integer", lambda: ops.sum(X, [0, yes]))
+                self.refused(TypeError, "eps is a .*; pass a number", lambda: ops.normalize(X, 2.0, 0, yes))
+
+    @needs_torch
     def test_tensors_that_need_gradients_say_so(self) -> None:
         with self.assertRaisesRegex(xrt.NotSupportedError, "requires a gradient.*detach"):
             ops.relu(torch.ones(3, requires_grad=True))

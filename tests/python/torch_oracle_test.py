@@ -97,9 +97,9 @@ class MatrixOps(OracleCase):
     def test_matmul_scales_rows_columns_or_whole_matrices(self, draw: Any) -> None:
         dtype, m, n, k = draw(st.sampled_from([*FLOATS, np.dtype(np.int8)])), draw(small), draw(small), draw(small)
         a, b = draw(arrays((m, k), dtype)), draw(arrays((k, n), dtype))
-        scale_a = values((draw(st.sampled_from([1, m])),), np.dtype(np.float32), draw(st.integers(0, 99)))
-        scale_b = values((draw(st.sampled_from([1, n])),), np.dtype(np.float32), draw(st.integers(0, 99)))
-        left, right = wide(a).double() * wide(scale_a)[:, None], wide(b).double() * wide(scale_b)
+        scale_a, scale_b = (values(draw(st.sampled_from([(), (1,), (lines,)])), np.dtype(np.float32),
+                                   draw(st.integers(0, 99))) for lines in (m, n))
+        left, right = wide(a).double() * wide(scale_a).reshape(-1, 1), wide(b).double() * wide(scale_b)
         kind = np.dtype(np.float32) if dtype == np.int8 else dtype
         self.check(draw, "matmul", a, b, want=left @ right, dtype=kind, scale_a=scale_a, scale_b=scale_b)
 

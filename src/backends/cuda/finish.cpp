@@ -54,7 +54,7 @@ Finish finish_of(const Problem& problem) {
     finish.scaled[side] = has_input(problem.inputs, 3 + side);
     if (!finish.scaled[side]) continue;
     const TensorSpec& scale = problem.inputs[3 + side];
-    finish.scale_strides[side] = scale.shape[0] == 1 ? 0 : scale.strides[0];
+    finish.scale_strides[side] = element_count(scale) == 1 ? 0 : scale.strides[0];
   }
   return finish;
 }

@@ -195,7 +195,7 @@ Product product_of(const Problem& problem) {
     const TensorSpec& scale = problem.inputs[3 + side];
     product.scale[side] = {Operand::Place::input, 3 + side};
     finish.scaled |= 1 << side;
-    finish.scale_stride[side] = scale.shape[0] == 1 ? 0 : scale.strides[0];
+    finish.scale_stride[side] = element_count(scale) == 1 ? 0 : scale.strides[0];
   }
   product.shape = linear ? layer_of(problem, finish.beta != 0) : matrices_of(problem, finish.beta != 0);
   if (finish.scale_stride[0] == 0) fold_batches(product.shape);  // rows of one product have a scale each

@@ -45,9 +45,9 @@ Dims product_shape(const Dims& batch, const Operand& a, const Operand& b) {
 /// Scales stand for a whole matrix, or for each of its rows or columns.
 void check_scale(const ForwardCall& call, std::size_t input, std::int64_t count, std::string_view lines) {
   if (!call.has(input)) return;
-  if (call[input].dtype == DataType::float32 && (call.shape(input) == Dims{1} || call.shape(input) == Dims{count})) {
-    return;
-  }
+  const Dims& shape = call.shape(input);
+  const bool fits = shape.empty() || shape == Dims{1} || shape == Dims{count};
+  if (fits && call[input].dtype == DataType::float32) return;
   const std::string name(op_info(OpId::matmul).inputs[input].name);
   call.refuse(name + " is " + to_string(call[input]) + "; make it f32[1], or f32[" + std::to_string(count) +
               "] for the " + std::string(lines));
