@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/matmul_shape.h"
+#include "core/pointwise_loss.h"
 #include "xpuruntime/core/data_type.h"
 #include "xpuruntime/core/op_id.h"
 
@@ -328,16 +329,12 @@ struct NllLossLaunch {
 };
 cudaError_t launch(const NllLossLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
-enum class PointwiseLoss : std::uint8_t { divergence, divergence_of_logs, poisson, poisson_of_logs };
-
 /// A part for each block.
 struct PointwiseLossLaunch {
   ElementwiseShape shape = {};
-  PointwiseLoss kind = PointwiseLoss::divergence;
+  PointwiseLossTerms terms = {};
   DataType dtype = DataType::float32;
   DataType target = DataType::float32;  // the dtype, or integers
-  bool full = false;                    // poisson: with Stirling's formula for the target's factorial
-  float eps = 0;
   LossOutput output = {};
 };
 cudaError_t launch(const PointwiseLossLaunch& launch, const Pointers& pointers, cudaStream_t stream);

@@ -16,31 +16,19 @@ Verdict target_dtype(const Problem& problem, const DeviceProfile&) {
                              : Verdict::yes();
 }
 
-PointwiseLoss kind_of(const Problem& problem) {
-  if (problem.op == OpId::kl_div) {
-    return problem.attributes.boolean("log_target") ? PointwiseLoss::divergence_of_logs : PointwiseLoss::divergence;
-  }
-  return problem.attributes.boolean("log_input") ? PointwiseLoss::poisson_of_logs : PointwiseLoss::poisson;
-}
-
 PointwiseLossLaunch launch_of(const Problem& problem, const DeviceProfile& profile) {
   const TensorSpec &input = problem.inputs[0], &target = problem.inputs[1];
   const Dims shape = broadcast_shapes(input.shape, target.shape);
-  const bool batch_mean = problem.attributes.choice("reduction") == "batchmean";
   PointwiseLossLaunch launch;
-  launch.output = loss_output(problem, static_cast<double>(batch_mean ? shape[0] : checked_count(shape, 1)));
+  launch.terms = pointwise_loss_terms(problem);
+  launch.output = loss_output(problem, launch.terms.divisor);
   Problem terms = problem;  // with an output for each
   if (launch.output.reduced) terms.outputs[0] = make_spec(input.dtype, shape);
   launch.shape = joint_shape({&input, &target}, terms.outputs[0]);
   launch.shape.contiguous =
       target.dtype == input.dtype && terms.outputs[0].dtype == input.dtype && is_aligned_run(launch.shape, terms);
-  launch.kind = kind_of(problem);
   launch.dtype = input.dtype;
   launch.target = target.dtype;
-  if (problem.op == OpId::poisson_nll_loss) {
-    launch.full = problem.attributes.boolean("full");
-    launch.eps = static_cast<float>(problem.attributes.real("eps"));
-  }
   const auto width = launch.shape.contiguous ? static_cast<std::int64_t>(16 / size_of(input.dtype)) : 1;
   launch.output.parts = loss_blocks(launch.shape.count, width, launch.output.reduced, profile);
   return launch;

@@ -45,9 +45,9 @@ __device__ inline float loss_of(const PointwiseLossLaunch& p, PointwiseLoss kind
     case PointwiseLoss::divergence_of_logs:
       return expf(t) * (t - x);
     case PointwiseLoss::poisson:
-      return fmaf(-t, logf(x + p.eps), x) + (p.full ? stirling(t) : 0);
+      return fmaf(-t, logf(x + static_cast<float>(p.terms.eps)), x) + (p.terms.full ? stirling(t) : 0);
     default:
-      return fmaf(-t, x, expf(x)) + (p.full ? stirling(t) : 0);
+      return fmaf(-t, x, expf(x)) + (p.terms.full ? stirling(t) : 0);
   }
 }
 
@@ -120,7 +120,7 @@ cudaError_t launch_sum(const LossOutput& output, const Pointers& pointers, cudaS
 cudaError_t launch(const PointwiseLossLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   if (launch.shape.count > 0) {
     const cudaError_t error = with_type(launch.dtype, [&](auto element) {
-      return queue(kernel_of<decltype(element)>(launch.kind), static_cast<unsigned>(launch.output.parts),
+      return queue(kernel_of<decltype(element)>(launch.terms.kind), static_cast<unsigned>(launch.output.parts),
                    element_threads, launch, pointers, stream);
     });
     if (error != cudaSuccess) return error;

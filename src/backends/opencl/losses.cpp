@@ -5,6 +5,7 @@
 #include "backends/opencl/kernel_sources.h"
 #include "backends/opencl/kernels.h"
 #include "backends/opencl/lines.h"
+#include "core/pointwise_loss.h"
 
 // Losses that are reduced go to the workspace as pairs of loss and weight, which kernels/loss_total.cl adds up.
 
@@ -230,19 +231,6 @@ Nest loss_nest(const Problem& problem) {
       shape, {broadcast_strides(shape, x.shape, x.strides), broadcast_strides(shape, t.shape, t.strides), written});
 }
 
-/// As kernels/pointwise_loss.cl numbers them.
-int loss_kind(const Problem& problem) {
-  if (problem.op == OpId::kl_div) return problem.attributes.boolean("log_target") ? 1 : 0;
-  return problem.attributes.boolean("log_input") ? 3 : 2;
-}
-
-double loss_divisor(const Problem& problem, const Nest& nest) {
-  const std::string_view reduction = problem.attributes.choice("reduction");
-  if (reduction == "sum") return 1;
-  if (reduction == "mean") return static_cast<double>(nest.count);
-  return static_cast<double>(broadcast_shapes(problem.inputs[0].shape, problem.inputs[1].shape)[0]);
-}
-
 }  // namespace
 
 std::uint64_t pointwise_loss_workspace_bytes(const Problem& problem, const DeviceProfile& profile) {
@@ -266,7 +254,7 @@ std::unique_ptr<const Plan> prepare_pointwise_loss(const Problem& problem, const
                               .options = cpu ? options + " -D ALONE" : options,
                               .items = parts.parts * lanes,
                               .local = static_cast<std::size_t>(lanes)});
-  const bool poisson = problem.op == OpId::poisson_nll_loss;
+  const PointwiseLossTerms terms = pointwise_loss_terms(problem);
   launch.input(0)
       .input(1)
       .constant(type_number(problem.inputs[1].dtype))
@@ -276,13 +264,12 @@ std::unique_ptr<const Plan> prepare_pointwise_loss(const Problem& problem, const
       .constant(nest)
       .constant(parts.part_length)
       .constant(int{dense})
-      .constant(loss_kind(problem))
-      .constant(int{poisson && problem.attributes.boolean("full")})
-      .constant(static_cast<float>(poisson ? problem.attributes.real("eps") : 0));
+      .constant(static_cast<int>(terms.kind))  // kernels/pointwise_loss.cl has the same order
+      .constant(int{terms.full})
+      .constant(static_cast<float>(terms.eps));
   if (lanes > 1) launch.constant(lanes).local(2 * sizeof(float) * static_cast<std::size_t>(lanes));
   if (reduced)
-    add_pair_sum(*plan, context.profile, pair_sum(parts.parts), type_number(problem.outputs[0].dtype),
-                 loss_divisor(problem, nest));
+    add_pair_sum(*plan, context.profile, pair_sum(parts.parts), type_number(problem.outputs[0].dtype), terms.divisor);
   return plan;
 }
 

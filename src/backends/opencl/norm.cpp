@@ -49,18 +49,10 @@ LineShape norm_shape(const Problem& problem) {
   return {split_nest(shape, norm_dims(problem), strides), slots};
 }
 
+/// kernels/norm.cl names its functions like the ops, except that `normalize` is one of OpenCL's own.
 const char* norm_function(const Problem& problem) {
   if (is_norm_backward(problem)) return "norm_backward";
-  switch (problem.op) {
-    case OpId::layer_norm:
-      return "layer_norm";
-    case OpId::rms_norm:
-      return "rms_norm";
-    case OpId::add_rms_norm:
-      return "add_rms_norm";
-    default:
-      return "normalize_lines";
-  }
+  return problem.op == OpId::normalize ? "normalize_lines" : to_string(problem.op).data();
 }
 
 /// As normalize_lines numbers them.

@@ -1,4 +1,5 @@
 #include "core/ops/schema.h"
+#include "core/pointwise_loss.h"
 
 namespace xpuruntime::op_rows {
 namespace {
@@ -134,3 +135,24 @@ constexpr OpInfo rows[] = {
 std::span<const OpInfo> loss() { return rows; }
 
 }  // namespace xpuruntime::op_rows
+
+namespace xpuruntime {
+
+PointwiseLossTerms pointwise_loss_terms(const Problem& problem) {
+  const Attributes& attributes = problem.attributes;
+  PointwiseLossTerms terms;
+  if (problem.op == OpId::kl_div) {
+    terms.kind = attributes.boolean("log_target") ? PointwiseLoss::divergence_of_logs : PointwiseLoss::divergence;
+  } else {
+    terms.kind = attributes.boolean("log_input") ? PointwiseLoss::poisson_of_logs : PointwiseLoss::poisson;
+    terms.full = attributes.boolean("full");
+    terms.eps = attributes.real("eps");
+  }
+  const Dims shape = broadcast_shapes(problem.inputs[0].shape, problem.inputs[1].shape);
+  const std::string_view reduction = attributes.choice("reduction");
+  if (reduction == "mean") terms.divisor = static_cast<double>(checked_count(shape, 1));
+  if (reduction == "batchmean") terms.divisor = static_cast<double>(shape[0]);
+  return terms;
+}
+
+}  // namespace xpuruntime

@@ -87,10 +87,11 @@ class TeamTest : public OpenClTest {
 
 // The conformance suite has compared the CPU's plans with float64.
 TEST_F(TeamTest, WorkGroupsOfAGpuGiveWhatOneItemGives) {
-  for (const char* text : {"softmax(f32[5,256])", "add_rms_norm(bf16[5,264], bf16[5,264], bf16[264])",
-                           "rms_norm:backward(f32[33,264], f32[264], f32[33,264])", "reduce_sum(f32[9,9000]; dim=1)",
-                           "batch_norm2d(f32[4,6,40,40], f32[6], f32[6], f32[6], f32[6]; training=true)",
-                           "cross_entropy:backward(f32[20,264], i64[20], f32[264], f32[])"}) {
+  for (const char* text :
+       {"softmax(f32[5,256])", "add_rms_norm(bf16[5,264], bf16[5,264], bf16[264])",
+        "layer_norm:backward(f32[33,264], f32[264], f32[264], f32[33,264])", "reduce_sum(f32[9,9000]; dim=1)",
+        "batch_norm2d(f32[4,6,40,40], f32[6], f32[6], f32[6], f32[6]; training=true)",
+        "cross_entropy:backward(f32[20,264], i64[20], f32[264], f32[])"}) {
     SCOPED_TRACE(text);
     const Problem problem = parsed(text);
     fill(problem);

@@ -21,9 +21,6 @@ std::uint64_t workspace_pointwise_loss_simd(const Problem& problem, const Device
 std::unique_ptr<const Plan> prepare_pointwise_loss_simd(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_pointwise_loss_reference(const Problem& problem, const PrepareContext& context);
 
-/// What the sum of a pointwise loss is divided by: 1, all elements, or the batch.
-double loss_divisor(const Problem& problem);
-
 inline constexpr KernelSpec loss_rows[] = {
     with_backward({.ops = class_loss_ops,
                    .name = "simd",

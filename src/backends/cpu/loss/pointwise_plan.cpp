@@ -21,11 +21,11 @@ std::int64_t units_of(const Problem& problem) {
 class PointwiseLossPlan final : public Plan {
  public:
   explicit PointwiseLossPlan(const Problem& problem)
-      : job_(pointwise_job(problem)),
+      : terms_(pointwise_loss_terms(problem)),
+        dtype_(problem.inputs[0].dtype),
         count_(element_count(problem.inputs[0])),
         units_(units_of(problem)),
         none_(problem.attributes.choice("reduction") == "none"),
-        divisor_(loss_divisor(problem)),
         threads_(threads_for(problem)),
         store_(storer_of(problem.outputs[0].dtype)) {}
 
@@ -37,42 +37,28 @@ class PointwiseLossPlan final : public Plan {
     parallel_for(units_, units_per_thread, threads_, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t u = begin; u < end; ++u) {
         const std::int64_t offset = u * unit_elements, n = std::min(unit_elements, count_ - offset);
-        const float sum = pointwise_losses(job_, x, target, offset, n, none_ ? out : nullptr);
+        const float sum = pointwise_losses(terms_, dtype_, x, target, offset, n, none_ ? out : nullptr);
         if (!none_) sums[u] = sum;
       }
     });
     if (none_) return {};
     double total = 0;
     for (std::int64_t u = 0; u < units_; ++u) total += static_cast<double>(sums[u]);
-    store_(out, 0, total / divisor_);
+    store_(out, 0, total / terms_.divisor);
     return {};
   }
 
  private:
-  PointwiseJob job_;
+  PointwiseLossTerms terms_;
+  DataType dtype_;
   std::int64_t count_;
   std::int64_t units_;
   bool none_;
-  double divisor_;
   int threads_;
   StoreElement store_;
 };
 
 }  // namespace
-
-PointwiseJob pointwise_job(const Problem& problem) {
-  const Attributes& attributes = problem.attributes;
-  PointwiseJob job;
-  job.dtype = problem.inputs[0].dtype;
-  if (problem.op == OpId::kl_div) {
-    job.kind = attributes.boolean("log_target") ? PointwiseLoss::divergence_of_logs : PointwiseLoss::divergence;
-    return job;
-  }
-  job.kind = attributes.boolean("log_input") ? PointwiseLoss::poisson_of_logs : PointwiseLoss::poisson;
-  job.full = attributes.boolean("full");
-  job.eps = attributes.real("eps");
-  return job;
-}
 
 Verdict supports_pointwise_loss_simd(const Problem& problem, const DeviceProfile&) {
   if (const Verdict verdict = is_contiguous(problem); !verdict.supported) return verdict;

@@ -13,7 +13,7 @@ class PointwiseLossPlan final : public Plan {
  public:
   explicit PointwiseLossPlan(const Problem& problem)
       : problem_(problem),
-        job_(pointwise_job(problem)),
+        terms_(pointwise_loss_terms(problem)),
         shape_(broadcast_shapes(problem.inputs[0].shape, problem.inputs[1].shape)),
         reduction_(problem.attributes.choice("reduction")) {}
 
@@ -33,19 +33,19 @@ class PointwiseLossPlan final : public Plan {
       if (reduction_ == "none") store(out, walk.offset(2), loss);
       total += loss;
     }
-    if (reduction_ != "none") store(out, 0, total / loss_divisor(problem_));
+    if (reduction_ != "none") store(out, 0, total / terms_.divisor);
     return {};
   }
 
  private:
   double term(double x, double t) const {
-    switch (job_.kind) {
+    switch (terms_.kind) {
       case PointwiseLoss::divergence:  // 0 log 0 is 0
         return t == 0 ? 0 - t * x : t * (std::log(t) - x);
       case PointwiseLoss::divergence_of_logs:
         return std::exp(t) * (t - x);
       case PointwiseLoss::poisson:
-        return with_factorial(x - t * std::log(x + job_.eps), t);
+        return with_factorial(x - t * std::log(x + terms_.eps), t);
       case PointwiseLoss::poisson_of_logs:
         return with_factorial(std::exp(x) - t * x, t);
     }
@@ -54,23 +54,16 @@ class PointwiseLossPlan final : public Plan {
 
   // Stirling's formula for log(t!), of use from 1 on.
   double with_factorial(double loss, double t) const {
-    return job_.full && t > 1 ? loss + t * std::log(t) - t + 0.5 * std::log(2 * std::numbers::pi * t) : loss;
+    return terms_.full && t > 1 ? loss + t * std::log(t) - t + 0.5 * std::log(2 * std::numbers::pi * t) : loss;
   }
 
   Problem problem_;
-  PointwiseJob job_;
+  PointwiseLossTerms terms_;
   Dims shape_;
   std::string_view reduction_;
 };
 
 }  // namespace
-
-double loss_divisor(const Problem& problem) {
-  const Dims shape = broadcast_shapes(problem.inputs[0].shape, problem.inputs[1].shape);
-  const std::string_view reduction = problem.attributes.choice("reduction");
-  if (reduction == "mean") return static_cast<double>(checked_count(shape, 1));
-  return reduction == "batchmean" ? static_cast<double>(shape[0]) : 1;
-}
 
 std::unique_ptr<const Plan> prepare_pointwise_loss_reference(const Problem& problem, const PrepareContext&) {
   return std::make_unique<PointwiseLossPlan>(problem);

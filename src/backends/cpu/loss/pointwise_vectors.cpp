@@ -61,30 +61,30 @@ float losses_of(const T* x, const T* t, std::size_t n, float eps, T* out) {
 }
 
 template <class Loss>
-float with_dtype(const PointwiseJob& job, const void* x, const void* target, std::int64_t offset, std::int64_t n,
-                 void* out) {
-  return with_storage(job.dtype, [&](auto storage) HWY_ATTR {
+float with_dtype(const PointwiseLossTerms& terms, DataType dtype, const void* x, const void* target,
+                 std::int64_t offset, std::int64_t n, void* out) {
+  return with_storage(dtype, [&](auto storage) HWY_ATTR {
     using T = decltype(storage);
     const T *from = static_cast<const T*>(x) + offset, *t = static_cast<const T*>(target) + offset;
     const auto count = static_cast<std::size_t>(n);
-    return losses_of<Loss>(from, t, count, static_cast<float>(job.eps),
+    return losses_of<Loss>(from, t, count, static_cast<float>(terms.eps),
                            out == nullptr ? nullptr : static_cast<T*>(out) + offset);
   });
 }
 
-float losses_impl(const PointwiseJob& job, const void* x, const void* target, std::int64_t offset, std::int64_t n,
-                  void* out) {
-  switch (job.kind) {
+float losses_impl(const PointwiseLossTerms& terms, DataType dtype, const void* x, const void* target,
+                  std::int64_t offset, std::int64_t n, void* out) {
+  switch (terms.kind) {
     case PointwiseLoss::divergence:
-      return with_dtype<KlDiv>(job, x, target, offset, n, out);
+      return with_dtype<KlDiv>(terms, dtype, x, target, offset, n, out);
     case PointwiseLoss::divergence_of_logs:
-      return with_dtype<KlDivLogTarget>(job, x, target, offset, n, out);
+      return with_dtype<KlDivLogTarget>(terms, dtype, x, target, offset, n, out);
     case PointwiseLoss::poisson:
-      return job.full ? with_dtype<WithFactorial<Poisson>>(job, x, target, offset, n, out)
-                      : with_dtype<Poisson>(job, x, target, offset, n, out);
+      return terms.full ? with_dtype<WithFactorial<Poisson>>(terms, dtype, x, target, offset, n, out)
+                        : with_dtype<Poisson>(terms, dtype, x, target, offset, n, out);
     case PointwiseLoss::poisson_of_logs:
-      return job.full ? with_dtype<WithFactorial<PoissonLogInput>>(job, x, target, offset, n, out)
-                      : with_dtype<PoissonLogInput>(job, x, target, offset, n, out);
+      return terms.full ? with_dtype<WithFactorial<PoissonLogInput>>(terms, dtype, x, target, offset, n, out)
+                        : with_dtype<PoissonLogInput>(terms, dtype, x, target, offset, n, out);
   }
   return 0;
 }
@@ -99,9 +99,9 @@ namespace xpuruntime::cpu {
 
 HWY_EXPORT(losses_impl);
 
-float pointwise_losses(const PointwiseJob& job, const void* x, const void* target, std::int64_t offset, std::int64_t n,
-                       void* out) {
-  return HWY_DYNAMIC_DISPATCH(losses_impl)(job, x, target, offset, n, out);
+float pointwise_losses(const PointwiseLossTerms& terms, DataType dtype, const void* x, const void* target,
+                       std::int64_t offset, std::int64_t n, void* out) {
+  return HWY_DYNAMIC_DISPATCH(losses_impl)(terms, dtype, x, target, offset, n, out);
 }
 
 }  // namespace xpuruntime::cpu
