@@ -88,14 +88,19 @@ Tensor filled(const TensorSpec& spec) {
   const auto count = static_cast<std::size_t>(element_count(spec));
   auto* bytes = tensor.as<std::byte>();
   std::memset(bytes, 0, count * size_of(spec.dtype));
-  for (std::size_t i = 0; i < count && is_floating(spec.dtype); ++i) {
-    const float value = 0.25f + static_cast<float>(i * 37 % 101) / 128;
+  if (!is_floating(spec.dtype)) return tensor;
+  constexpr std::size_t period = 101;
+  const std::size_t size = size_of(spec.dtype);
+  std::size_t done = std::min(count, period);
+  for (std::size_t i = 0; i < done; ++i) {
+    const float value = 0.25f + static_cast<float>(i * 37 % period) / 128;
     const std::uint16_t narrow =
         spec.dtype == DataType::float16 ? encode_float16(value) : encode_bfloat16(static_cast<double>(value));
-    if (spec.dtype == DataType::float32)
-      std::memcpy(bytes + 4 * i, &value, 4);
-    else
-      std::memcpy(bytes + 2 * i, &narrow, 2);
+    std::memcpy(bytes + size * i, size == 4 ? static_cast<const void*>(&value) : &narrow, size);
+  }
+  for (std::size_t more = 0; done < count; done += more) {
+    more = std::min(done, count - done);
+    std::memcpy(bytes + size * done, bytes, size * more);
   }
   return tensor;
 }

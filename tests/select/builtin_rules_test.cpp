@@ -209,8 +209,22 @@ TEST(IntelIrisXe, ConvolvesInTilesOfLocalMemory) {
   EXPECT_EQ(convolve("intel_iris_xe", "1,1"), "CONV2D_IM2COL");
 }
 
+TEST(Nvidia, ConvolvesByWhatWasFastestOnAnH200) {
+  const auto chosen = [](const std::string& text) {
+    return decide(text + " @opencl:0", profile("nvidia_opencl"), convolutions()).kernel;
+  };
+  EXPECT_EQ(chosen("conv2d(f32[1,64,56,56], f32[64,64,3,3]; padding=1,1)"), "CONV2D_WINOGRAD");
+  EXPECT_EQ(chosen("conv2d(f32[1,64,56,56], f32[64,8,3,3]; padding=1,1 groups=8)"), "CONV2D_IMPLICIT_GEMM");
+  EXPECT_EQ(chosen("conv2d(f32[1,3,224,224], f32[64,3,7,7]; stride=2,2 padding=3,3)"), "CONV2D_TILED_LOCAL");
+  EXPECT_EQ(chosen("conv2d(f32[1,32,112,112], f32[32,1,3,3]; padding=1,1 groups=32)"), "CONV2D_TILED_LOCAL");
+  EXPECT_EQ(chosen("conv2d(f32[1,96,112,112], f32[96,1,3,3]; stride=2,2 groups=96)"), "CONV2D_NAIVE_SMALL");
+  EXPECT_EQ(chosen("conv2d(f32[1,256,28,28], f32[256,256,3,3]; stride=2,2 padding=1,1)"), "CONV2D_IM2COL");
+  EXPECT_EQ(chosen("conv2d(f32[64,256,28,28], f32[256,256,3,3]; stride=2,2 padding=1,1)"), "CONV2D_IMPLICIT_GEMM");
+  EXPECT_EQ(chosen("conv2d(f32[1,256,28,28], f32[64,256,1,1])"), "CONV2D_IM2COL");
+}
+
 TEST(OtherGpus, ConvolveAsAnImplicitProduct) {
-  for (const char* device : {"amd_rx_7900", "nvidia_opencl", "mali_g710"}) {
+  for (const char* device : {"amd_rx_7900", "mali_g710"}) {
     EXPECT_EQ(convolve(device, "3,3", "; padding=1,1"), "CONV2D_IMPLICIT_GEMM") << device;
     EXPECT_EQ(convolve(device, "5,5", "; stride=2,2"), "CONV2D_IMPLICIT_GEMM") << device;
     EXPECT_EQ(convolve(device, "1,1"), "CONV2D_IM2COL") << device;
@@ -233,8 +247,7 @@ TEST(Pocl, ConvolvesByWinogradOrWithCopiedWindows) {
 }
 
 TEST(OpenClDevices, ConvolveWithoutTilesWhereTheseWouldBeEmpty) {
-  for (const char* device :
-       {"amd_rx_7900", "nvidia_opencl", "mali_g710", "intel_iris_xe", "apple_m2", "pocl_neoverse"}) {
+  for (const char* device : {"amd_rx_7900", "mali_g710", "intel_iris_xe", "apple_m2", "pocl_neoverse"}) {
     const auto decided = [&](const std::string& text) {
       return decide(text + " @opencl:0", profile(device), convolutions());
     };
@@ -244,7 +257,7 @@ TEST(OpenClDevices, ConvolveWithoutTilesWhereTheseWouldBeEmpty) {
               "built-in rule: fewer than 4 channels in a group leave most of a product's tile empty");
     EXPECT_NE(decided("conv2d(f32[1,32,56,56], f32[32,8,5,5]; groups=4)").kernel, "CONV2D_NAIVE_SMALL") << device;
   }
-  for (const char* device : {"amd_rx_7900", "nvidia_opencl", "mali_g710", "apple_m2"}) {
+  for (const char* device : {"amd_rx_7900", "mali_g710", "apple_m2", "nvidia_opencl"}) {
     const std::string text = "conv2d(f32[1,3,18,18], f32[8,3,5,5]) @opencl:0";
     EXPECT_EQ(decide(text, profile(device), convolutions()).kernel, "CONV2D_NAIVE_SMALL") << device;
   }
@@ -257,7 +270,7 @@ const Kernels& products() {
 }
 
 TEST(OpenClMatmul, UsesTilesWhereThereAreRowsToFillThem) {
-  for (const char* device : {"intel_iris_xe", "apple_m2", "amd_rx_7900", "nvidia_opencl", "mali_g710"}) {
+  for (const char* device : {"intel_iris_xe", "apple_m2", "amd_rx_7900", "mali_g710"}) {
     const auto chosen = [&](const std::string& text) {
       return decide(text + " @opencl:0", profile(device), products()).kernel;
     };
@@ -266,7 +279,7 @@ TEST(OpenClMatmul, UsesTilesWhereThereAreRowsToFillThem) {
     EXPECT_EQ(chosen("matmul(f32[15,512], f32[512,512])"), "MATMUL_DIRECT") << device;
     EXPECT_EQ(chosen("linear(f32[64,512], f32[512,512])"), "MATMUL_TILED_LOCAL") << device;
     EXPECT_EQ(chosen("linear(f32[9,512], f32[512,512])"), "MATMUL_DIRECT") << device;
-    EXPECT_EQ(chosen("matmul(f32[1,512], f32[512,512])"), "MATMUL_DIRECT") << device;
+    EXPECT_EQ(chosen("matmul(f32[1,512], f32[512,512])"), "MATMUL_FEW_ROWS") << device;
     EXPECT_EQ(chosen("linear(f32[8,512], f32[512,512])"), "MATMUL_FEW_ROWS") << device;
   }
 }
@@ -279,9 +292,11 @@ TEST(OpenClMatmul, SharesLongSumsWhereThereAreFewTiles) {
     EXPECT_EQ(chosen(device, "matmul(f32[64,8192], f32[8192,64])"), "MATMUL_SPLIT_K") << device;
     EXPECT_EQ(chosen(device, "matmul(f32[8192,64], f32[8192,64]; transpose_a=true)"), "MATMUL_SPLIT_K") << device;
     EXPECT_EQ(chosen(device, "linear(f32[9,1024], f32[64,1024])"), "MATMUL_SPLIT_K") << device;
-    EXPECT_NE(chosen(device, "matmul(f32[64,1023], f32[1023,64])"), "MATMUL_SPLIT_K") << device;
+    EXPECT_NE(chosen(device, "matmul(f32[64,255], f32[255,64])"), "MATMUL_SPLIT_K") << device;
     EXPECT_NE(chosen(device, "matmul(f32[1024,1024], f32[1024,1024])"), "MATMUL_SPLIT_K") << device;
   }
+  EXPECT_NE(chosen("amd_rx_7900", "matmul(f32[64,1023], f32[1023,64])"), "MATMUL_SPLIT_K");
+  EXPECT_EQ(chosen("nvidia_opencl", "matmul(f32[64,256], f32[256,64])"), "MATMUL_SPLIT_K");
   EXPECT_EQ(chosen("pocl_neoverse", "matmul(f32[64,8192], f32[8192,64])"), "MATMUL_REGISTER_BLOCKED");
 }
 

@@ -8,6 +8,9 @@
 namespace xpuruntime::opencl {
 namespace {
 
+/// What NVIDIA's driver says of everything after a kernel has used memory that is not its own.
+constexpr cl_int illegal_access = -9999;
+
 struct NamedCode {
   cl_int code;
   std::string_view name;
@@ -45,6 +48,7 @@ constexpr NamedCode named_codes[] = {
     {-61, "CL_INVALID_BUFFER_SIZE"},
     {-63, "CL_INVALID_GLOBAL_WORK_SIZE"},
     {-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
+    {illegal_access, "NVIDIA's illegal access"},
 };
 
 std::string_view advice(ErrorCode code) {
@@ -96,6 +100,7 @@ ErrorCode error_code_of(cl_int code) {
     case CL_INVALID_BUFFER_SIZE:
       return ErrorCode::out_of_memory;
     case CL_DEVICE_NOT_AVAILABLE:
+    case illegal_access:
       return ErrorCode::device_lost;
     case CL_INVALID_CONTEXT:
       return ErrorCode::invalid_argument;
@@ -110,6 +115,8 @@ Status to_status(cl_int code, std::string_view call) {
 }
 
 Status to_status_of_work(cl_int code, std::string_view call) {
+  // A driver that gives a queue up has lost what ran in it.
+  if (code == CL_INVALID_COMMAND_QUEUE) return {ErrorCode::device_lost, describe(illegal_access, call)};
   if (code != CL_OUT_OF_RESOURCES) return to_status(code, call);
   return {ErrorCode::device_error, std::string(call) + " gave " + error_name(code) +
                                        ": a kernel failed, which may have used memory that is not its own"};

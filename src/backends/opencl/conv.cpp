@@ -58,7 +58,8 @@ Verdict has_modest_windows(const Problem& problem, const DeviceProfile&) {
   std::int64_t largest = 0;
   for (int d = 0; d < 3; ++d)
     largest = std::max({largest, shape.kernel[d], shape.stride[d], shape.padding[d], shape.dilation[d]});
-  return is_at_most("the largest of kernel size, stride, padding and dilation", largest, most);
+  const Verdict each = is_at_most("the largest of kernel size, stride, padding and dilation", largest, most);
+  return each.supported ? is_at_most("elements of a window", shape.depth(), std::int64_t{1} << 31) : each;
 }
 
 std::string conv_source(const char* source) { return std::string(product_cl) + conv_cl + source; }

@@ -182,23 +182,31 @@ void add_windows(LaunchPlan& plan, const Problem& problem, const ConvShape& shap
 }  // namespace
 
 std::uint64_t conv_im2col_workspace_bytes(const Problem& problem, const DeviceProfile& profile) {
-  return columns_product(problem, conv_shape(problem), method_for(profile)).bytes;
+  const Method method = method_for(profile);
+  const ColumnsProduct columns = columns_product(problem, conv_shape(problem), method);
+  const std::int64_t parts = method.tiles ? parts_for(columns.product.shape, profile) : 1;
+  return columns.bytes + (parts == 1 ? 0 : split_workspace_bytes(columns.product.shape, parts));
 }
 
 std::unique_ptr<const Plan> prepare_conv_im2col(const Problem& problem, const PrepareContext& context) {
   const ConvShape shape = conv_shape(problem);
   const Method method = method_for(context.profile);
   const ColumnsProduct columns = columns_product(problem, shape, method);
-  auto plan = std::make_unique<LaunchPlan>(context_of(context), std::string(), columns.bytes);
+  auto plan = std::make_unique<LaunchPlan>(context_of(context), std::string(),
+                                           conv_im2col_workspace_bytes(problem, context.profile));
   add_weights(*plan, problem, shape, method.row_panel(shape.out_channels));
   const bool plain = is_plain_product(shape);
   if (!plain) add_windows(*plan, problem, shape, method, columns);
-  if (method.tiles) {
-    add_tiled_product(*plan, columns.product, tile_per_item(columns.product.shape, context.profile));
+  const Product& product = columns.product;
+  const std::int64_t parts = method.tiles ? parts_for(product.shape, context.profile) : 1;
+  if (parts > 1) {
+    add_split_product(*plan, product, tile_per_item(product.shape, context.profile), parts, columns.bytes);
+  } else if (method.tiles) {
+    add_tiled_product(*plan, product, tile_per_item(product.shape, context.profile));
   } else if (plain) {
-    add_product_of_rows(*plan, columns.product, method.block, columns.windows);
+    add_product_of_rows(*plan, product, method.block, columns.windows);
   } else {
-    add_packed_product(*plan, columns.product, method.block);
+    add_packed_product(*plan, product, method.block);
   }
   return plan;
 }

@@ -21,28 +21,24 @@ std::string block_token(const Block& block) {
   return "block=" + std::to_string(block.rows) + "x" + std::to_string(block.columns);
 }
 
-constexpr std::int64_t part_counts[] = {2, 4, 8, 16};
-
 std::string split_token(std::int64_t parts) { return "parts=" + std::to_string(parts); }
 
-/// As many parts as give every compute unit two tiles, none shorter than 128 terms.
-std::int64_t parts_for(const ProductShape& shape, const DeviceProfile& profile) {
-  const std::int64_t tile = tile_side * tile_per_item(shape, profile);
-  const std::int64_t tiles =
-      std::max<std::int64_t>(1, shape.count * divided_up(shape.m, tile) * divided_up(shape.n, tile));
-  std::int64_t parts = part_counts[0];
-  for (const std::int64_t more : part_counts) {
-    if (tiles * parts < 2 * profile.compute_units && shape.k >= 128 * more) parts = more;
-  }
-  return parts;
+std::int64_t two_parts_or_more(const ProductShape& shape, const DeviceProfile& profile) {
+  return std::max(part_counts[0], parts_for(shape, profile));
 }
 
 Verdict leaves_a_batch_dim(const Problem& problem, const DeviceProfile&) {
   return is_at_most("batch dims", product_of(problem).shape.rank, max_batch_dims - 1);
 }
 
-/// Work-items that share a column of a product of few rows.
+/// Work-items that share a column of a product of few rows: along k, and along n, where a group has several columns.
 std::int64_t lanes_for(const DeviceProfile& profile) { return is_cpu(profile) ? 1 : 32; }
+constexpr std::int64_t columns_of_group = 16;
+std::int64_t lanes_along_n(const DeviceProfile& profile) {
+  std::int64_t lanes = lanes_for(profile);
+  while (lanes > 1 && lanes * columns_of_group > largest_group(profile)) lanes /= 2;
+  return lanes;
+}
 
 Verdict fits_tiles(const Problem&, const DeviceProfile& profile) {
   const Verdict groups = has_work_groups(profile, tile_side * tile_side);
@@ -119,7 +115,7 @@ Verdict supports_matmul_split(const Problem& problem, const DeviceProfile& profi
 
 std::uint64_t matmul_split_workspace_bytes(const Problem& problem, const DeviceProfile& profile) {
   const ProductShape shape = product_of(problem).shape;
-  return split_workspace_bytes(shape, parts_for(shape, profile));
+  return split_workspace_bytes(shape, two_parts_or_more(shape, profile));
 }
 
 std::vector<std::string> matmul_split_variants(const Problem& problem, const PrepareContext&) {
@@ -144,7 +140,7 @@ std::unique_ptr<const Plan> prepare_matmul_split_variant(const Problem& problem,
 }
 
 std::unique_ptr<const Plan> prepare_matmul_split(const Problem& problem, const PrepareContext& context) {
-  const std::int64_t parts = parts_for(product_of(problem).shape, context.profile);
+  const std::int64_t parts = two_parts_or_more(product_of(problem).shape, context.profile);
   return prepare_matmul_split_variant(problem, context, split_token(parts));
 }
 
@@ -163,18 +159,21 @@ Verdict supports_matmul_rows(const Problem& problem, const DeviceProfile& profil
 std::unique_ptr<const Plan> prepare_matmul_rows(const Problem& problem, const PrepareContext& context) {
   const Product product = product_of(problem);
   const ProductShape& shape = product.shape;
-  const bool cpu = is_cpu(context.profile), along_n = shape.b.row != 1 || shape.a.column != 1;
+  const bool along_n = shape.b.row != 1 || shape.a.column != 1;
   const std::int64_t rows = shape.m <= 1 ? 1 : shape.m <= 4 ? 4 : 8;
-  // As many sums as registers hold.
-  const std::int64_t columns = cpu ? 64 / rows : 1, lanes = lanes_for(context.profile);
+  const std::int64_t lanes = along_n ? lanes_along_n(context.profile) : lanes_for(context.profile);
+  const bool shared = lanes > 1;
+  // One item has as many sums as registers hold.
+  const std::int64_t columns = shared ? columns_of_group : 64 / rows;
+  const std::int64_t group = along_n && shared ? lanes * columns : lanes;
+  const std::int64_t groups = along_n ? divided_up(shape.n, columns) : shape.n;
   auto plan = std::make_unique<LaunchPlan>(context_of(context), along_n ? "walk=n" : "walk=k");
-  Launch& launch =
-      plan->add({.source = product_source(matmul_rows_cl),
-                 .function = along_n ? "rows_along_n" : "rows_along_k",
-                 .options = product_types(product) + " -D ROWS=" + std::to_string(rows) +
-                            " -D COLUMNS=" + std::to_string(columns) + " -D LANES=" + std::to_string(lanes),
-                 .items = shape.m == 0 ? 0 : shape.count * (along_n ? divided_up(shape.n, columns) : shape.n * lanes),
-                 .local = static_cast<std::size_t>(along_n ? (cpu ? 1 : 0) : lanes)});
+  Launch& launch = plan->add({.source = product_source(matmul_rows_cl),
+                              .function = along_n ? "rows_along_n" : "rows_along_k",
+                              .options = product_types(product) + " -D ROWS=" + std::to_string(rows) + " -D COLUMNS=" +
+                                         std::to_string(columns) + " -D LANES=" + std::to_string(lanes),
+                              .items = shape.m == 0 ? 0 : shape.count * groups * group,
+                              .local = static_cast<std::size_t>(group)});
   bind(bind(bind(launch, product.a), product.b), product.c);
   bind_finish(launch, product);
   return plan;

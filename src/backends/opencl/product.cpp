@@ -271,16 +271,31 @@ std::int64_t largest_per_item(const DeviceProfile& profile) {
   return 1;
 }
 
+namespace {
+std::int64_t tile_count(const ProductShape& shape, std::int64_t per_item) {
+  const std::int64_t tile = tile_side * per_item;
+  return shape.count * divided_up(shape.m, tile) * divided_up(shape.n, tile);
+}
+}  // namespace
+
 std::int64_t tile_per_item(const ProductShape& shape, const DeviceProfile& profile) {
-  for (const std::int64_t per_item : {8, 4}) {
-    if (per_item > largest_per_item(profile)) continue;
-    const std::int64_t tile = tile_side * per_item;
-    // Every compute unit should have a tile.
-    const std::int64_t tiles = shape.count * divided_up(shape.m, tile) * divided_up(shape.n, tile);
-    const bool fills = shape.m >= tile && shape.n >= tile && (per_item == 4 || tiles >= profile.compute_units);
-    if (fills) return per_item;
+  const std::int64_t most = largest_per_item(profile);
+  // Every compute unit should have a tile.
+  const std::int64_t large = tile_side * 8;
+  if (most == 8 && shape.m >= large && shape.n >= large && tile_count(shape, 8) >= profile.compute_units) return 8;
+  // An element of a small tile costs five times as much.
+  const std::int64_t medium = tile_side * 4;
+  const bool mostly_full = 4 * shape.count * shape.m * shape.n >= tile_count(shape, 4) * medium * medium;
+  return most >= 4 && mostly_full ? 4 : 1;
+}
+
+std::int64_t parts_for(const ProductShape& shape, const DeviceProfile& profile) {
+  const std::int64_t tiles = std::max<std::int64_t>(1, tile_count(shape, tile_per_item(shape, profile)));
+  std::int64_t parts = 1;
+  for (const std::int64_t more : part_counts) {
+    if (tiles * parts < 2 * profile.compute_units && shape.k >= 128 * more) parts = more;
   }
-  return 1;
+  return tiles >= profile.compute_units ? 1 : parts;
 }
 
 void add_tiled_product(LaunchPlan& plan, const Product& product, std::int64_t per_item, const ConvShape* conv) {
@@ -301,12 +316,13 @@ std::uint64_t split_workspace_bytes(const ProductShape& shape, std::int64_t part
   return aligned_bytes(static_cast<std::uint64_t>(parts * shape.count * shape.m * shape.n) * sizeof(float));
 }
 
-void add_split_product(LaunchPlan& plan, const Product& product, std::int64_t per_item, std::int64_t parts) {
+void add_split_product(LaunchPlan& plan, const Product& product, std::int64_t per_item, std::int64_t parts,
+                       std::uint64_t workspace) {
   const ProductShape& whole = product.shape;
   Product partial;
   partial.a = product.a;
   partial.b = product.b;
-  partial.c = in_workspace(0);
+  partial.c = in_workspace(workspace);
   partial.d = partial.scale[0] = partial.scale[1] = product.a;
   ProductShape& shape = partial.shape;
   shape.m = whole.m;
@@ -332,7 +348,7 @@ void add_split_product(LaunchPlan& plan, const Product& product, std::int64_t pe
                              .function = "sum_parts",
                              .options = type_option('C', product.c.dtype) + type_option('D', product.d.dtype),
                              .items = whole.count * whole.m * whole.n});
-  bind_finish(bind(launch.workspace(), product.c), product).constant(parts);
+  bind_finish(bind(launch.workspace(workspace), product.c), product).constant(parts);
 }
 
 }  // namespace xpuruntime::opencl

@@ -106,8 +106,13 @@ std::int64_t tile_per_item(const ProductShape& shape, const DeviceProfile& profi
 void add_tiled_product(LaunchPlan& plan, const Product& product, std::int64_t per_item,
                        const ConvShape* conv = nullptr);
 
-// Tiles that share the sums: each has a part of k, and a second launch adds the parts up.
+// Tiles that share the sums: each has a part of k, and a second launch adds the parts up, which lie in the workspace
+// from this byte on.
+inline constexpr std::int64_t part_counts[] = {2, 4, 8, 16};
+/// As many as give every compute unit two tiles, none shorter than 128 terms; 1 where there are enough tiles.
+std::int64_t parts_for(const ProductShape& shape, const DeviceProfile& profile);
 std::uint64_t split_workspace_bytes(const ProductShape& shape, std::int64_t parts);
-void add_split_product(LaunchPlan& plan, const Product& product, std::int64_t per_item, std::int64_t parts);
+void add_split_product(LaunchPlan& plan, const Product& product, std::int64_t per_item, std::int64_t parts,
+                       std::uint64_t workspace = 0);
 
 }  // namespace xpuruntime::opencl

@@ -51,8 +51,11 @@ float4 exponential(float4 x) {
   for (int column = (count) + item; column < (padded); column += GROUP) (to)[column] = 0.0f;
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled(
-    ATTENTION_PARAMETERS, Tiling t, __global float* partial, ulong partial_start, __local float* queries,
-    __local float* lines) {
+    ATTENTION_PARAMETERS, Tiling t, __global float* partial, ulong partial_start, __local float4* query_vectors,
+    __local float4* line_vectors) {
+  // Devices align local memory to what the parameter points at.
+  __local float* queries = (__local float*)query_vectors;
+  __local float* lines = (__local float*)line_vectors;
   __local float scores[ROWS * KEYS] __attribute__((aligned(16)));
   __local float highest[ROWS];
   __local float weights[ROWS];
