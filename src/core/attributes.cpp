@@ -115,14 +115,6 @@ std::string value_text(const AttributeSpec& spec, std::span<const std::int64_t> 
   return {};
 }
 
-bool holds_default(const AttributeSpec& spec, std::span<const std::int64_t> words) {
-  if (spec.kind == AttributeKind::integers && spec.length == 0) return words[0] == 0;
-  for (const std::int64_t word : words) {
-    if (word != spec.default_value) return false;
-  }
-  return true;
-}
-
 // What `set` and `integer` treat alike: kinds whose value is one whole number.
 bool fits_kind(AttributeKind actual, AttributeKind wanted) {
   if (actual == wanted) return true;

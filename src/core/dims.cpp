@@ -37,7 +37,7 @@ std::string to_string(const Dims& dims) {
 std::int64_t checked_count(const Dims& shape, std::size_t element_size) {
   // The overflow check ignores extents of 0: a tensor may be empty, but its other extents must still be sane.
   std::int64_t guard = static_cast<std::int64_t>(element_size);
-  std::int64_t count = 1;
+  std::int64_t count = 1;  // at most the guard, so that it cannot overflow
   for (const std::int64_t extent : shape) {
     if (extent < 0) {
       fail(ErrorCode::invalid_argument, "checked_count",
@@ -47,9 +47,9 @@ std::int64_t checked_count(const Dims& shape, std::size_t element_size) {
       fail(ErrorCode::invalid_argument, "checked_count",
            "shape " + to_string(shape) + " has more bytes than fit 63 bits; split the tensor");
     }
-    count *= extent == 0 ? 0 : 1;
+    count *= extent;
   }
-  return count == 0 ? 0 : guard / static_cast<std::int64_t>(element_size);
+  return count;
 }
 
 Dims contiguous_strides(const Dims& shape) {

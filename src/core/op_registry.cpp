@@ -185,15 +185,16 @@ std::optional<OpId> find_by(Comparison same, std::string_view name) {
   return {};
 }
 
+[[noreturn]] void fail_no_op(std::size_t number) {
+  fail(ErrorCode::invalid_argument, "op_info",
+       "there is no op of number " + std::to_string(number) + "; use an OpId that find_op or register_op gave");
+}
+
 }  // namespace
 
 const OpInfo& op_info(OpId id) {
   const OpInfo* info = info_at(static_cast<std::size_t>(id));
-  if (info == nullptr) {
-    fail(ErrorCode::invalid_argument, "op_info",
-         "there is no op of number " + std::to_string(static_cast<std::size_t>(id)) +
-             "; use an OpId that find_op or register_op gave");
-  }
+  if (info == nullptr) fail_no_op(static_cast<std::size_t>(id));
   return *info;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "xpuruntime/core/op.h"
@@ -34,6 +35,11 @@ constexpr std::size_t word_count(std::span<const AttributeSpec> specs) {
   std::size_t count = 0;
   for (const AttributeSpec& spec : specs) count += word_count(spec);
   return count;
+}
+
+constexpr bool holds_default(const AttributeSpec& spec, std::span<const std::int64_t> words) {
+  if (spec.kind == AttributeKind::integers && spec.length == 0) return words[0] == 0;
+  return std::all_of(words.begin(), words.end(), [&](std::int64_t word) { return word == spec.default_value; });
 }
 
 /// Calls `use` with each part of "a|b|c" until it returns false.

@@ -85,15 +85,14 @@ std::vector<TensorSpec> infer_backward(const OpInfo& info, std::span<const Tenso
 }
 
 void check_output(const Problem& problem, std::size_t i, const TensorSpec& given) {
-  const std::string what = std::string(to_string(problem.op)) + ": output " + std::to_string(i) + " is ";
-  if (given.shape != problem.outputs[i].shape) {
+  const auto refuse = [&](const std::string& why) {
     fail(ErrorCode::invalid_argument, "set_outputs",
-         what + to_string(given) + "; give the shape of " + to_string(problem.outputs[i]));
-  }
+         std::string(to_string(problem.op)) + ": output " + std::to_string(i) + " is " + to_string(given) + why);
+  };
+  if (given.shape != problem.outputs[i].shape) refuse("; give the shape of " + to_string(problem.outputs[i]));
   for (std::size_t d = 0; d < given.shape.size(); ++d) {
     if (given.strides[d] != 0 || given.shape[d] <= 1) continue;
-    fail(ErrorCode::invalid_argument, "set_outputs",
-         what + to_string(given) + " and would be written twice at one place; give strides over 0");
+    refuse(" and would be written twice at one place; give strides over 0");
   }
 }
 
@@ -164,8 +163,11 @@ std::vector<std::string_view> opt_ins_of(const Problem& problem) {
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
     if (info.inputs[i].opt_in && has_input(inputs, i)) names.push_back(info.inputs[i].name);
   }
+  auto words = problem.attributes.words();
   for (const AttributeSpec& spec : info.attributes) {
-    if (spec.opt_in && !problem.attributes.is_default(spec.name)) names.push_back(spec.name);
+    const std::size_t size = std::min(word_count(spec), words.size());
+    if (spec.opt_in && size != 0 && !holds_default(spec, words.first(size))) names.push_back(spec.name);
+    words = words.subspan(size);
   }
   return names;
 }

@@ -47,9 +47,8 @@ void check_strides(const Dims& shape, const Dims& strides, std::size_t element_s
 
 // Past 16 bytes nothing here cares, and telling 32 from 64 would only make more cache entries.
 std::uint8_t alignment_of(std::uintptr_t address) {
-  std::uint8_t alignment = 16;
-  while (address % alignment != 0) alignment = static_cast<std::uint8_t>(alignment / 2);
-  return alignment;
+  const std::uintptr_t at_most_16 = address | 16;
+  return static_cast<std::uint8_t>(at_most_16 & -at_most_16);  // the lowest bit
 }
 
 std::uint64_t hash_words(std::uint64_t meta, const TensorSpec& spec) {
@@ -69,7 +68,13 @@ std::uint64_t hash_words(std::uint64_t meta, const TensorSpec& spec) {
 
 TensorSpec make_spec(DataType dtype, const Dims& shape) {
   checked_count(shape, size_of(dtype));
-  return {dtype, 16, true, shape, contiguous_strides(shape)};
+  TensorSpec spec{dtype, 16, true, shape, shape};
+  std::int64_t stride = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    spec.strides[i] = stride;
+    stride *= std::max<std::int64_t>(shape[i], 1);
+  }
+  return spec;
 }
 
 bool has_channels_last(const TensorSpec& spec) {
@@ -83,12 +88,13 @@ bool has_channels_last(const TensorSpec& spec) {
 
 TensorSpec make_spec(DataType dtype, const Dims& shape, const Dims& strides, std::uint8_t alignment) {
   TensorSpec spec = make_spec(dtype, shape);
-  check_strides(shape, strides, size_of(dtype));
   if (alignment == 0 || alignment > 16 || (alignment & (alignment - 1)) != 0) {
     fail(ErrorCode::invalid_argument, "make_spec",
          "alignment " + std::to_string(alignment) + " is not one of 1, 2, 4, 8, 16; pass the largest that holds");
   }
   spec.alignment = alignment;
+  if (strides == spec.strides) return spec;
+  check_strides(shape, strides, size_of(dtype));
   // The strides of an empty tensor address nothing.
   const Dims canonical = element_count(spec) == 0 ? spec.strides : canonical_strides(shape, strides);
   spec.contiguous = canonical == spec.strides;
@@ -103,7 +109,8 @@ std::int64_t element_count(const TensorSpec& spec) {
 }
 
 std::size_t span_bytes(const TensorSpec& spec) {
-  if (element_count(spec) == 0) return 0;
+  const std::int64_t count = element_count(spec);
+  if (spec.contiguous || count == 0) return static_cast<std::size_t>(count) * size_of(spec.dtype);
   std::int64_t last = 0;
   for (std::size_t i = 0; i < spec.shape.size(); ++i) last += (spec.shape[i] - 1) * spec.strides[i];
   return static_cast<std::size_t>(last + 1) * size_of(spec.dtype);

@@ -168,7 +168,7 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide(const Asked& asked, const Scop
     return std::move(chosen.first);
   };
   Precision precision = resolve_precision(*asked.problem, requests_for(asked, scope, held_hook.get()));
-  Decision decision = decide_by_precision(*asked.problem, std::move(precision), decide_one);
+  Decision decision = decide_by_precision(*asked.problem, std::move(precision), std::ref(decide_one));
   if (decision.kernel.empty()) plan = nullptr;
   return {std::move(decision), std::move(plan)};
 }
@@ -185,8 +185,7 @@ Dispatcher::Impl::Chosen Dispatcher::Impl::decide_at(const SharedProblem& proble
   }
   for (;;) {
     const auto select_by = [&](const Measurements* measurements) {
-      std::vector<Exclusion> exclusions =
-          quarantine.exclusions(problem, registry.kernels(problem->op, problem->device.type));
+      std::vector<Exclusion> exclusions = quarantine.exclusions(problem, registry);
       exclusions.insert(exclusions.end(), for_now.begin(), for_now.end());
       return selector->select_checked(*problem, scope.policy, measurements, exclusions, every_workspace, &*lock);
     };

@@ -22,12 +22,13 @@ Dispatcher::Dispatcher(KernelRegistry& registry)
 
 Dispatcher::~Dispatcher() { impl_->threads->clear(); }
 
+// A hit reads nothing that these numbers announce, so they are not waited for; a miss has a fence.
 XRT_ALWAYS_INLINE std::uint64_t Dispatcher::stamp(const ThreadState& state) const {
-  const std::uint64_t base = base_.load(std::memory_order_acquire);
+  const std::uint64_t base = base_.load(std::memory_order_relaxed);
   const std::uint32_t scope = state.scope_id != 0 ? state.scope_id : static_cast<std::uint32_t>(base);
   // No scope has the id 0: a call that is refused finds nothing.
   const std::uint32_t refused = static_cast<std::uint32_t>(base >> 32) & state.unlocked;
-  return static_cast<std::uint64_t>(scope & ~refused) << 32 | registry_.generation();
+  return static_cast<std::uint64_t>(scope & ~refused) << 32 | registry_.generation(std::memory_order_relaxed);
 }
 
 TableEntry& Dispatcher::entry_for(const Call& call) {
@@ -36,6 +37,7 @@ TableEntry& Dispatcher::entry_for(const Call& call) {
   if (signature::has_tensors(call)) {
     if (TableEntry* entry = state.find(call, now)) return *entry;
   }
+  std::atomic_thread_fence(std::memory_order_acquire);
   ++state.misses;
   if (state.depth == 1) state.table.release_evicted();  // no other call of this thread is running
   const auto scope_id = static_cast<std::uint32_t>(now >> 32);

@@ -38,9 +38,11 @@ bool Quarantine::add(const SharedProblem& problem, Item item) {
   return !known;
 }
 
-std::vector<Exclusion> Quarantine::exclusions(const SharedProblem& problem, const KernelList& kernels) const {
+std::vector<Exclusion> Quarantine::exclusions(const SharedProblem& problem, const KernelRegistry& registry) const {
   std::vector<Exclusion> out;
   const std::lock_guard lock(mutex_);
+  if (items_.empty()) return out;
+  const KernelList kernels = registry.kernels(problem->op, problem->device.type);
   const auto add_those_of = [&](const SharedProblem& key) {
     const auto found = items_.find(key);
     if (found == items_.end()) return;
@@ -49,7 +51,6 @@ std::vector<Exclusion> Quarantine::exclusions(const SharedProblem& problem, cons
         out.push_back({std::string(item.kernel->name()), item.reason});
     }
   };
-  if (items_.empty()) return out;
   add_those_of(problem);
   if (problem->limits != Limits{}) add_those_of(without_limits(*problem));
   return out;

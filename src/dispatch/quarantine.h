@@ -22,8 +22,8 @@ class Quarantine {
   bool add_failed(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel, const std::string& reason);
   void add_refused(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel, std::string reason);
 
-  /// Those of `kernels` that must not be chosen for a problem.
-  std::vector<Exclusion> exclusions(const SharedProblem& problem, const KernelList& kernels) const;
+  /// Those that must not be chosen for a problem, and are still registered.
+  std::vector<Exclusion> exclusions(const SharedProblem& problem, const KernelRegistry& registry) const;
   /// Whether a kernel, as a plan holds it, failed on a problem.
   bool holds(const Problem& problem, const std::shared_ptr<const Kernel>& kernel) const;
   /// Those that failed, and are still registered.

@@ -8,21 +8,25 @@
 namespace xpuruntime {
 namespace {
 
-/// Whether it says where to read or write.
-bool is_place(const Problem& problem, std::size_t input) {
+/// Whether it does not say where to read or write.
+bool is_value(const Problem& problem, std::size_t input) {
   const InputValues values = input_spec(op_info(problem.op), input).values;
-  return !is_floating(problem.inputs[input].dtype) && (values == InputValues::place || values == InputValues::index);
+  return is_floating(problem.inputs[input].dtype) || (values != InputValues::place && values != InputValues::index);
 }
 
 /// One governed dtype for a whole problem: what its governed inputs can all be without loss. Where none is, what all
 /// can be that are not places.
 DataType own_dtype(const Problem& problem) {
-  std::vector<TensorSpec> governed, values;
-  for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
-    if (is_governed(problem, i)) governed.push_back(problem.inputs[i]);
-    if (!is_place(problem, i)) values.push_back(problem.inputs[i]);
-  }
-  if (!governed.empty()) return promote(governed);
+  const auto those = [&](bool (*counts)(const Problem&, std::size_t)) {
+    std::vector<TensorSpec> specs;
+    specs.reserve(problem.inputs.size());
+    for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+      if (counts(problem, i)) specs.push_back(problem.inputs[i]);
+    }
+    return specs;
+  };
+  if (const auto governed = those(is_governed); !governed.empty()) return promote(governed);
+  const auto values = those(is_value);
   return promote(values.empty() ? problem.inputs : values);
 }
 

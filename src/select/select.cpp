@@ -75,8 +75,10 @@ class Selector {
   Candidate& row(const Entry& entry) { return out_.decision.candidates[entry.row]; }
 
   void examine_all() {
+    decision().candidates.reserve(in_.kernels.size());
+    entries_.reserve(in_.kernels.size());
     for (const auto& kernel : in_.kernels) {
-      decision().candidates.push_back({std::string(kernel->name())});
+      decision().candidates.emplace_back().kernel = kernel->name();
       Entry entry{kernel, decision().candidates.size() - 1};
       std::string refusal = refusal_of(entry);
       entry.usable = refusal.empty();

@@ -84,6 +84,7 @@ std::string timed_name(std::string_view kernel, std::string_view version) {
 }
 
 std::optional<double> KnownTimes::time_us(std::string_view kernel, std::string_view version) const {
+  if (times_us.empty()) return {};
   const auto found = times_us.find(timed_name(kernel, version));
   return found == times_us.end() ? std::nullopt : std::optional(found->second);
 }

@@ -66,7 +66,9 @@ class KernelRegistry {
   void clear();
 
   /// Moves on every change; decisions made under another generation are stale.
-  std::uint32_t generation() const { return generation_.load(std::memory_order_acquire); }
+  std::uint32_t generation(std::memory_order order = std::memory_order_acquire) const {
+    return generation_.load(order);
+  }
   /// For the layers above: something that choices depend on has changed.
   void invalidate() { generation_.fetch_add(1, std::memory_order_acq_rel); }
 
