@@ -1,8 +1,12 @@
 """What only NVIDIA GPUs have."""
 
-from typing import Any
+from __future__ import annotations
 
 from ._core import Graph
+
+TYPE_CHECKING = False  # type checkers take it for True; typing itself takes long to import
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def graph(device: Any = "cuda:0") -> Graph:

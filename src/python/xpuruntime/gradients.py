@@ -1,8 +1,12 @@
 """The backward direction of ops."""
 
-from typing import Any
+from __future__ import annotations
 
 from . import _core
+
+TYPE_CHECKING = False  # type checkers take it for True; typing itself takes long to import
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def backward(op: str, *arguments: Any, grad_output: Any, **keywords: Any) -> tuple[Any, ...]:

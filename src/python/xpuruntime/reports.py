@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from . import _core
 from ._problems import problems_and_ranges_from
 
+TYPE_CHECKING = False  # type checkers take it for True; typing itself takes long to import
 if TYPE_CHECKING:
     import os
 
