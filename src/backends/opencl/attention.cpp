@@ -104,14 +104,16 @@ std::string attention_types(const Problem& problem) {
 }
 
 /// ATTENTION_PARAMETERS: any tensor stands for one that is not there.
-Launch& bind_attention(Launch& launch, const Problem& problem, const PrepareContext& context,
+Launch& bind_attention(Launch& launch, const Problem& problem, std::shared_ptr<const ValueFault> fault,
                        const AttentionShape& shape) {
   for (std::size_t i = 0; i <= attention_page_table; ++i) launch.input(has_input(problem.inputs, i) ? i : 0);
-  return launch.output(0)
-      .output(problem.outputs.size() > 1 ? 1 : 0)
-      .fault(fault_of(context, "attention: a length is not from 0 to " + std::to_string(shape.keys) +
-                                   ", or a page not one of the " + std::to_string(shape.pages) + " pages"))
-      .constant(shape);
+  return launch.output(0).output(problem.outputs.size() > 1 ? 1 : 0).fault(std::move(fault)).constant(shape);
+}
+
+std::shared_ptr<const ValueFault> attention_fault(LaunchPlan& plan, const PrepareContext& context,
+                                                  const AttentionShape& shape) {
+  return plan.fault(context, "attention: a length is negative or more than the keys, or a page not one of the " +
+                                 std::to_string(shape.pages) + " pages");
 }
 
 constexpr std::int64_t keys_in_tile = 32;  // KEYS in attention_tiled.cl
@@ -173,36 +175,53 @@ std::uint64_t partial_bytes(const AttentionShape& shape, const AttentionTiles& t
          sizeof(float);
 }
 
-std::unique_ptr<const Plan> prepare_tiles(const Problem& problem, const PrepareContext& context, bool split) {
+void fill_tiles(LaunchPlan& plan, const Problem& problem, const PrepareContext& context, bool split) {
   const AttentionShape shape = attention_shape(problem);
   const AttentionTiles tiles = tiles_of(shape, context.profile, split);
   const AttentionTiling& tiling = tiles.tiling;
   const std::string source = std::string(attention_cl) + attention_tiled_cl;
   const std::int64_t sums = divided_up(tiles.rows * (tiling.width / 16), tiles.group);
-  auto plan = std::make_unique<LaunchPlan>(context_of(context), std::string(), partial_bytes(shape, tiles));
+  const auto fault = attention_fault(plan, context, shape);
   Launch& launch =
-      plan->add({.source = source,
-                 .function = "attention_tiled",
-                 .options = attention_types(problem) + " -D ROWS=" + std::to_string(tiles.rows) +
-                            " -D GROUP=" + std::to_string(tiles.group) + " -D BLOCKS=" + std::to_string(sums),
-                 .items = shape.batch * shape.key_heads * tiling.tiles * tiling.parts * tiles.group,
-                 .local = static_cast<std::size_t>(tiles.group)});
-  bind_attention(launch, problem, context, shape)
+      plan.add({.source = source,
+                .function = "attention_tiled",
+                .options = attention_types(problem) + " -D ROWS=" + std::to_string(tiles.rows) +
+                           " -D GROUP=" + std::to_string(tiles.group) + " -D BLOCKS=" + std::to_string(sums),
+                .items = shape.batch * shape.key_heads * tiling.tiles * tiling.parts * tiles.group,
+                .local = static_cast<std::size_t>(tiles.group)});
+  bind_attention(launch, problem, fault, shape)
       .constant(tiling)
       .workspace()
       .local(static_cast<std::size_t>(tiles.rows * tiling.depth) * sizeof(float))
       .local(static_cast<std::size_t>(tiles.line_floats()) * sizeof(float));
-  if (tiling.parts == 1) return plan;
-  plan->add({.source = source,
-             .function = "attention_join",
-             .options = attention_types(problem),
-             .items = shape.batch * shape.heads * shape.queries * shape.width})
+  if (tiling.parts == 1) return;
+  plan.add({.source = source,
+            .function = "attention_join",
+            .options = attention_types(problem),
+            .items = shape.batch * shape.heads * shape.queries * shape.width})
       .workspace()
       .output(0)
       .output(problem.outputs.size() > 1 ? 1 : 0)
       .constant(shape)
       .constant(tiling);
-  return plan;
+}
+
+std::unique_ptr<const Plan> prepare_tiles(const Problem& problem, const PrepareContext& context, bool split) {
+  const auto fill = [split](LaunchPlan& plan, const Problem& of, const PrepareContext& on) {
+    fill_tiles(plan, of, on, split);
+  };
+  return std::make_unique<LaunchPlan>(problem, context, fill, std::string(), std::nullopt);
+}
+
+void fill_attention_direct(LaunchPlan& plan, const Problem& problem, const PrepareContext& context) {
+  const AttentionShape shape = attention_shape(problem);
+  const auto fault = attention_fault(plan, context, shape);
+  Launch& launch = plan.add({.source = std::string(attention_cl) + attention_direct_cl,
+                             .function = "attention_direct",
+                             .options = attention_types(problem),
+                             .items = shape.batch * shape.heads * shape.queries,
+                             .local = is_cpu(context.profile) ? std::size_t{1} : std::size_t{0}});
+  bind_attention(launch, problem, fault, shape);
 }
 
 Verdict fits_attention_tiles(const Problem& problem, const DeviceProfile& profile, bool split) {
@@ -229,15 +248,7 @@ Verdict supports_attention_direct(const Problem& problem, const DeviceProfile&) 
 }
 
 std::unique_ptr<const Plan> prepare_attention_direct(const Problem& problem, const PrepareContext& context) {
-  const AttentionShape shape = attention_shape(problem);
-  auto plan = std::make_unique<LaunchPlan>(context_of(context));
-  Launch& launch = plan->add({.source = std::string(attention_cl) + attention_direct_cl,
-                              .function = "attention_direct",
-                              .options = attention_types(problem),
-                              .items = shape.batch * shape.heads * shape.queries,
-                              .local = is_cpu(context.profile) ? std::size_t{1} : std::size_t{0}});
-  bind_attention(launch, problem, context, shape);
-  return plan;
+  return std::make_unique<LaunchPlan>(problem, context, fill_attention_direct);
 }
 
 Verdict supports_attention_tiled(const Problem& problem, const DeviceProfile& profile) {

@@ -78,6 +78,57 @@ Verdict has_doubles(const Problem& problem, const DeviceProfile& profile) {
 
 bool is_fast(DataType dtype) { return fast_floats.contains(dtype); }
 
+void fill_elementwise(LaunchPlan& plan, const Problem& problem, const PrepareContext& context) {
+  const bool halves = problem.op == OpId::silu_mul && problem.inputs.size() == 1;
+  const bool unary = problem.inputs.size() == 1 && !halves;
+  const TensorSpec& c = problem.outputs[0];
+  TensorSpec a = problem.inputs[0], b = problem.inputs.back();
+  if (halves) a.shape = b.shape = c.shape;
+  const Rows rows = rows_of(a, b, c);
+  LaunchSpec spec = spec_of(rows, problem, context, nullptr);
+  const std::string function = function_of(problem);
+  spec.function = function.c_str();
+  Launch& launch = plan.add(spec);
+  launch.input(0).constant(type_number(a.dtype));
+  if (!unary) launch.input(halves ? 0 : 1).constant(type_number(b.dtype));
+  launch.output(0).constant(type_number(c.dtype)).constant(rows);
+  if (!unary) launch.constant(between_halves(problem));
+}
+
+void fill_cast(LaunchPlan& plan, const Problem& problem, const PrepareContext& context) {
+  const TensorSpec &a = problem.inputs[0], &c = problem.outputs[0];
+  if (is_fast(a.dtype) && is_fast(c.dtype)) return fill_elementwise(plan, problem, context);
+  const Rows rows = rows_of(a, a, c);
+  const std::int64_t chunk = part_of(context.profile), chunks = divided_up(rows.length, chunk);
+  plan.add({.source = cast_cl, .function = "cast_any", .items = rows.index.count * chunks})
+      .input(0)
+      .constant(type_number(a.dtype))
+      .output(0)
+      .constant(type_number(c.dtype))
+      .constant(rows)
+      .constant(chunk)
+      .constant(chunks);
+}
+
+void fill_dropout(LaunchPlan& plan, const Problem& problem, const PrepareContext& context) {
+  const TensorSpec &a = problem.inputs[0], &c = problem.outputs[0];
+  const Rows rows = rows_of(a, a, c, Order::row_major);
+  const bool seeded = problem.inputs.size() > 1;
+  double p = 0;
+  if (problem.attributes.boolean("training")) p = problem.attributes.real("p");
+  plan.add(spec_of(rows, problem, context, "op_dropout"))
+      .input(0)
+      .constant(type_number(a.dtype))
+      .input(seeded ? 1 : 0)
+      .output(0)
+      .constant(type_number(c.dtype))
+      .constant(rows)
+      .constant(problem.attributes.integer("seed"))
+      .constant(seeded ? problem.inputs[1].strides[0] : 0)
+      .constant(static_cast<std::uint64_t>(std::floor(p * 0x1p32)))
+      .constant(static_cast<float>(1 - p));
+}
+
 }  // namespace
 
 std::string elementwise_options(const PrepareContext& context) {
@@ -91,22 +142,7 @@ Verdict supports_elementwise(const Problem& problem, const DeviceProfile& profil
 }
 
 std::unique_ptr<const Plan> prepare_elementwise(const Problem& problem, const PrepareContext& context) {
-  const bool halves = problem.op == OpId::silu_mul && problem.inputs.size() == 1;
-  const bool unary = problem.inputs.size() == 1 && !halves;
-  const TensorSpec& c = problem.outputs[0];
-  TensorSpec a = problem.inputs[0], b = problem.inputs.back();
-  if (halves) a.shape = b.shape = c.shape;
-  const Rows rows = rows_of(a, b, c);
-  auto plan = std::make_unique<LaunchPlan>(context_of(context));
-  LaunchSpec spec = spec_of(rows, problem, context, nullptr);
-  const std::string function = function_of(problem);
-  spec.function = function.c_str();
-  Launch& launch = plan->add(spec);
-  launch.input(0).constant(type_number(a.dtype));
-  if (!unary) launch.input(halves ? 0 : 1).constant(type_number(b.dtype));
-  launch.output(0).constant(type_number(c.dtype)).constant(rows);
-  if (!unary) launch.constant(between_halves(problem));
-  return plan;
+  return std::make_unique<LaunchPlan>(problem, context, fill_elementwise);
 }
 
 Verdict supports_cast(const Problem& problem, const DeviceProfile& profile) {
@@ -114,41 +150,11 @@ Verdict supports_cast(const Problem& problem, const DeviceProfile& profile) {
 }
 
 std::unique_ptr<const Plan> prepare_cast(const Problem& problem, const PrepareContext& context) {
-  const TensorSpec &a = problem.inputs[0], &c = problem.outputs[0];
-  if (is_fast(a.dtype) && is_fast(c.dtype)) return prepare_elementwise(problem, context);
-  const Rows rows = rows_of(a, a, c);
-  const std::int64_t chunk = part_of(context.profile), chunks = divided_up(rows.length, chunk);
-  auto plan = std::make_unique<LaunchPlan>(context_of(context));
-  plan->add({.source = cast_cl, .function = "cast_any", .items = rows.index.count * chunks})
-      .input(0)
-      .constant(type_number(a.dtype))
-      .output(0)
-      .constant(type_number(c.dtype))
-      .constant(rows)
-      .constant(chunk)
-      .constant(chunks);
-  return plan;
+  return std::make_unique<LaunchPlan>(problem, context, fill_cast);
 }
 
 std::unique_ptr<const Plan> prepare_dropout(const Problem& problem, const PrepareContext& context) {
-  const TensorSpec &a = problem.inputs[0], &c = problem.outputs[0];
-  const Rows rows = rows_of(a, a, c, Order::row_major);
-  const bool seeded = problem.inputs.size() > 1;
-  double p = 0;
-  if (problem.attributes.boolean("training")) p = problem.attributes.real("p");
-  auto plan = std::make_unique<LaunchPlan>(context_of(context));
-  plan->add(spec_of(rows, problem, context, "op_dropout"))
-      .input(0)
-      .constant(type_number(a.dtype))
-      .input(seeded ? 1 : 0)
-      .output(0)
-      .constant(type_number(c.dtype))
-      .constant(rows)
-      .constant(problem.attributes.integer("seed"))
-      .constant(seeded ? problem.inputs[1].strides[0] : 0)
-      .constant(static_cast<std::uint64_t>(std::floor(p * 0x1p32)))
-      .constant(static_cast<float>(1 - p));
-  return plan;
+  return std::make_unique<LaunchPlan>(problem, context, fill_dropout);
 }
 
 Verdict supports_unscale(const Problem& problem, const DeviceProfile&) {

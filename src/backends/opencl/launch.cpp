@@ -1,6 +1,7 @@
 #include "backends/opencl/launch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace xpuruntime::opencl {
 namespace {
@@ -38,16 +39,20 @@ DeviceContext& context_of(const PrepareContext& context) {
   return driver->context(context.device.index);
 }
 
-std::shared_ptr<const ValueFault> fault_of(const PrepareContext& context, std::string message) {
-  return context.driver.make_value_fault(context.device.index, std::move(message));
-}
-
 std::string type_option(char letter, DataType dtype) {
   return std::string(" -D ") + letter + "_TYPE=" + std::string(to_string(dtype));
 }
 
-Launch::Launch(DeviceContext& device, const LaunchSpec& spec) : kernel_(make_function(device, spec)) {
-  const std::size_t largest = largest_local(kernel_.get(), device.device());
+Launch::Launch(DeviceContext& device, const LaunchSpec& spec, Launch* earlier)
+    : function_(spec.function + spec.options) {
+  if (earlier != nullptr && earlier->function_ == function_) {
+    kernel_ = std::move(earlier->kernel_);
+    largest_local_ = earlier->largest_local_;
+  } else {
+    kernel_ = make_function(device, spec);
+    largest_local_ = largest_local(kernel_.get(), device.device());
+  }
+  const std::size_t largest = largest_local_;
   if (spec.local > largest)
     fail(ErrorCode::not_supported, spec.function,
          "needs work-groups of " + std::to_string(spec.local) + ", the compiled kernel allows " +
@@ -113,8 +118,53 @@ Status Launch::queue(cl_command_queue queue, const RunArguments& arguments) cons
   return to_status(code, "clEnqueueNDRangeKernel");
 }
 
-LaunchPlan::LaunchPlan(DeviceContext& device, std::string token, std::uint64_t workspace_bytes)
+LaunchPlan::LaunchPlan(DeviceContext& device, std::string token, std::optional<std::uint64_t> workspace_bytes)
     : device_(device), token_(std::move(token)), workspace_bytes_(workspace_bytes) {}
+
+LaunchPlan::LaunchPlan(const Problem& problem, const PrepareContext& context, Fill fill, std::string token,
+                       std::optional<std::uint64_t> workspace_bytes)
+    : LaunchPlan(context_of(context), std::move(token), workspace_bytes) {
+  growing_.emplace(Growing{problem, context, std::move(fill)});
+  growing_->fill(*this, problem, context);
+}
+
+Launch& LaunchPlan::add(const LaunchSpec& spec) {
+  const std::size_t next = launches_.size();
+  Launch* earlier = growing_ && next < growing_->earlier.size() ? &growing_->earlier[next] : nullptr;
+  return launches_.emplace_back(device_, spec, earlier);
+}
+
+std::shared_ptr<const ValueFault> LaunchPlan::fault(const PrepareContext& context, const std::string& message) {
+  auto& known = faults_[message];
+  if (known == nullptr) known = context.driver.make_value_fault(context.device.index, message);
+  return known;
+}
+
+bool LaunchPlan::fits(const RunArguments& arguments) const {
+  if (!growing_) return true;
+  if (!growing_->filled) return false;
+  const auto same = [](const std::vector<TensorSpec>& specs, std::span<const Tensor* const> tensors) {
+    return std::equal(
+        specs.begin(), specs.end(), tensors.begin(), tensors.end(),
+        [](const auto& spec, const Tensor* t) { return spec.shape == t->shape() && spec.strides == t->strides(); });
+  };
+  return same(growing_->problem.inputs, arguments.inputs) && same(growing_->problem.outputs, arguments.outputs);
+}
+
+void LaunchPlan::fill_for(const RunArguments& arguments) {
+  Growing& growing = *growing_;
+  const auto take = [](std::vector<TensorSpec>& specs, std::span<const Tensor* const> tensors) {
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      specs[i] = make_spec(specs[i].dtype, tensors[i]->shape(), tensors[i]->strides(), specs[i].alignment);
+  };
+  take(growing.problem.inputs, arguments.inputs);
+  take(growing.problem.outputs, arguments.outputs);
+  growing.filled = false;
+  growing.earlier = std::exchange(launches_, {});
+  growing.fill(*this, growing.problem, growing.context);
+  growing.earlier.clear();
+  growing.filled = true;
+}
 
 // Nothing is flushed here: a wait, a copy and an event that is recorded do so, and there is no other way to notice what
 // the work did.
@@ -123,6 +173,13 @@ Status LaunchPlan::run(const RunArguments& arguments) const {
   const QueueUse queue = device_.use(arguments.stream);
   {
     const std::lock_guard lock(mutex_);
+    if (!fits(arguments)) {
+      try {
+        const_cast<LaunchPlan*>(this)->fill_for(arguments);  // seen by nobody: under the lock
+      } catch (const Error& error) {
+        return {error.code(), error.what()};
+      }
+    }
     for (const Launch& launch : launches_) {
       if (Status status = launch.queue(queue, arguments); !status.ok()) return status;
     }

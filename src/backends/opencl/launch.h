@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,9 +28,6 @@ inline constexpr std::int32_t no_type = type_number(DataType::boolean) + 1;  // 
 /// What all functions of kernels/elementwise.cl are built with, so that a device builds it once.
 std::string elementwise_options(const PrepareContext& context);
 
-/// For Launch::fault. The message says which value, of which problem, is wrong.
-std::shared_ptr<const ValueFault> fault_of(const PrepareContext& context, std::string message);
-
 /// Which function of which source to run, and on how many work-items.
 struct LaunchSpec {
   std::string_view source = {};
@@ -41,7 +40,8 @@ struct LaunchSpec {
 /// One launch of a plan. Its arguments are named in the order of the function's parameters.
 class Launch {
  public:
-  Launch(DeviceContext& device, const LaunchSpec& spec);
+  /// With the compiled function of an earlier launch, where that is the same one.
+  Launch(DeviceContext& device, const LaunchSpec& spec, Launch* earlier = nullptr);
 
   // Two parameters each: the buffer, and in it the number of the first element (ulong), of `element` bytes where given.
   Launch& input(std::size_t i, std::size_t element = 0) { return bind(Source::input, i, element); }
@@ -50,7 +50,7 @@ class Launch {
   Launch& workspace(std::uint64_t offset = 0, std::size_t element = sizeof(float)) {
     return bind(Source::workspace, offset, element);
   }
-  /// One parameter: the word that the function sets where a caller's value is wrong (fault_of). The plan keeps it.
+  /// One parameter: the word that the function sets where a caller's value is wrong (LaunchPlan::fault).
   Launch& fault(std::shared_ptr<const ValueFault> fault);
   /// Left out of runs in which output `i` is the very memory of input `i`.
   Launch& unless_in_place(std::size_t i) {
@@ -81,7 +81,9 @@ class Launch {
   Launch& constant(const void* value, std::size_t bytes);
   Status set(const Binding& binding, const RunArguments& arguments) const;
 
+  std::string function_;  // with its options
   KernelHandle kernel_;
+  std::size_t largest_local_ = 1;
   std::size_t items_ = 0;
   std::size_t local_ = 0;
   cl_uint next_ = 0;
@@ -91,13 +93,23 @@ class Launch {
   cl_uint fault_position_ = 0;
 };
 
+class LaunchPlan;
+/// Adds the launches of a problem to a plan, which has none.
+using Fill = std::function<void(LaunchPlan&, const Problem&, const PrepareContext&)>;
+
 /// Plan of every kernel here: launches one after the other.
 class LaunchPlan final : public Plan {
  public:
-  explicit LaunchPlan(DeviceContext& device, std::string token = {}, std::uint64_t workspace_bytes = 0);
+  explicit LaunchPlan(DeviceContext& device, std::string token = {}, std::optional<std::uint64_t> workspace_bytes = 0);
+  /// For every problem of a class: where a run's tensors are laid out in another way than the last one's, `fill` adds
+  /// the launches for them, and what was compiled stays. `context` refers to what outlives the plan.
+  LaunchPlan(const Problem& problem, const PrepareContext& context, Fill fill, std::string token = {},
+             std::optional<std::uint64_t> workspace_bytes = 0);
 
   /// The next launch. The reference is good until the one after it.
-  Launch& add(const LaunchSpec& spec) { return launches_.emplace_back(device_, spec); }
+  Launch& add(const LaunchSpec& spec);
+  /// For Launch::fault. The message says which value, of which op, is wrong; it names no extent that may grow.
+  std::shared_ptr<const ValueFault> fault(const PrepareContext& context, const std::string& message);
 
   Status run(const RunArguments& arguments) const override;
   std::string token() const override { return token_; }
@@ -105,10 +117,23 @@ class LaunchPlan final : public Plan {
   bool outlives_its_work() const override { return false; }  // OpenCL keeps what queued work uses
 
  private:
+  /// What the launches are made for, where that may change.
+  struct Growing {
+    Problem problem;
+    PrepareContext context;
+    Fill fill;
+    std::vector<Launch> earlier = {};  // whose functions are used again
+    bool filled = true;                // else the last attempt failed
+  };
+  bool fits(const RunArguments& arguments) const;
+  void fill_for(const RunArguments& arguments);
+
   DeviceContext& device_;
   std::string token_;
-  std::uint64_t workspace_bytes_;
+  std::optional<std::uint64_t> workspace_bytes_;
   std::vector<Launch> launches_;
+  std::map<std::string, std::shared_ptr<const ValueFault>> faults_;  // by message
+  std::optional<Growing> growing_;
   mutable Mutex mutex_;  // setting arguments and queueing is one step
 };
 

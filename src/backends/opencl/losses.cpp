@@ -173,9 +173,9 @@ std::unique_ptr<const Plan> prepare_class_loss(const Problem& problem, const Pre
   const LineTeam single{.group = is_cpu(context.profile) ? 16 : 0};
   const bool lines = problem.op == OpId::cross_entropy;
   const LineTeam team = lines ? team_for(shape, problem, context.profile) : single;
-  const auto fault = fault_of(context, class_fault(problem));
   auto plan = std::make_unique<LaunchPlan>(context_of(context), token_of(team),
                                            class_loss_workspace_bytes(problem, context.profile));
+  const auto fault = plan->fault(context, class_fault(problem));
   std::uint64_t divisor = 0;
   const bool weighted = backward && divides_by_weights(problem) && !has_probabilities(problem);
   if (weighted) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backends/opencl/classes.h"
 #include "backends/opencl/groups.h"
 #include "backends/opencl/kernel_sources.h"
 #include "backends/opencl/kernels.h"
@@ -11,6 +12,11 @@ namespace {
 
 constexpr std::int64_t tile_sides[] = {1, 4, 8};  // of a work-item's part of a tile
 constexpr Block blocks[] = {{8, 8}, {4, 16}, {4, 8}};
+
+/// Tiles and parts are chosen for the class of a problem.
+ProductShape shape_of_class(const Problem& problem) {
+  return product_of(product_class(problem).value_or(problem)).shape;
+}
 
 std::string tile_token(std::int64_t per_item) {
   const std::string edge = std::to_string(tile_side * per_item);
@@ -45,6 +51,39 @@ Verdict fits_tiles(const Problem&, const DeviceProfile& profile) {
   return groups.supported ? has_local_memory(profile, tile_local_bytes(1)) : groups;
 }
 
+bool walks_along_n(const ProductShape& shape) { return shape.b.row != 1 || shape.a.column != 1; }
+
+void fill_matmul_rows(LaunchPlan& plan, const Problem& problem, const PrepareContext& context) {
+  const Product product = product_of(problem);
+  const ProductShape& shape = product.shape;
+  const bool along_n = walks_along_n(shape);
+  const std::int64_t rows = shape.m <= 1 ? 1 : shape.m <= 4 ? 4 : 8;
+  const std::int64_t lanes = along_n ? lanes_along_n(context.profile) : lanes_for(context.profile);
+  const bool shared = lanes > 1;
+  // One item has as many sums as registers hold.
+  const std::int64_t columns = shared ? columns_of_group : 64 / rows;
+  const std::int64_t group = along_n && shared ? lanes * columns : lanes;
+  const std::int64_t groups = along_n ? divided_up(shape.n, columns) : shape.n;
+  Launch& launch = plan.add({.source = product_source(matmul_rows_cl),
+                             .function = along_n ? "rows_along_n" : "rows_along_k",
+                             .options = product_types(product) + " -D ROWS=" + std::to_string(rows) +
+                                        " -D COLUMNS=" + std::to_string(columns) + " -D LANES=" + std::to_string(lanes),
+                             .items = shape.m == 0 ? 0 : shape.count * groups * group,
+                             .local = static_cast<std::size_t>(group)});
+  bind(bind(bind(launch, product.a), product.b), product.c);
+  bind_finish(launch, product);
+}
+
+void fill_matmul_direct(LaunchPlan& plan, const Problem& problem, const PrepareContext&) {
+  const Product product = product_of(problem);
+  Launch& launch = plan.add({.source = product_source(matmul_direct_cl),
+                             .function = "matmul_direct",
+                             .options = product_types(product),
+                             .items = product.shape.count * product.shape.m * product.shape.n});
+  bind(bind(bind(launch, product.a), product.b), product.c);
+  bind_finish(launch, product);
+}
+
 }  // namespace
 
 Verdict supports_product(const Problem& problem, const DeviceProfile&) {
@@ -69,13 +108,14 @@ std::unique_ptr<const Plan> prepare_matmul_tiled_variant(const Problem& problem,
   for (const std::int64_t side : tile_sides) {
     if (token == tile_token(side)) per_item = side;
   }
-  auto plan = std::make_unique<LaunchPlan>(context_of(context), tile_token(per_item));
-  add_tiled_product(*plan, product_of(problem), per_item);
-  return plan;
+  const auto fill = [per_item](LaunchPlan& plan, const Problem& of, const PrepareContext&) {
+    add_tiled_product(plan, product_of(of), per_item);
+  };
+  return std::make_unique<LaunchPlan>(problem, context, fill, tile_token(per_item));
 }
 
 std::unique_ptr<const Plan> prepare_matmul_tiled(const Problem& problem, const PrepareContext& context) {
-  const std::int64_t per_item = tile_per_item(product_of(problem).shape, context.profile);
+  const std::int64_t per_item = tile_per_item(shape_of_class(problem), context.profile);
   return prepare_matmul_tiled_variant(problem, context, tile_token(per_item));
 }
 
@@ -98,11 +138,11 @@ std::unique_ptr<const Plan> prepare_matmul_block_variant(const Problem& problem,
   for (const Block& one : blocks) {
     if (token == block_token(one)) block = {one.rows, one.columns, block.group};
   }
-  const Product product = product_of(problem);
-  auto plan =
-      std::make_unique<LaunchPlan>(context_of(context), block_token(block), block_workspace_bytes(product, block));
-  add_block_product(*plan, product, block);
-  return plan;
+  const auto fill = [block](LaunchPlan& plan, const Problem& of, const PrepareContext&) {
+    add_block_product(plan, product_of(of), block);
+  };
+  return std::make_unique<LaunchPlan>(problem, context, fill, block_token(block),
+                                      block_workspace_bytes(product_of(problem), block));
 }
 
 std::unique_ptr<const Plan> prepare_matmul_block(const Problem& problem, const PrepareContext& context) {
@@ -114,14 +154,13 @@ Verdict supports_matmul_split(const Problem& problem, const DeviceProfile& profi
 }
 
 std::uint64_t matmul_split_workspace_bytes(const Problem& problem, const DeviceProfile& profile) {
-  const ProductShape shape = product_of(problem).shape;
-  return split_workspace_bytes(shape, two_parts_or_more(shape, profile));
+  return split_workspace_bytes(product_of(problem).shape, two_parts_or_more(shape_of_class(problem), profile));
 }
 
 std::vector<std::string> matmul_split_variants(const Problem& problem, const PrepareContext&) {
   std::vector<std::string> tokens;
   for (const std::int64_t parts : part_counts) {
-    if (parts == part_counts[0] || product_of(problem).shape.k >= 32 * parts) tokens.push_back(split_token(parts));
+    if (parts == part_counts[0] || shape_of_class(problem).k >= 32 * parts) tokens.push_back(split_token(parts));
   }
   return tokens;
 }
@@ -132,15 +171,16 @@ std::unique_ptr<const Plan> prepare_matmul_split_variant(const Problem& problem,
   for (const std::int64_t count : part_counts) {
     if (token == split_token(count)) parts = count;
   }
-  const Product product = product_of(problem);
-  auto plan = std::make_unique<LaunchPlan>(context_of(context), split_token(parts),
-                                           split_workspace_bytes(product.shape, parts));
-  add_split_product(*plan, product, tile_per_item(product.shape, context.profile), parts);
-  return plan;
+  const std::int64_t per_item = tile_per_item(shape_of_class(problem), context.profile);
+  const auto fill = [parts, per_item](LaunchPlan& plan, const Problem& of, const PrepareContext&) {
+    add_split_product(plan, product_of(of), per_item, parts);
+  };
+  return std::make_unique<LaunchPlan>(problem, context, fill, split_token(parts),
+                                      split_workspace_bytes(product_of(problem).shape, parts));
 }
 
 std::unique_ptr<const Plan> prepare_matmul_split(const Problem& problem, const PrepareContext& context) {
-  const std::int64_t parts = two_parts_or_more(product_of(problem).shape, context.profile);
+  const std::int64_t parts = two_parts_or_more(shape_of_class(problem), context.profile);
   return prepare_matmul_split_variant(problem, context, split_token(parts));
 }
 
@@ -157,38 +197,12 @@ Verdict supports_matmul_rows(const Problem& problem, const DeviceProfile& profil
 }
 
 std::unique_ptr<const Plan> prepare_matmul_rows(const Problem& problem, const PrepareContext& context) {
-  const Product product = product_of(problem);
-  const ProductShape& shape = product.shape;
-  const bool along_n = shape.b.row != 1 || shape.a.column != 1;
-  const std::int64_t rows = shape.m <= 1 ? 1 : shape.m <= 4 ? 4 : 8;
-  const std::int64_t lanes = along_n ? lanes_along_n(context.profile) : lanes_for(context.profile);
-  const bool shared = lanes > 1;
-  // One item has as many sums as registers hold.
-  const std::int64_t columns = shared ? columns_of_group : 64 / rows;
-  const std::int64_t group = along_n && shared ? lanes * columns : lanes;
-  const std::int64_t groups = along_n ? divided_up(shape.n, columns) : shape.n;
-  auto plan = std::make_unique<LaunchPlan>(context_of(context), along_n ? "walk=n" : "walk=k");
-  Launch& launch = plan->add({.source = product_source(matmul_rows_cl),
-                              .function = along_n ? "rows_along_n" : "rows_along_k",
-                              .options = product_types(product) + " -D ROWS=" + std::to_string(rows) + " -D COLUMNS=" +
-                                         std::to_string(columns) + " -D LANES=" + std::to_string(lanes),
-                              .items = shape.m == 0 ? 0 : shape.count * groups * group,
-                              .local = static_cast<std::size_t>(group)});
-  bind(bind(bind(launch, product.a), product.b), product.c);
-  bind_finish(launch, product);
-  return plan;
+  const char* token = walks_along_n(product_of(problem).shape) ? "walk=n" : "walk=k";
+  return std::make_unique<LaunchPlan>(problem, context, fill_matmul_rows, token);
 }
 
 std::unique_ptr<const Plan> prepare_matmul_direct(const Problem& problem, const PrepareContext& context) {
-  const Product product = product_of(problem);
-  auto plan = std::make_unique<LaunchPlan>(context_of(context));
-  Launch& launch = plan->add({.source = product_source(matmul_direct_cl),
-                              .function = "matmul_direct",
-                              .options = product_types(product),
-                              .items = product.shape.count * product.shape.m * product.shape.n});
-  bind(bind(bind(launch, product.a), product.b), product.c);
-  bind_finish(launch, product);
-  return plan;
+  return std::make_unique<LaunchPlan>(problem, context, fill_matmul_direct);
 }
 
 }  // namespace xpuruntime::opencl

@@ -225,25 +225,13 @@ Append append_of(const Problem& problem, std::size_t cache, std::int64_t& unit) 
 
 std::string range_text(std::int64_t count) { return "0 to " + std::to_string(count - 1); }
 
-}  // namespace
-
-Verdict supports_copy(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({one_dtype, has_room_for_units}, problem, profile);
-}
-
-std::unique_ptr<const Plan> prepare_copy(const Problem& problem, const PrepareContext& context) {
-  auto plan = std::make_unique<LaunchPlan>(context_of(context));
-  if (problem.op != OpId::concat) add_copy(*plan, context, copy_of(source_view(problem), {problem.outputs[0]}), 0, 0);
+void fill_copy(LaunchPlan& plan, const Problem& problem, const PrepareContext& context) {
+  if (problem.op != OpId::concat) add_copy(plan, context, copy_of(source_view(problem), {problem.outputs[0]}), 0, 0);
   for (std::size_t i = 0; problem.op == OpId::concat && i < problem.inputs.size(); ++i)
-    add_copy(*plan, context, copy_of({problem.inputs[i]}, concat_target(problem, i)), i, 0);
-  return plan;
+    add_copy(plan, context, copy_of({problem.inputs[i]}, concat_target(problem, i)), i, 0);
 }
 
-Verdict supports_embedding(const Problem& problem, const DeviceProfile& profile) {
-  return first_refusal({one_dtype}, problem, profile);
-}
-
-std::unique_ptr<const Plan> prepare_embedding(const Problem& problem, const PrepareContext& context) {
+void fill_embedding(LaunchPlan& plan, const Problem& problem, const PrepareContext& context) {
   const TensorSpec &indices = problem.inputs[0], &table = problem.inputs[1], &out = problem.outputs[0];
   const Dims lines(std::span(out.strides.begin(), indices.shape.size()));
   const std::int64_t table_rows = table.shape[0], step = table.strides[1], size = bytes_of(table);
@@ -265,23 +253,40 @@ std::unique_ptr<const Plan> prepare_embedding(const Problem& problem, const Prep
   }
   const std::int64_t chunk = chunk_for(unit, context.profile), chunks = divided_up(rows.length, chunk);
   const std::string function = function_of("look_up", unit);
-  auto plan = std::make_unique<LaunchPlan>(context_of(context));
-  plan->add({.source = movement_cl,
-             .function = function.c_str(),
-             .options = cpu_option(context.profile),
-             .items = rows.index.count * chunks})
+  const auto fault = plan.fault(context, "embedding: an index is outside the table; give " +
+                                             (table_rows == 0 ? "a table with rows" : range_text(table_rows)));
+  plan.add({.source = movement_cl,
+            .function = function.c_str(),
+            .options = cpu_option(context.profile),
+            .items = rows.index.count * chunks})
       .input(0)
       .constant(type_number(indices.dtype))
       .input(1, static_cast<std::size_t>(unit))
       .output(0, static_cast<std::size_t>(unit))
-      .fault(fault_of(context, to_string(problem) + ": an index is outside the table; give " +
-                                   (table_rows == 0 ? "a table with rows" : range_text(table_rows))))
+      .fault(fault)
       .constant(rows)
       .constant(table_rows)
       .constant(table_stride)
       .constant(chunk)
       .constant(chunks);
-  return plan;
+}
+
+}  // namespace
+
+Verdict supports_copy(const Problem& problem, const DeviceProfile& profile) {
+  return first_refusal({one_dtype, has_room_for_units}, problem, profile);
+}
+
+std::unique_ptr<const Plan> prepare_copy(const Problem& problem, const PrepareContext& context) {
+  return std::make_unique<LaunchPlan>(problem, context, fill_copy);
+}
+
+Verdict supports_embedding(const Problem& problem, const DeviceProfile& profile) {
+  return first_refusal({one_dtype}, problem, profile);
+}
+
+std::unique_ptr<const Plan> prepare_embedding(const Problem& problem, const PrepareContext& context) {
+  return std::make_unique<LaunchPlan>(problem, context, fill_embedding);
 }
 
 Verdict supports_kv_append(const Problem& problem, const DeviceProfile& profile) {
@@ -302,6 +307,7 @@ std::unique_ptr<const Plan> prepare_kv_append(const Problem& problem, const Prep
         to_string(problem) + ": the caches have no place for a token; give lengths from " + range_text(append.room);
     if (paged) message += " and pages from " + range_text(append.blocks);
     const std::string function = function_of("append", unit);
+    const auto fault = plan->fault(context, message);
     plan->add({.source = movement_cl,
                .function = function.c_str(),
                .options = cpu_option(context.profile),
@@ -312,7 +318,7 @@ std::unique_ptr<const Plan> prepare_kv_append(const Problem& problem, const Prep
         .constant(type_number(problem.inputs[4].dtype))
         .input(pages)
         .constant(type_number(problem.inputs[pages].dtype))
-        .fault(fault_of(context, message))
+        .fault(fault)
         .constant(append)
         .constant(chunk)
         .constant(chunks);

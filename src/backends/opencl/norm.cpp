@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/opencl/classes.h"
 #include "backends/opencl/groups.h"
 #include "backends/opencl/index.h"
 #include "backends/opencl/kernel_sources.h"
@@ -111,38 +112,18 @@ void add_parameter_gradients(LaunchPlan& plan, const Problem& problem, const Pre
   }
 }
 
-}  // namespace
-
-Verdict supports_norm(const Problem& problem, const DeviceProfile&) { return takes_lines(norm_shape(problem).nest); }
-
-std::uint64_t norm_workspace_bytes(const Problem& problem, const DeviceProfile& profile) {
-  const ParameterSums sums = parameter_sums(problem, norm_shape(problem).nest, profile);
-  return sums.offset + 2 * sums.bytes;
-}
-
-std::vector<std::string> norm_variants(const Problem& problem, const PrepareContext& context) {
-  std::vector<std::string> tokens;
-  for (const LineTeam& team : teams_for(norm_shape(problem), problem, context.profile))
-    tokens.push_back(token_of(team));
-  return tokens;
-}
-
-std::unique_ptr<const Plan> prepare_norm_variant(const Problem& problem, const PrepareContext& context,
-                                                 std::string_view token) {
+void fill_norm(LaunchPlan& plan, const Problem& problem, const PrepareContext& context, const LineTeam& team) {
   static const std::string source = line_source(norm_cl);
   const LineShape shape = norm_shape(problem);
-  const LineTeam team = team_of(token, shape, problem, context.profile);
   const bool two = is_norm_backward(problem) || problem.op == OpId::add_rms_norm;
   const std::size_t second = is_norm_backward(problem) ? problem.inputs.size() - 1 : two ? 1 : 0;
   const std::size_t weight = norm_weight(problem);
-  auto plan =
-      std::make_unique<LaunchPlan>(context_of(context), token_of(team), norm_workspace_bytes(problem, context.profile));
   Launch& launch =
-      plan->add({.source = source,
-                 .function = norm_function(problem),
-                 .options = line_options(team, shape.nest, problem.inputs[0].dtype, problem.inputs[second].dtype),
-                 .items = line_items(shape, team),
-                 .local = static_cast<std::size_t>(team.group)});
+      plan.add({.source = source,
+                .function = norm_function(problem),
+                .options = line_options(team, shape.nest, problem.inputs[0].dtype, problem.inputs[second].dtype),
+                .items = line_items(shape, team),
+                .local = static_cast<std::size_t>(team.group)});
   launch.input(0);
   if (two) launch.input(second);
   bind_output(launch, problem, 0);
@@ -159,8 +140,34 @@ std::unique_ptr<const Plan> prepare_norm_variant(const Problem& problem, const P
   }
   launch.constant(static_cast<float>(problem.attributes.real("eps")));
   if (problem.outputs.size() > 1 && is_norm_backward(problem))
-    add_parameter_gradients(*plan, problem, context, shape, team, source);
-  return plan;
+    add_parameter_gradients(plan, problem, context, shape, team, source);
+}
+
+}  // namespace
+
+Verdict supports_norm(const Problem& problem, const DeviceProfile&) { return takes_lines(norm_shape(problem).nest); }
+
+std::uint64_t norm_workspace_bytes(const Problem& problem, const DeviceProfile& profile) {
+  const ParameterSums sums = parameter_sums(problem, norm_shape(problem).nest, profile);
+  return sums.offset + 2 * sums.bytes;
+}
+
+std::vector<std::string> norm_variants(const Problem& problem, const PrepareContext& context) {
+  const Problem any = norm_class(problem).value_or(problem);
+  std::vector<std::string> tokens;
+  for (const LineTeam& team : teams_for(norm_shape(any), any, context.profile)) tokens.push_back(token_of(team));
+  return tokens;
+}
+
+std::unique_ptr<const Plan> prepare_norm_variant(const Problem& problem, const PrepareContext& context,
+                                                 std::string_view token) {
+  const Problem any = norm_class(problem).value_or(problem);
+  const LineTeam team = team_of(token, norm_shape(any), any, context.profile);
+  const auto fill = [team](LaunchPlan& plan, const Problem& of, const PrepareContext& on) {
+    fill_norm(plan, of, on, team);
+  };
+  return std::make_unique<LaunchPlan>(problem, context, fill, token_of(team),
+                                      norm_workspace_bytes(problem, context.profile));
 }
 
 std::unique_ptr<const Plan> prepare_norm(const Problem& problem, const PrepareContext& context) {

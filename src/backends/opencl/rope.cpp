@@ -37,9 +37,7 @@ Dims position_strides(const Problem& problem, const Dims& heads) {
   return strides;
 }
 
-}  // namespace
-
-std::unique_ptr<const Plan> prepare_rope(const Problem& problem, const PrepareContext& context) {
+void fill_rope(LaunchPlan& plan, const Problem& problem, const PrepareContext& context) {
   const TensorSpec &input = problem.inputs[0], &output = problem.outputs[0];
   const TensorSpec &cosines = problem.inputs[2], &sines = problem.inputs[3];
   const Dims heads = without_last(input.shape);
@@ -59,20 +57,22 @@ std::unique_ptr<const Plan> prepare_rope(const Problem& problem, const PrepareCo
   // On a CPU a work-item has whole heads, on a GPU one vector of each half.
   rope.part_pairs = is_cpu(context.profile) ? std::max<std::int64_t>(rope.pairs, 1) : 4;
   rope.parts = std::max<std::int64_t>(divided_up(rope.pairs, rope.part_pairs), 1);
-  auto plan = std::make_unique<LaunchPlan>(context_of(context));
-  Launch& launch = plan->add({.source = elementwise_cl,
-                              .function = "op_rope",
-                              .options = elementwise_options(context),
-                              .items = rope.size == 0 ? 0 : rope.heads.count * rope.parts});
+  const auto fault = plan.fault(context, "rope: a position is outside the tables; give " +
+                                             (rope.positions == 0 ? std::string("tables with rows")
+                                                                  : "0 to " + std::to_string(rope.positions - 1)));
+  Launch& launch = plan.add({.source = elementwise_cl,
+                             .function = "op_rope",
+                             .options = elementwise_options(context),
+                             .items = rope.size == 0 ? 0 : rope.heads.count * rope.parts});
   for (std::size_t i = 0; i < problem.inputs.size(); ++i)
     launch.input(i).constant(type_number(problem.inputs[i].dtype));
-  launch.output(0)
-      .constant(type_number(output.dtype))
-      .fault(fault_of(context, to_string(problem) + ": a position is outside the tables; give " +
-                                   (rope.positions == 0 ? std::string("tables with rows")
-                                                        : "0 to " + std::to_string(rope.positions - 1))))
-      .constant(rope);
-  return plan;
+  launch.output(0).constant(type_number(output.dtype)).fault(fault).constant(rope);
+}
+
+}  // namespace
+
+std::unique_ptr<const Plan> prepare_rope(const Problem& problem, const PrepareContext& context) {
+  return std::make_unique<LaunchPlan>(problem, context, fill_rope);
 }
 
 }  // namespace xpuruntime::opencl

@@ -1,3 +1,4 @@
+#include "backends/opencl/classes.h"
 #include "backends/opencl/kernel_sources.h"
 #include "backends/opencl/kernels.h"
 #include "backends/opencl/lines.h"
@@ -12,6 +13,21 @@ LineShape softmax_shape(const Problem& problem) {
           bit(line_x) | bit(line_second) | bit(line_y)};
 }
 
+void fill_softmax(LaunchPlan& plan, const Problem& problem, const LineTeam& team) {
+  static const std::string source = line_source(softmax_cl);
+  const bool backward = problem.direction == Direction::backward;
+  const LineShape shape = softmax_shape(problem);
+  Launch& launch =
+      plan.add({.source = source,
+                .function = backward ? "softmax_backward" : "softmax",
+                .options = line_options(team, shape.nest, problem.inputs[0].dtype, problem.inputs.back().dtype),
+                .items = line_items(shape, team),
+                .local = static_cast<std::size_t>(team.group)});
+  launch.input(0);
+  if (backward) launch.input(1);
+  bind_lines(bind_output(launch, problem, 0), shape.nest, team).constant(int{problem.op == OpId::log_softmax});
+}
+
 }  // namespace
 
 Verdict supports_softmax(const Problem& problem, const DeviceProfile&) {
@@ -19,29 +35,20 @@ Verdict supports_softmax(const Problem& problem, const DeviceProfile&) {
 }
 
 std::vector<std::string> softmax_variants(const Problem& problem, const PrepareContext& context) {
+  const Problem any = shape_class(problem).value_or(problem);
   std::vector<std::string> tokens;
-  for (const LineTeam& team : teams_for(softmax_shape(problem), problem, context.profile))
-    tokens.push_back(token_of(team));
+  for (const LineTeam& team : teams_for(softmax_shape(any), any, context.profile)) tokens.push_back(token_of(team));
   return tokens;
 }
 
 std::unique_ptr<const Plan> prepare_softmax_variant(const Problem& problem, const PrepareContext& context,
                                                     std::string_view token) {
-  static const std::string source = line_source(softmax_cl);
-  const bool backward = problem.direction == Direction::backward;
-  const LineShape shape = softmax_shape(problem);
-  const LineTeam team = team_of(token, shape, problem, context.profile);
-  auto plan = std::make_unique<LaunchPlan>(context_of(context), token_of(team));
-  Launch& launch =
-      plan->add({.source = source,
-                 .function = backward ? "softmax_backward" : "softmax",
-                 .options = line_options(team, shape.nest, problem.inputs[0].dtype, problem.inputs.back().dtype),
-                 .items = line_items(shape, team),
-                 .local = static_cast<std::size_t>(team.group)});
-  launch.input(0);
-  if (backward) launch.input(1);
-  bind_lines(bind_output(launch, problem, 0), shape.nest, team).constant(int{problem.op == OpId::log_softmax});
-  return plan;
+  const Problem any = shape_class(problem).value_or(problem);
+  const LineTeam team = team_of(token, softmax_shape(any), any, context.profile);
+  const auto fill = [team](LaunchPlan& plan, const Problem& of, const PrepareContext&) {
+    fill_softmax(plan, of, team);
+  };
+  return std::make_unique<LaunchPlan>(problem, context, fill, token_of(team));
 }
 
 std::unique_ptr<const Plan> prepare_softmax(const Problem& problem, const PrepareContext& context) {

@@ -2,38 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "backends/counted_kernel.h"
 #include "backends/cpu/plan_run.h"
 
 namespace xpuruntime::cpu_tests {
 namespace {
-
-/// A kernel of the table that counts the plans it makes.
-class Counted final : public Kernel {
- public:
-  explicit Counted(std::shared_ptr<const Kernel> kernel) : kernel_(std::move(kernel)) {}
-
-  OpId op() const override { return kernel_->op(); }
-  std::string_view name() const override { return "counted"; }
-  DeviceType device_type() const override { return kernel_->device_type(); }
-  std::string_view takes() const override { return kernel_->takes(); }
-  Verdict accepts(const Problem& problem, const DeviceProfile& profile) const override {
-    return kernel_->accepts(problem, profile);
-  }
-  std::uint64_t workspace_bytes(const Problem& problem, const DeviceProfile& profile) const override {
-    return kernel_->workspace_bytes(problem, profile);
-  }
-  std::optional<Problem> plan_problem(const Problem& problem) const override { return kernel_->plan_problem(problem); }
-  std::unique_ptr<const Plan> make_plan(const Problem& problem, const PrepareContext& context,
-                                        std::string_view token) const override {
-    ++made;
-    return kernel_->prepare(problem, context, token);
-  }
-
-  mutable int made = 0;
-
- private:
-  std::shared_ptr<const Kernel> kernel_;
-};
 
 /// A problem for each of the lengths that `K` stands for.
 struct Growing {
@@ -97,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, PlanClass, ::testing::ValuesIn(problems));
 
 TEST_P(PlanClass, OnePlanServesEveryLength) {
   ASSERT_NE(kernel_, nullptr);
-  const auto counted = std::make_shared<Counted>(kernel_);
+  const auto counted = std::make_shared<CountedKernel>(kernel_);
   runtime_.registry().register_kernel(counted);
   KernelPolicy policy;
   policy.force(to_string(problem_.op), "counted");

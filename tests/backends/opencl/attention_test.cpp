@@ -32,7 +32,7 @@ class AttentionTest : public OpenClTest {
 };
 
 TEST_F(AttentionTest, ReportsLengthsAndPagesThatCannotBeRight) {
-  const std::string message = "attention: a length is not from 0 to 700, or a page not one of the 9 pages";
+  const std::string message = "attention: a length is negative or more than the keys, or a page not one of the 9 pages";
   for (const char* name : kernels) {
     SCOPED_TRACE(name);
     EXPECT_EQ(run_pages(name, 700, 650, 8).message(), "");
