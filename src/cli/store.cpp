@@ -6,6 +6,7 @@
 #include "cli/store_option.h"
 #include "core/clock.h"
 #include "core/json_text.h"
+#include "xpuruntime/tune/work_group_tuner.h"
 
 namespace xpuruntime::cli {
 namespace {
@@ -50,7 +51,9 @@ std::string flaw_of_age(const std::string& text) {
 
 StoreFilter filter_of(const StoreRequest& options, Context& context) {
   StoreFilter filter;
-  if (!options.op.empty()) {
+  if (options.op == opencl_kernel_op) {
+    filter.op = options.op;
+  } else if (!options.op.empty()) {
     context.runtime();  // a plugin may bring ops of its own
     filter.op = std::string(to_string(parse_op(options.op)));
   }
@@ -195,7 +198,9 @@ void add_store(CLI::App& app, Context& context) {
       ->check(CLI::IsMember({"list", "export", "import", "merge", "prune", "check"}));
   command.add_option("files", options->files, "The files that import and merge read")->type_name("FILE");
   options->store.add_to(command);
-  command.add_option("--op", options->op, "Only entries of this op")->type_name("OP");
+  command
+      .add_option("--op", options->op, "Only entries of this op; opencl_kernel: local sizes of OpenCL kernels of users")
+      ->type_name("OP");
   command.add_option("--kernel", options->kernel, "Only entries of this kernel")->type_name("KERNEL");
   command.add_option("--environment", options->environment, "Only entries of the environment with this id")
       ->type_name("ID");

@@ -68,8 +68,9 @@ std::string duration_of(const std::optional<double>& time_us) { return time_us ?
 std::string as_text(const StoreContents& contents, const std::vector<EnvironmentMatch>& matches, const Painter& paint) {
   Table table({"problem", "kernel", "entry", "time", "when (UTC)", "environment", "here"});
   for (const Line& line : lines_of(contents)) {
-    table.add({line.problem, line.kernel, std::string(line.entry), duration_of(line.time_us), time_text(line.at),
-               contents[line.environment].environment.id(), std::string(to_string(matches[line.environment].verdict))});
+    table.add({line.problem, line.kernel + (line.plan.empty() ? "" : " " + line.plan), std::string(line.entry),
+               duration_of(line.time_us), time_text(line.at), contents[line.environment].environment.id(),
+               std::string(to_string(matches[line.environment].verdict))});
   }
   std::string text = contents.empty() ? "" : table.to_text(paint);
   for (std::size_t i = 0; i < contents.size(); ++i) {

@@ -39,11 +39,12 @@ Json parts_json(const std::string& text) {
             {"dtype", to_string(promoted_dtype(problem))},
             {"device", to_string(problem.device)}};
   } catch (const Error&) {
+    const std::size_t at = text.rfind(" @");
     return {{"op", text.substr(0, text.find_first_of("(:"))},
             {"category", nullptr},
             {"direction", nullptr},
             {"dtype", nullptr},
-            {"device", nullptr}};
+            {"device", at == std::string::npos ? Json(nullptr) : Json(text.substr(at + 2))}};
   }
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/decided_parts.h"
 #include "select/policy_check.h"
 #include "xpuruntime/runtime/replay.h"
+#include "xpuruntime/tune/work_group_tuner.h"
 
 namespace xpuruntime {
 namespace {
@@ -160,6 +161,7 @@ class RowMaker {
   /// What this machine says of a problem whose precision and limits were settled elsewhere, with a note where that is
   /// another kernel than the lock's; nothing where the device is another.
   void decide_there(ReportRow& row, const Environment& there) const {
+    if (row.problem.starts_with(opencl_kernel_op)) return;  // a local size: nobody decides about it
     try {
       const Problem problem = least_problem(row.problem);
       if (!runtime_.devices().has(problem.device)) return;

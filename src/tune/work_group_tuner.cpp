@@ -112,7 +112,7 @@ Autotuner::Autotuner(std::shared_ptr<MeasurementStore> store, WorkGroupTuner tun
     : store_(std::move(store)), tuner_(std::move(tuner)) {}
 
 std::string Autotuner::key(const TunedKernel& kernel, const WorkSize& global) {
-  return "opencl_kernel(" + kernel.name + " " + to_string(global) + ") @" + to_string(kernel.device);
+  return std::string(opencl_kernel_op) + "(" + kernel.name + " " + to_string(global) + ") @" + to_string(kernel.device);
 }
 
 std::optional<WorkSize> Autotuner::known(const TunedKernel& kernel, const WorkSize& global) const {

@@ -122,6 +122,19 @@ class Store(CliTest):
         self.assertIn("1970-01-01 00:16", text)
         self.assertTrue(text.endswith(f"{len(document['entries'])} entries\n"), text)
 
+    def test_local_sizes_of_opencl_kernels_are_entries_of_their_own(self):
+        tuned = entry("opencl_kernel(scale 4096) @opencl:0", kernel="scale")
+        tuned["choice"]["plan"] = tuned["measurements"][0]["plan"] = "local=64"
+        self.filled(tuned, entry("relu(f32[8]) @cuda:0"))
+        rows = self.entries("--op", "opencl_kernel")
+        self.assertEqual({row["problem"] for row in rows}, {"opencl_kernel(scale 4096) @opencl:0"})
+        self.assertIn("scale local=64", self.fine("store", "list", "--op", "opencl_kernel", "--store", self.store))
+        report = self.document("report", "--store", self.store, "--json")
+        row = next(row for row in report["decisions"] if row["op"] == "opencl_kernel")
+        self.assertEqual((row["kernel"], row["plan"], row["device"], row["notes"]), ("scale", "local=64", "opencl:0", []))
+        self.fine("store", "prune", "--op", "opencl_kernel", "--store", self.store)
+        self.assertEqual(self.entries("--op", "opencl_kernel"), [])
+
     def test_stores_are_merged_and_pruned(self):
         self.filled(entry("relu(f32[8]) @cuda:0", time_us=1, at=1000))
         other = self.folder / "other"

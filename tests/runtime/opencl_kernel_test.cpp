@@ -8,6 +8,7 @@
 
 #include "xpuruntime/device/driver.h"
 #include "xpuruntime/runtime/ops.h"
+#include "xpuruntime/runtime/replay.h"
 
 namespace xpuruntime {
 namespace {
@@ -184,6 +185,48 @@ TEST_F(OpenclKernelTest, TuningRacesItsLocalSizesByToken) {
   ASSERT_GE(tokens.size(), 4u);
   for (const std::string& token : tokens) EXPECT_EQ(kernel->prepare(problem, context, token)->token(), token);
   EXPECT_THROW(kernel->prepare(problem, context, "local=3.5"), Error);
+}
+
+TEST_F(OpenclKernelTest, ALockReplaysItAndRefusesAnotherSourceAndOneThatIsNotRegistered) {
+  const OpenclKernelSpec spec = {.name = "my_relu", .source = relu_source, .work_group_size = {32}};
+  const OpenclKernel relu(spec, &runtime);
+  relu.register_for(OpId::relu);
+  Problem problem = parse_problem("relu(f32[1000])", device);
+  problem.limits.deterministic = true;  // so that the outputs are in the lock too
+  const auto lock = std::make_shared<const KernelLock>(record_lock(runtime, std::vector{problem}));
+  const LockEntry& entry = lock->entries().begin()->second;
+  EXPECT_EQ(entry.kernel, "my_relu");
+  EXPECT_EQ(entry.kernel_version, relu.version());
+  EXPECT_EQ(entry.plan, "local=32");
+  EXPECT_FALSE(entry.outputs.empty());
+  const auto verified = [&](const OpenclKernelSpec* registered) {
+    Runtime other;
+    if (registered != nullptr) OpenclKernel(*registered, &other).register_for(OpId::relu);
+    return verify_lock(other, {lock}).results.at(0);
+  };
+  EXPECT_EQ(verified(&spec).outcome, ReplayOutcome::same) << verified(&spec).reason;
+  EXPECT_TRUE(verified(&spec).outputs_compared);
+  const ReplayResult missing = verified(nullptr);
+  EXPECT_EQ(missing.outcome, ReplayOutcome::failed);
+  EXPECT_TRUE(has(missing.reason, "my_relu")) << missing.reason;
+  OpenclKernelSpec changed = spec;
+  changed.source.insert(0, "// another text\n");
+  const ReplayResult other = verified(&changed);
+  EXPECT_EQ(other.outcome, ReplayOutcome::failed);
+  EXPECT_TRUE(has(other.reason, "my_relu is version " + relu.version() + " in the lock")) << other.reason;
+}
+
+TEST_F(OpenclKernelTest, ALockBringsATunedLocalSizeBack) {
+  const OpenclKernel relu({.name = "my_relu", .source = relu_source, .tune = true}, &runtime);
+  relu.register_for(OpId::relu);
+  const Problem problem = parse_problem("relu(f32[4096])", device);
+  KernelLock lock = record_lock(runtime, std::vector{problem});
+  LockEntry entry = lock.entries().begin()->second;
+  entry.plan = "local=8";  // as tuning may have chosen it
+  KernelLock tuned;
+  tuned.add(entry, environment_at(runtime, device));
+  const ScopedLock scope(runtime.dispatcher(), {std::make_shared<const KernelLock>(tuned)});
+  EXPECT_EQ(runtime.dispatcher().explain(problem).plan, "local=8");
 }
 
 TEST_F(OpenclKernelTest, TuningItselfLeavesTheTensorsAlone) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "xpuruntime/core/device.h"
@@ -72,6 +73,9 @@ struct TunedKernel {
   std::string name = {};
   std::string version = {};
 };
+
+/// What stands where texts of problems have an op, in those under which a store has local sizes.
+inline constexpr std::string_view opencl_kernel_op = "opencl_kernel";
 
 /// Remembers the local size for each device, kernel and global size, in a store where there is one. Safe for many
 /// threads; two that ask for the same at once may both measure.
