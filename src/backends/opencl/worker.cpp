@@ -9,9 +9,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <optional>
+#include <system_error>
 #include <thread>
 
 #include "core/environment_variable.h"
@@ -90,6 +94,50 @@ std::string ending_of(int status) {
 
 }  // namespace
 
+/// How a process ended, by a thread that waits for nothing else: one that goes because nobody asks it leaves no zombie.
+struct Worker::End {
+  std::mutex mutex = {};
+  std::condition_variable known = {};
+  std::optional<int> status = {};  // -1: somebody else has taken it, or nobody is told as SIGCHLD is ignored
+
+  void wait_for(pid_t process) {
+    siginfo_t ended = {};
+    while (waitid(P_PID, static_cast<id_t>(process), &ended, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+    }
+    const std::lock_guard lock(mutex);
+    int found = -1;
+    status = waitpid(process, &found, WNOHANG) == process ? found : -1;
+    known.notify_all();
+  }
+  /// With all that it started. Its number is nobody else's until its status is taken.
+  void kill_group(pid_t process) {
+    const std::lock_guard lock(mutex);
+    if (!status) kill(-process, SIGKILL);
+  }
+
+  static std::shared_ptr<End> of(pid_t process) {
+    auto end = std::make_shared<End>();
+    // No handler of the program's runs in that thread.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      std::thread([end, process] { end->wait_for(process); }).detach();
+    } catch (const std::system_error&) {
+      end = nullptr;  // too many threads; whoever stops it waits
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return end;
+  }
+
+  /// Nothing where it has not ended within this time.
+  std::optional<int> within(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex);
+    known.wait_for(lock, time, [this] { return status.has_value(); });
+    return status;
+  }
+};
+
 int worker_seconds() {
   const char* text = environment_variable("XPURUNTIME_OPENCL_TIMEOUT");
   if (text == nullptr || *text == '\0') return 60;
@@ -127,6 +175,7 @@ bool Worker::start() {
   if (error == 0) {
     socket_ = pair[0];
     output_ = output;
+    end_ = End::of(process_);
     return true;
   }
   close(pair[0]);
@@ -136,22 +185,18 @@ bool Worker::start() {
 }
 
 std::string Worker::stop(bool kill_it) {
-  if (kill_it) kill(-process_, SIGKILL);
   close(socket_);
-  int status = -1;
-  const auto runs = [&] {
-    pid_t ended = 0;
-    do ended = waitpid(process_, &status, kill_it ? 0 : WNOHANG);
-    while (ended < 0 && errno == EINTR);
-    return ended == 0;  // below: somebody else has taken its status, or nobody is told as SIGCHLD is ignored
-  };
-  for (int waited = 0; runs(); ++waited) {
-    // It has closed the socket, so its end is near; a driver that closes what is not its own is not waited for.
-    if (waited < 200)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    else
-      kill_it = kill(-process_, SIGKILL) == 0;
+  const bool waited_for = end_ != nullptr;
+  if (!waited_for) end_ = std::make_shared<End>();
+  if (kill_it || !waited_for) end_->kill_group(process_);
+  if (!waited_for) end_->wait_for(process_);
+  // It has closed the socket, so its end is near; a driver that closes what is not its own is not waited for.
+  std::optional<int> ended = end_->within(std::chrono::seconds(2));
+  if (!ended) {
+    end_->kill_group(process_);
+    ended = end_->within(std::chrono::hours(1));
   }
+  const int status = ended.value_or(-1);
   const std::string printed = last_output(output_);
   close(output_);
   process_ = 0;

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <map>
+#include <memory>
 #include <string>
 
 #include "backends/opencl/worker_wire.h"
@@ -41,10 +42,13 @@ class Worker {
   /// Waits for its end, which is near, and says how it came.
   std::string stop(bool kill_it);
 
+  struct End;
+
   std::map<std::string, std::string> environment_;
   std::string program_;
   LongMutex mutex_;
   pid_t process_ = 0;
+  std::shared_ptr<End> end_;  // of that process
   int socket_ = -1;
   int output_ = -1;  // what it prints: the reason of many a crash
   bool idled_out_ = false;

@@ -1,8 +1,10 @@
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "backends/opencl/build_log.h"
@@ -171,6 +173,39 @@ TEST(Worker, ThatEndsIsStartedAgain) {
     const Answer answer = worker.ask({"probe"}, 5);
     EXPECT_EQ(answer.state, Answer::State::crashed);
     EXPECT_EQ(answer.why, "ended with exit code 1");
+  }
+}
+
+/// Processes of this one that have ended and were not waited for.
+int zombies() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "stat");
+    std::string text;
+    if (!std::getline(file, text)) continue;
+    std::istringstream after_name(text.substr(text.rfind(')') + 1));
+    char state = '\0';
+    pid_t parent = 0;
+    after_name >> state >> parent;
+    count += parent == getpid() && state == 'Z';
+  }
+  return count;
+}
+
+TEST(Worker, ThatGoesByItselfLeavesNoZombie) {
+  const int before = zombies();
+  const OwnFolder folder;
+  const std::string program = folder.path() + "/worker";
+  // Answers "ok" once, as a message on the wire, and goes.
+  std::ofstream(program) << "#!/bin/sh\ndd bs=4096 count=1 of=/dev/null 2>/dev/null\n"
+                            "printf '\\012\\0\\0\\0\\0\\0\\0\\0\\002\\0\\0\\0\\0\\0\\0\\0ok' >&0\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  Worker worker({}, program);
+  for (int round = 0; round < 2; ++round) {
+    const Answer answer = worker.ask({"anything"}, 20);
+    ASSERT_EQ(answer.message, Message{"ok"}) << answer.why;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it goes
+    EXPECT_EQ(zombies(), before);
   }
 }
 
