@@ -110,6 +110,13 @@ bool processor_3x3_stride_1(const Problem& problem, const DeviceProfile& profile
          weight[1] >= 16;
 }
 
+// Measured on PoCL (bench/opencl_choice_bench): of 49 pixels, laying out the weights for a matrix product costs more
+// than it gains; of 196 it pays.
+bool one_by_one_of_few_pixels(const Problem& problem, const DeviceProfile& profile) {
+  const Dims& out = problem.outputs[0].shape;
+  return on_processor(profile) && has_filter(problem, 1) && has_stride_one(problem) && out[0] * out[2] * out[3] <= 64;
+}
+
 /// The seed's own bound on what is small.
 bool is_small(const Problem& problem) { return element_count(problem.inputs[0]) < 1024; }
 bool large_on_processor(const Problem& problem, const DeviceProfile& profile) {
@@ -239,6 +246,8 @@ constexpr BuiltinRule rules[] = {
     {OpId::linear, opencl, too_few_rows_for_tiles, "MATMUL_DIRECT", "fewer than 16 rows leave most of a tile empty"},
     {OpId::linear, opencl, always, "MATMUL_TILED_LOCAL", "tiles in local memory read each input once per tile"},
     {OpId::conv2d, opencl, apple_3x3_stride_1, "CONV2D_WINOGRAD", "Apple GPU, 3x3 filter, stride 1"},
+    {OpId::conv2d, opencl, one_by_one_of_few_pixels, "CONV2D_NAIVE_SMALL",
+     "few pixels on a CPU: weights are not worth packing"},
     {OpId::conv2d, opencl, one_by_one, "CONV2D_IM2COL", "a 1x1 filter is a matrix product"},
     {OpId::conv2d, opencl, nvidia_wide_depthwise, "CONV2D_TILED_LOCAL",
      "NVIDIA, one channel in a group, stride 1, rows of 16 pixels and more: 1.2 to 1.5 times as fast on an H200"},

@@ -244,6 +244,8 @@ TEST(Pocl, ConvolvesByWinogradOrWithCopiedWindows) {
   };
   EXPECT_EQ(chosen("conv2d(f32[1,3,64,64], f32[16,3,3,3]; padding=1,1)"), "CONV2D_IM2COL");
   EXPECT_EQ(chosen("conv2d(f32[1,8,8,8], f32[8,8,3,3]; padding=1,1)"), "CONV2D_IMPLICIT_GEMM");
+  EXPECT_EQ(chosen("conv2d(f32[1,320,7,7], f32[1280,320,1,1])"), "CONV2D_NAIVE_SMALL");
+  EXPECT_EQ(chosen("conv2d(f32[4,320,7,7], f32[1280,320,1,1])"), "CONV2D_IM2COL");
 }
 
 TEST(OpenClDevices, ConvolveWithoutTilesWhereTheseWouldBeEmpty) {

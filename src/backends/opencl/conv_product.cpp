@@ -258,8 +258,15 @@ Product winograd_product(const ConvShape& shape, const WinogradLayout& at) {
   return product;
 }
 
-/// The larger tiles need fewer products, but many of them hang over the edge of small images.
-std::int64_t winograd_step(const ConvShape& shape) { return shape.out[1] >= 12 && shape.out[2] >= 12 ? 4 : 2; }
+/// For each pair of channels, in multiplications. The larger tiles need fewer, but hang over the edge of small images,
+/// and have more filter values to make: by bench/opencl_choice_bench on a CPU, one costs as much as 20.
+std::int64_t winograd_cost(const ConvShape& shape, std::int64_t step) {
+  constexpr std::int64_t filter_value = 20;
+  const std::int64_t tiles = shape.batch * divided_up(shape.out[1], step) * divided_up(shape.out[2], step);
+  return (step + 2) * (step + 2) * (tiles + filter_value);
+}
+
+std::int64_t winograd_step(const ConvShape& shape) { return winograd_cost(shape, 4) < winograd_cost(shape, 2) ? 4 : 2; }
 
 }  // namespace
 

@@ -33,7 +33,9 @@ TEST_F(ConvTest, WinogradNamesItsTile) {
   const auto token = [](const std::string& text) {
     return prepare("CONV2D_WINOGRAD", parse_problem(text, device))->token();
   };
-  EXPECT_EQ(token("conv2d(f32[1,4,14,14], f32[4,4,3,3])"), "tile=4x4");
+  EXPECT_EQ(token("conv2d(f32[1,4,28,28], f32[4,4,3,3]; padding=1,1)"), "tile=4x4");
+  EXPECT_EQ(token("conv2d(f32[1,4,14,14], f32[4,4,3,3]; padding=1,1)"), "tile=2x2");
+  EXPECT_EQ(token("conv2d(f32[8,4,14,14], f32[4,4,3,3]; padding=1,1)"), "tile=4x4");
   EXPECT_EQ(token("conv2d(f32[1,4,9,9], f32[4,4,3,3])"), "tile=2x2");
 }
 
