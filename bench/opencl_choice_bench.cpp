@@ -218,6 +218,8 @@ std::vector<Entrant> raced_local_sizes(Runtime& runtime, Device device, const Lo
   if (std::find(locals.begin(), locals.end(), tuned) == locals.end()) locals.push_back(tuned);
   std::vector<Entrant> entrants;
   for (const WorkSize& local : locals) {
+    double ignored = 0;  // a size that the device refuses does not take part
+    if (!function->run_timed({launchable->arguments, row.global, local}, ignored).ok()) continue;
     Entrant entrant{local[0] == 0 ? "driver's" : to_string(local)};
     entrant.chosen = true;  // each fixed size has to have a time for each row
     entrant.run = [=, &row](int calls) {
@@ -249,7 +251,7 @@ void compare_local_sizes(Runtime& runtime, Device device, const Settings& settin
     const std::string name = tuned[0] == 0 ? "driver's" : to_string(tuned);
     for (const WorkSize& local : fixed_local_sizes) {
       const std::string fixed = local[0] == 0 ? "driver's" : to_string(local);
-      logs[fixed] += std::log(times[fixed] / times[name]);
+      logs[fixed] += times.contains(fixed) ? std::log(times[fixed] / times[name]) : INFINITY;
     }
     table.add({row.function, to_string(row.global), name, number(times[name]), number(times["driver's"]),
                number(times["64"]), number(times["256"]), number(times["16x16"])});
