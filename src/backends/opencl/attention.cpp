@@ -179,7 +179,7 @@ void fill_tiles(LaunchPlan& plan, const Problem& problem, const PrepareContext& 
   const AttentionShape shape = attention_shape(problem);
   const AttentionTiles tiles = tiles_of(shape, context.profile, split);
   const AttentionTiling& tiling = tiles.tiling;
-  const std::string source = std::string(attention_cl) + attention_tiled_cl;
+  static const std::string source = std::string(attention_cl) + attention_tiled_cl;
   const std::int64_t sums = divided_up(tiles.rows * (tiling.width / 16), tiles.group);
   const auto fault = attention_fault(plan, context, shape);
   Launch& launch =
@@ -216,7 +216,8 @@ std::unique_ptr<const Plan> prepare_tiles(const Problem& problem, const PrepareC
 void fill_attention_direct(LaunchPlan& plan, const Problem& problem, const PrepareContext& context) {
   const AttentionShape shape = attention_shape(problem);
   const auto fault = attention_fault(plan, context, shape);
-  Launch& launch = plan.add({.source = std::string(attention_cl) + attention_direct_cl,
+  static const std::string source = std::string(attention_cl) + attention_direct_cl;
+  Launch& launch = plan.add({.source = source,
                              .function = "attention_direct",
                              .options = attention_types(problem),
                              .items = shape.batch * shape.heads * shape.queries,
