@@ -31,11 +31,35 @@ class OtherDevicesTest : public OpenClTest {
   }
 
   static HostTensor result_of(const KernelSpec& row, const Problem& problem, const DeviceProfile& on,
-                              const std::vector<Tensor>& inputs, std::string_view token = {}) {
+                              const std::vector<Tensor>& inputs, std::string_view token = {}, bool by_class = false) {
     const Tensor output = upload(HostTensor(problem.outputs[0]));
     const auto kernel = make_kernel(row, problem.op, DeviceType::opencl);
-    run(*kernel->prepare(problem, {device, on, driver()}, token), inputs, output);
+    const Problem prepared = by_class ? kernel->plan_problem(problem).value_or(problem) : problem;
+    run(*kernel->prepare(prepared, {device, on, driver()}, token), inputs, output);
     return download(output);
+  }
+
+  /// Plans for a class of problems give the bits of plans for each, with the same tokens.
+  void check_class(const std::string& text) {
+    SCOPED_TRACE(text);
+    const Problem problem = parse_problem(text, device);
+    const std::vector<Tensor> inputs = inputs_of(problem);
+    const DeviceProfile on = gpu();
+    int ran = 0;
+    for (const KernelSpec& row : table) {
+      if (!row.ops.contains(problem.op) || row.plan_problem == nullptr || !row.accepts(problem, on).supported) continue;
+      std::vector<std::string> tokens = {""};
+      if (row.variants != nullptr) {
+        for (const std::string& token : row.variants(problem, {device, on, driver()})) tokens.push_back(token);
+      }
+      for (const std::string& token : tokens) {
+        EXPECT_EQ(result_of(row, problem, on, inputs, token, true).bytes,
+                  result_of(row, problem, on, inputs, token, false).bytes)
+            << row.name << " " << token;
+        ++ran;
+      }
+    }
+    EXPECT_GT(ran, 0);
   }
 
   /// Every kernel that takes the problem on a GPU, each of its plans.
@@ -101,6 +125,15 @@ TEST_F(OtherDevicesTest, AttentionsAgree) {
                            "attention(bf16[2,8,1,64], bf16[2,2,900,64], bf16[2,2,900,64])",
                            "attention(f32[2,2,3,16], f32[5,8,2,16], f32[5,8,2,16], none, i32[2], i32[2,3])"})
     check(text, "ATTENTION_DIRECT");
+}
+
+TEST_F(OtherDevicesTest, PlansOfAClassGiveTheSameBits) {
+  for (const char* text :
+       {"softmax(f32[3,1000])", "softmax(f16[70,36])", "rms_norm(f32[70,96], f32[96])", "softmax(f32[2,100,20]; dim=1)",
+        "layer_norm(bf16[21,1000], bf16[1000])", "matmul(f32[70,300], f32[300,133])", "linear(f16[33,40], f16[50,40])",
+        "attention(bf16[2,8,1,64], bf16[2,2,900,64], bf16[2,2,900,64])", "add(f32[17,36], f32[36])",
+        "attention(f32[1,4,40,64], f32[1,2,70,64], f32[1,2,70,64]; causal=true)", "transpose(f32[70,90])"})
+    check_class(text);
 }
 
 }  // namespace
