@@ -1,5 +1,6 @@
-// What an OpenCL device does with each op, against the CPU's kernels and against the device's own copy
-// (clEnqueueCopyBuffer), in turn within one run. Times are of the host's clock, a few calls queued at a time.
+// What an OpenCL device does with each op, against the CPU's kernels, the device's own copy (clEnqueueCopyBuffer) and,
+// for products, CLBlast tuned for the device, in turn within one run. Times are of the host's clock, a few calls queued
+// at a time.
 #include <dlfcn.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "clblast_peer.h"
 #include "cpu_bench_data.h"
 #include "timing.h"
 #include "xpuruntime/core/float_formats.h"
@@ -26,6 +28,7 @@ struct Settings {
   int device = 0;
   std::int64_t elements = std::int64_t{1} << 24;  // of what is bound by memory
   double seconds = 0.2;                           // for each side of a row
+  int clblast_trials = 40;
   std::string only = {};
   std::vector<std::string> problems = {};
 };
@@ -60,7 +63,10 @@ constexpr const char* all_problems[] = {
     "reduce_sum(f32[R,1024]; dim=1)",
     "max_pool2d(f32[8,64,112,112]; kernel_size=2,2)",
     "matmul(f32[256,256], f32[256,256])",
+    "matmul(f32[512,512], f32[512,512])",
     "matmul(f32[1024,1024], f32[1024,1024])",
+    "matmul(f32[4096,64], f32[64,4096])",
+    "matmul(f32[64,4096], f32[4096,64])",
     "matmul(f32[1,4096], f32[4096,4096])",
     "linear(f32[128,768], f32[3072,768], f32[3072]; activation=gelu)",
     "conv2d(f32[1,64,56,56], f32[64,64,3,3]; padding=1,1)",
@@ -115,6 +121,8 @@ class Side {
     for (std::size_t i = 0; i < tensors_.size(); ++i)
       (i < problem.inputs.size() ? inputs_ : outputs_).push_back(&tensors_[i]);
   }
+
+  const std::vector<Tensor>& tensors() const { return tensors_; }
 
   void operator()(int calls) {
     Call call{problem_.op, inputs_, outputs_};
@@ -201,16 +209,22 @@ void measure(Runtime& runtime, const std::string& text, Device device, const Set
   const Problem there = parse_problem(text, device), here = parse_problem(text, Device{});
   const Decision decision = runtime.dispatcher().explain(there);
   if (decision.kernel.empty()) std::fprintf(stderr, "%s\n", decision.to_text().c_str());
-  if (decision.kernel.empty()) return table.add({text, "none", "", "", "", "", "", ""});
+  if (decision.kernel.empty()) return table.add({text, "none", "", "", "", "", "", "", "", ""});
   Side opencl(runtime, there), cpu(runtime, here);
   const double bytes = bytes_of(there), flops = flops_of(there);
   const OwnCopy copy(runtime, device, std::max(static_cast<std::int64_t>(bytes / 2), std::int64_t{4}));
-  const std::vector<double> s =
-      race({[&](int calls) { opencl(calls); }, [&](int calls) { cpu(calls); }, [&](int calls) { copy(calls); }},
-           settings.seconds);
+  const auto clblast = ClBlastPeer::make(runtime, there, opencl.tensors());
+  std::vector<Runner> runners = {[&](int calls) { opencl(calls); }, [&](int calls) { cpu(calls); },
+                                 [&](int calls) { copy(calls); }};
+  if (clblast) runners.emplace_back([&](int calls) { (*clblast)(calls); });
+  const std::vector<double> s = race(runners, settings.seconds);
   table.add({text, decision.kernel, number(s[0] * 1e6, 1), number(bytes / s[0] / 1e9, 2),
              flops > 0 ? number(flops / s[0] / 1e9, 1) : "", number(s[1] * 1e6, 1), number(s[0] / s[1], 2),
-             number(s[2] / s[0], 2)});
+             number(s[2] / s[0], 2), clblast ? number(s[3] * 1e6, 1) : "", clblast ? number(s[3] / s[0], 2) : ""});
+  if (!clblast) return;
+  const auto on_host = [&](const Tensor& tensor) { return runtime.devices().copy_to(tensor, Device{}); };
+  const std::string different = difference(there, on_host(opencl.tensors()[2]), on_host(clblast->result()), {});
+  if (!different.empty()) std::printf("%s, CLBlast: %s\n", text.c_str(), different.c_str());
 }
 
 int run(const Settings& settings) {
@@ -223,7 +237,9 @@ int run(const Settings& settings) {
   const DeviceProfile& profile = runtime.devices().profile(device);
   std::printf("%s, driver %s, %lld elements\n\n", profile.name.c_str(), profile.driver_version.c_str(),
               static_cast<long long>(settings.elements));
-  Table table({"problem", "kernel", "us", "GB/s", "GFLOP/s", "CPU us", "of CPU's time", "of the copy's speed"});
+  if (settings.clblast_trials >= 0) ClBlastPeer::tune(runtime, device, settings.clblast_trials);
+  Table table({"problem", "kernel", "us", "GB/s", "GFLOP/s", "CPU us", "of CPU's time", "of the copy's speed",
+               "CLBlast us", "of CLBlast's speed"});
   for (const std::string& text : settings.problems) {
     const std::string sized = with_sizes(text, settings);
     if (text.find(settings.only) == std::string::npos) continue;
@@ -247,9 +263,12 @@ int main(int argc, char** argv) {
   app.add_option("--only", settings.only, "problems that have this in their text");
   app.add_option("--problem", settings.problems,
                  "only this one; may be repeated; N and R stand for the elements and rows");
+  app.add_option("--clblast-trials", settings.clblast_trials,
+                 "sets of parameters that CLBlast is tuned with for this device; -1 leaves it its own");
   CLI11_PARSE(app, argc, argv);
   if (quick && app.count("--elements") == 0) settings.elements = 1 << 20;
   if (quick) settings.seconds = 0.05;
+  if (quick && app.count("--clblast-trials") == 0) settings.clblast_trials = 0;
   if (settings.problems.empty()) {
     settings.problems.assign(std::begin(xpuruntime::bench::all_problems), std::end(xpuruntime::bench::all_problems));
     for (const char* text : xpuruntime::bench::long_problems)

@@ -12,6 +12,7 @@ packages=(
 test_packages=(
   libgmock-dev clang clang-format python3-jsonschema                    # tests, fuzzing
   python3-torch chromium                                                # an oracle; a browser for the report
+  libclblast1                                                           # the kernel MATMUL_CLBLAST
 )
 
 say() { echo "install_deps: $*" >&2; }

@@ -8,7 +8,7 @@ namespace xpuruntime::opencl {
 
 // What the rows of table.h are made of.
 
-// Products: matmul.cpp.
+// Products: matmul.cpp, clblast.cpp.
 Verdict supports_product(const Problem& problem, const DeviceProfile& profile);
 Verdict supports_matmul_tiled(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_matmul_tiled(const Problem& problem, const PrepareContext& context);
@@ -20,6 +20,9 @@ std::unique_ptr<const Plan> prepare_matmul_block(const Problem& problem, const P
 std::vector<std::string> matmul_block_variants(const Problem& problem, const PrepareContext& context);
 std::unique_ptr<const Plan> prepare_matmul_block_variant(const Problem& problem, const PrepareContext& context,
                                                          std::string_view token);
+Verdict supports_matmul_clblast(const Problem& problem, const DeviceProfile& profile);
+std::uint64_t matmul_clblast_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
+std::unique_ptr<const Plan> prepare_matmul_clblast(const Problem& problem, const PrepareContext& context);
 Verdict supports_matmul_rows(const Problem& problem, const DeviceProfile& profile);
 std::unique_ptr<const Plan> prepare_matmul_rows(const Problem& problem, const PrepareContext& context);
 Verdict supports_matmul_split(const Problem& problem, const DeviceProfile& profile);

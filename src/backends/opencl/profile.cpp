@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "backends/opencl/clblast.h"
 #include "core/names.h"
 
 namespace xpuruntime::opencl {
@@ -138,6 +139,7 @@ DeviceProfile read_profile(cl_platform_id platform, cl_device_id device, const T
   profile.name = device_text(device, CL_DEVICE_NAME);
   profile.driver_version = device_text(device, CL_DRIVER_VERSION);
   profile.library_versions["opencl"] = device_text(device, CL_DEVICE_VERSION);
+  if (const std::string version = clblast_version(); !version.empty()) profile.library_versions["clblast"] = version;
   profile.extensions = split_words(device_text(device, CL_DEVICE_EXTENSIONS));
   read_limits(profile, device);
   read_arithmetic(profile, tried);

@@ -188,6 +188,18 @@ TEST_F(MatmulTest, TokensNameTheTile) {
   EXPECT_EQ(prepare("MATMUL_TILED_LOCAL", large)->token(), "tile=64x64x16");
 }
 
+TEST_F(MatmulTest, ClBlastAgreesWithDoubleInEveryLayoutThatItTakes) {
+  if (!profile().library_versions.contains("clblast")) GTEST_SKIP() << "libclblast.so.1 is not installed";
+  for (const char* text :
+       {"matmul(f32[1,1], f32[1,1])", "matmul(f32[17,15], f32[15,33])", "matmul(f32[67,37], f32[37,130])",
+        "matmul(f32[400,300], f32[300,380])", "matmul(f32[21,18], f32[21,7]; transpose_a=true)",
+        "matmul(f32[18,21], f32[7,21]; transpose_b=true)", "matmul(f32[18,21]{40,1}, f32[21,7]{1,30})",
+        "matmul(f32[18,21]{1,20}, f32[21,7]{9,1}) -> f32[18,7]{1,19}", "matmul(f32[9], f32[9,20])",
+        "matmul(f32[20,9], f32[9])", "matmul(f32[3,17,5], f32[3,5,6])", "matmul(f32[3,17,5], f32[5,6])",
+        "matmul(f32[17,5], f32[3,5,6])", "matmul(f32[2,3,260,256], f32[2,3,256,258])"})
+    check("MATMUL_CLBLAST", parse_problem(text, device));
+}
+
 // Choices about devices that are not here: no device needed.
 
 DeviceProfile gpu() {
@@ -231,6 +243,30 @@ TEST(MatmulSupport, FewRowsSaysWhatItDoesNotTake) {
   EXPECT_EQ(refused("linear(f32[3,3,16], f32[4,16])"), "m = 9 is over 8");
   EXPECT_EQ(refused("linear(f32[8,16]{1,8}, f32[4,16])"), "input 0 is not contiguous along k, as input 1 is");
   EXPECT_EQ(refused("matmul(f32[8,16], f32[16,4]{8,2})"), "input 1 is contiguous neither along k nor along n");
+}
+
+TEST(MatmulSupport, ClBlastSaysWhatItDoesNotTake) {
+  const auto refused = [](const std::string& text, const std::string& version = "1.5.3") {
+    DeviceProfile profile = gpu();
+    if (!version.empty()) profile.library_versions["clblast"] = version;
+    const Problem problem = parse_problem(text, Device{DeviceType::opencl, 0});
+    return make_kernel(row_named("MATMUL_CLBLAST"), problem.op, DeviceType::opencl)->supports(problem, profile).reason;
+  };
+  EXPECT_EQ(refused("matmul(f32[8,16], f32[16,4]; alpha=0.5)"), "");
+  EXPECT_EQ(refused("linear(f32[2,8,16], f32[4,16])"), "");
+  EXPECT_EQ(refused("matmul(f32[8,16], f32[16,4])", ""), "libclblast is not installed");
+  EXPECT_EQ(refused("matmul(f16[8,16], f16[16,4])"), "input 0 is f16, and this kernel takes f32");
+  EXPECT_EQ(refused("matmul(f32[8,0], f32[0,4])"), "input 0 is empty");
+  EXPECT_EQ(refused("linear(f32[8,16], f32[4,16], f32[4])"), "has a bias, which this kernel does not add");
+  EXPECT_EQ(refused("linear(f32[8,16], f32[4,16]; activation=relu)"),
+            "has an activation, which this kernel does not compute");
+  EXPECT_EQ(refused("matmul(f32[8,16], f32[16,4]; alpha=1e60)"), "alpha does not fit in f32");
+  EXPECT_EQ(refused("matmul(f32[8,16]{40,2}, f32[16,4])"), "input 0 is not a matrix with contiguous rows or columns");
+  EXPECT_EQ(refused("matmul(f32[8,16], f32[16,4]{0,1})"), "input 1 is not a matrix with contiguous rows or columns");
+  EXPECT_EQ(refused("matmul(f32[8,16], f32[16,4]) -> f32[8,4]{8,2}"),
+            "output 0 is not a matrix with contiguous rows or columns");
+  EXPECT_EQ(refused("matmul(f32[2,3,8,16], f32[3,16,4])"), "batch dims = 2 is over 1");
+  EXPECT_EQ(refused("matmul(f32[1,2147483648], f32[2147483648,1])"), "a matrix has 2^31 elements or more");
 }
 
 TEST(MatmulSupport, TiledRefusesDevicesThatAreTooSmall) {
