@@ -116,12 +116,12 @@ Verdict has_blas_layout(const Problem& problem, const DeviceProfile&) {
 }
 
 Verdict is_bare_product(const Problem& problem, const DeviceProfile&) {
+  for (std::size_t i = 2; i < problem.inputs.size(); ++i)
+    if (has_input(problem.inputs, i)) return Verdict::no("has more than two inputs");
   if (problem.op == OpId::matmul)
     return has_float_scalars(problem) ? Verdict::yes() : Verdict::no("alpha does not fit in f32");
-  if (has_input(problem.inputs, 2)) return Verdict::no("has a bias, which this kernel does not add");
-  if (problem.attributes.choice("activation") != "none")
-    return Verdict::no("has an activation, which this kernel does not compute");
-  return Verdict::yes();
+  if (problem.attributes.choice("activation") == "none") return Verdict::yes();
+  return Verdict::no("has an activation, which this kernel does not compute");
 }
 
 class ClBlastPlan final : public Plan {

@@ -257,7 +257,7 @@ TEST(MatmulSupport, ClBlastSaysWhatItDoesNotTake) {
   EXPECT_EQ(refused("matmul(f32[8,16], f32[16,4])", ""), "libclblast is not installed");
   EXPECT_EQ(refused("matmul(f16[8,16], f16[16,4])"), "input 0 is f16, and this kernel takes f32");
   EXPECT_EQ(refused("matmul(f32[8,0], f32[0,4])"), "input 0 is empty");
-  EXPECT_EQ(refused("linear(f32[8,16], f32[4,16], f32[4])"), "has a bias, which this kernel does not add");
+  EXPECT_EQ(refused("linear(f32[8,16], f32[4,16], f32[4])"), "has more than two inputs");
   EXPECT_EQ(refused("linear(f32[8,16], f32[4,16]; activation=relu)"),
             "has an activation, which this kernel does not compute");
   EXPECT_EQ(refused("matmul(f32[8,16], f32[16,4]; alpha=1e60)"), "alpha does not fit in f32");
