@@ -76,15 +76,19 @@ std::string conv_types(const Problem& problem) {
 
 std::unique_ptr<const Plan> prepare_conv_direct(const Problem& problem, const PrepareContext& context) {
   const ConvShape shape = conv_shape(problem);
-  const std::int64_t run = is_cpu(context.profile) ? 8 : 1;
-  const std::int64_t lines = shape.batch * shape.groups * shape.out_channels * shape.out[0] * shape.out[1];
+  const bool cpu = is_cpu(context.profile);
+  const std::int64_t planes = shape.batch * shape.groups * shape.out_channels, lines = shape.out[0] * shape.out[1];
+  // A CPU's items have as many rows as leave its cores enough of them.
+  const std::int64_t wanted = 8 * std::max(context.profile.compute_units, 1);
+  const std::int64_t each = std::max<std::int64_t>(1, std::min(lines, planes * lines / wanted));
   auto plan = std::make_unique<LaunchPlan>(context_of(context));
   Launch& launch = plan->add({.source = conv_source(conv_direct_cl),
                               .function = "conv_direct",
-                              .options = conv_types(problem) + " -D RUN=" + std::to_string(run),
-                              .items = lines * divided_up(shape.out[2], run),
-                              .local = run == 1 ? std::size_t{0} : std::size_t{1}});
+                              .options = conv_types(problem) + cpu_option(context.profile),
+                              .items = planes * (cpu ? divided_up(lines, each) : lines * shape.out[2]),
+                              .local = cpu ? std::size_t{1} : std::size_t{0}});
   bind(launch.input(0).input(1), bias_of(problem)).output(0).constant(shape);
+  if (cpu) launch.constant(each);
   return plan;
 }
 
