@@ -8,7 +8,8 @@ namespace xpuruntime::opencl {
 bool is_cpu(const DeviceProfile& profile) { return profile.vendor == "pocl" || profile.has_cpu_feature("cpu"); }
 
 std::int64_t largest_group(const DeviceProfile& profile) {
-  const std::int64_t largest = profile.max_work_group_size;
+  // Compilers leave registers for so many unless a kernel says otherwise; no kernel here gains by more.
+  const std::int64_t largest = std::min<std::int64_t>(profile.max_work_group_size, 256);
   if (profile.max_work_item_sizes.empty()) return largest;
   return std::min<std::int64_t>(largest, profile.max_work_item_sizes[0]);
 }

@@ -59,19 +59,25 @@ void fill_matmul_rows(LaunchPlan& plan, const Problem& problem, const PrepareCon
   const bool along_n = walks_along_n(shape);
   const std::int64_t rows = shape.m <= 1 ? 1 : shape.m <= 4 ? 4 : 8;
   const std::int64_t lanes = along_n ? lanes_along_n(context.profile) : lanes_for(context.profile);
-  const bool shared = lanes > 1;
-  // One item has as many sums as registers hold.
-  const std::int64_t columns = shared ? columns_of_group : 64 / rows;
-  const std::int64_t group = along_n && shared ? lanes * columns : lanes;
-  const std::int64_t groups = along_n ? divided_up(shape.n, columns) : shape.n;
-  Launch& launch = plan.add({.source = product_source(matmul_rows_cl),
-                             .function = along_n ? "rows_along_n" : "rows_along_k",
-                             .options = product_types(product) + " -D ROWS=" + std::to_string(rows) +
-                                        " -D COLUMNS=" + std::to_string(columns) + " -D LANES=" + std::to_string(lanes),
-                             .items = shape.m == 0 ? 0 : shape.count * groups * group,
-                             .local = static_cast<std::size_t>(group)});
+  const bool shared = along_n && lanes > 1;
+  // A CPU's items have long runs of columns, whose sums the nearest cache holds, and leave every core some.
+  constexpr std::int64_t held = 2048, vector = 16;
+  const std::int64_t columns = shared ? columns_of_group : lanes == 1 ? held / rows : 1;
+  const std::int64_t share = divided_up(shape.count * shape.n, 4 * std::max(context.profile.compute_units, 1));
+  const std::int64_t each =
+      shared ? columns : std::min(divided_up(std::max<std::int64_t>(share, 1), vector) * vector, columns);
+  const std::int64_t group = shared ? lanes * columns : lanes;
+  const std::int64_t groups = along_n ? divided_up(shape.n, each) : shape.n;
+  Launch& launch =
+      plan.add({.source = product_source(matmul_rows_cl),
+                .function = along_n ? "rows_along_n" : "rows_along_k",
+                .options = product_types(product) + cpu_option(context.profile) + " -D ROWS=" + std::to_string(rows) +
+                           " -D COLUMNS=" + std::to_string(columns) + " -D LANES=" + std::to_string(lanes),
+                .items = shape.m == 0 ? 0 : shape.count * groups * group,
+                .local = static_cast<std::size_t>(group)});
   bind(bind(bind(launch, product.a), product.b), product.c);
   bind_finish(launch, product);
+  if (along_n && !shared) launch.constant(each);
 }
 
 void fill_matmul_direct(LaunchPlan& plan, const Problem& problem, const PrepareContext&) {

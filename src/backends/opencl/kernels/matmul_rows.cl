@@ -1,6 +1,16 @@
 // Products of up to ROWS rows: each element of b is read once, where it lies, and used at once. Rows past the last are
 // the last one again, and are not stored.
 
+// The 8 elements from `at` on that a lane adds up: neighbours of the group read neighbours in memory.
+#if LANES == 1
+#define EIGHT(type, data, at) LOAD_WIDE(8, type)(data, at)
+#else
+#define ONE(type, data, at, j) LOAD(type)(data, (at) + (ulong)((j)*LANES))
+#define EIGHT(type, data, at)                                                                                  \
+  (float8)(ONE(type, data, at, 0), ONE(type, data, at, 1), ONE(type, data, at, 2), ONE(type, data, at, 3),     \
+           ONE(type, data, at, 4), ONE(type, data, at, 5), ONE(type, data, at, 6), ONE(type, data, at, 7))
+#endif
+
 // b's columns are contiguous along k, and so are a's rows: LANES work-items share the sums of a column.
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void rows_along_k(
     __global const STORAGE(A_TYPE) * a, ulong a_start, __global const STORAGE(B_TYPE) * b, ulong b_start,
@@ -19,16 +29,9 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void rows_along_k(
   }
   const long whole = p.k / (8 * LANES) * (8 * LANES);
   for (long step = lane; step < whole; step += LANES * 8) {
-    float8 line;
+    const float8 line = EIGHT(B_TYPE, b, b_start + (ulong)step);
 #pragma unroll
-    for (int j = 0; j < 8; ++j) ((float*)&line)[j] = LOAD(B_TYPE)(b, b_start + (ulong)(step + j * LANES));
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
-      float8 row;
-#pragma unroll
-      for (int j = 0; j < 8; ++j) ((float*)&row)[j] = LOAD(A_TYPE)(a, a_at[i] + (ulong)(step + j * LANES));
-      sum[i] += row * line;
-    }
+    for (int i = 0; i < ROWS; ++i) sum[i] += EIGHT(A_TYPE, a, a_at[i] + (ulong)step) * line;
   }
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) {
@@ -48,8 +51,13 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void rows_along_k(
   }
 }
 
+// b's rows are contiguous.
+#define STORE_SUM(i, j, sum)                                                                         \
+  STORE(C_TYPE)(c, c_start + at.c + (ulong)((i) * p.c.row + (j) * p.c.column),                       \
+                finished(sum, i, j, at.d + (ulong)((i) * p.d.row + (j) * p.d.column), FINISH_ARGUMENTS))
+
 #if LANES > 1
-// b's rows are contiguous: a group has COLUMNS columns, and LANES work-items share the sums of each.
+// A group has COLUMNS columns, and LANES work-items share the sums of each.
 __kernel __attribute__((reqd_work_group_size(LANES * COLUMNS, 1, 1))) void rows_along_n(
     __global const STORAGE(A_TYPE) * a, ulong a_start, __global const STORAGE(B_TYPE) * b, ulong b_start,
     __global STORAGE(C_TYPE) * c, ulong c_start, FINISH_PARAMETERS, Product p) {
@@ -82,56 +90,58 @@ __kernel __attribute__((reqd_work_group_size(LANES * COLUMNS, 1, 1))) void rows_
     const long column = column0 + e % COLUMNS;
     float total = 0.0f;
     for (int j = 0; j < LANES; ++j) total += parts[j][i][e % COLUMNS];
-    if (i < p.m && column < p.n)
-      STORE(C_TYPE)(c, c_start + at.c + (ulong)(i * p.c.row + column * p.c.column),
-                    finished(total, i, column, at.d + (ulong)(i * p.d.row + column * p.d.column), FINISH_ARGUMENTS));
+    if (i < p.m && column < p.n) STORE_SUM(i, column, total);
   }
 }
 #else
-// b's rows are contiguous: a work-item has COLUMNS columns.
+// A work-item has `each` columns, up to COLUMNS, whose sums stay in the nearest cache: rows of b are read in long runs,
+// STEPS of them at a time.
+#define STEPS 4
+#define ADD_STEPS(steps)                                                                             \
+  {                                                                                                  \
+    float value[ROWS][steps];                                                                        \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i)                                                 \
+      _Pragma("unroll") for (int s = 0; s < steps; ++s)                                              \
+        value[i][s] = LOAD(A_TYPE)(a, a_at[i] + (ulong)((step + s) * p.a.column));                   \
+    for (int v = 0; v < vectors; ++v) {                                                              \
+      float16 line[steps];                                                                           \
+      _Pragma("unroll") for (int s = 0; s < steps; ++s)                                              \
+        line[s] = LOAD_WIDE(16, B_TYPE)(b, b_start + (ulong)((step + s) * p.b.row + v * 16));        \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                             \
+        float16 part = sum[i][v];                                                                    \
+        _Pragma("unroll") for (int s = 0; s < steps; ++s) part += value[i][s] * line[s];             \
+        sum[i][v] = part;                                                                            \
+      }                                                                                              \
+    }                                                                                                \
+    for (int j = vectors * 16; j < columns; ++j)                                                     \
+      _Pragma("unroll") for (int s = 0; s < steps; ++s) {                                            \
+        const float one = LOAD(B_TYPE)(b, b_start + (ulong)((step + s) * p.b.row + j));              \
+        _Pragma("unroll") for (int i = 0; i < ROWS; ++i)((float*)sum[i])[j] += value[i][s] * one;     \
+      }                                                                                              \
+  }
 __kernel void rows_along_n(__global const STORAGE(A_TYPE) * a, ulong a_start, __global const STORAGE(B_TYPE) * b,
-                           ulong b_start, __global STORAGE(C_TYPE) * c, ulong c_start, FINISH_PARAMETERS, Product p) {
+                           ulong b_start, __global STORAGE(C_TYPE) * c, ulong c_start, FINISH_PARAMETERS, Product p,
+                           long each) {
   const long item = (long)get_global_id(0);
-  const long items = (p.n + COLUMNS - 1) / COLUMNS;
+  const long items = (p.n + each - 1) / each;
   if (item >= p.count * items) return;
-  const long column0 = item % items * COLUMNS;
-  const int columns = (int)min(p.n - column0, (long)COLUMNS);
+  const long column0 = item % items * each;
+  const int columns = (int)min(p.n - column0, each), vectors = columns / 16;
   const BatchStart at = batch_start(&p, item / items);
   b_start += at.b + (ulong)column0;
   ulong a_at[ROWS];
-  float sum[ROWS][COLUMNS];
+  float16 sum[ROWS][COLUMNS / 16];
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) {
     a_at[i] = a_start + at.a + (ulong)(min((long)i, p.m - 1) * p.a.row);
-#pragma unroll
-    for (int j = 0; j < COLUMNS; ++j) sum[i][j] = 0.0f;
+    for (int v = 0; v < (columns + 15) / 16; ++v) sum[i][v] = 0.0f;
   }
-  for (long step = 0; step < p.k; ++step) {
-    float line[COLUMNS];
-    if (columns == COLUMNS) {
-#pragma unroll
-      for (int j = 0; j < COLUMNS; ++j) line[j] = LOAD(B_TYPE)(b, b_start + (ulong)(step * p.b.row + j));
-    } else {
-#pragma unroll
-      for (int j = 0; j < COLUMNS; ++j)
-        line[j] = j < columns ? LOAD(B_TYPE)(b, b_start + (ulong)(step * p.b.row + j)) : 0.0f;
-    }
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
-      const float value = LOAD(A_TYPE)(a, a_at[i] + (ulong)(step * p.a.column));
-#pragma unroll
-      for (int j = 0; j < COLUMNS; ++j) sum[i][j] += value * line[j];
-    }
-  }
+  long step = 0;
+  for (; step + STEPS <= p.k; step += STEPS) ADD_STEPS(STEPS)
+  for (; step < p.k; ++step) ADD_STEPS(1)
 #pragma unroll
   for (int i = 0; i < ROWS; ++i)
-#pragma unroll
-    for (int j = 0; j < COLUMNS; ++j) {
-      const long column = column0 + j;
-      if (i < p.m && j < columns)
-        STORE(C_TYPE)(c, c_start + at.c + (ulong)(i * p.c.row + column * p.c.column),
-                      finished(sum[i][j], i, column, at.d + (ulong)(i * p.d.row + column * p.d.column),
-                               FINISH_ARGUMENTS));
-    }
+    if (i < p.m)
+      for (int j = 0; j < columns; ++j) STORE_SUM(i, column0 + j, ((float*)sum[i])[j]);
 }
 #endif
