@@ -8,10 +8,10 @@
 #define MASKED(i, v) (WHOLE(i) ? (v) : masked(v, length - (i)))
 #if WIDTH > 1
 Vec masked(Vec v, int count) {
-  float values[WIDTH];
-  JOIN(vstore, WIDTH)(v, 0, values);
+  PRIVATE_VECTOR(float, values);
+  *(Vec*)values = v;
   for (int j = count; j < WIDTH; ++j) values[j] = 0.0f;
-  return JOIN(vload, WIDTH)(0, values);
+  return *(Vec*)values;
 }
 #else
 #define masked(v, count) (v)

@@ -20,10 +20,13 @@ __kernel void layer_norm(FIRST_PARAM, OUTPUT_PARAM(y), PARAMETER_PARAM(weight), 
   HOLD(0.0f)
   MEAN_OF_X
   SCALE_OF(X(i, mean))
-  EACH(i) {
-    const Vec factor = LOAD_PARAMETER(weight, slot_weight, i, 1.0f);
-    STORE_Y(i, (X(i, 0.0f) - mean) * scale * factor + LOAD_PARAMETER(bias, slot_other, i, 0.0f))
+#define LAYER_PASS                                                                                \
+  EACH(i) {                                                                                       \
+    const Vec factor = LOAD_PARAMETER(weight, slot_weight, i, 1.0f);                              \
+    STORE_Y(i, (X(i, 0.0f) - mean) * scale * factor + LOAD_PARAMETER(bias, slot_other, i, 0.0f))  \
   }
+  ALL_IN_F32(weight_type == type_f32 && bias_type == type_f32 && y_type == type_f32, LAYER_PASS)
+  LAYER_PASS
 }
 
 __kernel void rms_norm(FIRST_PARAM, OUTPUT_PARAM(y), PARAMETER_PARAM(weight), LINE_PARAMS, float eps) {
@@ -31,7 +34,9 @@ __kernel void rms_norm(FIRST_PARAM, OUTPUT_PARAM(y), PARAMETER_PARAM(weight), LI
   HOLD(0.0f)
   const Line mean = 0.0f;
   SCALE_OF(X(i, 0.0f))
-  EACH(i) STORE_Y(i, X(i, 0.0f) * scale * LOAD_PARAMETER(weight, slot_weight, i, 1.0f))
+#define RMS_PASS EACH(i) STORE_Y(i, X(i, 0.0f) * scale * LOAD_PARAMETER(weight, slot_weight, i, 1.0f))
+  ALL_IN_F32(weight_type == type_f32 && y_type == type_f32, RMS_PASS)
+  RMS_PASS
 }
 
 // What is normalised is the sum as it is stored; an item that does not hold it reads back what it wrote. Outputs may

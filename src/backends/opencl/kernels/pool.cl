@@ -143,8 +143,8 @@ __kernel void pool_planes(POOL_PARAMS) {
       if (w.y_step[2] == 1) {
         STORE_VALUES(first_to, values);
       } else {
-        Value each_value[WIDTH];
-        JOIN(vstore, WIDTH)(values, 0, each_value);
+        PRIVATE_VECTOR(Value, each_value);
+        *(ValueVec*)each_value = values;
         for (int j = 0; j < WIDTH; ++j) STORE_VALUE(first_to + (ulong)(j * w.y_step[2]), each_value[j]);
       }
       o += WIDTH;

@@ -45,8 +45,8 @@ Value folded(ValueVec v) {
 #if WIDTH == 1
   return v;
 #else
-  Value values[WIDTH];
-  JOIN(vstore, WIDTH)(v, 0, values);
+  PRIVATE_VECTOR(Value, values);
+  *(ValueVec*)values = v;
 #pragma unroll
   for (int half_width = WIDTH / 2; half_width > 0; half_width /= 2)
 #pragma unroll
@@ -74,6 +74,28 @@ enum { slot_x, slot_centre, slot_y };
     body at += run;                                                                    \
   }
 
+// The whole vectors of a run. On CPUs sums of plain values, the usual ones, have a loop of their own and two vectors
+// whose additions overlap.
+#if defined(CPU_DEVICE) && !defined(INTEGER) && !defined(HIGHEST)
+#define FOLD_VECTORS                                                    \
+  long v = 0;                                                           \
+  if (!has_centre && !flip) {                                           \
+    Vec second = 0.0f;                                                  \
+    for (; v + 2 <= vectors; v += 2) {                                  \
+      values += LOADS(A_TYPE)(x, from + (ulong)(v * WIDTH));            \
+      second += LOADS(A_TYPE)(x, from + (ulong)((v + 1) * WIDTH));      \
+    }                                                                   \
+    values += second;                                                   \
+  }                                                                     \
+  for (; v < vectors; ++v) values += TERMS(from + (ulong)(v * WIDTH));
+#else
+#define FOLD_VECTORS                                        \
+  for (long v = lane; v < vectors; v += lanes) {            \
+    const ValueVec term = TERMS(from + (ulong)(v * WIDTH)); \
+    values = FOLD(values, term);                            \
+  }
+#endif
+
 // A team reduces one part.
 __kernel void fold_rows(REDUCE_PARAMS TEAM_PARAM(Value)) {
   TEAM_PLACE(task)
@@ -88,10 +110,7 @@ __kernel void fold_rows(REDUCE_PARAMS TEAM_PARAM(Value)) {
   Value value = NEUTRAL;
   EACH_RUN({
     const long vectors = step == 1 ? run / WIDTH : 0;
-    for (long i = lane; i < vectors; i += lanes) {
-      const ValueVec term = TERMS(from + (ulong)(i * WIDTH));
-      values = FOLD(values, term);
-    }
+    FOLD_VECTORS
     for (long i = vectors * WIDTH + lane; i < run; i += lanes) {
       const Value term = TERM(from + (ulong)i * step);
       value = FOLD(value, term);
@@ -125,8 +144,8 @@ __kernel void fold_rows(REDUCE_PARAMS TEAM_PARAM(Value)) {
 
 #define STORE_COLUMNS(j, values)                         \
   {                                                      \
-    Value each[WIDTH];                                   \
-    JOIN(vstore, WIDTH)(values, 0, each);                \
+    PRIVATE_VECTOR(Value, each);                         \
+    *(ValueVec*)each = values;                           \
     for (int k = 0; k < WIDTH; ++k) {                    \
       const ulong to = y_at + (ulong)((j) + k) * y_step; \
       STORE_VALUE(each[k]);                              \

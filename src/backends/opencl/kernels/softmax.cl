@@ -13,7 +13,7 @@ __kernel void softmax(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int logarithm) 
 #ifdef HELD
   EACH(i) {
     held[k_] -= highest;
-    const Vec e = EXPS(held[k_]);
+    const Vec e = exp_below(held[k_]);
     total += e;
     if (!logarithm) held[k_] = e;
   }
@@ -24,9 +24,10 @@ __kernel void softmax(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int logarithm) 
   // Floats are kept in y until the sum is known; what is rounded to fewer bits is computed again.
   const bool keeps = !logarithm && y_type == type_f32 && OWNS_LINES;
   EACH(i) {
-    const Vec e = EXPS(X(i, -INFINITY) - highest);
+    const Vec e = exp_below(X(i, -INFINITY) - highest);
     total += e;
     if (keeps) {
+      const int y_type = type_f32;
       STORE_Y(i, e)
     }
   }
@@ -35,9 +36,10 @@ __kernel void softmax(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int logarithm) 
   if (logarithm) {
     EACH(i) STORE_Y(i, X(i, 0.0f) - highest - log_sum)
   } else if (keeps) {
+    const int y_type = type_f32;
     EACH(i) STORE_Y(i, LOAD_LINE(f32, (__global const float*)y, y_start + start.at[slot_y], slot_y, i, 0.0f) * scale)
   } else {
-    EACH(i) STORE_Y(i, EXPS(X(i, 0.0f) - highest) * scale)
+    EACH(i) STORE_Y(i, exp_below(X(i, 0.0f) - highest) * scale)
   }
 #endif
 }
@@ -54,7 +56,7 @@ __kernel void softmax_backward(FIRST_PARAM, SECOND_PARAM, OUTPUT_PARAM(y), LINE_
   const Line highest = FOLD_HIGHEST(most);
   Vec total = 0.0f, weighted = 0.0f;
   EACH(i) {
-    const Vec e = EXPS(X(i, -INFINITY) - highest);
+    const Vec e = exp_below(X(i, -INFINITY) - highest);
     const Vec g = SECOND(i, 0.0f);
     total += e;
     weighted += logarithm ? g : e * g;
@@ -62,7 +64,7 @@ __kernel void softmax_backward(FIRST_PARAM, SECOND_PARAM, OUTPUT_PARAM(y), LINE_
   const Line scale = 1.0f / FOLD_SUM(total);
   const Line sum = FOLD_SUM(weighted);
   EACH(i) {
-    const Vec p = EXPS(X(i, 0.0f) - highest) * scale;
+    const Vec p = exp_below(X(i, 0.0f) - highest) * scale;
     const Vec g = SECOND(i, 0.0f);
     STORE_Y(i, logarithm ? g - p * sum : p * (g - sum * scale))
   }

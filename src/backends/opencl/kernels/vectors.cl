@@ -78,11 +78,24 @@ NEIGHBOURS(f16)
 NEIGHBOURS(bf16)
 #endif
 #endif
+// exp of what is not above 0, where less than the smallest normal float may be 0. NaN stays.
 #ifdef CPU_DEVICE
-#define EXPS JOIN(exp_of, WIDTH)
+Vec exp_below(Vec x) {
+  const Vec inside = x < -87.0f ? (Vec)(-87.0f) : x;
+  const Vec shifted = inside * 0x1.715476p+0f + 0x1.8p23f; /* the nearest integer stands in its low bits */
+  const Vec whole = shifted - 0x1.8p23f;
+  const Vec r = inside - whole * 0x1.62e4p-1f - whole * 0x1.7f7d1cp-20f;
+  Vec q = 0x1.6a1a78p-10f * r + 0x1.123fc6p-7f;
+  q = ((q * r + 0x1.555916p-5f) * r + 0x1.55548ap-3f) * r + 0x1.fffffcp-2f;
+  q = 1.0f + (r * r * q + r);
+  const Vec result = AS_FLOATS(AS_INTS(q) + (AS_INTS(shifted) << 23));
+  return x >= -87.0f ? result : x < -87.0f ? (Vec)(0.0f) : x;
+}
 #else
-#define EXPS exp
+#define exp_below exp
 #endif
+// A vector as an array in private memory; not by vload and vstore, which are calls on CPUs.
+#define PRIVATE_VECTOR(type, name) type name[WIDTH] __attribute__((aligned(64)))
 #define LOADS(type) JOIN(loads_, type)
 #define STORES(type) JOIN(stores_, type)
 
