@@ -136,6 +136,14 @@ class Kernel {
   std::string unversioned_;
 };
 
+// The functions of a row. A header may declare its own by these: `SupportsFunction supports_tiled, supports_packed;`
+using PrepareFunction = std::unique_ptr<const Plan>(const Problem&, const PrepareContext&);
+using SupportsFunction = Verdict(const Problem&, const DeviceProfile&);
+using WorkspaceFunction = std::uint64_t(const Problem&, const DeviceProfile&);
+using VariantsFunction = std::vector<std::string>(const Problem&, const PrepareContext&);
+using PrepareVariantFunction = std::unique_ptr<const Plan>(const Problem&, const PrepareContext&,
+                                                           std::string_view token);
+
 /// A row of a backend's table: all there is to know of one kernel. The order of the rows is the order of preference,
 /// fastest first, reference last.
 struct KernelSpec {
@@ -144,10 +152,10 @@ struct KernelSpec {
   std::string_view summary = {};  // what it is good for, one line
   /// Of the inputs that must be given. Optional inputs and gradients may be of `outputs` too; indices are not asked.
   DataTypeSet dtypes = any_dtype;
-  std::unique_ptr<const Plan> (*prepare)(const Problem&, const PrepareContext&) = nullptr;
+  PrepareFunction* prepare = nullptr;
   /// Null: it takes every problem of its dtypes. Asked only about these, and about aligned tensors.
-  Verdict (*supports)(const Problem&, const DeviceProfile&) = nullptr;
-  std::uint64_t (*workspace_bytes)(const Problem&, const DeviceProfile&) = nullptr;  // null: none
+  SupportsFunction* supports = nullptr;
+  WorkspaceFunction* workspace_bytes = nullptr;  // null: none
   Directions directions = Directions::forward;
   DataTypeSet outputs = {};    // empty: as `dtypes`
   bool any_alignment = false;  // takes tensors that are not aligned to their elements
@@ -156,9 +164,8 @@ struct KernelSpec {
   /// Libraries that it calls, as DeviceProfile::library_versions names them, with blanks between: another version of
   /// one of these is another kernel to a lock.
   std::string_view libraries = {};
-  std::vector<std::string> (*variants)(const Problem&, const PrepareContext&) = nullptr;  // null: has none
-  /// Makes one of them. Null: has none.
-  std::unique_ptr<const Plan> (*prepare_variant)(const Problem&, const PrepareContext&, std::string_view) = nullptr;
+  VariantsFunction* variants = nullptr;                              // null: has none
+  PrepareVariantFunction* prepare_variant = nullptr;                 // makes one of them
   std::optional<Problem> (*plan_problem)(const Problem&) = nullptr;  // null: a plan for each problem
   std::string_view takes = {};                                       // see Kernel::takes
 

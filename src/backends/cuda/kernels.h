@@ -2,80 +2,28 @@
 
 #include "xpuruntime/registry/kernel.h"
 
-// What the rows of table.h point to, one block a kernel.
+// What the rows of table.h point to.
 
 namespace xpuruntime::cuda {
 
-Verdict supports_skinny(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_skinny(const Problem& problem, const PrepareContext& context);
-std::vector<std::string> skinny_variants(const Problem& problem, const PrepareContext& context);
-std::unique_ptr<const Plan> prepare_skinny_variant(const Problem& problem, const PrepareContext& context,
-                                                   std::string_view token);
-
-Verdict supports_cublaslt(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t cublaslt_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_cublaslt(const Problem& problem, const PrepareContext& context);
-std::vector<std::string> cublaslt_variants(const Problem& problem, const PrepareContext& context);
-std::unique_ptr<const Plan> prepare_cublaslt_variant(const Problem& problem, const PrepareContext& context,
-                                                     std::string_view token);
-
-Verdict supports_cublas(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t cublas_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_cublas(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_cutlass(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t cutlass_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_cutlass(const Problem& problem, const PrepareContext& context);
-std::vector<std::string> cutlass_variants(const Problem& problem, const PrepareContext& context);
-std::unique_ptr<const Plan> prepare_cutlass_variant(const Problem& problem, const PrepareContext& context,
-                                                    std::string_view token);
+SupportsFunction supports_skinny, supports_cublaslt, supports_cublas, supports_cutlass;
+WorkspaceFunction cublaslt_workspace_bytes, cublas_workspace_bytes, cutlass_workspace_bytes;
+PrepareFunction prepare_skinny, prepare_cublaslt, prepare_cublas, prepare_cutlass;
+VariantsFunction skinny_variants, cublaslt_variants, cutlass_variants;
+PrepareVariantFunction prepare_skinny_variant, prepare_cublaslt_variant, prepare_cutlass_variant;
 
 /// All that their rows let through, where this build has code for the device.
-Verdict supports_any(const Problem& problem, const DeviceProfile& profile);
+SupportsFunction supports_any;
 /// The first input and the output are of one dtype; what else there is may be f32 instead.
-Verdict has_one_dtype(const Problem& problem, const DeviceProfile& profile);
+SupportsFunction has_one_dtype;
+PrepareFunction prepare_reference, prepare_cast, prepare_unscale;
 
-std::unique_ptr<const Plan> prepare_reference(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_elementwise(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_elementwise(const Problem& problem, const PrepareContext& context);
-
-std::unique_ptr<const Plan> prepare_cast(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_dropout(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_dropout(const Problem& problem, const PrepareContext& context);
-
-std::unique_ptr<const Plan> prepare_unscale(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_copy(const Problem& problem, const DeviceProfile& profile);  // also transpose, slice and concat
-std::unique_ptr<const Plan> prepare_copy(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_embedding(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_embedding(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_rope(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_rope(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_kv_append(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_kv_append(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_rows(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_rows(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_cross_entropy(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t cross_entropy_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_cross_entropy(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_nll_loss(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t nll_loss_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_nll_loss(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_pointwise_loss(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t pointwise_loss_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_pointwise_loss(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_reduce(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t reduce_workspace_bytes(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_reduce(const Problem& problem, const PrepareContext& context);
+SupportsFunction supports_elementwise, supports_dropout, supports_copy, supports_embedding, supports_rope,
+    supports_kv_append, supports_rows, supports_cross_entropy, supports_nll_loss, supports_pointwise_loss,
+    supports_reduce;
+WorkspaceFunction cross_entropy_workspace_bytes, nll_loss_workspace_bytes, pointwise_loss_workspace_bytes,
+    reduce_workspace_bytes;
+PrepareFunction prepare_elementwise, prepare_dropout, prepare_copy, prepare_embedding, prepare_rope, prepare_kv_append,
+    prepare_rows, prepare_cross_entropy, prepare_nll_loss, prepare_pointwise_loss, prepare_reduce;
 
 }  // namespace xpuruntime::cuda

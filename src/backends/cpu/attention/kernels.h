@@ -10,23 +10,12 @@ namespace xpuruntime::cpu {
 /// lie, or how many pages a sequence has.
 std::optional<Problem> attention_of_any_length(const Problem& problem);
 
-std::unique_ptr<const Plan> prepare_attention_reference(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_attention_composed(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_attention_composed(const Problem& problem, const PrepareContext& context);
-std::uint64_t workspace_attention_composed(const Problem& problem, const DeviceProfile& profile);
-
-Verdict supports_attention_tiled(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_attention_tiled(const Problem& problem, const PrepareContext& context);
-std::uint64_t workspace_attention_tiled(const Problem& problem, const DeviceProfile& profile);
-
-Verdict supports_attention_tiled_amx(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_attention_tiled_amx(const Problem& problem, const PrepareContext& context);
-std::uint64_t workspace_attention_tiled_amx(const Problem& problem, const DeviceProfile& profile);
-
-Verdict supports_attention_single_query(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_attention_single_query(const Problem& problem, const PrepareContext& context);
-std::uint64_t workspace_attention_single_query(const Problem& problem, const DeviceProfile& profile);
+SupportsFunction supports_attention_composed, supports_attention_tiled, supports_attention_tiled_amx,
+    supports_attention_single_query;
+WorkspaceFunction workspace_attention_composed, workspace_attention_tiled, workspace_attention_tiled_amx,
+    workspace_attention_single_query;
+PrepareFunction prepare_attention_reference, prepare_attention_composed, prepare_attention_tiled,
+    prepare_attention_tiled_amx, prepare_attention_single_query;
 
 inline constexpr KernelSpec attention_rows[] = {
     taking("lengths|page_table|causal_align|lse",

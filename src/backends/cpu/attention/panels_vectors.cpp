@@ -190,13 +190,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace xpuruntime::cpu {
-namespace {
-
 HWY_EXPORT(multiply);
 HWY_EXPORT(pack_rows);
 HWY_EXPORT(pack_columns);
-
-}  // namespace
 
 void pack_panel_rows(const void* b, DataType dtype, std::int64_t row, std::int64_t k, std::int64_t n, float* packed) {
   HWY_DYNAMIC_DISPATCH(pack_rows)(b, dtype, row, k, n, packed);

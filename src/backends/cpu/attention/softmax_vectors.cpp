@@ -199,16 +199,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace xpuruntime::cpu {
-namespace {
-
 HWY_EXPORT(step_f32);
 HWY_EXPORT(step_bf16);
 HWY_EXPORT(mask_row);
 HWY_EXPORT(multiply_rows);
 HWY_EXPORT(finish_row);
 HWY_EXPORT(widen);
-
-}  // namespace
 
 bool softmax_step(const SoftmaxBlock& block) { return HWY_DYNAMIC_DISPATCH(step_f32)(block); }
 bool softmax_step_bf16(const SoftmaxBlock& block) { return HWY_DYNAMIC_DISPATCH(step_bf16)(block); }

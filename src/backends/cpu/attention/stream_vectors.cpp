@@ -244,12 +244,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace xpuruntime::cpu {
-namespace {
-
 HWY_EXPORT(all_dots);
 HWY_EXPORT(all_sums);
-
-}  // namespace
 
 void stream_dots(const float* queries, std::int64_t rows, const StreamedRows& keys, float* results,
                  std::int64_t result_row) {

@@ -1,15 +1,14 @@
 #pragma once
 
 #include "backends/cpu/base/elements.h"
+#include "xpuruntime/registry/kernel.h"
 
 namespace xpuruntime::cpu {
 
 template <class Load, class Store, class Function>
 void map_elements(const TensorSpec& from, const void* in, const TensorSpec& to, void* out, Load load, Store store,
                   const Function& function) {
-  Walk<2> walk(to.shape);
-  walk.set_operand(0, from);
-  walk.set_operand(1, to);
+  Walk<2> walk(to.shape, from, to);
   for (; walk.more(); walk.next()) store(out, walk.offset(1), function(load(in, walk.offset(0))));
 }
 
@@ -45,6 +44,24 @@ inline void convert_elements(const TensorSpec& from, const void* in, const Tenso
   } else {
     map_integers(from, in, to, out, [](std::int64_t x) { return x; });
   }
+}
+
+/// The first output of the first two inputs, broadcast, element by element.
+template <class Load, class Store, class Operation>
+void combine_elements(const Problem& problem, const RunArguments& arguments, Load load_a, Load load_b, Store store,
+                      Operation operation) {
+  const void *a = arguments.inputs[0]->as<void>(), *b = arguments.inputs[1]->as<void>();
+  void* out = arguments.outputs[0]->as<void>();
+  Walk<3> walk(problem.outputs[0].shape, problem.inputs[0], problem.inputs[1], problem.outputs[0]);
+  for (; walk.more(); walk.next()) {
+    store(out, walk.offset(2), operation(load_a(a, walk.offset(0)), load_b(b, walk.offset(1))));
+  }
+}
+
+template <class Operation>
+void combine_reals(const Problem& problem, const RunArguments& arguments, Operation operation) {
+  combine_elements(problem, arguments, loader_of(problem.inputs[0].dtype), loader_of(problem.inputs[1].dtype),
+                   storer_of(problem.outputs[0].dtype), operation);
 }
 
 }  // namespace xpuruntime::cpu

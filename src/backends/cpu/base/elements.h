@@ -17,9 +17,13 @@ inline std::int64_t multiply_add(std::int64_t sum, std::int64_t a, std::int64_t 
 template <std::size_t operands>
 class Walk {
  public:
-  explicit Walk(const Dims& shape) : shape_(shape) {
+  /// With the first operands, in their order.
+  template <class... Specs>
+  explicit Walk(const Dims& shape, const Specs&... specs) : shape_(shape) {
     for (auto& strides : strides_) strides = Dims::filled(shape.size(), 0);
     for (const std::int64_t extent : shape) left_ *= extent;
+    std::size_t which = 0;
+    (set_operand(which++, specs), ...);
   }
 
   void set_operand(std::size_t which, const TensorSpec& spec) {

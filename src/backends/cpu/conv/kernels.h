@@ -7,28 +7,15 @@
 
 namespace xpuruntime::cpu {
 
-std::unique_ptr<const Plan> prepare_conv_reference(const Problem& problem, const PrepareContext& context);
-std::unique_ptr<const Plan> prepare_conv_backward_reference(const Problem& problem);
-
-Verdict supports_conv_direct(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_conv_direct(const Problem& problem, const PrepareContext& context);
-std::uint64_t workspace_conv_direct(const Problem& problem, const DeviceProfile& profile);
-
-Verdict supports_conv_im2col(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_conv_im2col(const Problem& problem, const PrepareContext& context);
-std::uint64_t workspace_conv_im2col(const Problem& problem, const DeviceProfile& profile);
-// What it does with backward problems.
+SupportsFunction supports_conv_direct, supports_conv_im2col, supports_conv_winograd, supports_conv_depthwise;
+WorkspaceFunction workspace_conv_direct, workspace_conv_im2col, workspace_conv_winograd, workspace_conv_depthwise;
+PrepareFunction prepare_conv_direct, prepare_conv_im2col, prepare_conv_winograd, prepare_conv_depthwise,
+    prepare_conv_reference;
+// What they do with backward problems.
 Verdict supports_conv_im2col_backward(const Problem& problem);
-std::unique_ptr<const Plan> prepare_conv_im2col_backward(const Problem& problem, const PrepareContext& context);
-std::uint64_t workspace_conv_im2col_backward(const Problem& problem, const DeviceProfile& profile);
-
-Verdict supports_conv_winograd(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_conv_winograd(const Problem& problem, const PrepareContext& context);
-std::uint64_t workspace_conv_winograd(const Problem& problem, const DeviceProfile& profile);
-
-Verdict supports_conv_depthwise(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_conv_depthwise(const Problem& problem, const PrepareContext& context);
-std::uint64_t workspace_conv_depthwise(const Problem& problem, const DeviceProfile& profile);
+WorkspaceFunction workspace_conv_im2col_backward;
+PrepareFunction prepare_conv_im2col_backward;
+std::unique_ptr<const Plan> prepare_conv_backward_reference(const Problem& problem);
 
 inline constexpr KernelSpec conv_rows[] = {
     {conv_ops, "depthwise", "one input channel per group: vectors along rows", fast_floats, prepare_conv_depthwise,

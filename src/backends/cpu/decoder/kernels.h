@@ -6,16 +6,9 @@
 
 namespace xpuruntime::cpu {
 
-std::unique_ptr<const Plan> prepare_silu_mul_simd(const Problem& problem, const PrepareContext& context);
-std::unique_ptr<const Plan> prepare_silu_mul_reference(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_rope_simd(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_rope_simd(const Problem& problem, const PrepareContext& context);
-std::unique_ptr<const Plan> prepare_rope_reference(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_kv_append_rows(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_kv_append_rows(const Problem& problem, const PrepareContext& context);
-std::unique_ptr<const Plan> prepare_kv_append_reference(const Problem& problem, const PrepareContext& context);
+PrepareFunction prepare_silu_mul_simd, prepare_silu_mul_reference;
+SupportsFunction supports_rope_simd, supports_kv_append_rows;
+PrepareFunction prepare_rope_simd, prepare_rope_reference, prepare_kv_append_rows, prepare_kv_append_reference;
 
 inline constexpr KernelSpec decoder_rows[] = {
     {OpId::silu_mul, "simd", summary::vectors, fast_floats, prepare_silu_mul_simd},

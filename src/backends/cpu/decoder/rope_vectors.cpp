@@ -203,10 +203,7 @@ class RopeReference final : public Plan {
     std::copy(positions.shape.begin(), positions.shape.end(), &for_heads.shape[0]);
     std::copy(positions.strides.begin(), positions.strides.end(), &for_heads.strides[0]);
     const TensorSpec in = first_dims(problem_.inputs[0], dims), out = first_dims(problem_.outputs[0], dims);
-    Walk<3> walk(in.shape);
-    walk.set_operand(0, in);
-    walk.set_operand(1, out);
-    walk.set_operand(2, for_heads);
+    Walk<3> walk(in.shape, in, out, for_heads);
     const LoadInteger load = integer_loader_of(positions.dtype);
     for (; walk.more(); walk.next()) {
       head(arguments, walk.offset(0), walk.offset(1), load(arguments.inputs[1]->as<void>(), walk.offset(2)));

@@ -5,8 +5,9 @@
 
 #include <cmath>
 
-#include "backends/cpu/base/elements.h"
+#include "backends/cpu/base/convert.h"
 #include "backends/cpu/base/math.h"
+#include "backends/cpu/base/problem_plan.h"
 #include "backends/cpu/decoder/kernels.h"
 #include "backends/cpu/elementwise/combine.h"
 #include "backends/cpu/elementwise/plan.h"
@@ -76,29 +77,10 @@ std::unique_ptr<const Plan> prepare_on_halves(const Problem& problem,
 }
 
 /// The reference, in double: gate and factor are the two inputs.
-class SiluMulPlan final : public Plan {
- public:
-  explicit SiluMulPlan(const Problem& problem) : problem_(problem) {}
-
-  Status run(const RunArguments& arguments) const override {
-    const TensorSpec &gate = problem_.inputs[0], &factor = problem_.inputs[1], &out = problem_.outputs[0];
-    const LoadElement load_gate = loader_of(gate.dtype), load_factor = loader_of(factor.dtype);
-    const StoreElement store = storer_of(out.dtype);
-    Walk<3> walk(out.shape);
-    walk.set_operand(0, gate);
-    walk.set_operand(1, factor);
-    walk.set_operand(2, out);
-    for (; walk.more(); walk.next()) {
-      const double x = load_gate(arguments.inputs[0]->as<void>(), walk.offset(0));
-      const double y = load_factor(arguments.inputs[1]->as<void>(), walk.offset(1));
-      store(arguments.outputs[0]->as<void>(), walk.offset(2), x / (1 + std::exp(-x)) * y);
-    }
-    return {};
-  }
-
- private:
-  Problem problem_;
-};
+Status run_silu_mul(const Problem& problem, const RunArguments& arguments) {
+  combine_reals(problem, arguments, [](double x, double y) { return x / (1 + std::exp(-x)) * y; });
+  return {};
+}
 
 }  // namespace
 
@@ -110,8 +92,9 @@ std::unique_ptr<const Plan> prepare_silu_mul_simd(const Problem& problem, const 
 }
 
 std::unique_ptr<const Plan> prepare_silu_mul_reference(const Problem& problem, const PrepareContext&) {
-  return prepare_on_halves(
-      problem, [](const Problem& two) -> std::unique_ptr<const Plan> { return std::make_unique<SiluMulPlan>(two); });
+  return prepare_on_halves(problem, [](const Problem& two) -> std::unique_ptr<const Plan> {
+    return std::make_unique<ProblemPlan>(two, run_silu_mul);
+  });
 }
 
 }  // namespace xpuruntime::cpu

@@ -3,7 +3,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "backends/cpu/base/elements.h"
+#include "backends/cpu/base/convert.h"
+#include "backends/cpu/base/problem_plan.h"
 #include "backends/cpu/elementwise/kernels.h"
 
 namespace xpuruntime::cpu {
@@ -43,30 +44,10 @@ double tanh(double x, double gradient) {
 }
 
 /// The input and the gradient of the output in, the gradient of the input out.
-class SlopePlan final : public Plan {
- public:
-  explicit SlopePlan(const Problem& problem) : problem_(problem), slope_(slope_of(problem)) {}
-
-  Status run(const RunArguments& arguments) const override {
-    const TensorSpec &in = problem_.inputs[0], &gradient = problem_.inputs[1], &out = problem_.outputs[0];
-    const LoadElement load = loader_of(in.dtype), load_gradient = loader_of(gradient.dtype);
-    const StoreElement store = storer_of(out.dtype);
-    Walk<3> walk(out.shape);
-    walk.set_operand(0, in);
-    walk.set_operand(1, gradient);
-    walk.set_operand(2, out);
-    for (; walk.more(); walk.next()) {
-      const double g = load_gradient(arguments.inputs[1]->as<void>(), walk.offset(1));
-      store(arguments.outputs[0]->as<void>(), walk.offset(2),
-            slope_(load(arguments.inputs[0]->as<void>(), walk.offset(0)), g));
-    }
-    return {};
-  }
-
- private:
-  Problem problem_;
-  Slope slope_;
-};
+Status run_slope(const Problem& problem, const RunArguments& arguments) {
+  combine_reals(problem, arguments, slope_of(problem));
+  return {};
+}
 
 }  // namespace
 
@@ -100,7 +81,7 @@ Slope slope_of(Activation activation) {
 }
 
 std::unique_ptr<const Plan> prepare_unary_backward_reference(const Problem& problem) {
-  return std::make_unique<SlopePlan>(problem);
+  return std::make_unique<ProblemPlan>(problem, run_slope);
 }
 
 }  // namespace xpuruntime::cpu

@@ -7,26 +7,14 @@
 namespace xpuruntime::cpu {
 
 // relu gelu silu sigmoid tanh log exp sqrt cast
-std::unique_ptr<const Plan> prepare_unary_reference(const Problem& problem, const PrepareContext& context);
-std::unique_ptr<const Plan> prepare_unary_simd(const Problem& problem, const PrepareContext& context);
+PrepareFunction prepare_unary_reference, prepare_unary_simd;
 /// What they do with backward problems of activations.
 std::unique_ptr<const Plan> prepare_unary_backward_reference(const Problem& problem);
 std::unique_ptr<const Plan> prepare_unary_backward_simd(const Problem& problem);
 
-// add sub mul div
-std::unique_ptr<const Plan> prepare_binary_reference(const Problem& problem, const PrepareContext& context);
-Verdict supports_binary_simd(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_binary_simd(const Problem& problem, const PrepareContext& context);
-
-std::unique_ptr<const Plan> prepare_dropout_reference(const Problem& problem, const PrepareContext& context);
-std::unique_ptr<const Plan> prepare_dropout_simd(const Problem& problem, const PrepareContext& context);
-
-std::unique_ptr<const Plan> prepare_unscale_reference(const Problem& problem, const PrepareContext& context);
-Verdict supports_unscale_simd(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_unscale_simd(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_cast_simd(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_cast_simd(const Problem& problem, const PrepareContext& context);
+SupportsFunction supports_binary_simd, supports_unscale_simd, supports_cast_simd;
+PrepareFunction prepare_binary_reference, prepare_binary_simd, prepare_dropout_reference, prepare_dropout_simd,
+    prepare_unscale_reference, prepare_unscale_simd, prepare_cast_simd;
 
 inline constexpr KernelSpec elementwise_rows[] = {
     {OpId::dropout, "simd", "random words made in vectors", fast_floats, prepare_dropout_simd},

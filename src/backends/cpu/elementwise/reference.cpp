@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "backends/cpu/base/convert.h"
+#include "backends/cpu/base/problem_plan.h"
 #include "backends/cpu/base/scalar_extremes.h"
 #include "backends/cpu/elementwise/kernels.h"
 
@@ -77,76 +78,46 @@ bool all_integers(const Problem& problem) {
 }
 
 /// One value in, one value out, through a function of doubles, or none: a cast. Integers know only relu.
-class UnaryPlan final : public Plan {
- public:
-  explicit UnaryPlan(const Problem& problem) : problem_(problem), function_(function_of(problem)) {}
-
-  Status run(const RunArguments& arguments) const override {
-    const void* in = arguments.inputs[0]->as<void>();
-    void* out = arguments.outputs[0]->as<void>();
-    const TensorSpec &from = problem_.inputs[0], &to = problem_.outputs[0];
-    if (function_ == nullptr) {
-      convert_elements(from, in, to, out);
-    } else if (all_integers(problem_)) {
-      map_integers(from, in, to, out, [](std::int64_t x) { return x < 0 ? 0 : x; });
-    } else {
-      map_reals(from, in, to, out, function_);
-    }
-    return {};
+Status run_unary(const Problem& problem, const RunArguments& arguments) {
+  const void* in = arguments.inputs[0]->as<void>();
+  void* out = arguments.outputs[0]->as<void>();
+  const TensorSpec &from = problem.inputs[0], &to = problem.outputs[0];
+  const RealFunction function = function_of(problem);
+  if (function == nullptr) {
+    convert_elements(from, in, to, out);
+  } else if (all_integers(problem)) {
+    map_integers(from, in, to, out, [](std::int64_t x) { return x < 0 ? 0 : x; });
+  } else {
+    map_reals(from, in, to, out, function);
   }
-
- private:
-  Problem problem_;
-  RealFunction function_;
-};
+  return {};
+}
 
 /// Two values in, one value out: in double, which no sum, difference or product of two floats of at most 32 bits can
 /// tell from exact but for one rounding, or in 64-bit integers, which wrap.
-class BinaryPlan final : public Plan {
- public:
-  explicit BinaryPlan(const Problem& problem) : problem_(problem) {}
-
-  Status run(const RunArguments& arguments) const override {
-    const DataType a = problem_.inputs[0].dtype, b = problem_.inputs[1].dtype, to = problem_.outputs[0].dtype;
-    const IntegerOperation integers = all_integers(problem_) ? integer_operation_of(problem_.op) : nullptr;
-    if (integers == nullptr) {
-      combine(arguments, loader_of(a), loader_of(b), storer_of(to), operation_of(problem_.op));
-      return {};
-    }
-    combine(arguments, integer_loader_of(a), integer_loader_of(b), integer_storer_of(to),
-            [integers](std::int64_t x, std::int64_t y) {
-              return static_cast<std::int64_t>(integers(static_cast<std::uint64_t>(x), static_cast<std::uint64_t>(y)));
-            });
+Status run_binary(const Problem& problem, const RunArguments& arguments) {
+  const DataType a = problem.inputs[0].dtype, b = problem.inputs[1].dtype, to = problem.outputs[0].dtype;
+  const IntegerOperation integers = all_integers(problem) ? integer_operation_of(problem.op) : nullptr;
+  if (integers == nullptr) {
+    combine_reals(problem, arguments, operation_of(problem.op));
     return {};
   }
-
- private:
-  template <class Load, class Store, class Operation>
-  void combine(const RunArguments& arguments, Load load_a, Load load_b, Store store, Operation operation) const {
-    const void* a = arguments.inputs[0]->as<void>();
-    const void* b = arguments.inputs[1]->as<void>();
-    void* out = arguments.outputs[0]->as<void>();
-    Walk<3> walk(problem_.outputs[0].shape);
-    walk.set_operand(0, problem_.inputs[0]);
-    walk.set_operand(1, problem_.inputs[1]);
-    walk.set_operand(2, problem_.outputs[0]);
-    for (; walk.more(); walk.next()) {
-      store(out, walk.offset(2), operation(load_a(a, walk.offset(0)), load_b(b, walk.offset(1))));
-    }
-  }
-
-  Problem problem_;
-};
+  const auto wrapped = [integers](std::int64_t x, std::int64_t y) {
+    return static_cast<std::int64_t>(integers(static_cast<std::uint64_t>(x), static_cast<std::uint64_t>(y)));
+  };
+  combine_elements(problem, arguments, integer_loader_of(a), integer_loader_of(b), integer_storer_of(to), wrapped);
+  return {};
+}
 
 }  // namespace
 
 std::unique_ptr<const Plan> prepare_unary_reference(const Problem& problem, const PrepareContext&) {
   if (problem.direction == Direction::backward) return prepare_unary_backward_reference(problem);
-  return std::make_unique<UnaryPlan>(problem);
+  return std::make_unique<ProblemPlan>(problem, run_unary);
 }
 
 std::unique_ptr<const Plan> prepare_binary_reference(const Problem& problem, const PrepareContext&) {
-  return std::make_unique<BinaryPlan>(problem);
+  return std::make_unique<ProblemPlan>(problem, run_binary);
 }
 
 }  // namespace xpuruntime::cpu

@@ -4,7 +4,7 @@
 #include <hwy/highway.h>
 
 #include "backends/cpu/base/math.h"
-#include "backends/cpu/elementwise/chunk.h"
+#include "backends/cpu/elementwise/combine.h"
 #include "backends/cpu/elementwise/kernels.h"
 #include "backends/cpu/elementwise/plan.h"
 
@@ -58,52 +58,20 @@ struct Tanh {
   }
 };
 
-template <class Function, class T>
-void map_row(const T* x, const T* g, T* out, std::int64_t n) {
-  for_vectors(n, [&](std::size_t i, auto load, auto store)
-                     HWY_ATTR { store(Function::of(load(x + i), load(g + i)), out + i); });
-}
-
-template <class Function>
-void map_chunks(const Block& block) {
-  HWY_ALIGN float x[chunk_size], g[chunk_size], out[chunk_size];
-  for_chunks(block, [&](std::int64_t i, std::int64_t j, std::int64_t n) {
-    map_row<Function>(widened(row_of(block.a, i, j), n, x), widened(row_of(block.b, i, j), n, g), out, n);
-    narrowed(out, row_of(block.out, i, j), n);
-  });
-}
-
-template <class Function>
-void map_block(const Block& block) {
-  bool plain = true;
-  for (const BlockOperand* operand : {&block.a, &block.b}) {
-    plain = plain && operand->dtype == block.out.dtype && operand->column == 1;
-  }
-  if (!plain || block.out.column != 1) return map_chunks<Function>(block);
-  with_storage(block.out.dtype, [&](auto type) {
-    using T = decltype(type);
-    for (std::int64_t i = 0; i < block.rows; ++i) {
-      map_row<Function>(static_cast<const T*>(block.a.data) + i * block.a.row,
-                        static_cast<const T*>(block.b.data) + i * block.b.row,
-                        static_cast<T*>(block.out.data) + i * block.out.row, block.columns);
-    }
-  });
-}
-
 }  // namespace
 
 RunBlock find_slope(OpId op, bool by_tanh) {
   switch (op) {
     case OpId::gelu:
-      return by_tanh ? map_block<GeluTanh> : map_block<Gelu>;
+      return by_tanh ? combine_block<GeluTanh> : combine_block<Gelu>;
     case OpId::silu:
-      return map_block<Silu>;
+      return combine_block<Silu>;
     case OpId::sigmoid:
-      return map_block<Sigmoid>;
+      return combine_block<Sigmoid>;
     case OpId::tanh:
-      return map_block<Tanh>;
+      return combine_block<Tanh>;
     default:
-      return map_block<Relu>;
+      return combine_block<Relu>;
   }
 }
 

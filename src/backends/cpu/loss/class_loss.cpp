@@ -76,8 +76,7 @@ Status check_targets(const Tensor& targets, std::int64_t classes, std::int64_t i
     return {};
   }
   const LoadInteger load = integer_loader_of(spec.dtype);
-  Walk<1> walk(spec.shape);
-  walk.set_operand(0, spec);
+  Walk<1> walk(spec.shape, spec);
   for (std::int64_t i = 0; walk.more(); ++i, walk.next()) {
     const std::int64_t target = load(targets.as<const std::byte>(), walk.offset(0));
     if (is_bad(target, classes, ignore_index)) return bad_target(i, target, spec.shape, classes, ignore_index);

@@ -80,9 +80,7 @@ class ClassLossPlan final : public ClassReference {
 
   Status run(const RunArguments& arguments) const override {
     if (const Status status = check(arguments); !status.ok()) return status;
-    Walk<3> walk(scores_.across.shape);
-    walk.set_operand(0, scores_.across);
-    walk.set_operand(1, target_spec());
+    Walk<3> walk(scores_.across.shape, scores_.across, target_spec());
     if (reduction_ == "none") walk.set_operand(2, with_class_dim(problem_.outputs[0], problem_.inputs[0]));
     double total = 0, weights = 0;
     for (; walk.more(); walk.next()) {
@@ -153,10 +151,7 @@ class ClassLossBackwardPlan final : public ClassReference {
  private:
   /// Scores, targets, the output and, where there is one for each position, the gradient.
   Walk<4> positions() const {
-    Walk<4> walk(scores_.across.shape);
-    walk.set_operand(0, scores_.across);
-    walk.set_operand(1, target_spec());
-    walk.set_operand(2, out_.across);
+    Walk<4> walk(scores_.across.shape, scores_.across, target_spec(), out_.across);
     if (reduction_ == "none") walk.set_operand(3, with_class_dim(problem_.inputs.back(), problem_.inputs[0]));
     return walk;
   }

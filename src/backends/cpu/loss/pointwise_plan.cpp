@@ -3,7 +3,6 @@
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/loss/kernels.h"
-#include "backends/cpu/loss/pointwise.h"
 #include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::cpu {

@@ -3,7 +3,6 @@
 
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/loss/kernels.h"
-#include "backends/cpu/loss/pointwise.h"
 
 namespace xpuruntime::cpu {
 namespace {
@@ -22,9 +21,7 @@ class PointwiseLossPlan final : public Plan {
     const LoadElement load_t = loader_of(problem_.inputs[1].dtype);
     const StoreElement store = storer_of(problem_.outputs[0].dtype);
     void* out = arguments.outputs[0]->as<std::byte>();
-    Walk<3> walk(shape_);
-    walk.set_operand(0, problem_.inputs[0]);
-    walk.set_operand(1, problem_.inputs[1]);
+    Walk<3> walk(shape_, problem_.inputs[0], problem_.inputs[1]);
     if (reduction_ == "none") walk.set_operand(2, problem_.outputs[0]);
     double total = 0;
     for (; walk.more(); walk.next()) {

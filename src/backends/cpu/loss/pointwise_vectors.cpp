@@ -7,7 +7,7 @@
 
 #include "backends/cpu/base/math.h"
 #include "backends/cpu/base/simd.h"
-#include "backends/cpu/loss/pointwise.h"
+#include "backends/cpu/loss/kernels.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {

@@ -49,14 +49,9 @@ class SumOfProducts {
     const void* a = data_of(arguments, a_);
     const void* b = data_of(arguments, b_);
     void* out = arguments.outputs[out_.at]->as<std::byte>();
-    Walk<3> kept(kept_);
-    kept.set_operand(0, kept_strides_[0]);
-    kept.set_operand(1, kept_strides_[1]);
-    kept.set_operand(2, out_.spec);
+    Walk<3> kept(kept_, kept_strides_[0], kept_strides_[1], out_.spec);
     for (; kept.more(); kept.next()) {
-      Walk<2> summed(summed_);
-      summed.set_operand(0, summed_strides_[0]);
-      summed.set_operand(1, summed_strides_[1]);
+      Walk<2> summed(summed_, summed_strides_[0], summed_strides_[1]);
       double sum = 0;
       for (; summed.more(); summed.next()) {
         sum += load_a_(a, kept.offset(0) + summed.offset(0)) * load_b_(b, kept.offset(1) + summed.offset(1));
@@ -142,9 +137,7 @@ class LinearBackwardPlan final : public Plan {
     auto* to = static_cast<double*>(arguments.workspace);
     TensorSpec rows = views_.a.spec;  // where each row of x begins
     rows.shape[rows.shape.size() - 1] = 1;
-    Walk<2> walk(gradient.shape);
-    walk.set_operand(0, gradient);
-    walk.set_operand(1, rows);
+    Walk<2> walk(gradient.shape, gradient, rows);
     const std::int64_t columns = gradient.shape.back();
     for (std::int64_t i = 0; walk.more(); ++i, walk.next()) {
       const double g = load(data_of(arguments, views_.gradient), walk.offset(0));

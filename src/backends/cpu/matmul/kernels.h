@@ -7,36 +7,16 @@
 
 namespace xpuruntime::cpu {
 
-std::unique_ptr<const Plan> prepare_product_reference(const Problem& problem, const PrepareContext& context);
 /// What the references do with backward problems.
 std::unique_ptr<const Plan> prepare_product_backward_reference(const Problem& problem);
 
-Verdict supports_product_openblas(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_product_openblas(const Problem& problem, const PrepareContext& context);
-
-// Our own kernels take matmul and linear alike.
-
-std::uint64_t workspace_product_reference(const Problem& problem, const DeviceProfile& profile);
-
-Verdict supports_product_packed(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t workspace_product_packed(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_product_packed(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_product_skinny(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t workspace_product_skinny(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_product_skinny(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_product_small(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t workspace_product_small(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_product_small(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_product_int8(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t workspace_product_int8(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_product_int8(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_product_amx(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t workspace_product_amx(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_product_amx(const Problem& problem, const PrepareContext& context);
+// Each takes matmul and linear alike.
+SupportsFunction supports_product_openblas, supports_product_packed, supports_product_skinny, supports_product_small,
+    supports_product_int8, supports_product_amx;
+WorkspaceFunction workspace_product_reference, workspace_product_packed, workspace_product_skinny,
+    workspace_product_small, workspace_product_int8, workspace_product_amx;
+PrepareFunction prepare_product_reference, prepare_product_openblas, prepare_product_packed, prepare_product_skinny,
+    prepare_product_small, prepare_product_int8, prepare_product_amx;
 
 // alpha * (a * scale_a) @ (b * scale_b) + beta * c. A kernel multiplies a by b as always; the sums are scaled, and c is
 // added, as they go to the output. So each kernel of products takes all of this under its own name.

@@ -37,8 +37,7 @@ Status check_indices(const TensorSpec& spec, const void* indices, std::int64_t r
     return {};
   }
   const LoadInteger load = integer_loader_of(spec.dtype);
-  Walk<1> walk(spec.shape);
-  walk.set_operand(0, spec);
+  Walk<1> walk(spec.shape, spec);
   for (std::int64_t position = 0; walk.more(); walk.next(), ++position) {
     const std::int64_t index = load(indices, walk.offset(0));
     if (index < 0 || index >= rows) return outside(position, index, rows);

@@ -6,18 +6,11 @@
 
 namespace xpuruntime::cpu {
 
-// copy transpose slice
-std::unique_ptr<const Plan> prepare_copy_reference(const Problem& problem, const PrepareContext& context);
 /// Takes what needs no conversion: every input has the output's dtype. Concat's too.
-Verdict supports_copy_bytes(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_copy_bytes(const Problem& problem, const PrepareContext& context);
-
-std::unique_ptr<const Plan> prepare_concat_reference(const Problem& problem, const PrepareContext& context);
-std::unique_ptr<const Plan> prepare_concat_rows(const Problem& problem, const PrepareContext& context);
-
-std::unique_ptr<const Plan> prepare_embedding_reference(const Problem& problem, const PrepareContext& context);
-Verdict supports_embedding_rows(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_embedding_rows(const Problem& problem, const PrepareContext& context);
+SupportsFunction supports_copy_bytes;
+SupportsFunction supports_embedding_rows;
+PrepareFunction prepare_copy_reference, prepare_copy_bytes, prepare_concat_reference, prepare_concat_rows,
+    prepare_embedding_reference, prepare_embedding_rows;
 
 inline constexpr KernelSpec movement_rows[] = {
     {OpId::embedding, "rows", "copies or casts whole rows of the table, gathers strided ones", any_dtype,

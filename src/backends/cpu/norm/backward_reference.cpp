@@ -1,6 +1,5 @@
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/norm/kernels.h"
@@ -42,10 +41,7 @@ class SoftmaxBackwardPlan final : public Plan {
 
   Status run(const RunArguments& arguments) const override {
     if (element_count(x_.along) == 0) return {};
-    Walk<3> across(x_.across.shape);
-    across.set_operand(0, x_.across);
-    across.set_operand(1, g_.across);
-    across.set_operand(2, out_.across);
+    Walk<3> across(x_.across.shape, x_.across, g_.across, out_.across);
     for (; across.more(); across.next()) line(arguments, across);
     return {};
   }
@@ -116,10 +112,7 @@ class LayerNormBackwardPlan final : public Plan {
   };
 
   Walk<3> rows_walk() const {
-    Walk<3> across(x_.across.shape);
-    across.set_operand(0, x_.across);
-    across.set_operand(1, g_.across);
-    across.set_operand(2, out_.across);
+    Walk<3> across(x_.across.shape, x_.across, g_.across, out_.across);
     return across;
   }
 
@@ -172,10 +165,7 @@ class LayerNormBackwardPlan final : public Plan {
     if (!output) return;
     const TensorSpec& to = problem_.outputs[*output];
     const LoadElement load_x = loader_of(x_.along.dtype), load_g = loader_of(g_.along.dtype);
-    Walk<3> walk(x_.along.shape);
-    walk.set_operand(0, x_.along);
-    walk.set_operand(1, g_.along);
-    walk.set_operand(2, to);
+    Walk<3> walk(x_.along.shape, x_.along, g_.along, to);
     for (; walk.more(); walk.next()) {
       double sum = 0;
       Walk<3> across = rows_walk();

@@ -50,8 +50,7 @@ class BatchNormPlan final : public Plan {
   template <class Term>
   double average(const RunArguments& arguments, std::int64_t c, const Term& term) const {
     const LoadElement load = loader_of(in_.along.dtype);
-    Walk<1> walk(in_.along.shape);
-    walk.set_operand(0, in_.along);
+    Walk<1> walk(in_.along.shape, in_.along);
     double sum = 0;
     for (; walk.more(); walk.next()) {
       sum += term(load(arguments.inputs[0]->as<const std::byte>(), c * in_.across.strides[1] + walk.offset(0)));
@@ -64,9 +63,7 @@ class BatchNormPlan final : public Plan {
     const StoreElement store = storer_of(out_.along.dtype);
     const double scale = input(arguments, 3, c, 1) / std::sqrt(moments.variance + eps_);
     const double shift = input(arguments, 4, c, 0);
-    Walk<2> walk(in_.along.shape);
-    walk.set_operand(0, in_.along);
-    walk.set_operand(1, out_.along);
+    Walk<2> walk(in_.along.shape, in_.along, out_.along);
     for (; walk.more(); walk.next()) {
       const double x = load(arguments.inputs[0]->as<const std::byte>(), c * in_.across.strides[1] + walk.offset(0));
       store(arguments.outputs[0]->as<std::byte>(), c * out_.across.strides[1] + walk.offset(1),

@@ -23,9 +23,7 @@ class LayerNormPlan final : public Plan {
         eps_(problem.attributes.real("eps")) {}
 
   Status run(const RunArguments& arguments) const override {
-    Walk<2> across(in_.across.shape);
-    across.set_operand(0, in_.across);
-    across.set_operand(1, out_.across);
+    Walk<2> across(in_.across.shape, in_.across, out_.across);
     if (element_count(in_.along) == 0) return {};
     if (adds_) add(arguments);
     for (; across.more(); across.next()) row(arguments, across.offset(0), across.offset(1));
@@ -37,10 +35,7 @@ class LayerNormPlan final : public Plan {
     const TensorSpec &x = problem_.inputs[0], &residual = problem_.inputs[1], &sum = problem_.outputs[1];
     const LoadElement load_x = loader_of(x.dtype), load_residual = loader_of(residual.dtype);
     const StoreElement store = storer_of(sum.dtype);
-    Walk<3> walk(x.shape);
-    walk.set_operand(0, x);
-    walk.set_operand(1, residual);
-    walk.set_operand(2, sum);
+    Walk<3> walk(x.shape, x, residual, sum);
     for (; walk.more(); walk.next()) {
       store(arguments.outputs[1]->as<void>(), walk.offset(2),
             load_x(arguments.inputs[0]->as<void>(), walk.offset(0)) +
@@ -55,8 +50,7 @@ class LayerNormPlan final : public Plan {
   template <class Term>
   double average(const void* in, std::int64_t from, const Term& term) const {
     const LoadElement load = loader_of(in_.along.dtype);
-    Walk<1> walk(in_.along.shape);
-    walk.set_operand(0, in_.along);
+    Walk<1> walk(in_.along.shape, in_.along);
     double sum = 0;
     for (; walk.more(); walk.next()) sum += term(load(in, from + walk.offset(0)));
     return sum / static_cast<double>(element_count(in_.along));
@@ -72,9 +66,7 @@ class LayerNormPlan final : public Plan {
   void write(const RunArguments& arguments, std::int64_t from, std::int64_t to, double mean, double scale) const {
     const LoadElement load = loader_of(in_.along.dtype);
     const StoreElement store = storer_of(out_.along.dtype);
-    Walk<4> walk(in_.along.shape);
-    walk.set_operand(0, in_.along);
-    walk.set_operand(1, out_.along);
+    Walk<4> walk(in_.along.shape, in_.along, out_.along);
     const std::size_t parameters = problem_.inputs.size() - std::min(weight_, problem_.inputs.size());
     for (std::size_t i = 0; i < parameters; ++i) walk.set_operand(2 + i, problem_.inputs[weight_ + i]);
     for (; walk.more(); walk.next()) {

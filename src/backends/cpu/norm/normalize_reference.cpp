@@ -20,9 +20,7 @@ class NormalizePlan final : public Plan {
   Status run(const RunArguments& arguments) const override {
     const void* in = arguments.inputs[0]->as<const std::byte>();
     void* out = arguments.outputs[0]->as<std::byte>();
-    Walk<2> across(in_.across.shape);
-    across.set_operand(0, in_.across);
-    across.set_operand(1, out_.across);
+    Walk<2> across(in_.across.shape, in_.across, out_.across);
     for (; across.more(); across.next()) line(in, across.offset(0), out, across.offset(1));
     return {};
   }
@@ -34,15 +32,12 @@ class NormalizePlan final : public Plan {
     const double length = norm(load, in, from);
     // NaN is not below eps, and stays.
     const double divisor = length < eps_ ? eps_ : length;
-    Walk<2> walk(in_.along.shape);
-    walk.set_operand(0, in_.along);
-    walk.set_operand(1, out_.along);
+    Walk<2> walk(in_.along.shape, in_.along, out_.along);
     for (; walk.more(); walk.next()) store(out, to + walk.offset(1), load(in, from + walk.offset(0)) / divisor);
   }
 
   double norm(LoadElement load, const void* in, std::int64_t from) const {
-    Walk<1> walk(in_.along.shape);
-    walk.set_operand(0, in_.along);
+    Walk<1> walk(in_.along.shape, in_.along);
     double total = 0;
     for (; walk.more(); walk.next()) {
       const double x = std::abs(load(in, from + walk.offset(0)));

@@ -25,9 +25,7 @@ class SoftmaxPlan final : public Plan {
   Status run(const RunArguments& arguments) const override {
     const void* in = arguments.inputs[0]->as<const std::byte>();
     void* out = arguments.outputs[0]->as<std::byte>();
-    Walk<2> walk(outer_);
-    walk.set_operand(0, in_);
-    walk.set_operand(1, out_);
+    Walk<2> walk(outer_, in_, out_);
     const LoadElement load = loader_of(in_.dtype);
     const StoreElement store = storer_of(out_.dtype);
     for (; walk.more(); walk.next()) line(load, store, in, walk.offset(0), out, walk.offset(1));

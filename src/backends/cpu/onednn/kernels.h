@@ -11,14 +11,14 @@
 namespace xpuruntime::cpu {
 
 /// matmul and linear.
-Verdict supports_product_onednn(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t workspace_product_onednn(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_product_onednn(const Problem& problem, const PrepareContext& context);
+SupportsFunction supports_product_onednn;
+WorkspaceFunction workspace_product_onednn;
+PrepareFunction prepare_product_onednn;
 
 /// conv2d and conv3d.
-Verdict supports_conv_onednn(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t workspace_conv_onednn(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_conv_onednn(const Problem& problem, const PrepareContext& context);
+SupportsFunction supports_conv_onednn;
+WorkspaceFunction workspace_conv_onednn;
+PrepareFunction prepare_conv_onednn;
 
 /// "2.6.3"; empty in a build without it, and where it could not be opened.
 std::string onednn_version();

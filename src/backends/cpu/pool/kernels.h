@@ -7,11 +7,9 @@
 
 namespace xpuruntime::cpu {
 
-std::unique_ptr<const Plan> prepare_pool_reference(const Problem& problem, const PrepareContext& context);
-
-Verdict supports_pool_simd(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_pool_simd(const Problem& problem, const PrepareContext& context);
-std::uint64_t workspace_pool_simd(const Problem& problem, const DeviceProfile& profile);
+SupportsFunction supports_pool_simd;
+WorkspaceFunction workspace_pool_simd;
+PrepareFunction prepare_pool_reference, prepare_pool_simd;
 
 inline constexpr KernelSpec pool_rows[] = {
     {pool_ops, "simd", "one dim after the other, in vectors", fast_floats, prepare_pool_simd, supports_pool_simd,

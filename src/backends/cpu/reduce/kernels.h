@@ -6,11 +6,9 @@
 
 namespace xpuruntime::cpu {
 
-Verdict supports_reduce_simd(const Problem& problem, const DeviceProfile& profile);
-std::uint64_t workspace_reduce_simd(const Problem& problem, const DeviceProfile& profile);
-std::unique_ptr<const Plan> prepare_reduce_simd(const Problem& problem, const PrepareContext& context);
-
-std::unique_ptr<const Plan> prepare_reduce_reference(const Problem& problem, const PrepareContext& context);
+SupportsFunction supports_reduce_simd;
+WorkspaceFunction workspace_reduce_simd;
+PrepareFunction prepare_reduce_simd, prepare_reduce_reference;
 
 inline constexpr KernelSpec reduce_rows[] = {
     {.ops = reduce_ops,

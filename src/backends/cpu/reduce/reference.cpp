@@ -49,9 +49,7 @@ class ReducePlan final : public Plan {
  private:
   template <class Value, class Load, class Store>
   void reduce(Load load, Store store, const void* in, void* out) const {
-    Walk<2> across(parts_.across.shape);
-    across.set_operand(0, parts_.across);
-    across.set_operand(1, out_);
+    Walk<2> across(parts_.across.shape, parts_.across, out_);
     for (; across.more(); across.next()) {
       store(out, across.offset(1), finished(folded<Value>(load, in, across.offset(0))));
     }
@@ -59,8 +57,7 @@ class ReducePlan final : public Plan {
 
   template <class Value, class Load>
   Value folded(Load load, const void* in, std::int64_t from) const {
-    Walk<1> along(parts_.along.shape);
-    along.set_operand(0, parts_.along);
+    Walk<1> along(parts_.along.shape, parts_.along);
     if (!along.more()) return 0;  // an empty sum; other ops have an element
     Value value = load(in, from);
     for (along.next(); along.more(); along.next()) value = fold(op_, value, load(in, from + along.offset(0)));
