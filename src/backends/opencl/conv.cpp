@@ -1,41 +1,14 @@
 #include "backends/opencl/conv.h"
 
-#include <algorithm>
-
 #include "backends/opencl/groups.h"
 #include "backends/opencl/kernel_sources.h"
 #include "backends/opencl/kernels.h"
 #include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::opencl {
-namespace {
-
-/// Right-aligned: of two values the first is the height.
-template <class Values>
-void spread(const Values& values, std::int64_t (&to)[3], std::size_t skipped = 0) {
-  for (std::size_t i = skipped; i < values.size(); ++i) to[i + 3 - values.size()] = values[i];
-}
-
-}  // namespace
-
-bool ConvShape::pointwise() const {
-  constexpr std::int64_t ones[] = {1, 1, 1}, zeros[] = {0, 0, 0};
-  return taps() == 1 && std::ranges::equal(stride, ones) && std::ranges::equal(padding, zeros);
-}
-
-ConvShape conv_shape(const Problem& problem) {
+ConvShape strided_conv_shape(const Problem& problem) {
   const TensorSpec &x = problem.inputs[0], &w = problem.inputs[1], &y = problem.outputs[0];
-  ConvShape shape;
-  shape.batch = x.shape[0];
-  shape.groups = problem.attributes.integer("groups");
-  shape.in_channels = w.shape[1];
-  shape.out_channels = w.shape[0] / shape.groups;
-  spread(x.shape, shape.in, 2);
-  spread(w.shape, shape.kernel, 2);
-  spread(y.shape, shape.out, 2);
-  spread(problem.attributes.list("stride"), shape.stride);
-  spread(problem.attributes.list("padding"), shape.padding);
-  spread(problem.attributes.list("dilation"), shape.dilation);
+  ConvShape shape{xpuruntime::conv_shape(problem)};
   shape.x_batch = x.strides[0];
   shape.x_channel = x.strides[1];
   spread(x.strides, shape.x, 2);
@@ -54,11 +27,9 @@ ConvShape conv_shape(const Problem& problem) {
 
 Verdict has_modest_windows(const Problem& problem, const DeviceProfile&) {
   constexpr std::int64_t most = 1 << 26;  // their products with extents of tensors that can exist fit 63 bits
-  const ConvShape shape = conv_shape(problem);
-  std::int64_t largest = 0;
-  for (int d = 0; d < 3; ++d)
-    largest = std::max({largest, shape.kernel[d], shape.stride[d], shape.padding[d], shape.dilation[d]});
-  const Verdict each = is_at_most("the largest of kernel size, stride, padding and dilation", largest, most);
+  const xpuruntime::ConvShape shape = xpuruntime::conv_shape(problem);
+  const Verdict each =
+      is_at_most("the largest of kernel size, stride, padding and dilation", shape.largest_number(), most);
   return each.supported ? is_at_most("elements of a window", shape.depth(), std::int64_t{1} << 31) : each;
 }
 
@@ -75,7 +46,7 @@ std::string conv_types(const Problem& problem) {
 }
 
 std::unique_ptr<const Plan> prepare_conv_direct(const Problem& problem, const PrepareContext& context) {
-  const ConvShape shape = conv_shape(problem);
+  const ConvShape shape = strided_conv_shape(problem);
   const bool cpu = is_cpu(context.profile);
   const std::int64_t planes = shape.batch * shape.groups * shape.out_channels, lines = shape.out[0] * shape.out[1];
   // A CPU's items have as many rows as leave its cores enough of them.

@@ -35,7 +35,7 @@ std::uint64_t float_bytes(std::int64_t count) {
 }
 
 /// The stride that walks all pixels, where there is one.
-std::optional<std::int64_t> pixel_stride(const std::int64_t (&extent)[3], const std::int64_t (&stride)[3]) {
+std::optional<std::int64_t> pixel_stride(const Extents& extent, const Extents& stride) {
   std::int64_t one = 1, count = 1;
   for (int d = 2; d >= 0; --d) {
     if (extent[d] == 1) continue;
@@ -96,12 +96,12 @@ void append_groups(Product& product, const ConvShape& shape, std::int64_t panel,
 }  // namespace
 
 std::uint64_t conv_implicit_workspace_bytes(const Problem& problem, const DeviceProfile& profile) {
-  const ConvShape shape = conv_shape(problem);
+  const ConvShape shape = strided_conv_shape(problem);
   return float_bytes(weight_elements(shape, method_for(profile).row_panel(shape.out_channels)));
 }
 
 std::unique_ptr<const Plan> prepare_conv_implicit(const Problem& problem, const PrepareContext& context) {
-  const ConvShape shape = conv_shape(problem);
+  const ConvShape shape = strided_conv_shape(problem);
   const Method method = method_for(context.profile);
   const std::int64_t panel = method.row_panel(shape.out_channels);
   Product product = product_of_group(problem, shape, panel);
@@ -120,7 +120,7 @@ std::unique_ptr<const Plan> prepare_conv_implicit(const Problem& problem, const 
 }
 
 Verdict supports_conv_im2col(const Problem& problem, const DeviceProfile& profile) {
-  const ConvShape shape = conv_shape(problem);
+  const ConvShape shape = strided_conv_shape(problem);
   if (!pixel_stride(shape.out, shape.y)) return Verdict::no("the pixels of output 0 are not one stride apart");
   return has_modest_windows(problem, profile);
 }
@@ -183,13 +183,13 @@ void add_windows(LaunchPlan& plan, const Problem& problem, const ConvShape& shap
 
 std::uint64_t conv_im2col_workspace_bytes(const Problem& problem, const DeviceProfile& profile) {
   const Method method = method_for(profile);
-  const ColumnsProduct columns = columns_product(problem, conv_shape(problem), method);
+  const ColumnsProduct columns = columns_product(problem, strided_conv_shape(problem), method);
   const std::int64_t parts = method.tiles ? parts_for(columns.product.shape, profile) : 1;
   return columns.bytes + (parts == 1 ? 0 : split_workspace_bytes(columns.product.shape, parts));
 }
 
 std::unique_ptr<const Plan> prepare_conv_im2col(const Problem& problem, const PrepareContext& context) {
-  const ConvShape shape = conv_shape(problem);
+  const ConvShape shape = strided_conv_shape(problem);
   const Method method = method_for(context.profile);
   const ColumnsProduct columns = columns_product(problem, shape, method);
   auto plan = std::make_unique<LaunchPlan>(context_of(context), std::string(),
@@ -271,7 +271,7 @@ std::int64_t winograd_step(const ConvShape& shape) { return winograd_cost(shape,
 }  // namespace
 
 Verdict supports_conv_winograd(const Problem& problem, const DeviceProfile& profile) {
-  const ConvShape shape = conv_shape(problem);
+  const ConvShape shape = strided_conv_shape(problem);
   if (problem.op != OpId::conv2d) return Verdict::no("takes 2 spatial dims");
   if (shape.kernel[1] != 3 || shape.kernel[2] != 3) return Verdict::no("the filter is not 3x3");
   if (shape.stride[1] != 1 || shape.stride[2] != 1) return Verdict::no("the stride is not 1");
@@ -283,7 +283,7 @@ Verdict supports_conv_winograd(const Problem& problem, const DeviceProfile& prof
 std::uint64_t conv_winograd_workspace_bytes(const Problem& problem, const DeviceProfile& profile) {
   std::uint64_t most = 0;
   for (const std::int64_t step : steps)
-    most = std::max(most, winograd_layout(conv_shape(problem), method_for(profile), step).bytes);
+    most = std::max(most, winograd_layout(strided_conv_shape(problem), method_for(profile), step).bytes);
   return most;
 }
 
@@ -293,7 +293,7 @@ std::vector<std::string> conv_winograd_variants(const Problem&, const PrepareCon
 
 std::unique_ptr<const Plan> prepare_conv_winograd_variant(const Problem& problem, const PrepareContext& context,
                                                           std::string_view token) {
-  const ConvShape shape = conv_shape(problem);
+  const ConvShape shape = strided_conv_shape(problem);
   const Method method = method_for(context.profile);
   const std::int64_t step = token == step_token(4) ? 4 : 2;
   const WinogradLayout at = winograd_layout(shape, method, step);
@@ -329,7 +329,7 @@ std::unique_ptr<const Plan> prepare_conv_winograd_variant(const Problem& problem
 }
 
 std::unique_ptr<const Plan> prepare_conv_winograd(const Problem& problem, const PrepareContext& context) {
-  return prepare_conv_winograd_variant(problem, context, step_token(winograd_step(conv_shape(problem))));
+  return prepare_conv_winograd_variant(problem, context, step_token(winograd_step(strided_conv_shape(problem))));
 }
 
 }  // namespace xpuruntime::opencl

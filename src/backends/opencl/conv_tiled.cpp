@@ -45,7 +45,7 @@ Tiling tiling_of(const ConvShape& shape, const DeviceProfile& profile) {
 
 Verdict supports_conv_tiled(const Problem& problem, const DeviceProfile& profile) {
   if (problem.op != OpId::conv2d) return Verdict::no("takes 2 spatial dims");
-  const ConvShape shape = conv_shape(problem);
+  const ConvShape shape = strided_conv_shape(problem);
   std::int64_t largest = 0;
   for (int d = 0; d < 3; ++d)
     largest = std::max({largest, shape.kernel[d], shape.stride[d], shape.padding[d], shape.dilation[d]});
@@ -57,7 +57,7 @@ Verdict supports_conv_tiled(const Problem& problem, const DeviceProfile& profile
 }
 
 std::unique_ptr<const Plan> prepare_conv_tiled(const Problem& problem, const PrepareContext& context) {
-  const ConvShape shape = conv_shape(problem);
+  const ConvShape shape = strided_conv_shape(problem);
   const Tiling tiling = tiling_of(shape, context.profile);
   const std::int64_t groups = shape.batch * shape.groups * divided_up(shape.out_channels, tile_channels) *
                               divided_up(shape.out[1], tiling.tile[0]) * divided_up(shape.out[2], tiling.tile[1]);

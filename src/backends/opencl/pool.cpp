@@ -4,38 +4,24 @@
 #include "backends/opencl/kernel_sources.h"
 #include "backends/opencl/kernels.h"
 #include "backends/opencl/lines.h"
+#include "core/windows.h"
 #include "xpuruntime/registry/refusals.h"
 
 namespace xpuruntime::opencl {
 namespace {
 
-/// As kernels/pool.cl has it: depth, height and width, the first being 1 where there are two.
-struct PoolWindow {
-  std::int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1};
-  std::int64_t padding[3] = {}, dilation[3] = {1, 1, 1}, x_step[3] = {}, y_step[3] = {};
+/// As kernels/pool.cl has it.
+struct PoolWindow : Windows {
+  Extents x_step = {}, y_step = {};
 };
-
-/// Right-aligned.
-template <class Values>
-void spread(const Values& values, std::int64_t (&to)[3], std::size_t skipped = 0) {
-  for (std::size_t i = skipped; i < values.size(); ++i) to[i + 3 - values.size()] = values[i];
-}
 
 bool takes_mean(const Problem& problem) { return problem.op == OpId::avg_pool2d || problem.op == OpId::avg_pool3d; }
 
 PoolWindow window_of(const Problem& problem) {
   const TensorSpec &x = problem.inputs[0], &y = problem.outputs[0];
-  PoolWindow window;
-  spread(x.shape, window.in, 2);
-  spread(y.shape, window.out, 2);
+  PoolWindow window{pool_windows(problem)};
   spread(x.strides, window.x_step, 2);
   spread(y.strides, window.y_step, 2);
-  spread(problem.attributes.list("kernel_size"), window.kernel);
-  spread(problem.attributes.list("stride"), window.stride);
-  spread(problem.attributes.list("padding"), window.padding);
-  if (!takes_mean(problem)) spread(problem.attributes.list("dilation"), window.dilation);
-  for (std::size_t i = 0; i < 3; ++i)
-    if (window.stride[i] == 0) window.stride[i] = window.kernel[i];
   return window;
 }
 

@@ -1,25 +1,13 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <optional>
 
+#include "core/windows.h"
 #include "xpuruntime/core/tensor.h"
 
 // What convolutions and pools share: windows that move over up to three spatial dims.
 
 namespace xpuruntime::cpu {
-
-/// Depth, height, width. What has two spatial dims has a depth of 1.
-using Extents = std::array<std::int64_t, 3>;
-
-inline std::int64_t volume(const Extents& extents) { return extents[0] * extents[1] * extents[2]; }
-
-/// Right-aligned: of two values the first is the height.
-template <class Values>
-void spread(const Values& values, Extents& to, std::size_t skipped = 0) {
-  for (std::size_t i = skipped; i < values.size(); ++i) to[i + 3 - values.size()] = values[i];
-}
 
 /// Strides of a tensor [a, b, (depth,) height, width].
 struct Layout {

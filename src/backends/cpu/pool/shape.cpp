@@ -3,25 +3,13 @@
 #include <algorithm>
 
 namespace xpuruntime::cpu {
+
 PoolShape pool_shape(const Problem& problem) {
-  PoolShape shape;
-  const Attributes& attributes = problem.attributes;
+  PoolShape shape{pool_windows(problem)};
   shape.average = problem.op == OpId::avg_pool2d || problem.op == OpId::avg_pool3d;
+  if (shape.average) shape.count_padding = problem.attributes.boolean("count_include_pad");
   shape.batch = problem.inputs[0].shape[0];
   shape.channels = problem.inputs[0].shape[1];
-  spread(problem.inputs[0].shape, shape.in, 2);
-  spread(problem.outputs[0].shape, shape.out, 2);
-  spread(attributes.list("kernel_size"), shape.kernel);
-  spread(attributes.list("stride"), shape.stride);
-  spread(attributes.list("padding"), shape.padding);
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (shape.stride[i] == 0) shape.stride[i] = shape.kernel[i];
-  }
-  if (shape.average) {
-    shape.count_padding = attributes.boolean("count_include_pad");
-  } else {
-    spread(attributes.list("dilation"), shape.dilation);
-  }
   return shape;
 }
 

@@ -8,17 +8,11 @@
 
 namespace xpuruntime::cpu {
 
-/// A pool read once from its problem; what has two spatial dims has a depth of 1. A plane is a channel of an image.
-struct PoolShape {
+/// A pool read once from its problem. A plane is a channel of an image.
+struct PoolShape : Windows {
   bool average = false;
   bool count_padding = true;
   std::int64_t batch = 0, channels = 0;
-  Extents in = {1, 1, 1};
-  Extents out = {1, 1, 1};
-  Extents kernel = {1, 1, 1};
-  Extents stride = {1, 1, 1};
-  Extents padding = {0, 0, 0};
-  Extents dilation = {1, 1, 1};
 
   std::int64_t planes() const { return batch * channels; }
   /// How many taps along one dim an average divides by, for each output: those inside the input or, if these count,

@@ -2,16 +2,16 @@
 
 // Depth, height, width: a flat image has a depth of 1. Channels are those of one group.
 typedef struct {
-  long batch;
-  long groups;
-  long in_channels;
-  long out_channels;
   long in[3];
   long taps[3];
   long out[3];
   long stride[3];
   long padding[3];
   long dilation[3];
+  long batch;
+  long groups;
+  long in_channels;
+  long out_channels;
   long x_batch;
   long x_channel;
   long x[3];

@@ -3,7 +3,7 @@
 
 // Depth, height and width. The host has the same struct (pool.cpp).
 typedef struct {
-  long in[3], out[3], kernel_size[3], stride[3], padding[3], dilation[3], x_step[3], y_step[3];
+  long in[3], kernel_size[3], out[3], stride[3], padding[3], dilation[3], x_step[3], y_step[3];
 } Window;
 
 #ifdef INTEGER
