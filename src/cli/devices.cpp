@@ -4,7 +4,7 @@
 #include "cli/table.h"
 #include "core/json_text.h"
 #include "core/printable.h"
-#include "device/left_out.h"
+#include "device/absent_driver.h"
 
 namespace xpuruntime::cli {
 namespace {

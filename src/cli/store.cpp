@@ -4,7 +4,7 @@
 #include "cli/commands.h"
 #include "cli/store_list.h"
 #include "cli/store_option.h"
-#include "core/clock.h"
+#include "core/duration.h"
 #include "core/json_text.h"
 #include "xpuruntime/tune/work_group_tuner.h"
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,5 +15,9 @@ std::string flaw_of_duration(const std::string& text);
 
 /// "250 ms", "1.5 s", "2 min 5 s"
 std::string duration_text(double seconds);
+
+inline std::int64_t seconds_since_1970() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace xpuruntime

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "dispatch/by_precision.h"
-#include "dispatch/cast_problems.h"
 #include "dispatch/dispatcher_impl.h"
 #include "dispatch/problem_of.h"
 #include "registry/copying_kernel.h"

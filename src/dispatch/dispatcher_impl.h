@@ -3,9 +3,9 @@
 #include <atomic>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "dispatch/hook.h"
 #include "dispatch/log_book.h"
 #include "dispatch/prepared.h"
 #include "dispatch/quarantine.h"
@@ -19,6 +19,27 @@
 #include "xpuruntime/select/select.h"
 
 namespace xpuruntime {
+
+/// A function that may be set and taken away while others call it: who calls it holds it, and no lock, until it
+/// returns.
+template <class Function>
+class Hook {
+ public:
+  /// An empty function takes it away.
+  void set(Function function) {
+    auto next = function ? std::make_shared<const Function>(std::move(function)) : nullptr;
+    const std::lock_guard lock(mutex_);
+    held_.swap(next);  // the old one ends after the lock
+  }
+  std::shared_ptr<const Function> get() const {
+    const std::lock_guard lock(mutex_);
+    return held_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::shared_ptr<const Function> held_;
+};
 
 inline constexpr const char* device_is_lost =
     "; this process can no longer use this device: start a new process. Other devices keep working";

@@ -10,7 +10,6 @@
 #include "dispatch/log_ring.h"
 #include "dispatch/prepared.h"
 #include "dispatch/signature_table.h"
-#include "dispatch/table_entry.h"
 #include "xpuruntime/core/mutex.h"
 #include "xpuruntime/dispatch/dispatcher.h"
 

@@ -1,21 +1,52 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <pthread.h>
 
 #include <cmath>
+#include <csignal>
 
 #include "core/printable.h"
 #include "python/arguments.h"
 #include "python/callables.h"
-#include "python/errors.h"
-#include "python/forking.h"
 #include "python/gil.h"
+#include "python/kernels.h"
 #include "python/scopes.h"
 #include "python/types.h"
+#include "tune/probe.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::python {
 namespace {
+
+// A thread that is gone in the child may have held the GIL there for ever, so the one that forks takes it first.
+thread_local bool took_gil = false;
+thread_local PyGILState_STATE gil = {};
+
+void before() {
+  took_gil = forking_to_probe() && python_kernels_in_use() && interpreter_alive();
+  if (!took_gil) return;
+  gil = PyGILState_Ensure();
+  PyOS_BeforeFork();
+}
+
+void in_parent() {
+  if (!took_gil) return;
+  PyOS_AfterFork_Parent();
+  PyGILState_Release(gil);
+}
+
+void in_child() {
+  if (!took_gil) return;
+  PyOS_AfterFork_Child();
+  // Ctrl-C is for the parent, which ends this process; here it would pass for a flaw of the kernel.
+  std::signal(SIGINT, SIG_IGN);
+  PyGILState_Release(gil);
+}
+
+/// From now on, a child process that the library makes to try a kernel in can run Python: where a kernel is a Python
+/// function, it does. Others' forks are left alone.
+void mind_forks() { pthread_atfork(before, in_parent, in_child); }
 
 /// Stops a tuning run for what Python raises, and raises it when the run is over.
 class Stop {

@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "core/clock.h"
 #include "core/duration.h"
 #include "tune/timer.h"
 

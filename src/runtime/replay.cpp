@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/sha256.h"
-#include "dispatch/cast_problems.h"
+#include "dispatch/by_precision.h"
 #include "runtime/decided_parts.h"
 #include "tune/operands.h"
 #include "xpuruntime/device/current.h"

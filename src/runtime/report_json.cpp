@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "core/clock.h"
+#include "core/duration.h"
 #include "core/json_text.h"
 #include "runtime/report_rows.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "select/op_key.h"
+#include "select/op_name.h"
 #include "xpuruntime/core/mutex.h"
 #include "xpuruntime/core/op.h"
 #include "xpuruntime/registry/kernel_capability.h"

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "select/op_key.h"
+#include "select/op_name.h"
 #include "xpuruntime/core/mutex.h"
 #include "xpuruntime/tune/statistics.h"
 

@@ -6,7 +6,7 @@
 
 #include "backends/opencl/device_context.h"
 #include "core/lazily.h"
-#include "device/left_out.h"
+#include "device/absent_driver.h"
 #include "xpuruntime/device/driver.h"
 #include "xpuruntime/device/source_function.h"
 
