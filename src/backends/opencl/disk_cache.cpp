@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "core/environment_variable.h"
+#include "core/json_text.h"
 #include "core/sha256.h"
 
 namespace xpuruntime::opencl {
@@ -32,18 +32,6 @@ std::string folder_variable(const char* name) {
 }
 
 std::string checksum(std::string_view value) { return Sha256().add(value).finish(); }
-
-bool write_file(const std::string& path, std::string_view text) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (file < 0) return false;
-  bool good = true;
-  while (good && !text.empty()) {
-    const ssize_t written = write(file, text.data(), text.size());
-    good = written > 0;
-    if (good) text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return close(file) == 0 && good;
-}
 
 }  // namespace
 
@@ -83,12 +71,10 @@ void DiskCache::put(const std::string& key, std::string_view value) const {
   if (folder_.empty() || value.size() > max_bytes_ / 2) return;
   std::error_code ignored;
   if (fs::create_directories(folder_, ignored)) fs::permissions(folder_, fs::perms::owner_all, ignored);
-  static std::atomic<unsigned> count{0};
-  const std::string beside = path_of(key) + "." + std::to_string(getpid()) + "-" + std::to_string(count++);
-  const std::string text = std::string(magic) + checksum(value) + std::string(value);
-  if (!write_file(beside, text) || rename(beside.c_str(), path_of(key).c_str()) != 0) {
-    unlink(beside.c_str());
-    return;
+  try {
+    write_file_atomically(path_of(key), std::string(magic) + checksum(value) + std::string(value), {"DiskCache::put"});
+  } catch (const Error&) {
+    return;  // it is built again
   }
   trim();
 }
