@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <csignal>
-#include <exception>
 
 #include "cli/commands.h"
 #include "cli/output.h"

@@ -1,6 +1,5 @@
 #include "cli/tuned.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "cli/in_force.h"

@@ -1,7 +1,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <utility>
 
 #include "core/op_table.h"
 #include "xpuruntime/core/error.h"

@@ -1,6 +1,5 @@
 #include "xpuruntime/core/device.h"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <charconv>

@@ -2,7 +2,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cctype>
 #include <cmath>
 #include <deque>
 #include <memory>

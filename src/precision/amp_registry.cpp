@@ -1,7 +1,5 @@
 #include "xpuruntime/precision/amp_registry.h"
 
-#include <utility>
-
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {

@@ -3,8 +3,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <limits>
-
 #include "python/arguments.h"
 #include "python/errors.h"
 #include "python/gil.h"

@@ -2,9 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "core/names.h"
 #include "python/arguments.h"

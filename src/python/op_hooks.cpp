@@ -6,10 +6,8 @@
 
 #include "core/elements.h"
 #include "python/arguments.h"
-#include "python/errors.h"
 #include "python/op_call.h"
 #include "python/signatures.h"
-#include "python/types.h"
 #include "runtime/constant.h"
 #include "xpuruntime/runtime/runtime.h"
 

@@ -4,13 +4,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <cmath>
 #include <limits>
 
 #include "python/arguments.h"
 #include "python/arrays.h"
 #include "python/bindings.h"
-#include "python/errors.h"
 #include "python/gil.h"
 #include "python/types.h"
 

@@ -6,7 +6,6 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/arguments.h"
-#include "python/errors.h"
 #include "python/types.h"
 
 namespace xpuruntime::python {

@@ -4,7 +4,6 @@
 
 #include "core/printable.h"
 #include "python/arguments.h"
-#include "python/errors.h"
 #include "python/gil.h"
 #include "python/policy_values.h"
 #include "python/scopes.h"

@@ -4,10 +4,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/arguments.h"
-#include "python/errors.h"
 #include "python/gil.h"
 #include "python/scopes.h"
-#include "python/types.h"
 
 namespace xpuruntime::python {
 namespace {

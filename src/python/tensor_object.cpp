@@ -4,7 +4,6 @@
 
 #include <array>
 #include <optional>
-#include <vector>
 
 #include "python/arguments.h"
 #include "python/buffer_arrays.h"

@@ -1,5 +1,4 @@
 #include <cstdio>
-#include <ctime>
 
 #include "core/json_text.h"
 #include "runtime/html.h"

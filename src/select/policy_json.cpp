@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "core/environment_variable.h"
 #include "core/names.h"

@@ -1,7 +1,5 @@
 #include "select/policy_places.h"
 
-#include <algorithm>
-
 #include "core/json_scan.h"
 #include "xpuruntime/core/op.h"
 

@@ -1,8 +1,6 @@
 #include "select/rule_index.h"
 
 #include <algorithm>
-#include <exception>
-#include <type_traits>
 #include <utility>
 
 #include "select/rule_ranges.h"

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <limits>
 #include <type_traits>
-#include <utility>
 
 #include "core/backward.h"
 #include "core/op_table.h"

@@ -1,7 +1,6 @@
 #include "xpuruntime/select/select.h"
 
 #include <algorithm>
-#include <exception>
 #include <limits>
 #include <optional>
 #include <utility>

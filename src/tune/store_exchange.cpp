@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include "tune/entry.h"
 

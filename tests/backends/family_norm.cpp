@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "backends/cases.h"
 #include "backends/oracle_references.h"

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cmath>
-#include <functional>
 
 #include "backends/oracle_references.h"
 

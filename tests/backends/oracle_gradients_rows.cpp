@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <limits>
-#include <stdexcept>
 
 #include "backends/oracle_gradients.h"
 

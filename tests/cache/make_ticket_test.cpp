@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <optional>
-#include <string_view>
 #include <thread>
 
 #include "core/expect_error.h"

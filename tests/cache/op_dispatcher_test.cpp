@@ -5,7 +5,6 @@
 #include <atomic>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "core/expect_error.h"
 

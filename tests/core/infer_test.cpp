@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "core/forward_call.h"
 #include "core/infer_calls.h"
 

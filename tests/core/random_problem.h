@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <random>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "xpuruntime/core/error.h"

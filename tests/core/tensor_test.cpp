@@ -4,7 +4,6 @@
 
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "core/expect_error.h"
 

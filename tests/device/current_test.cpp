@@ -4,7 +4,6 @@
 
 #include <stdexcept>
 #include <thread>
-#include <type_traits>
 
 #include "device/fake_driver.h"
 

@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "core/expect_error.h"
 #include "xpuruntime/runtime/runtime.h"

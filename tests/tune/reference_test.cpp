@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "backends/cpu/backend.h"
 #include "xpuruntime/tune/tuner.h"

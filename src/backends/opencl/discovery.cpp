@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <cstdlib>
-#include <mutex>
 
 #include "backends/opencl/driver.h"
 #include "backends/opencl/platforms.h"

@@ -8,7 +8,6 @@
 #include "backends/opencl/kernels.h"
 #include "backends/opencl/lines.h"
 #include "backends/opencl/reduce.h"
-#include "core/backward.h"
 
 namespace xpuruntime::opencl {
 namespace {

@@ -1,7 +1,6 @@
 #include "backends/opencl/source_function.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "backends/opencl/profile.h"
 #include "core/printable.h"

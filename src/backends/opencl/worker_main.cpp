@@ -5,7 +5,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <map>
 #include <stdexcept>
 #include <utility>

@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "core/ops/schema.h"
 

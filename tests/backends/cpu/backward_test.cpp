@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-
 #include "backends/cpu/forced_call.h"
 #include "backends/cpu/plan_run.h"
 #include "core/expect_error.h"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "backends/cpu/plan_run.h"
 #include "core/expect_error.h"
 

@@ -1,4 +1,3 @@
-#include <cmath>
 
 #include "backends/opencl/device_fixture.h"
 

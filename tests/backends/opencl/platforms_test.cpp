@@ -1,6 +1,5 @@
 #include "backends/opencl/platforms.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>

@@ -1,8 +1,6 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "xpuruntime/registry/backend.h"
 
 namespace xpuruntime {

@@ -1,6 +1,5 @@
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "backends/cpu/attention/kernels.h"
 #include "backends/cpu/attention/shape.h"

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <limits>
-#include <string>
 
 #include "backends/cpu/attention/kernels.h"
 #include "backends/cpu/attention/shape.h"

@@ -10,7 +10,6 @@
 #include <string>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "core/environment_variable.h"
 #include "core/usable_cores.h"

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <string>
 
 #include "backends/cpu/base/elements.h"
 #include "backends/cpu/base/thread_pool.h"

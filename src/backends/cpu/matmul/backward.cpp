@@ -1,7 +1,6 @@
 #include "core/backward.h"
 
 #include <algorithm>
-#include <string>
 
 #include "backends/cpu/base/activation.h"
 #include "backends/cpu/base/stages.h"

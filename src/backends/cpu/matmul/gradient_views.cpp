@@ -1,6 +1,5 @@
 #include "backends/cpu/matmul/gradient_views.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 

@@ -6,8 +6,6 @@
 #define XRT_CPU_INT8_TILE_H_
 #endif
 
-#include <cstring>
-
 #include "backends/cpu/matmul/packed_tile.h"
 
 HWY_BEFORE_NAMESPACE();

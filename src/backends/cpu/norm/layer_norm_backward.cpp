@@ -3,7 +3,6 @@
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/norm/kernels.h"
 #include "backends/cpu/norm/layer_norm.h"
-#include "core/backward.h"
 
 namespace xpuruntime::cpu {
 namespace {

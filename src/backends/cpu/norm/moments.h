@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 namespace xpuruntime::cpu {
 
 /// Mean and sum of squared distances from it, of some values.

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <string>
 
 #include "backends/cpu/base/thread_pool.h"
 #include "backends/cpu/pool/kernels.h"
