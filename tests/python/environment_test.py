@@ -16,9 +16,7 @@ THREE_CALLS = "for _ in range(3): xrt.ops.relu(x)\n"
 
 class EnvironmentTest(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def start(self, program: str, **switches: object) -> subprocess.CompletedProcess:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("XPURUNTIME_")}

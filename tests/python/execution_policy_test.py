@@ -128,9 +128,7 @@ class ExecutionPolicyTest(unittest.TestCase):
 
 class ExecutionPolicyFileTest(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / "policy.json"
+        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "policy.json"
 
     def test_what_was_saved_is_loaded(self) -> None:
         for policy in (ExecutionPolicy(), ExecutionPolicy(**FULL)):

@@ -23,9 +23,7 @@ def savers(store: xrt.MeasurementStore) -> list[Callable[[Any], Any]]:
 
 class Files(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def test_pipes_devices_and_folders_are_refused_at_once(self) -> None:
         pipe = self.folder / "pipe"

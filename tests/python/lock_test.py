@@ -16,9 +16,7 @@ ADD = "add(f32[16], f32[16]) @cpu:0"
 
 class LockTest(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / "kernels.lock"
+        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "kernels.lock"
 
     def test_it_records_what_is_decided_under_the_policy_in_force(self) -> None:
         usual = xrt.record_lock([MATMUL, xrt.Problem(ADD)])

@@ -126,9 +126,7 @@ class KernelPolicyTest(unittest.TestCase):
 
 class KernelPolicyFileTest(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / "policy.json"
+        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "policy.json"
 
     def test_what_was_saved_is_loaded(self) -> None:
         policy = KernelPolicy(matmul=["packed", "openblas"], softmax={"kernel": "reference", "mode": "force"})

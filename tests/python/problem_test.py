@@ -64,9 +64,7 @@ class ProblemTest(unittest.TestCase):
 
 class DeviceProfileTest(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / "profile.json"
+        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "profile.json"
 
     def test_fields_are_given_by_name_and_the_others_keep_theirs(self) -> None:
         profile = xrt.DeviceProfile(type="opencl", vendor="apple", name="M2", compute_units=10, fp16=True,

@@ -21,9 +21,7 @@ def data_in(page):
 
 class Report(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def without_time(self, data):
         return {key: value for key, value in data.items() if key != "made_at"}

@@ -15,9 +15,7 @@ MUL = "mul(f32[16], f32[16])"
 
 class StoreTest(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.store = xrt.open_store(self.folder / "deep" / "store.sqlite")
         self.addCleanup(xrt.use_store, None)
 

@@ -26,9 +26,7 @@ def add(problem: xrt.Problem, inputs: list, outputs: list) -> None:
 
 class TuneCase(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.store = xrt.open_store(self.folder / "store.sqlite")
         self.addCleanup(xrt.use_store, None)
         self.addCleanup(xrt.clear_quarantine)

@@ -19,9 +19,7 @@ class Tree(unittest.TestCase):
     """A small project in a temporary folder."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name).resolve()
+        self.root = Path(self.enterContext(tempfile.TemporaryDirectory())).resolve()
 
     def write(self, name, text):
         path = self.root / name
