@@ -12,8 +12,17 @@
 namespace xpuruntime::opencl {
 namespace {
 
-constexpr std::int64_t gpu_width = 4;  // WIDTH in elementwise.cl
-std::int64_t part_of(const DeviceProfile& profile) { return is_cpu(profile) ? 256 : gpu_width; }  // PART
+/// WIDTH in elementwise.cl on GPUs: vectors of 16 bytes.
+std::int64_t gpu_width(const Problem& problem) {
+  const auto narrow = [](const TensorSpec& spec) { return is_floating(spec.dtype) && size_of(spec.dtype) == 2; };
+  const bool all_narrow = std::all_of(problem.inputs.begin(), problem.inputs.end(), narrow) &&
+                          std::all_of(problem.outputs.begin(), problem.outputs.end(), narrow);
+  return all_narrow ? 8 : 4;
+}
+/// PART there.
+std::int64_t part_of(const Problem& problem, const DeviceProfile& profile) {
+  return is_cpu(profile) ? 256 : gpu_width(problem);
+}
 
 Rows rows_of(const TensorSpec& a, const TensorSpec& b, const TensorSpec& c, Order order = Order::by_output) {
   return make_rows(c.shape, broadcast_strides(c.shape, a.shape, a.strides),
@@ -28,25 +37,27 @@ std::int64_t between_halves(const Problem& problem) {
 
 /// Whether each whole part of a row begins on a multiple of its size, in every tensor.
 bool is_aligned(const Rows& rows, const Problem& problem) {
-  if (between_halves(problem) % gpu_width != 0) return false;
+  const std::int64_t width = gpu_width(problem);
+  if (between_halves(problem) % width != 0) return false;
   const auto begins = [](const TensorSpec& spec) { return spec.alignment >= 16; };
   if (!std::all_of(problem.inputs.begin(), problem.inputs.end(), begins) || !begins(problem.outputs[0])) return false;
   for (const auto& strides : rows.index.stride)
     for (const std::int64_t stride : strides)
-      if (stride % gpu_width != 0) return false;
+      if (stride % width != 0) return false;
   return true;
 }
 
 std::string options_of(const Rows& rows, const Problem& problem, const PrepareContext& context) {
   const bool aligned = !is_cpu(context.profile) && is_aligned(rows, problem);
-  return elementwise_options(context) + (aligned ? " -D ALIGNED" : "");
+  const bool wide = !is_cpu(context.profile) && gpu_width(problem) == 8;
+  return elementwise_options(context) + (aligned ? " -D ALIGNED" : "") + (wide ? " -D WIDTH=8" : "");
 }
 
 LaunchSpec spec_of(const Rows& rows, const Problem& problem, const PrepareContext& context, const char* function) {
   return {.source = elementwise_cl,
           .function = function,
           .options = options_of(rows, problem, context),
-          .items = rows.index.count * divided_up(rows.length, part_of(context.profile)),
+          .items = rows.index.count * divided_up(rows.length, part_of(problem, context.profile)),
           .local = is_cpu(context.profile) ? std::size_t{16} : 0};
 }
 
@@ -99,7 +110,7 @@ void fill_cast(LaunchPlan& plan, const Problem& problem, const PrepareContext& c
   const TensorSpec &a = problem.inputs[0], &c = problem.outputs[0];
   if (is_fast(a.dtype) && is_fast(c.dtype)) return fill_elementwise(plan, problem, context);
   const Rows rows = rows_of(a, a, c);
-  const std::int64_t chunk = part_of(context.profile), chunks = divided_up(rows.length, chunk);
+  const std::int64_t chunk = part_of(problem, context.profile), chunks = divided_up(rows.length, chunk);
   plan.add({.source = cast_cl, .function = "cast_any", .items = rows.index.count * chunks})
       .input(0)
       .constant(type_number(a.dtype))
@@ -134,7 +145,7 @@ void fill_dropout(LaunchPlan& plan, const Problem& problem, const PrepareContext
 std::string elementwise_options(const PrepareContext& context) {
   const auto floats = device_value<cl_device_fp_config>(context_of(context).device(), CL_DEVICE_SINGLE_FP_CONFIG);
   const bool exact = (floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;  // else they may be off by a few units
-  return cpu_option(context.profile) + (exact ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
+  return device_option(context.profile) + (exact ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
 }
 
 Verdict supports_elementwise(const Problem& problem, const DeviceProfile& profile) {

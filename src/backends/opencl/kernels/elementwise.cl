@@ -5,8 +5,10 @@
 #define WIDTH 16
 #define PART 256  // elements of a work-item: what each does once is little beside them
 #else
+#ifndef WIDTH
 #define WIDTH 4
-#define PART 4
+#endif
+#define PART WIDTH
 #endif
 #define floatw JOIN(float, WIDTH)
 #define intw JOIN(int, WIDTH)

@@ -63,9 +63,9 @@ void stores_f32(__global float* data, ulong i, Vec value) {
 }
 #endif
 typedef JOIN(ushort, WIDTH) ShortVec;
-Vec loads_f16(__global const half* data, ulong i) { return JOIN(vloada_half, WIDTH)(0, data + i); }
+Vec loads_f16(__global const half* data, ulong i) { return LOAD_WIDE(WIDTH, f16)(data, i); }
 Vec loads_bf16(__global const ushort* data, ulong i) { return AS_WIDE_FLOATS(*(__global const ShortVec*)(data + i)); }
-void stores_f16(__global half* data, ulong i, Vec value) { JOIN(JOIN(vstorea_half, WIDTH), _rte)(value, 0, data + i); }
+void stores_f16(__global half* data, ulong i, Vec value) { STORE_WIDE(WIDTH, f16)(data, i, value); }
 void stores_bf16(__global ushort* data, ulong i, Vec value) {
   *(__global ShortVec*)(data + i) = JOIN(convert_ushort, WIDTH)(bf16_bits(value));
 }
