@@ -55,10 +55,8 @@ function(xrt_shared_library name folder)
     set_target_properties(${name} PROPERTIES LINK_DEPENDS "${script};${programs}")
     target_link_options(${name} PRIVATE -Wl,--version-script,${names})
   endif()
-  if(XRT_SANITIZE)  # its own copies of inline functions, not those of tests that are not instrumented
-    target_link_options(${name} PRIVATE -Wl,-Bsymbolic-functions)
-  endif()
-  target_link_options(${name} PRIVATE ${xrt_wrapped_guards})
+  # Calls inside it are direct. Inline functions are its own copies, not those of tests that no sanitizer instruments.
+  target_link_options(${name} PRIVATE -Wl,-Bsymbolic-functions ${xrt_wrapped_guards})
   # The pool's threads run the library's code until the process ends: it must not be unloaded under them.
   target_link_options(${name} PRIVATE -Wl,-z,nodelete)
   if(XRT_HAVE_ONEDNN)
