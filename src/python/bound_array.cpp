@@ -121,7 +121,7 @@ void BoundArray::bind(PyObject* array, Access access, const Where& where) {
     case ArrayKind::numpy_scalar:
       if (access == Access::write) refuse(array, where);
       stand_in_ = Numpy::loaded()->contiguous_copy(array);
-      tensor_ = Numpy::loaded()->view(stand_in_.ptr(), access, where).value();
+      tensor_ = Numpy::loaded()->view(stand_in_.ptr(), access, where);
       return;
     case ArrayKind::none:
       refuse(array, where);
@@ -130,12 +130,11 @@ void BoundArray::bind(PyObject* array, Access access, const Where& where) {
 
 void BoundArray::bind_numpy(Access access, const Where& where) {
   const Numpy& numpy = *Numpy::loaded();
-  if (std::optional<Tensor> tensor = numpy.view(array_, access, where)) [[likely]] {
-    tensor_ = *tensor;
+  tensor_ = numpy.view(array_, access, where);
+  if (tensor_.meta() != 0) [[likely]]
     return;
-  }
   stand_in_ = numpy.contiguous_copy(array_);
-  tensor_ = numpy.view(stand_in_.ptr(), access, where).value();
+  tensor_ = numpy.view(stand_in_.ptr(), access, where);
 }
 
 Region BoundArray::region() const {

@@ -23,6 +23,7 @@ const ArrayType& array_type_of(PyObject* object);
 /// own layout is none that a tensor can have. The caller keeps the array.
 class BoundArray {
  public:
+  BoundArray() {}  // a defaulted one would zero all of it first, with every call
   /// What is no array is an ArgumentTypeError.
   void bind(PyObject* array, Access access, const Where& where);
   /// Not an array of the caller's: a number, or a constant that an op needs.
@@ -45,7 +46,7 @@ class BoundArray {
  private:
   void bind_numpy(Access access, const Where& where);
 
-  Tensor tensor_ = {};
+  Tensor tensor_;
   PyObject* array_ = nullptr;
   ArrayType type_ = {};
   nb::object stand_in_ = {};

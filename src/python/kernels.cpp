@@ -330,7 +330,7 @@ Condition python_condition(nb::handle condition) {
   };
 }
 
-bool python_kernels_in_use() { return in_use.load(); }
+bool python_kernels_in_use() { return in_use.load(std::memory_order_relaxed); }
 
 nb::object take_raised() { return nb::steal(std::exchange(raised_here, nullptr)); }
 

@@ -2,11 +2,14 @@
 
 #include <nanobind/stl/string.h>
 
+#include <optional>
+#include <string_view>
 #include <unordered_map>
 
 #include "core/names.h"
 #include "python/arguments.h"
 #include "python/types.h"
+#include "xpuruntime/core/dlpack.h"
 
 namespace xpuruntime::python {
 namespace {
@@ -163,14 +166,15 @@ DataType Numpy::dtype_of(PyObject* array, const Where& where) const {
   refuse_dtype(nb::handle(&fields(array).dtype->head), descr.byte_order, where);
 }
 
-std::optional<Tensor> Numpy::view(PyObject* array, Access access, const Where& where) const {
+Tensor Numpy::view(PyObject* array, Access access, const Where& where) const {
   const ArrayFields& read = fields(array);
   const DataType dtype = dtype_of(array, where);
   if (access == Access::write && (read.flags & writeable) == 0) {
     where.fail(ErrorCode::invalid_argument, "it is read-only; pass an array that can be written, or a copy of it");
   }
   const auto element_size = static_cast<std::int64_t>(size_of(dtype));
-  if (reinterpret_cast<std::uintptr_t>(read.data) % static_cast<std::uintptr_t>(element_size) != 0) return {};
+  const auto below_element = static_cast<std::uintptr_t>(element_size - 1);  // sizes are powers of two
+  if ((reinterpret_cast<std::uintptr_t>(read.data) & below_element) != 0) return {};
   static_assert(sizeof(Py_ssize_t) == sizeof(std::int64_t));
   const auto rank = static_cast<std::size_t>(read.rank);
   const Dims shape(std::span(reinterpret_cast<const std::int64_t*>(read.extents), rank));

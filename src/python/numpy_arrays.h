@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "python/arrays.h"
 
 namespace xpuruntime::python {
@@ -16,8 +14,8 @@ class Numpy {
 
   PyTypeObject* array_type() const { return array_type_; }
 
-  /// A tensor on an array's memory, without an owner; nothing where its layout is one that no tensor has.
-  std::optional<Tensor> view(PyObject* array, Access access, const Where& where) const;
+  /// A tensor on an array's memory, without an owner; an empty object where its layout is one that no tensor has.
+  Tensor view(PyObject* array, Access access, const Where& where) const;
   /// A new array, not filled.
   nb::object empty(const TensorSpec& spec) const;
   /// A row-major copy of an array, and an array's contents from another.

@@ -123,7 +123,7 @@ PyObject* OpCall::value(std::string_view parameter) const {
 }
 
 std::size_t OpCall::index_of(std::string_view parameter) const {
-  for (std::size_t i = 0; i < signature_.parameters.size(); ++i) {
+  for (std::size_t i = signature_.parameters.size(); i-- > 0;) {  // those that hooks ask for are among the last
     if (signature_.parameters[i].name == parameter) return i;
   }
   fail(ErrorCode::internal, signature_.name, "no parameter " + std::string(parameter) + "; report this");

@@ -99,7 +99,7 @@ class OpCall {
   // Most calls have a few arrays: their memory is here, and grows elsewhere.
   static constexpr std::size_t few = 5;
   std::size_t array_count_ = 0;
-  std::array<std::optional<BoundArray>, few> arrays_ = {};
+  std::array<std::optional<BoundArray>, few> arrays_;  // with {} all of its memory would be zeroed
   std::vector<std::unique_ptr<BoundArray>> more_arrays_ = {};
   std::array<BoundArray*, max_parameters> by_parameter_ = {};
   std::vector<const BoundArray*> written_ = {};

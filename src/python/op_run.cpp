@@ -246,7 +246,7 @@ nb::object OpCall::hand_out() {
 }
 
 void OpCall::bind_outputs(const Call& call) {
-  const bool one = out_ != nullptr && out_ != Py_None && PyTuple_Check(out_) == 0 && op_info(op_).outputs == 1;
+  const bool one = out_ != nullptr && out_ != Py_None && PyTuple_Check(out_) == 0 && signature_.outputs == 1;
   if (one && outputs_.size() == 0 && dropped_.empty()) [[likely]] {
     result_.emplace().use(out_, where("out"));
     check_out(op_, dtype_of_result(), result_->tensor().dtype(), where("out"));

@@ -39,7 +39,7 @@ void Result::make(const BoundArray& like, const TensorSpec& spec, Device device)
     case ArrayKind::numpy_scalar: {
       const Numpy& numpy = *Numpy::loaded();
       array_ = empty_like(numpy, spec);
-      bound_.set(numpy.view(array_.ptr(), Access::write, {}).value());
+      bound_.set(numpy.view(array_.ptr(), Access::write, {}));
       return;
     }
     case ArrayKind::exchange: {

@@ -7,6 +7,7 @@ namespace xpuruntime::python {
 /// An array of the caller's package for a result.
 class Result {
  public:
+  Result() {}  // not defaulted, as BoundArray's
   /// A new one like `like`, which is an argument of the call.
   void make(const BoundArray& like, const TensorSpec& spec, Device device);
   /// One that the caller passed.
@@ -20,7 +21,7 @@ class Result {
   nb::object finish();
 
  private:
-  BoundArray bound_ = {};
+  BoundArray bound_;
   nb::object array_ = {};        // empty for packages that take the finished memory only
   nb::object from_dlpack_ = {};  // the function that does
 };

@@ -102,7 +102,7 @@ std::vector<Parameter> read_parameters(const OpInfo& info, std::string_view writ
 }
 
 Signature signature_of(const OpInfo& info, std::string_view name, std::string_view parameters) {
-  Signature signature{.op = info.id, .name = text(name)};
+  Signature signature{.op = info.id, .name = text(name), .outputs = info.outputs};
   signature.parameters = kept(read_parameters(info, parameters));
   InternedNames& names = kept(InternedNames());
   for (std::size_t i = 0; i < signature.parameters.size(); ++i) {

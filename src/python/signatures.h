@@ -49,6 +49,7 @@ struct Signature {
   /// After it: sets the attributes that follow from special parameters and shapes.
   void (*after)(OpCall&) = nullptr;
   const InternedNames* names = nullptr;
+  std::size_t outputs = 1;  // OpInfo::outputs
 };
 
 /// Gives the signature of a built-in op the functions that read its parameters that are not attributes.
