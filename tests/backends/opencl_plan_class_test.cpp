@@ -50,7 +50,7 @@ constexpr Growing problems[] = {
     {"ROPE_DIRECT", "rope(f32[2,K,4,16], i64[K], f32[256,8], f32[256,8])", of_one},
     {"SOFTMAX_LINES", "softmax(f32[2,3,K])", of_one},
     {"SOFTMAX_LINES", "softmax(f32[2,K,20]; dim=1)", of_one},
-    {"NORM_LINES", "rms_norm(f32[K,96], f32[96])", of_one},
+    {"NORM_LINES", "add_rms_norm(f32[K,96], f32[K,96], f32[96])", of_one},
     {"NORM_LINES", "add_rms_norm(bf16[2,K,24], bf16[2,K,24], bf16[24])", of_one},
     {"NORM_LINES", "layer_norm(f32[K,3,8], f32[3,8], f32[3,8]; normalized_rank=2)", of_one},
 };

@@ -129,10 +129,11 @@ TEST_F(OtherDevicesTest, AttentionsAgree) {
 
 TEST_F(OtherDevicesTest, PlansOfAClassGiveTheSameBits) {
   for (const char* text :
-       {"softmax(f32[3,1000])", "softmax(f16[70,36])", "rms_norm(f32[70,96], f32[96])", "softmax(f32[2,100,20]; dim=1)",
-        "layer_norm(bf16[21,1000], bf16[1000])", "matmul(f32[70,300], f32[300,133])", "linear(f16[33,40], f16[50,40])",
-        "attention(bf16[2,8,1,64], bf16[2,2,900,64], bf16[2,2,900,64])", "add(f32[17,36], f32[36])",
-        "attention(f32[1,4,40,64], f32[1,2,70,64], f32[1,2,70,64]; causal=true)", "transpose(f32[70,90])"})
+       {"softmax(f32[3,1000])", "softmax(f16[70,36])", "layer_norm(f32[70,96], f32[96])",
+        "softmax(f32[2,100,20]; dim=1)", "layer_norm(bf16[21,1000], bf16[1000])", "matmul(f32[70,300], f32[300,133])",
+        "linear(f16[33,40], f16[50,40])", "attention(bf16[2,8,1,64], bf16[2,2,900,64], bf16[2,2,900,64])",
+        "add(f32[17,36], f32[36])", "attention(f32[1,4,40,64], f32[1,2,70,64], f32[1,2,70,64]; causal=true)",
+        "transpose(f32[70,90])"})
     check_class(text);
 }
 
