@@ -236,6 +236,7 @@ void add_layer_norm(List& list) {
                                                "layer_norm(T[1])",
                                                "layer_norm(T[3,7], T[7], T[7])",
                                                "layer_norm(T[5,8], T[8])",
+                                               "layer_norm(T[1030,6], T[6], T[6])",
                                                "layer_norm(T[4,9])",
                                                "layer_norm(T[2,3,16], T[16], T[16])",
                                                "layer_norm(T[17,17], T[17], T[17]; eps=0.01)",

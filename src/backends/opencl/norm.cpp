@@ -82,6 +82,13 @@ ParameterSums parameter_sums(const Problem& problem, const SplitNest& nest, cons
   return sums;
 }
 
+/// Many short rows, a CPU's item each, cost less to start in groups; layer_norm alone gains more than it loses.
+std::size_t norm_group(const Problem& problem, const LineShape& shape, const LineTeam& team) {
+  constexpr std::int64_t many = 1024;
+  const bool grouped = problem.op == OpId::layer_norm && !is_norm_backward(problem) && team.rows && team.group == 1;
+  return static_cast<std::size_t>(grouped && shape.nest.across.count >= many ? 16 : team.group);
+}
+
 /// The outputs in the lines' order of elements.
 void add_parameter_gradients(LaunchPlan& plan, const Problem& problem, const PrepareContext& context,
                              const LineShape& shape, const LineTeam& team, const std::string& source) {
@@ -122,7 +129,7 @@ void fill_norm(LaunchPlan& plan, const Problem& problem, const PrepareContext& c
                 .function = norm_function(problem),
                 .options = line_options(team, shape.nest, problem.inputs[0].dtype, problem.inputs[second].dtype),
                 .items = line_items(shape, team),
-                .local = static_cast<std::size_t>(team.group)});
+                .local = norm_group(problem, shape, team)});
   launch.input(0);
   if (two) launch.input(second);
   bind_output(launch, problem, 0);
