@@ -216,8 +216,7 @@ TEST(Nvidia, ConvolvesByWhatWasFastestOnAnH200) {
   EXPECT_EQ(chosen("conv2d(f32[1,64,56,56], f32[64,64,3,3]; padding=1,1)"), "CONV2D_WINOGRAD");
   EXPECT_EQ(chosen("conv2d(f32[1,64,56,56], f32[64,8,3,3]; padding=1,1 groups=8)"), "CONV2D_IMPLICIT_GEMM");
   EXPECT_EQ(chosen("conv2d(f32[1,3,224,224], f32[64,3,7,7]; stride=2,2 padding=3,3)"), "CONV2D_TILED_LOCAL");
-  EXPECT_EQ(chosen("conv2d(f32[1,32,112,112], f32[32,1,3,3]; padding=1,1 groups=32)"), "CONV2D_TILED_LOCAL");
-  EXPECT_EQ(chosen("conv2d(f32[1,96,112,112], f32[96,1,3,3]; stride=2,2 groups=96)"), "CONV2D_NAIVE_SMALL");
+  EXPECT_EQ(chosen("conv2d(f32[1,256,56,56], f32[512,256,1,1]; stride=2,2)"), "CONV2D_IMPLICIT_GEMM");
   EXPECT_EQ(chosen("conv2d(f32[1,256,28,28], f32[256,256,3,3]; stride=2,2 padding=1,1)"), "CONV2D_IM2COL");
   EXPECT_EQ(chosen("conv2d(f32[64,256,28,28], f32[256,256,3,3]; stride=2,2 padding=1,1)"), "CONV2D_IMPLICIT_GEMM");
   EXPECT_EQ(chosen("conv2d(f32[1,256,28,28], f32[64,256,1,1])"), "CONV2D_IM2COL");
@@ -249,7 +248,8 @@ TEST(Pocl, ConvolvesByWinogradOrWithCopiedWindows) {
 }
 
 TEST(OpenClDevices, ConvolveWithoutTilesWhereTheseWouldBeEmpty) {
-  for (const char* device : {"amd_rx_7900", "mali_g710", "intel_iris_xe", "apple_m2", "pocl_neoverse"}) {
+  for (const char* device :
+       {"amd_rx_7900", "nvidia_opencl", "mali_g710", "intel_iris_xe", "apple_m2", "pocl_neoverse"}) {
     const auto decided = [&](const std::string& text) {
       return decide(text + " @opencl:0", profile(device), convolutions());
     };
@@ -299,6 +299,9 @@ TEST(OpenClMatmul, SharesLongSumsWhereThereAreFewTiles) {
   }
   EXPECT_NE(chosen("amd_rx_7900", "matmul(f32[64,1023], f32[1023,64])"), "MATMUL_SPLIT_K");
   EXPECT_EQ(chosen("nvidia_opencl", "matmul(f32[64,256], f32[256,64])"), "MATMUL_SPLIT_K");
+  EXPECT_EQ(chosen("nvidia_opencl", "linear(f32[1,512], f32[512,512])"), "MATMUL_FEW_ROWS");
+  EXPECT_EQ(chosen("nvidia_opencl", "linear(f32[8,512], f32[512,512])"), "MATMUL_SPLIT_K");
+  EXPECT_EQ(chosen("nvidia_opencl", "matmul(f32[8,512], f32[512,512])"), "MATMUL_FEW_ROWS");
   EXPECT_EQ(chosen("pocl_neoverse", "matmul(f32[64,8192], f32[8192,64])"), "MATMUL_REGISTER_BLOCKED");
 }
 

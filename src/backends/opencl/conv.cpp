@@ -55,7 +55,7 @@ std::unique_ptr<const Plan> prepare_conv_direct(const Problem& problem, const Pr
   auto plan = std::make_unique<LaunchPlan>(context_of(context));
   Launch& launch = plan->add({.source = conv_source(conv_direct_cl),
                               .function = "conv_direct",
-                              .options = conv_types(problem) + device_option(context.profile),
+                              .options = conv_types(problem) + cpu_option(context.profile),
                               .items = planes * (cpu ? divided_up(lines, each) : lines * shape.out[2]),
                               .local = cpu ? std::size_t{1} : std::size_t{0}});
   bind(launch.input(0).input(1), bias_of(problem)).output(0).constant(shape);

@@ -145,7 +145,7 @@ void fill_dropout(LaunchPlan& plan, const Problem& problem, const PrepareContext
 std::string elementwise_options(const PrepareContext& context) {
   const auto floats = device_value<cl_device_fp_config>(context_of(context).device(), CL_DEVICE_SINGLE_FP_CONFIG);
   const bool exact = (floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;  // else they may be off by a few units
-  return device_option(context.profile) + (exact ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
+  return cpu_option(context.profile) + (exact ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
 }
 
 Verdict supports_elementwise(const Problem& problem, const DeviceProfile& profile) {

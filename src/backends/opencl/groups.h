@@ -12,10 +12,8 @@ namespace xpuruntime::opencl {
 /// Work-items of a CPU device run one after the other: local memory and wide groups cost there and gain nothing.
 bool is_cpu(const DeviceProfile& profile);
 
-/// Tells the sources which loads and stores are fast there.
-inline std::string device_option(const DeviceProfile& profile) {
-  return is_cpu(profile) ? " -D CPU_DEVICE" : profile.fp16 ? " -D FP16" : "";
-}
+/// Tells the sources that it is one, for the loads and stores that are fast there: " -D CPU_DEVICE".
+inline std::string cpu_option(const DeviceProfile& profile) { return is_cpu(profile) ? " -D CPU_DEVICE" : ""; }
 
 /// The largest work-group of one dimension.
 std::int64_t largest_group(const DeviceProfile& profile);

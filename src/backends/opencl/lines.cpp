@@ -53,7 +53,7 @@ int power_of_two(std::int64_t least) {
 
 /// With so many lanes; as much as registers hold is held.
 LineTeam shared_team(const LineShape& shape, const Problem& problem, const DeviceProfile& profile, int lanes) {
-  LineTeam team{.rows = true, .fp16 = profile.fp16, .lanes = lanes};
+  LineTeam team{.rows = true, .lanes = lanes};
   const auto width = static_cast<int>(16 / size_of(problem.inputs[0].dtype));
   team.aligned = is_aligned_to(shape, problem, width);
   if (team.aligned) team.width = width;
@@ -118,15 +118,14 @@ LineTeam team_of(std::string_view token, const LineShape& shape, const Problem& 
 
 std::string line_source(std::string_view kernels) { return std::string(vectors_cl) + lines_cl + std::string(kernels); }
 
-std::string width_option(int width, bool aligned, bool fp16) {
+std::string width_option(int width, bool aligned) {
   const std::string option = " -D WIDTH=" + std::to_string(width);
-  if (aligned) return option + (fp16 ? " -D ALIGNED -D FP16" : " -D ALIGNED");
+  if (aligned) return option + " -D ALIGNED";
   return width == 1 ? option : option + " -D CPU_DEVICE";
 }
 
 std::string line_options(const LineTeam& team, const SplitNest& nest, DataType x, DataType second) {
-  std::string options =
-      width_option(team.width, team.aligned, team.fp16) + type_option('A', x) + type_option('B', second);
+  std::string options = width_option(team.width, team.aligned) + type_option('A', x) + type_option('B', second);
   // The places of a row's elements are not looked up.
   options += team.rows ? dims_option({&nest.across}) : dims_option({&nest.across, &nest.along});
   if (team.rows) options += team.lanes == 1 ? " -D ROWS -D ALONE" : " -D ROWS";

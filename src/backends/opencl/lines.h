@@ -19,7 +19,6 @@ constexpr unsigned bit(LineSlot slot) { return 1U << slot; }
 struct LineTeam {
   bool rows = false;     // elements of a line are neighbours, else lines may be
   bool aligned = false;  // all vectors are, to 16 bytes
-  bool fp16 = false;     // of the device
   int width = 1;         // floats of a vector
   int lanes = 1;         // items that share a row
   int held = 0;          // vectors that each of them holds; 0: lines are read again for each pass
@@ -48,7 +47,7 @@ LineTeam team_of(std::string_view token, const LineShape& shape, const Problem& 
 std::string line_source(std::string_view kernels);
 std::string line_options(const LineTeam& team, const SplitNest& nest, DataType x, DataType second);
 /// Vectors of so many floats; on GPUs they are aligned.
-std::string width_option(int width, bool aligned = false, bool fp16 = false);
+std::string width_option(int width, bool aligned = false);
 /// Work-items of a launch with one team for each line.
 std::int64_t line_items(const LineShape& shape, const LineTeam& team);
 /// LINE_PARAMS.

@@ -144,7 +144,7 @@ Launch& add_copy(LaunchPlan& plan, const PrepareContext& context, const Copy& co
     return plan
         .add({.source = movement_cl,
               .function = function.c_str(),
-              .options = device_option(context.profile),
+              .options = cpu_option(context.profile),
               .items = cpu ? count : count * tile_items,
               .local = cpu ? std::size_t{0} : tile_items})
         .input(input, unit)
@@ -158,7 +158,7 @@ Launch& add_copy(LaunchPlan& plan, const PrepareContext& context, const Copy& co
   return plan
       .add({.source = movement_cl,
             .function = function.c_str(),
-            .options = device_option(context.profile),
+            .options = cpu_option(context.profile),
             .items = copy.rows.index.count * chunks})
       .input(input, unit)
       .output(output, unit)
@@ -257,7 +257,7 @@ void fill_embedding(LaunchPlan& plan, const Problem& problem, const PrepareConte
                                              (table_rows == 0 ? "a table with rows" : range_text(table_rows)));
   plan.add({.source = movement_cl,
             .function = function.c_str(),
-            .options = device_option(context.profile),
+            .options = cpu_option(context.profile),
             .items = rows.index.count * chunks})
       .input(0)
       .constant(type_number(indices.dtype))
@@ -310,7 +310,7 @@ std::unique_ptr<const Plan> prepare_kv_append(const Problem& problem, const Prep
     const auto fault = plan->fault(context, message);
     plan->add({.source = movement_cl,
                .function = function.c_str(),
-               .options = device_option(context.profile),
+               .options = cpu_option(context.profile),
                .items = append.sequences * append.tokens * append.heads * chunks})
         .input(2 + cache, static_cast<std::size_t>(unit))
         .output(cache, static_cast<std::size_t>(unit))

@@ -74,16 +74,6 @@ void store_bf16(__global ushort* data, ulong i, float value) { data[i] = bf16_of
     const uint##n result = (size >= 0x47800000u ? special : finite) | ((bits >> 16) & 0x8000u);                \
     *(__global near_ushort##n*)((__global ushort*)data + i) = convert_ushort##n(result);                       \
   }
-#elif defined(FP16) && defined(ALIGNED)
-// One load or store of all of them, where the device computes in half.
-#pragma OPENCL EXTENSION cl_khr_fp16 : enable
-#define WIDE_HALVES(n)                                                                                         \
-  float##n load##n##_f16(__global const half* data, ulong i) {                                                 \
-    return convert_float##n(*(__global const half##n*)(data + i));                                             \
-  }                                                                                                            \
-  void store##n##_f16(__global half* data, ulong i, float##n value) {                                          \
-    *(__global half##n*)(data + i) = convert_half##n##_rte(value);                                             \
-  }
 #else
 #define WIDE_HALVES(n)                                                                                         \
   float##n load##n##_f16(__global const half* data, ulong i) { return JOIN(HALF(vload), n)(0, data + i); }     \

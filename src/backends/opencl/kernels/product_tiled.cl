@@ -45,7 +45,7 @@ Share share_of(int item, bool along_k) {
 // b is an image: its columns are the windows of the output's pixels, its rows the taps, the channels fastest.
 #define CONV_PARAMETER , Conv conv
 #define COLUMN_OFFSET(i) output_offset(&conv, i)
-#define B_VALUE(part, step) image_value(b, b_start, &conv, corner, k0 + (step))
+#define B_VALUE(part, step) image_value(b, b_start, &conv, corner, k0 + DEPTH + (step))
 
 float image_value(__global const STORAGE(B_TYPE) * b, ulong start, const Conv* conv, const long* corner, long term) {
   // Windows have few enough elements (has_modest_windows), and short divisions are fast.
@@ -68,27 +68,6 @@ float image_value(__global const STORAGE(B_TYPE) * b, ulong start, const Conv* c
 #define COLUMN_OFFSET(i) ((i)*p.c.column)
 #define B_VALUE(part, step) LOAD(B_TYPE)(b, b_at + (ulong)((part)*b_on))
 #endif
-
-// The elements of the strip at `k0` to registers, and from there to local memory.
-#define BRING_STRIP                                                                                     \
-  {                                                                                                     \
-    const int steps = (int)min(terms - k0, (long)DEPTH);                                                \
-    _Pragma("unroll") for (int part = 0; part < PARTS; ++part) {                                        \
-      const int b_step = of_b.step + part * of_b.step_on;                                               \
-      const bool has_a = part * of_a.line_on < a_lines && of_a.step + part * of_a.step_on < steps;      \
-      const bool has_b = part * of_b.line_on < b_lines && b_step < steps;                               \
-      next_a[part] = has_a ? LOAD(A_TYPE)(a, a_at + (ulong)(part * a_on)) : 0.0f;                       \
-      next_b[part] = has_b ? B_VALUE(part, b_step) : 0.0f;                                              \
-    }                                                                                                   \
-    a_at += (ulong)(DEPTH * p.a.column);                                                                \
-    b_at += (ulong)(DEPTH * p.b.row);                                                                   \
-  }
-#define KEEP_STRIP                                                                                               \
-  _Pragma("unroll") for (int part = 0; part < PARTS; ++part) {                                                   \
-    a_strip[(of_a.step + part * of_a.step_on) * WIDTH + of_a.line + part * of_a.line_on] = next_a[part];         \
-    b_strip[(of_b.step + part * of_b.step_on) * WIDTH + of_b.line + part * of_b.line_on] = next_b[part];         \
-  }                                                                                                              \
-  barrier(CLK_LOCAL_MEM_FENCE);
 
 __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_tiled(
     __global const STORAGE(A_TYPE) * a, ulong a_start, __global const STORAGE(B_TYPE) * b, ulong b_start,
@@ -134,31 +113,46 @@ __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_t
 #pragma unroll
     for (int j = 0; j < PER; ++j) sum[i][j] = 0.0f;
 
-  float next_a[PARTS];
-  float next_b[PARTS];
-  long k0 = 0;
-  BRING_STRIP
-  KEEP_STRIP
-  while (k0 < terms) {
-    // The next strip is on its way while this one is multiplied.
-    k0 += DEPTH;
-    BRING_STRIP
+  // The next strip is on its way while this one is multiplied; before the first there is none.
+  for (long k0 = -DEPTH; k0 < terms; k0 += DEPTH) {
+    float next_a[PARTS];
+    float next_b[PARTS];
+    const int steps = (int)min(terms - k0 - DEPTH, (long)DEPTH);
 #pragma unroll
-    for (int step = 0; step < DEPTH; ++step) {
-      LINE rows[RUNS];
-      LINE columns[RUNS];
+    for (int part = 0; part < PARTS; ++part) {
+      next_a[part] = 0.0f;
+      if (part * of_a.line_on < a_lines && of_a.step + part * of_a.step_on < steps)
+        next_a[part] = LOAD(A_TYPE)(a, a_at + (ulong)(part * a_on));
+      next_b[part] = 0.0f;
+      const int b_step = of_b.step + part * of_b.step_on;
+      if (part * of_b.line_on < b_lines && b_step < steps) next_b[part] = B_VALUE(part, b_step);
+    }
+    a_at += (ulong)(DEPTH * p.a.column);
+    b_at += (ulong)(DEPTH * p.b.row);
+
+    if (k0 >= 0) {
 #pragma unroll
-      for (int i = 0; i < RUNS; ++i) {
-        rows[i] = *(__local const LINE*)(a_strip + step * WIDTH + item_row + i * (SIDE * RUN));
-        columns[i] = *(__local const LINE*)(b_strip + step * WIDTH + item_column + i * (SIDE * RUN));
+      for (int step = 0; step < DEPTH; ++step) {
+        LINE rows[RUNS];
+        LINE columns[RUNS];
+#pragma unroll
+        for (int i = 0; i < RUNS; ++i) {
+          rows[i] = *(__local const LINE*)(a_strip + step * WIDTH + item_row + i * (SIDE * RUN));
+          columns[i] = *(__local const LINE*)(b_strip + step * WIDTH + item_column + i * (SIDE * RUN));
+        }
+#pragma unroll
+        for (int i = 0; i < PER; ++i)
+#pragma unroll
+          for (int j = 0; j < PER; ++j) sum[i][j] += ((const float*)rows)[i] * ((const float*)columns)[j];
       }
-#pragma unroll
-      for (int i = 0; i < PER; ++i)
-#pragma unroll
-        for (int j = 0; j < PER; ++j) sum[i][j] += ((const float*)rows)[i] * ((const float*)columns)[j];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    KEEP_STRIP
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+      a_strip[(of_a.step + part * of_a.step_on) * WIDTH + of_a.line + part * of_a.line_on] = next_a[part];
+      b_strip[(of_b.step + part * of_b.step_on) * WIDTH + of_b.line + part * of_b.line_on] = next_b[part];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
   }
 
 #pragma unroll
