@@ -163,7 +163,10 @@ void philox_words(ulong key, ulong counter, uint* words) {
   vstore4((uint4)(w[0].w, w[1].w, w[2].w, w[3].w), 3, words);
 }
 #else
-#define philox_words philox
+void philox_words(ulong key, ulong counter, uint* words) {
+#pragma unroll
+  for (int i = 0; i < WIDTH / 4; ++i) philox(key, counter + (ulong)i, words + 4 * i);
+}
 #endif
 
 floatw dropped(floatw x, ulong seed, ulong first, ulong threshold, float kept_share) {
