@@ -107,6 +107,25 @@ else
   note python "Python's headers or nanobind are not installed: the package was not built"
 fi
 
+# The GPU by OpenCL, beside the CPU device that comes first where PoCL is installed.
+in_shards() {  # COUNT COMMAND...: at once
+  local i status=0 pids=()
+  for ((i = 0; i < $1; ++i)); do
+    GTEST_TOTAL_SHARDS=$1 GTEST_SHARD_INDEX=$i "${@:2}" &
+    pids+=($!)
+  done
+  for i in "${pids[@]}"; do wait "$i" || status=1; done
+  return $status
+}
+export -f in_shards
+gpu=$("$build/src/cli/xrt" devices | sed -n 's/^opencl:\([0-9]*\) .* nvidia .*/\1/p' | head -n 1)
+if [[ -n $gpu ]]; then
+  step opencl_gpu 150 bash -c 'in_shards 8 "$@"' _ "$cuda_tests" --gtest_filter="*opencl_$gpu*" --gtest_brief=1
+  note "" "$(grep -cE '^\[  FAILED  \]' "$logs/opencl_gpu.log") failed, $(grep -oP 'PASSED  \] \K\d+' "$logs/opencl_gpu.log" | awk '{n += $1} END {print n + 0}') passed"
+  step opencl_bench 120 "$build/bench/opencl_bench" --device "$gpu" --elements 67108864 && cat "$logs/opencl_bench.log"
+  step opencl_choice 60 "$build/bench/opencl_choice_bench" --device "$gpu" --quick && tail -n 4 "$logs/opencl_choice.log"
+fi
+
 if [[ -x $build/bench/dispatch_bench ]]; then
   step dispatch_bench 90 "$build/bench/dispatch_bench" && cat "$logs/dispatch_bench.log"
 fi
