@@ -56,9 +56,10 @@ std::string advice(const std::vector<Device>& devices) {
 
 void check(const Status& status, const char* function, const std::string& what) {
   if (status.ok()) return;
-  const bool lost = status.code() == ErrorCode::device_lost;  // which says itself what to do
+  // Those that say themselves what to do.
+  const bool advised = status.code() == ErrorCode::device_lost || status.code() == ErrorCode::invalid_argument;
   fail(status.code(), function,
-       what + " failed: " + status.message() + (lost ? "" : "; check whether the device still responds"));
+       what + " failed: " + status.message() + (advised ? "" : "; check whether the device still responds"));
 }
 
 std::size_t byte_count(const TensorSpec& spec) {

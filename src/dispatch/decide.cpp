@@ -27,10 +27,15 @@ std::string advice(const Decision& decision) {
 
 PlanKey plan_key(const SharedProblem& problem, const std::shared_ptr<const Kernel>& kernel, std::string_view token) {
   std::optional<Problem> one_of_class = kernel->plan_problem(*problem);
+  const auto alike = [](const std::vector<TensorSpec>& some, const std::vector<TensorSpec>& others) {
+    return std::equal(some.begin(), some.end(), others.begin(), others.end(),
+                      [](const auto& one, const auto& other) { return one.dtype == other.dtype; });
+  };
   if (one_of_class && (one_of_class->op != problem->op || one_of_class->direction != problem->direction ||
-                       one_of_class->device != problem->device)) {
+                       one_of_class->device != problem->device || !alike(one_of_class->inputs, problem->inputs) ||
+                       !alike(one_of_class->outputs, problem->outputs))) {
     fail(ErrorCode::internal, "plan_problem",
-         to_string(*one_of_class) + " is not of the op, direction and device of " + to_string(*problem));
+         to_string(*one_of_class) + " is not of the op, direction, device and dtypes of " + to_string(*problem));
   }
   PlanKey key{one_of_class ? SharedProblem(std::move(*one_of_class)) : problem, registered_kernel(kernel).get(),
               std::string(token)};

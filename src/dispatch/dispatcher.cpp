@@ -31,20 +31,25 @@ XRT_ALWAYS_INLINE std::uint64_t Dispatcher::stamp(const ThreadState& state) cons
   return static_cast<std::uint64_t>(scope & ~refused) << 32 | registry_.generation(std::memory_order_relaxed);
 }
 
+/// Null where the base policy was replaced just now: there is a new stamp.
+ScopePtr Dispatcher::scope_at(std::uint64_t stamp) const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const auto id = static_cast<std::uint32_t>(stamp >> 32);
+  return id == 0 ? current_scope() : impl_->scopes.find(id);
+}
+
 TableEntry& Dispatcher::entry_for(const Call& call) {
   ThreadState& state = thread_state();
   const std::uint64_t now = stamp(state);
   if (signature::has_tensors(call)) {
     if (TableEntry* entry = state.find(call, now)) return *entry;
   }
-  std::atomic_thread_fence(std::memory_order_acquire);
   ++state.misses;
   if (state.depth == 1) state.table.release_evicted();  // no other call of this thread is running
-  const auto scope_id = static_cast<std::uint32_t>(now >> 32);
-  const ScopePtr scope = scope_id == 0 ? current_scope() : impl_->scopes.find(scope_id);
-  if (scope == nullptr) return entry_for(call);  // the base policy was replaced just now: there is a new stamp
+  const ScopePtr scope = scope_at(now);
+  if (scope == nullptr) return entry_for(call);
   const Asked asked{SharedProblem(problem_of(call, scope->policy.limits())), call.precision};
-  if (scope_id == 0) {
+  if (now >> 32 == 0) {
     impl_->make(asked, *scope, now);  // says why it is refused, and is not kept where it no longer is
     return entry_for(call);
   }
@@ -85,11 +90,15 @@ const std::vector<TensorSpec>* Dispatcher::known_output_specs(const Call& call) 
 const std::vector<TensorSpec>& Dispatcher::output_specs(const Call& call) {
   if (const std::vector<TensorSpec>* known = known_output_specs(call)) return *known;
   const Call asked = without_outputs(call);
+  // One stamp for the scope and for the entry: another thread may replace the policy at any time.
+  const std::uint64_t now = stamp(thread_state());
+  const ScopePtr scope = scope_at(now);
+  if (scope == nullptr) return output_specs(call);
   // Before its place is looked for: what decides may ask for outputs itself.
-  std::vector<TensorSpec> specs = infer_output_specs(asked, *current_scope(), stamp(thread_state()));
+  std::vector<TensorSpec> specs = infer_output_specs(asked, *scope, now);
   ThreadState& state = thread_state();
   state.known_outputs.release_evicted();
-  KnownOutputs& known = state.known_outputs.insert(asked, stamp(state));
+  KnownOutputs& known = state.known_outputs.insert(asked, now);
   known.specs = std::move(specs);
   return known.specs;
 }

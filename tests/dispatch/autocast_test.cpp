@@ -1,6 +1,7 @@
 // Ops inside an autocast scope run at the registry's precision, with casts that the dispatcher makes. The oracle is the
 // same work with every cast made by hand.
 
+#include <atomic>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -314,6 +315,21 @@ TEST_F(AutocastTest, SaysWhatToAllocate) {
   EXPECT_EQ(dispatcher().output_specs(call).front(), make_spec(f32, {17, 9}));
   const ScopedAutocast scope(dispatcher(), runtime.amp());
   EXPECT_EQ(dispatcher().output_specs(call).front(), make_spec(bf16, {17, 9}));
+}
+
+TEST_F(AutocastTest, WhatToAllocateFollowsAPolicyThatCameMeanwhile) {
+  const Tensor* inputs[] = {&a, &b};
+  const Call call{.op = OpId::matmul, .inputs = inputs};
+  KernelPolicy narrow;
+  narrow.default_precision = bf16;
+  std::atomic<bool> once = true;
+  dispatcher().set_precision_hook([&](const Problem&) -> std::optional<DataType> {
+    if (once.exchange(false)) std::thread([&] { dispatcher().set_policy(narrow); }).join();
+    return {};
+  });
+  dispatcher().output_specs(call);  // under either policy, but not kept for the other
+  EXPECT_EQ(dispatcher().output_specs(call).front(), make_spec(bf16, {17, 9}));
+  dispatcher().set_precision_hook({});
 }
 
 TEST_F(AutocastTest, WhatToAllocateIsRememberedForEachSignatureAndScope) {

@@ -216,7 +216,7 @@ TEST_F(Plans, AClassOfAnotherOpIsAnErrorOfTheKernel) {
   tiles.one_plan_for_all = tiles.other_class = true;
   const Decision decision = dispatcher().decide(relu.call());
   EXPECT_NE(decision.kernel, "tiled");
-  EXPECT_HAS(decision.candidates.front().reason, "is not of the op, direction and device");
+  EXPECT_HAS(decision.candidates.front().reason, "is not of the op, direction, device and dtypes");
   EXPECT_EQ(tiles.made, 0);
 }
 

@@ -162,6 +162,7 @@ class Dispatcher {
 
   ThreadState& thread_state() const;
   std::uint64_t stamp(const ThreadState& state) const;
+  ScopePtr scope_at(std::uint64_t stamp) const;
   TableEntry& entry_for(const Call& call);
   const Decision& decide_anew(const Call& call);
   std::vector<TensorSpec> infer_output_specs(const Call& call, const Scope& scope, std::uint64_t stamp) const;

@@ -104,14 +104,14 @@ std::string attention_types(const Problem& problem) {
 }
 
 /// ATTENTION_PARAMETERS: any tensor stands for one that is not there.
-Launch& bind_attention(Launch& launch, const Problem& problem, std::shared_ptr<const ValueFault> fault,
+Launch& bind_attention(Launch& launch, const Problem& problem, std::shared_ptr<const Fault> fault,
                        const AttentionShape& shape) {
   for (std::size_t i = 0; i <= attention_page_table; ++i) launch.input(has_input(problem.inputs, i) ? i : 0);
   return launch.output(0).output(problem.outputs.size() > 1 ? 1 : 0).fault(std::move(fault)).constant(shape);
 }
 
-std::shared_ptr<const ValueFault> attention_fault(LaunchPlan& plan, const PrepareContext& context,
-                                                  const AttentionShape& shape) {
+std::shared_ptr<const Fault> attention_fault(LaunchPlan& plan, const PrepareContext& context,
+                                             const AttentionShape& shape) {
   return plan.fault(context, "attention: a length is negative or more than the keys, or a page not one of the " +
                                  std::to_string(shape.pages) + " pages");
 }

@@ -4,41 +4,74 @@
 #include "backends/opencl/programs.h"
 
 namespace xpuruntime::opencl {
-namespace {
-
-/// The plan's end of a fault, which the device knows of too.
-class HeldFault final : public ValueFault {
- public:
-  explicit HeldFault(std::shared_ptr<const Fault> fault) : fault_(std::move(fault)) {}
-  void* word() const override { return fault_->word(); }
-
- private:
-  std::shared_ptr<const Fault> fault_;
-};
-
-}  // namespace
-
-Fault::Fault(DeviceContext& device, std::string message) : message_(std::move(message)) {
+Fault::Word& Fault::word_of(Stream stream) const {
+  const std::uint64_t key = stream.id != 0 ? stream.id : reinterpret_cast<std::uintptr_t>(stream.handle);
+  for (Word& word : words_)
+    if (word.stream == key) return word;
+  constexpr std::size_t many = 16;  // streams come and go
+  if (words_.size() >= many) std::erase_if(words_, [](const Word& word) { return !word.used; });
   cl_uint none = 0;
   cl_int code = CL_SUCCESS;
-  word_.reset(clCreateBuffer(device.context(), CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof(none), &none, &code));
+  Buffer memory(
+      clCreateBuffer(device_.context(), CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof(none), &none, &code));
   check(code, "make_value_fault", "clCreateBuffer");
+  return words_.emplace_back(Word{key, std::move(memory)});
 }
 
 void* Fault::word() const {
-  used_.store(true, std::memory_order_relaxed);
-  return word_.get();
+  const std::lock_guard lock(mutex_);
+  Word& word = word_of({});
+  word.used = true;
+  return word.memory.get();
 }
 
-Status Fault::take(cl_command_queue queue) const {
-  if (!used_.exchange(false, std::memory_order_relaxed)) return {};
-  cl_uint found = 0;
-  const cl_uint none = 0;
-  cl_int code = clEnqueueReadBuffer(queue, word_.get(), CL_TRUE, 0, sizeof(found), &found, 0, nullptr, nullptr);
-  if (code == CL_SUCCESS && found == 0) return {};
-  if (code == CL_SUCCESS)
-    code = clEnqueueWriteBuffer(queue, word_.get(), CL_TRUE, 0, sizeof(none), &none, 0, nullptr, nullptr);
-  return code == CL_SUCCESS ? Status(ErrorCode::invalid_argument, message_) : to_status(code, "clEnqueueReadBuffer");
+cl_int Fault::launch(Stream stream, const std::function<cl_int(cl_mem)>& enqueue) const {
+  const std::lock_guard lock(mutex_);
+  Word& word = word_of(stream);
+  word.used = true;
+  return enqueue(word.memory.get());
+}
+
+/// Reads and clears it, one right after the other: no kernel is launched between them, as that needs the mutex.
+cl_int Fault::read(Word& word, cl_command_queue queue, cl_uint& found, cl_event* done) const {
+  static constexpr cl_uint none = 0;
+  const cl_int code =
+      clEnqueueReadBuffer(queue, word.memory.get(), CL_FALSE, 0, sizeof(found), &found, 0, nullptr, done);
+  if (code != CL_SUCCESS) return code;
+  return clEnqueueWriteBuffer(queue, word.memory.get(), CL_FALSE, 0, sizeof(none), &none, 0, nullptr, nullptr);
+}
+
+Status Fault::take(Stream stream, bool others) const {
+  const QueueUse queue = device_.use(stream);
+  const std::uint64_t key = stream.id != 0 ? stream.id : reinterpret_cast<std::uintptr_t>(stream.handle);
+  bool found = false;
+  cl_int code = CL_SUCCESS;
+  cl_uint own = 0;
+  cl_event done = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Word& word : words_) {
+      if (!word.used || code != CL_SUCCESS) continue;
+      if (word.stream == key) {
+        word.used = false;
+        code = read(word, queue, own, &done);
+      } else if (others) {
+        // Its stream may be running a kernel: what that finds is read when its own stream is waited for.
+        cl_uint one = 0;
+        code = clEnqueueReadBuffer(queue, word.memory.get(), CL_TRUE, 0, sizeof(one), &one, 0, nullptr, nullptr);
+        if (code == CL_SUCCESS && one != 0) code = read(word, queue, one, nullptr);
+        if (code == CL_SUCCESS && one != 0) code = clFinish(queue);
+        found = found || one != 0;
+      }
+    }
+  }
+  if (done != nullptr) {
+    const cl_int waited = clWaitForEvents(1, &done);
+    clReleaseEvent(done);
+    if (code == CL_SUCCESS) code = waited;
+  }
+  if (code != CL_SUCCESS) return to_status(code, "clEnqueueReadBuffer");
+  return found || own != 0 ? Status(ErrorCode::invalid_argument, message_) : Status();
 }
 
 void DeviceContext::open() {
@@ -97,15 +130,15 @@ std::shared_ptr<Program> DeviceContext::program(std::string_view source, const s
   });
 }
 
-std::unique_ptr<ValueFault> DeviceContext::make_fault(std::string message) {
-  const auto fault = std::make_shared<const Fault>(*this, std::move(message));
+std::shared_ptr<const Fault> DeviceContext::make_fault(std::string message) {
+  auto fault = std::make_shared<const Fault>(*this, std::move(message));
   const std::lock_guard lock(mutex_);
   std::erase_if(faults_, [](const auto& held) { return held.expired(); });
   faults_.push_back(fault);
-  return std::make_unique<HeldFault>(fault);
+  return fault;
 }
 
-Status DeviceContext::take_faults() {
+Status DeviceContext::take_faults(Stream stream) {
   std::vector<std::shared_ptr<const Fault>> held;
   {
     const std::lock_guard lock(mutex_);
@@ -115,7 +148,7 @@ Status DeviceContext::take_faults() {
   }
   Status first;
   for (const auto& fault : held) {
-    Status status = fault->take(use({}));
+    Status status = fault->take(stream, stream.handle == nullptr);
     if (first.ok()) first = std::move(status);
   }
   return first;

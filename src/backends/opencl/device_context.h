@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <shared_mutex>
 #include <string>
@@ -27,21 +28,35 @@ class QueueUse {
   cl_command_queue queue_;
 };
 
-/// A word on the device that a plan's kernels set when a value of the caller's cannot be right, and what it means.
+class DeviceContext;
+
+/// Words on the device, one for each stream, that a plan's kernels set when a value of the caller's cannot be right,
+/// and what it means. Nothing that is set is lost, whoever launches or waits meanwhile.
 class Fault final : public ValueFault {
  public:
-  Fault(DeviceContext& device, std::string message);
+  Fault(DeviceContext& device, std::string message) : device_(device), message_(std::move(message)) {}
 
-  /// The cl_mem of the word. Who asks is about to launch a kernel that may set it.
+  /// The word of the default stream. Who asks is about to launch a kernel that may set it.
   void* word() const override;
-  /// What kernels have found since the last time; fine where they found nothing. The queue is waited for, unless no
-  /// kernel was launched meanwhile.
-  Status take(cl_command_queue queue) const;
+  /// `enqueue` gets the word that a kernel on this stream is to set.
+  cl_int launch(Stream stream, const std::function<cl_int(cl_mem)>& enqueue) const;
+  /// What kernels on this stream, whose queue is waited for, have found since the last time; with `others` also those
+  /// on other streams. Nothing is read where none was launched.
+  Status take(Stream stream, bool others) const;
 
  private:
-  Buffer word_;
+  struct Word {
+    std::uint64_t stream = 0;
+    Buffer memory;
+    bool used = false;
+  };
+  Word& word_of(Stream stream) const;  // under the mutex
+  cl_int read(Word& word, cl_command_queue queue, cl_uint& found, cl_event* done) const;
+
+  DeviceContext& device_;
   std::string message_;
-  mutable std::atomic<bool> used_ = false;
+  mutable Mutex mutex_;
+  mutable std::vector<Word> words_;
 };
 
 /// What one device needs to run anything: a context, a default queue and the programs built so far. Opened on first
@@ -66,9 +81,9 @@ class DeviceContext {
   void launched(cl_command_queue queue);
 
   /// A fault that take_faults reads as long as it is held.
-  std::unique_ptr<ValueFault> make_fault(std::string message);
-  /// The first that kernels have found since the last time.
-  Status take_faults();
+  std::shared_ptr<const Fault> make_fault(std::string message);
+  /// The first that kernels on this stream have found since the last time; for Stream{}, on any.
+  Status take_faults(Stream stream);
 
   /// The program of this source, built once for each set of options; ours have common.cl before them. A failed build
   /// throws device_error with the start of the build log and is not kept.

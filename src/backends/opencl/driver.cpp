@@ -9,6 +9,16 @@
 namespace xpuruntime::opencl {
 namespace {
 
+/// The plan's end of a fault, which the device knows of too.
+class HeldFault final : public ValueFault {
+ public:
+  explicit HeldFault(std::shared_ptr<const Fault> fault) : fault_(std::move(fault)) {}
+  void* word() const override { return fault_->word(); }
+
+ private:
+  std::shared_ptr<const Fault> fault_;
+};
+
 /// When the work before the event was done, in the device's nanoseconds; 0 if the driver cannot tell.
 cl_ulong finished_at(cl_event event) {
   cl_ulong time = 0;
@@ -88,7 +98,7 @@ Status OpenClDriver::synchronize(int index, Stream stream) {
   if (Status status = usable_here(); !status.ok()) return status;
   DeviceContext& device = context(index);
   const cl_int code = stream.handle ? clFinish(device.use(stream)) : device.finish_all();
-  return code == CL_SUCCESS ? device.take_faults() : to_status_of_work(code, "clFinish");
+  return code == CL_SUCCESS ? device.take_faults(stream) : to_status_of_work(code, "clFinish");
 }
 
 std::shared_ptr<SourceFunction> OpenClDriver::compile(int index, const FunctionSource& source) {
@@ -96,7 +106,7 @@ std::shared_ptr<SourceFunction> OpenClDriver::compile(int index, const FunctionS
 }
 
 std::unique_ptr<ValueFault> OpenClDriver::make_value_fault(int index, std::string message) {
-  return context(index).make_fault(std::move(message));
+  return std::make_unique<HeldFault>(context(index).make_fault(std::move(message)));
 }
 
 // OpenCL makes events by recording them: until then there is none, and waiting for none is done at once.

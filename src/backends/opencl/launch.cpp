@@ -68,7 +68,7 @@ Launch& Launch::bind(Source source, std::size_t index, std::size_t element) {
   return *this;
 }
 
-Launch& Launch::fault(std::shared_ptr<const ValueFault> fault) {
+Launch& Launch::fault(std::shared_ptr<const Fault> fault) {
   fault_ = std::move(fault);
   fault_position_ = next_++;
   return *this;
@@ -104,14 +104,14 @@ Status Launch::queue(cl_command_queue queue, const RunArguments& arguments) cons
   for (const Binding& binding : bindings_) {
     if (Status status = set(binding, arguments); !status.ok()) return status;
   }
-  if (fault_) {
-    auto* word = static_cast<cl_mem>(fault_->word());
-    const cl_int code = clSetKernelArg(kernel_.get(), fault_position_, sizeof(cl_mem), &word);
-    if (code != CL_SUCCESS) return to_status(code, "clSetKernelArg");
-  }
-  const auto enqueue = [&] {
+  const auto launch = [&] {
     return clEnqueueNDRangeKernel(queue, kernel_.get(), 1, nullptr, &items_, &local_, 0, nullptr, nullptr);
   };
+  const auto launch_with = [&](cl_mem word) {
+    const cl_int code = clSetKernelArg(kernel_.get(), fault_position_, sizeof(cl_mem), &word);
+    return code == CL_SUCCESS ? launch() : code;
+  };
+  const auto enqueue = [&] { return fault_ ? fault_->launch(arguments.stream, launch_with) : launch(); };
   cl_int code = enqueue();
   if (code != CL_SUCCESS && error_code_of(code) == ErrorCode::out_of_memory && clFinish(queue) == CL_SUCCESS)
     code = enqueue();
@@ -134,9 +134,9 @@ Launch& LaunchPlan::add(const LaunchSpec& spec) {
   return launches_.emplace_back(device_, spec, earlier);
 }
 
-std::shared_ptr<const ValueFault> LaunchPlan::fault(const PrepareContext& context, const std::string& message) {
+std::shared_ptr<const Fault> LaunchPlan::fault(const PrepareContext& context, const std::string& message) {
   auto& known = faults_[message];
-  if (known == nullptr) known = context.driver.make_value_fault(context.device.index, message);
+  if (known == nullptr) known = context_of(context).make_fault(message);
   return known;
 }
 

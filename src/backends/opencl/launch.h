@@ -51,7 +51,7 @@ class Launch {
     return bind(Source::workspace, offset, element);
   }
   /// One parameter: the word that the function sets where a caller's value is wrong (LaunchPlan::fault).
-  Launch& fault(std::shared_ptr<const ValueFault> fault);
+  Launch& fault(std::shared_ptr<const Fault> fault);
   /// Left out of runs in which output `i` is the very memory of input `i`.
   Launch& unless_in_place(std::size_t i) {
     unless_in_place_ = i;
@@ -89,7 +89,7 @@ class Launch {
   cl_uint next_ = 0;
   std::vector<Binding> bindings_;
   std::optional<std::size_t> unless_in_place_;
-  std::shared_ptr<const ValueFault> fault_;
+  std::shared_ptr<const Fault> fault_;
   cl_uint fault_position_ = 0;
 };
 
@@ -109,7 +109,7 @@ class LaunchPlan final : public Plan {
   /// The next launch. The reference is good until the one after it.
   Launch& add(const LaunchSpec& spec);
   /// For Launch::fault. The message says which value, of which op, is wrong; it names no extent that may grow.
-  std::shared_ptr<const ValueFault> fault(const PrepareContext& context, const std::string& message);
+  std::shared_ptr<const Fault> fault(const PrepareContext& context, const std::string& message);
 
   Status run(const RunArguments& arguments) const override;
   std::string token() const override { return token_; }
@@ -132,7 +132,7 @@ class LaunchPlan final : public Plan {
   std::string token_;
   std::optional<std::uint64_t> workspace_bytes_;
   std::vector<Launch> launches_;
-  std::map<std::string, std::shared_ptr<const ValueFault>> faults_;  // by message
+  std::map<std::string, std::shared_ptr<const Fault>> faults_;  // by message
   std::optional<Growing> growing_;
   mutable Mutex mutex_;  // setting arguments and queueing is one step
 };

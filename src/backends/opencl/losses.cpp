@@ -129,7 +129,7 @@ std::string class_fault(const Problem& problem) {
 
 /// CLASS_PARAMS.
 Launch& bind_class_loss(Launch& launch, const Problem& problem, const LineShape& shape, const LineTeam& team,
-                        const std::shared_ptr<const ValueFault>& fault) {
+                        const std::shared_ptr<const Fault>& fault) {
   const bool stores = is_loss_backward(problem) || !is_reduced(problem);
   const bool weighted = problem.inputs.size() > (is_loss_backward(problem) ? 3U : 2U);
   launch.input(0).input(1).constant(type_number(problem.inputs[1].dtype));

@@ -58,7 +58,10 @@ FoldCut fold_cut(const Fold& fold, const DeviceProfile& profile) {
   // A CPU's items are as many as keep its cores busy; those of a GPU's rows are teams, those of its columns items.
   const std::int64_t wanted = cpu ? 4 * units : fold.columns ? 1024 * units : 8 * units;
   const std::int64_t least = cpu ? (fold.columns ? 64 : 16384) : fold.columns ? 64 : 4096;
-  const std::int64_t parts = std::clamp<std::int64_t>(std::min(divided_up(wanted, tasks), length / least), 1, 4096);
+  const std::int64_t busy = std::clamp<std::int64_t>(std::min(divided_up(wanted, tasks), length / least), 1, 4096);
+  // A float that is added to thousands of times loses digits.
+  const std::int64_t added_up = 4096, most = fold.columns ? added_up : added_up * (cpu ? 16 : 256);
+  const std::int64_t parts = folds_integers(fold) ? busy : std::max(busy, divided_up(length, most));
   cut.part_length = parts == 1 ? std::max<std::int64_t>(length, 1) : divided_up(divided_up(length, parts), unit) * unit;
   cut.parts = std::max<std::int64_t>(divided_up(length, cut.part_length), 1);
   if (cpu) return cut;

@@ -88,10 +88,19 @@ class Function final : public SourceFunction {
     for (const std::size_t size : launch.global)
       if (size == 0)
         return wrong("the global size of '" + name_ + "' has a 0: give 1 for dimensions that are not used");
+    std::uint64_t local_bytes = limits_.local_bytes;
+    for (const FunctionArgument& argument : launch.arguments) {
+      if (argument.local_bytes > limits_.max_local_bytes)
+        local_bytes = argument.local_bytes;  // alone too much, and the sum might not fit 64 bits
+      else
+        local_bytes += argument.local_bytes;
+      if (local_bytes > limits_.max_local_bytes)
+        return wrong("'" + name_ + "' needs " + std::to_string(local_bytes) +
+                     " bytes of local memory, the device has " + std::to_string(limits_.max_local_bytes) +
+                     ": use less");
+    }
     if (!chosen) return {};
     std::size_t items = 1;
-    std::uint64_t local_bytes = limits_.local_bytes;
-    for (const FunctionArgument& argument : launch.arguments) local_bytes += argument.local_bytes;
     for (std::size_t d = 0; d < 3; ++d) {
       items *= launch.local[d];
       if (launch.local[d] > limits_.max_sizes[d])
@@ -105,9 +114,6 @@ class Function final : public SourceFunction {
     if (limits_.required[0] != 0 && launch.local != limits_.required)
       return wrong("'" + name_ + "' requires work-groups of " + to_string(limits_.required) + ", not " +
                    to_string(launch.local) + ": use that size, or change its attribute reqd_work_group_size");
-    if (local_bytes > limits_.max_local_bytes)
-      return wrong("'" + name_ + "' needs " + std::to_string(local_bytes) + " bytes of local memory, the device has " +
-                   std::to_string(limits_.max_local_bytes) + ": use less");
     return {};
   }
 

@@ -49,7 +49,7 @@ void check_scale(const ForwardCall& call, std::size_t input, std::int64_t count,
   const bool fits = shape.empty() || shape == Dims{1} || shape == Dims{count};
   if (fits && call[input].dtype == DataType::float32) return;
   const std::string name(op_info(OpId::matmul).inputs[input].name);
-  call.refuse(name + " is " + to_string(call[input]) + "; make it f32[1], or f32[" + std::to_string(count) +
+  call.refuse(name + " is " + to_string(call[input]) + "; make it f32[], f32[1] or f32[" + std::to_string(count) +
               "] for the " + std::string(lines));
 }
 

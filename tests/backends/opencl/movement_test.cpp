@@ -1,4 +1,6 @@
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "backends/opencl/device_fixture.h"
 #include "backends/opencl/groups.h"
@@ -95,6 +97,52 @@ TEST_F(MovementTest, AnIndexOutsideTheTableIsReportedAndItsRowNotWritten) {
       EXPECT_EQ(got.get(10 + i), table.get(i));
     }
   }
+}
+
+TEST_F(MovementTest, AWrongIndexIsReportedToItsStreamAndOnce) {
+  const Problem look_up = problem("embedding(i32[3], f32[7,5])");
+  const auto plan = prepare("EMBEDDING_DIRECT", look_up);
+  const Tensor table = upload(random_tensor(look_up.inputs[1])), out = upload(HostTensor(look_up.outputs[0]));
+  const Tensor bad = upload(numbers(look_up.inputs[0], {6, 9, 0})),
+               good = upload(numbers(look_up.inputs[0], {6, 1, 0}));
+  const auto launch = [&](const Tensor& indices, Stream stream) {
+    const Tensor *inputs[] = {&indices, &table}, *outputs[] = {&out};
+    EXPECT_TRUE(plan->run({.inputs = inputs, .outputs = outputs, .stream = stream}).ok());
+  };
+  const Stream one = driver().create_stream(device.index), other = driver().create_stream(device.index);
+  for (int round = 0; round < 20; ++round) {
+    launch(bad, other);
+    EXPECT_TRUE(driver().synchronize(device.index, one).ok());
+    EXPECT_EQ(driver().synchronize(device.index, other).code(), ErrorCode::invalid_argument);
+    launch(good, other);
+    EXPECT_TRUE(driver().synchronize(device.index, other).ok());
+    launch(bad, one);
+    EXPECT_EQ(driver().synchronize(device.index, {}).code(), ErrorCode::invalid_argument) << "waits for all";
+    EXPECT_TRUE(driver().synchronize(device.index, one).ok());
+  }
+  for (const Stream& stream : {one, other}) driver().destroy_stream(device.index, stream);
+}
+
+TEST_F(MovementTest, NoWrongIndexIsLostWhereThreadsWaitMeanwhile) {
+  const Problem look_up = problem("embedding(i32[3], f32[7,5])");
+  const auto plan = prepare("EMBEDDING_DIRECT", look_up);
+  const Tensor table = upload(random_tensor(look_up.inputs[1])), out = upload(HostTensor(look_up.outputs[0]));
+  const Tensor bad = upload(numbers(look_up.inputs[0], {6, 9, 0}));
+  constexpr int calls = 300;
+  std::atomic<int> reported = 0;
+  std::atomic<bool> done = false;
+  const auto wait = [&] { reported += !driver().synchronize(device.index, {}).ok(); };
+  std::thread waiting([&] {
+    while (!done) wait();
+  });
+  for (int i = 0; i < calls; ++i) {
+    const Tensor *inputs[] = {&bad, &table}, *outputs[] = {&out};
+    EXPECT_TRUE(plan->run({.inputs = inputs, .outputs = outputs}).ok());
+    wait();
+  }
+  done = true;
+  waiting.join();
+  EXPECT_EQ(reported, calls);
 }
 
 TEST_F(MovementTest, AWrongPositionIsReported) {
