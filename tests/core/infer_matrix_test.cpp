@@ -69,7 +69,8 @@ TEST(InferMatrix, ScalesWholeMatricesOrRowsAndColumns) {
   }
   EXPECT_EQ(outputs_of("matmul(i8[2,3], i8[3,4], f64[4])"), "f64[2,4]");
   expect_refused("matmul(i8[2,3], i8[3,4], none, f32[4])", "scale_a is f32[4]; make it f32[], f32[1] or f32[2]");
-  expect_refused("matmul(i8[2,3], i8[3,4], none, f32[1], f32[2])", "scale_b is f32[2]; make it f32[], f32[1] or f32[4]");
+  expect_refused("matmul(i8[2,3], i8[3,4], none, f32[1], f32[2])",
+                 "scale_b is f32[2]; make it f32[], f32[1] or f32[4]");
   expect_refused("matmul(i8[2,3], i8[3,4], none, f16[1])", "scale_a is f16[1]");
   expect_refused("matmul(i8[2,3], i8[3,4], none, f32[1,1])", "scale_a is f32[1,1]");
   EXPECT_EQ(outputs_of("matmul(i8[2,3], i8[3,4], none, f32[], f32[])"), "f32[2,4]");
