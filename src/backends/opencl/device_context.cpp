@@ -4,16 +4,20 @@
 #include "backends/opencl/programs.h"
 
 namespace xpuruntime::opencl {
+namespace {
+constexpr cl_uint none = 0;  // stays while it is being written
+}  // namespace
+
 Fault::Word& Fault::word_of(Stream stream) const {
   const std::uint64_t key = stream.id != 0 ? stream.id : reinterpret_cast<std::uintptr_t>(stream.handle);
   for (Word& word : words_)
     if (word.stream == key) return word;
   constexpr std::size_t many = 16;  // streams come and go
   if (words_.size() >= many) std::erase_if(words_, [](const Word& word) { return !word.used; });
-  cl_uint none = 0;
+  cl_uint zero = 0;
   cl_int code = CL_SUCCESS;
   Buffer memory(
-      clCreateBuffer(device_.context(), CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof(none), &none, &code));
+      clCreateBuffer(device_.context(), CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof(zero), &zero, &code));
   check(code, "make_value_fault", "clCreateBuffer");
   return words_.emplace_back(Word{key, std::move(memory)});
 }
@@ -34,7 +38,6 @@ cl_int Fault::launch(Stream stream, const std::function<cl_int(cl_mem)>& enqueue
 
 /// Reads and clears it, one right after the other: no kernel is launched between them, as that needs the mutex.
 cl_int Fault::read(Word& word, cl_command_queue queue, cl_uint& found, cl_event* done) const {
-  static constexpr cl_uint none = 0;
   const cl_int code =
       clEnqueueReadBuffer(queue, word.memory.get(), CL_FALSE, 0, sizeof(found), &found, 0, nullptr, done);
   if (code != CL_SUCCESS) return code;
@@ -59,9 +62,9 @@ Status Fault::take(Stream stream, bool others) const {
         // Its stream may be running a kernel: what that finds is read when its own stream is waited for.
         cl_uint one = 0;
         code = clEnqueueReadBuffer(queue, word.memory.get(), CL_TRUE, 0, sizeof(one), &one, 0, nullptr, nullptr);
-        if (code == CL_SUCCESS && one != 0) code = read(word, queue, one, nullptr);
-        if (code == CL_SUCCESS && one != 0) code = clFinish(queue);
-        found = found || one != 0;
+        if (code != CL_SUCCESS || one == 0) continue;
+        found = true;
+        code = clEnqueueWriteBuffer(queue, word.memory.get(), CL_TRUE, 0, sizeof(none), &none, 0, nullptr, nullptr);
       }
     }
   }
