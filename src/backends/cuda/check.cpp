@@ -1,5 +1,7 @@
 #include "backends/cuda/check.h"
 
+#include "backends/cuda/driver_api.h"
+
 namespace xpuruntime::cuda {
 
 // Those after which, by the runtime's documentation, the process must end to use CUDA again.
@@ -73,6 +75,7 @@ void check(cudaError_t error, std::string_view function, std::string_view what) 
 }
 
 ScopedDevice::ScopedDevice(int index) noexcept {
+  if (is_current(index)) return;
   error_ = cudaGetDevice(&previous_);
   if (error_ != cudaSuccess || previous_ == index) return;
   error_ = cudaSetDevice(index);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/cuda/check.h"
+#include "backends/cuda/driver_api.h"
 #include "backends/cuda/memory.h"
 
 namespace xpuruntime::cuda {
@@ -37,8 +38,16 @@ class RelaxedCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
+/// What nearly every call finds; false also where only the runtime can tell.
+bool is_not_captured(int index, cudaStream_t stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  return is_current(index) && driver_api()->is_capturing(stream, &status) == CUDA_SUCCESS &&
+         status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 /// 0: nothing is captured there.
 std::uint64_t number_of_capture(int index, cudaStream_t stream) {
+  if (is_not_captured(index, stream)) return 0;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   unsigned long long id = 0;
   const cudaError_t error = on_device(index, [&] { return cudaStreamGetCaptureInfo(stream, &status, &id); });
@@ -302,7 +311,7 @@ const VendorRuntime vendor_runtime = {
     .active =
         [] {
           int index = -1;
-          forget(cudaGetDevice(&index));
+          if (!current_device(index)) forget(cudaGetDevice(&index));
           return index;
         },
     .stream_id =

@@ -3,59 +3,58 @@
 #include <atomic>
 #include <cstdint>
 
+#include "backends/cuda/driver_api.h"
 #include "backends/cuda/launch.h"
 
 namespace xpuruntime::cuda {
 
-/// Queues a kernel of the form kernel(parameters, pointers). Returns this launch's own error, which the `<<<>>>` form
-/// would mix with what earlier calls of the thread left behind.
-template <class Parameters>
-cudaError_t queue(void (*kernel)(Parameters, Pointers), dim3 grid, unsigned threads, const Parameters& parameters,
-                  const Pointers& pointers, cudaStream_t stream) {
-  Parameters first = parameters;
-  Pointers second = pointers;
-  void* arguments[] = {&first, &second};
-  return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, dim3(threads), arguments, 0, stream);
-}
-
-/// How a kernel is launched otherwise than by blocks and threads alone.
+/// How a kernel is launched.
 struct LaunchConfig {
-  cudaLaunchConfig_t config = {};
-  cudaLaunchAttribute attribute = {};
+  CUlaunchConfig config = {};
+  CUlaunchAttribute attribute = {};
 
-  LaunchConfig(unsigned blocks, unsigned threads, cudaStream_t stream) {
-    config.gridDim = dim3(blocks);
-    config.blockDim = dim3(threads);
-    config.stream = stream;
+  LaunchConfig(dim3 grid, unsigned threads, cudaStream_t stream) {
+    config.gridDimX = grid.x;
+    config.gridDimY = grid.y;
+    config.gridDimZ = grid.z;
+    config.blockDimX = threads;
+    config.blockDimY = config.blockDimZ = 1;
+    config.hStream = stream;
   }
   LaunchConfig& with_shared_memory(int bytes) {
-    config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
+    config.sharedMemBytes = static_cast<unsigned>(bytes);
     return *this;
   }
   LaunchConfig& in_clusters_of(int blocks) {
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim.x = static_cast<unsigned>(blocks);
-    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim.x = static_cast<unsigned>(blocks);
+    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
     config.numAttrs = blocks > 1 ? 1 : 0;
     return *this;
   }
   /// May start while the kernel before it ends: it calls wait_for_previous.
   LaunchConfig& overlapping_previous() {
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
     config.numAttrs = 1;
     return *this;
   }
 };
 
+/// Queues a kernel of the form kernel(parameters, pointers). Returns this launch's own error, which the `<<<>>>` form
+/// would mix with what earlier calls of the thread left behind.
 template <class Parameters>
 cudaError_t queue(void (*kernel)(Parameters, Pointers), LaunchConfig how, const Parameters& parameters,
                   const Pointers& pointers) {
-  Parameters first = parameters;
-  Pointers second = pointers;
-  void* arguments[] = {&first, &second};
+  // A launch only reads its arguments.
+  void* arguments[] = {const_cast<Parameters*>(&parameters), const_cast<Pointers*>(&pointers)};
   how.config.attrs = &how.attribute;
-  return cudaLaunchKernelExC(&how.config, reinterpret_cast<const void*>(kernel), arguments);
+  return launch_kernel(reinterpret_cast<const void*>(kernel), how.config, arguments);
+}
+template <class Parameters>
+cudaError_t queue(void (*kernel)(Parameters, Pointers), dim3 grid, unsigned threads, const Parameters& parameters,
+                  const Pointers& pointers, cudaStream_t stream) {
+  return queue(kernel, LaunchConfig(grid, threads, stream), parameters, pointers);
 }
 
 /// A number for each of the first devices; 0 where it is not known yet.
@@ -64,7 +63,7 @@ class PerDevice {
   /// Of the current device. Null: it is none of the first.
   std::atomic<int>* current() {
     int device = 0;
-    const bool known = cudaGetDevice(&device) == cudaSuccess && device < count;
+    const bool known = (current_device(device) || cudaGetDevice(&device) == cudaSuccess) && device < count;
     return known ? &numbers_[device] : nullptr;
   }
 
