@@ -161,7 +161,8 @@ Device device_of_arguments(const std::vector<FunctionArgument>& arguments) {
 
 /// What Python sees as Autotuner and WorkGroupTuner.
 struct AutotunerObject {
-  explicit AutotunerObject(int runs) : tuner(Runtime::global().store(), WorkGroupTuner({.runs = runs})) {}
+  explicit AutotunerObject(int runs)
+      : tuner({.runs = runs}, [](StoreMode mode) { return Runtime::global().store(mode); }) {}
   Autotuner tuner;
 };
 
@@ -234,8 +235,9 @@ void bind_tuners(nb::module_& module) {
           nb::arg("kernel"), nb::arg("arguments"), nb::kw_only(), nb::arg("global_size").none(),
           nb::sig("def tune(self, kernel: OpenclKernel, *arguments: object, global_size: object) -> WorkGroupResult"),
           "Runs every candidate several times, on copies of the tensors.");
-  nb::class_<AutotunerObject>(module, "Autotuner",
-                              "Remembers work-group sizes by device, kernel and global size, in the store in use.")
+  nb::class_<AutotunerObject>(
+      module, "Autotuner",
+      "Remembers work-group sizes by device, kernel and global size, in the store in use or the user's own.")
       .def(
           "__init__", [](AutotunerObject* self, nb::handle runs) { new (self) AutotunerObject(runs_from(runs)); },
           nb::arg("runs").none() = 5, nb::sig("def __init__(self, runs: int = 5) -> None"))

@@ -98,6 +98,18 @@ std::shared_ptr<MeasurementStore> MeasuredChoices::store() const {
   return store_;
 }
 
+std::shared_ptr<MeasurementStore> MeasuredChoices::store(StoreMode mode) const {
+  std::string path;
+  {
+    const std::lock_guard lock(mutex_);
+    if (default_path_.empty()) return store_;
+    path = default_path_;
+  }
+  std::error_code ignored;
+  if (mode == StoreMode::read_only && !std::filesystem::exists(path, ignored)) return nullptr;
+  return open_store(path, mode);  // anew: this process may have been forked since
+}
+
 void MeasuredChoices::refresh() {
   const std::lock_guard lock(mutex_);
   forget_frozen();
@@ -147,14 +159,12 @@ std::vector<QuarantineEntry> MeasuredChoices::quarantined(const Problem& problem
 }
 
 std::shared_ptr<MeasurementStore> MeasuredChoices::store_to_fill() const {
-  std::string path;
   {
     const std::lock_guard lock(mutex_);
     if (default_path_.empty() || default_mode_ == StoreMode::read_only)
       return store_ == nullptr || store_->read_only() ? nullptr : store_;
-    path = default_path_;
   }
-  return open_store(path, StoreMode::read_write);  // anew: this process may have been forked since
+  return store(StoreMode::read_write);
 }
 
 // What was measured is good also where it cannot be kept: a full disk must not fail a call.

@@ -27,6 +27,8 @@ class MeasuredChoices {
   void set_default_path(std::string path, StoreMode mode = StoreMode::read_only);
   void use(std::shared_ptr<MeasurementStore> store);
   std::shared_ptr<MeasurementStore> store() const;
+  /// The one in use, or where none was put in use that at the default path: to read, only if it is there.
+  std::shared_ptr<MeasurementStore> store(StoreMode mode) const;
   void refresh();
 
   /// What the store holds for the devices that are here; the same object until it is refreshed. Null without a store.

@@ -192,7 +192,8 @@ struct OpenclKernel::State {
   }
   Autotuner& tuner() {
     const std::lock_guard lock(mutex);
-    if (autotuner == nullptr) autotuner = std::make_unique<Autotuner>(in().store());
+    if (autotuner == nullptr)
+      autotuner = std::make_unique<Autotuner>(WorkGroupOptions{}, [this](StoreMode mode) { return in().store(mode); });
     return *autotuner;
   }
   TunedKernel known_as(Device device) const { return {device, &in().devices().profile(device), spec.name, version}; }

@@ -74,6 +74,8 @@ void Runtime::use_store(std::shared_ptr<MeasurementStore> store) { measured_->us
 
 std::shared_ptr<MeasurementStore> Runtime::store() const { return measured_->store(); }
 
+std::shared_ptr<MeasurementStore> Runtime::store(StoreMode mode) const { return measured_->store(mode); }
+
 void Runtime::refresh_measurements() { measured_->refresh(); }
 
 void Runtime::enable_tuning(const TuneOptions& options) { measured_->enable_tuning(options); }

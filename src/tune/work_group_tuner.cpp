@@ -109,7 +109,10 @@ WorkGroupResult WorkGroupTuner::tune(SourceFunction& function, std::string kerne
 }
 
 Autotuner::Autotuner(std::shared_ptr<MeasurementStore> store, WorkGroupTuner tuner)
-    : store_(std::move(store)), tuner_(std::move(tuner)) {}
+    : source_([store = std::move(store)](StoreMode) { return store; }), tuner_(std::move(tuner)) {}
+
+Autotuner::Autotuner(WorkGroupOptions options, StoreSource source)
+    : source_(std::move(source)), tuner_(std::move(options)) {}
 
 std::string Autotuner::key(const TunedKernel& kernel, const WorkSize& global) {
   return std::string(opencl_kernel_op) + "(" + kernel.name + " " + to_string(global) + ") @" + to_string(kernel.device);
@@ -121,8 +124,9 @@ std::optional<WorkSize> Autotuner::known(const TunedKernel& kernel, const WorkSi
     const std::lock_guard lock(mutex_);
     if (const auto found = known_.find(mine); found != known_.end()) return found->second;
   }
-  if (store_ == nullptr) return {};
-  const auto entry = store_->freeze(environment_of(*kernel.profile))->find(place);
+  const auto store = source_(StoreMode::read_only);
+  if (store == nullptr) return {};
+  const auto entry = store->freeze(environment_of(*kernel.profile))->find(place);
   if (!entry || !entry->stale.empty() || !entry->choice || entry->choice->kernel_version != kernel.version) return {};
   const std::string& plan = entry->choice->plan;
   const WorkSize local =
@@ -139,7 +143,6 @@ WorkGroupResult Autotuner::tune(const TunedKernel& kernel, SourceFunction& funct
     const std::lock_guard lock(mutex_);
     known_[memory_key(kernel, place)] = result.local;
   }
-  if (store_ == nullptr || store_->read_only()) return result;
   const auto plan_of = [](const WorkSize& local) {
     return local[0] == 0 ? std::string() : std::string(plan_prefix) + to_string(local);
   };
@@ -159,9 +162,10 @@ WorkGroupResult Autotuner::tune(const TunedKernel& kernel, SourceFunction& funct
                                 (result.trusted ? "" : ", by the host's clock: " + result.why_untrusted),
                             false, now, kernel.version});
   try {
-    store_->put(environment_of(*kernel.profile), record);
+    const auto store = source_(StoreMode::read_write);
+    if (store != nullptr && !store->read_only()) store->put(environment_of(*kernel.profile), record);
   } catch (const Error&) {
-    // The store may be full or locked for long; the next process measures again.
+    // The store may be full, locked for long or not writable; the next process measures again.
   }
   return result;
 }

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
-import xpuruntime as xrt
+SCRATCH = tempfile.TemporaryDirectory()
+os.environ["XPURUNTIME_STORE"] = f"{SCRATCH.name}/store.sqlite"  # what is tuned here is not for the user's own
+
+import xpuruntime as xrt  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,12 +1,17 @@
 """OpenclKernel, WorkGroupTuner and Autotuner: kernels of the user's own in OpenCL C."""
 
 import os
+import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-import numpy as np
-import xpuruntime as xrt
+SCRATCH = tempfile.TemporaryDirectory()
+os.environ["XPURUNTIME_STORE"] = f"{SCRATCH.name}/store.sqlite"  # what is tuned here is not for the user's own
+
+import numpy as np  # noqa: E402
+import xpuruntime as xrt  # noqa: E402
 
 SCALE = """
 __kernel void scale(__global float* x, float by, ulong count) {
@@ -102,6 +107,21 @@ class OpenclKernelTest(unittest.TestCase):
             self.assertEqual(xrt.Autotuner().known(scale, 64), (True, found.work_group_size))
             self.assertEqual(xrt.Autotuner().known(scale, 65), (False, None))
             xrt.use_store(before)
+
+    def test_tuned_sizes_are_kept_in_the_users_store(self):
+        text = "\n".join((
+            "import sys, numpy as np, xpuruntime as xrt",
+            f"scale = xrt.OpenclKernel('scale', '''{SCALE}''', tune=True)",
+            "if sys.argv[1] == 'known': sys.exit(not xrt.Autotuner().known(scale, 64)[0])",
+            "x = xrt.asarray(np.ones(64, np.float32)).to('opencl:0')",
+            "if sys.argv[1] == 'run': scale(x, 2.0, 64, global_size=64)",
+            "else: xrt.Autotuner(runs=1).tune(scale, x, 2.0, 64, global_size=64)"))
+        for way in ("run", "tune"):
+            with self.subTest(way), tempfile.TemporaryDirectory() as folder:
+                environment = {**os.environ, "XPURUNTIME_STORE": f"{folder}/made/store.sqlite"}
+                ended = [subprocess.run([sys.executable, "-c", text, what], env=environment, check=False).returncode
+                         for what in ("known", way, "known")]
+                self.assertEqual(ended, [1, 0, 0])
 
 
 if __name__ == "__main__":

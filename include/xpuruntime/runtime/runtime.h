@@ -55,6 +55,9 @@ class Runtime {
   void use_store(std::shared_ptr<MeasurementStore> store);
   /// The store in use; null where there is none.
   std::shared_ptr<MeasurementStore> store() const;
+  /// The same, or where none was put in use that at default_store_path(), opened now (only the global runtime has it);
+  /// to read, null where that file is missing.
+  std::shared_ptr<MeasurementStore> store(StoreMode mode) const;
   void refresh_measurements();
 
   /// Measures problems that the strategy best_performance meets for the first time, before they run, and puts what it

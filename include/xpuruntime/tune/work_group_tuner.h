@@ -81,7 +81,12 @@ inline constexpr std::string_view opencl_kernel_op = "opencl_kernel";
 /// threads; two that ask for the same at once may both measure.
 class Autotuner {
  public:
+  /// Where to look, or to put what was found; null: nowhere. Asked each time.
+  using StoreSource = std::function<std::shared_ptr<MeasurementStore>(StoreMode)>;
+
   explicit Autotuner(std::shared_ptr<MeasurementStore> store = nullptr, WorkGroupTuner tuner = WorkGroupTuner());
+  /// With a runtime's store: `Autotuner({}, [&](StoreMode mode) { return runtime.store(mode); })`.
+  Autotuner(WorkGroupOptions options, StoreSource source);
 
   /// What is known, without measuring.
   std::optional<WorkSize> known(const TunedKernel& kernel, const WorkSize& global) const;
@@ -92,7 +97,7 @@ class Autotuner {
   static std::string key(const TunedKernel& kernel, const WorkSize& global);
 
  private:
-  std::shared_ptr<MeasurementStore> store_;
+  StoreSource source_;
   WorkGroupTuner tuner_;
   mutable Mutex mutex_;
   mutable std::map<std::string, WorkSize> known_;
