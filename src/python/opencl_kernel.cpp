@@ -4,7 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <limits>
+#include <utility>
 
 #include "python/arguments.h"
 #include "python/arrays.h"
@@ -38,11 +38,10 @@ nb::object python_size(const WorkSize& size) {
 }
 
 template <class T>
-FunctionArgument sized_argument(std::int64_t value, const std::string& type) {
-  if constexpr (sizeof(T) < sizeof(value)) {
-    if (value < std::numeric_limits<T>::min() || value > static_cast<std::int64_t>(std::numeric_limits<T>::max()))
-      fail(ErrorCode::invalid_argument, "OpenclKernel", std::to_string(value) + " does not fit " + type);
-  }
+FunctionArgument sized_argument(std::int64_t value, const std::string& name, const std::string& type) {
+  if (!std::in_range<T>(value))
+    fail(ErrorCode::invalid_argument, "OpenclKernel",
+         name + " is " + std::to_string(value) + ", which no " + type + " is");
   return kernel_argument(static_cast<T>(value));
 }
 
@@ -54,7 +53,7 @@ FunctionArgument number_argument(nb::handle value, const std::string& type, std:
   if (type == "double") return kernel_argument(real_from(value, function, name.c_str()));
   struct Integer {
     std::string_view names[2];
-    FunctionArgument (*make)(std::int64_t, const std::string&);
+    FunctionArgument (*make)(std::int64_t, const std::string&, const std::string&);
   };
   constexpr Integer integers[] = {
       {{"int", "int"}, sized_argument<std::int32_t>},     {{"uint", "unsigned int"}, sized_argument<std::uint32_t>},
@@ -63,7 +62,7 @@ FunctionArgument number_argument(nb::handle value, const std::string& type, std:
       {{"char", "char"}, sized_argument<std::int8_t>},    {{"uchar", "unsigned char"}, sized_argument<std::uint8_t>}};
   for (const Integer& integer : integers)
     if (type == integer.names[0] || type == integer.names[1])
-      return integer.make(integer_from(value, function, name.c_str()), type);
+      return integer.make(integer_from(value, function, name.c_str()), name, type);
   fail(ErrorCode::invalid_argument, function,
        name + " is a number, and its parameter is " + (type.empty() ? "not plain in the source" : "'" + type + "'") +
            "; pass a NumPy scalar of the parameter's size, such as numpy.float32(2)");
@@ -77,9 +76,23 @@ bool is_numpy_scalar(nb::handle value) {
          !nb::hasattr(value, "__dlpack__") && nb::hasattr(value, "ndim") && nb::cast<int>(value.attr("ndim")) == 0;
 }
 
+/// Of the right size it would be read as what it is not.
+void check_kind_of_scalar(nb::handle value, const std::string& type, std::size_t place) {
+  const std::string kind = nb::cast<std::string>(value.attr("dtype").attr("kind"));
+  const bool real = type == "float" || type == "double" || type == "half";
+  const bool whole =
+      type.ends_with("char") || type.ends_with("short") || type.ends_with("int") || type.ends_with("long");
+  const bool negative = kind == "i" && type.starts_with("u") && nb::cast<std::int64_t>(value.attr("item")()) < 0;
+  if ((real && kind != "f") || (whole && kind != "i" && kind != "u" && kind != "b") || (whole && negative))
+    fail(ErrorCode::invalid_argument, "OpenclKernel",
+         "argument " + std::to_string(place) + " is " + nb::cast<std::string>(nb::repr(value)) +
+             ", and its parameter is '" + type + "': pass a number of that type");
+}
+
 FunctionArgument argument_from(nb::handle value, const std::vector<std::string>& types, std::size_t place) {
   if (nb::isinstance<LocalMemory>(value)) return kernel_argument(nb::cast<LocalMemory>(value));
   if (is_numpy_scalar(value)) {  // before numbers: numpy.float64 is a float too
+    if (place < types.size()) check_kind_of_scalar(value, types[place], place);
     const nb::bytes bytes = nb::cast<nb::bytes>(value.attr("tobytes")());
     FunctionArgument argument;
     argument.value.resize(bytes.size());

@@ -1,6 +1,7 @@
 #include "xpuruntime/runtime/opencl_kernel.h"
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <map>
 
@@ -64,6 +65,107 @@ std::string type_of(std::string parameter) {
   for (const std::string_view word : {"const ", "__private ", "private "})
     if (parameter.starts_with(word)) parameter.erase(0, word.size());
   return parameter;
+}
+
+/// The types in a list of parameters; nothing where a macro or a directive may hide some.
+std::vector<std::string> types_in_list(std::string_view list) {
+  std::vector<std::string> types;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    types.push_back(type_of(std::string(list.substr(0, end))));
+    if (types.back().empty() || types.back().find_first_of("(#") != std::string::npos) return {};
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return types;
+}
+
+/// The types of the parameters of a function; nothing where the source has two of that name that differ.
+std::vector<std::string> types_in(std::string_view source, const std::string& name) {
+  const std::string text = plain(source), head = "void " + name;
+  std::vector<std::string> types;
+  for (std::size_t at = text.find(head); at != std::string::npos; at = text.find(head, at + 1)) {
+    const std::size_t open = text.find_first_not_of(' ', at + head.size()), close = text.find(')', at);
+    if (open == std::string::npos || text[open] != '(' || close == std::string::npos) continue;
+    std::vector<std::string> found = types_in_list(std::string_view(text).substr(open + 1, close - open - 1));
+    if (!types.empty() && found != types) return {};
+    types = std::move(found);
+  }
+  return types;
+}
+
+/// What a parameter of this type takes; `unknown` for names that only the compiler knows.
+enum class Takes { unknown, tensor, local, number };
+
+Takes takes_of(std::string type) {
+  if (type.find_first_of("*[") != std::string::npos) {
+    if (type.starts_with("__local ") || type.starts_with("local ")) return Takes::local;
+    return type.find("local") == std::string::npos ? Takes::tensor : Takes::unknown;
+  }
+  for (const std::string_view sign : {"unsigned ", "signed "})
+    if (type.starts_with(sign)) type.erase(0, sign.size());
+  type.erase(type.find_last_not_of("0123456789") + 1);  // float4
+  for (const std::string_view name : {"char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "unsigned",
+                                      "half", "float", "double", "bool", "size_t"})
+    if (type == name) return Takes::number;
+  return Takes::unknown;
+}
+
+Takes kind_of(const FunctionArgument& argument) {
+  if (!argument.value.empty()) return Takes::number;
+  return argument.local_bytes != 0 ? Takes::local : Takes::tensor;
+}
+
+constexpr std::string_view words(Takes takes) {
+  return takes == Takes::number ? "a number" : takes == Takes::local ? "LocalMemory" : "a tensor";
+}
+
+// Drivers take eight bytes of any kind for another eight, and then read memory that is not there.
+void check_kinds(const std::vector<FunctionArgument>& arguments, const std::vector<std::string>& types,
+                 const std::string& name) {
+  for (std::size_t i = 0; i < std::min(arguments.size(), types.size()); ++i) {
+    const Takes given = kind_of(arguments[i]), wanted = takes_of(types[i]);
+    if (wanted != Takes::unknown && wanted != given)
+      fail(ErrorCode::invalid_argument, function_name,
+           "argument " + std::to_string(i) + " of '" + name + "' is " + std::string(words(given)) +
+               ", and its parameter is '" + types[i] + "': pass " + std::string(words(wanted)));
+  }
+}
+
+std::string count_of(std::size_t count, std::string_view what) {
+  return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
+}
+
+/// Of a kernel that serves an op on so many tensors.
+std::string wrong_count(const std::string& name, std::size_t found, const std::string& what, std::size_t inputs,
+                        std::size_t outputs) {
+  return "'" + name + "' has " + count_of(found, "parameter") + ", and " + what + " needs " +
+         std::to_string(inputs + outputs + 1) + ": " + count_of(inputs, "input") + ", " + count_of(outputs, "output") +
+         " and the number of elements as a ulong";
+}
+
+/// As far as the source says it plainly; the rest is found when it is prepared.
+void check_parameters(const std::string& name, const std::vector<std::string>& types, OpId op) {
+  if (types.empty()) return;
+  const OpInfo& info = op_info(op);
+  std::size_t most_outputs = info.outputs;  // with those that are updated in place
+  for (const InputSpec& input : info.inputs)
+    if (input.in_place != any_output)
+      most_outputs = std::max<std::size_t>(most_outputs, static_cast<std::size_t>(std::bit_width(input.in_place)));
+  const std::string what(info.name);
+  const bool few = types.size() < std::size_t{info.min_inputs} + info.outputs + 1;
+  if (few || types.size() > std::size_t{info.max_inputs} + most_outputs + 1)
+    fail(ErrorCode::invalid_argument, "OpenclKernel::register_for",
+         wrong_count(name, types.size(), what, few ? info.min_inputs : info.max_inputs,
+                     few ? info.outputs : most_outputs));
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const bool last = i + 1 == types.size();
+    const Takes takes = takes_of(types[i]), wanted = last ? Takes::number : Takes::tensor;
+    const bool eight_bytes = types[i].ends_with("long") || types[i] == "size_t";
+    if (takes != Takes::unknown && (takes != wanted || (last && !eight_bytes)))
+      fail(ErrorCode::invalid_argument, "OpenclKernel::register_for",
+           "parameter " + std::to_string(i) + " of '" + name + "' is '" + types[i] + "', and for " + what +
+               " it gets " + (last ? "the number of elements as a ulong" : "a tensor"));
+  }
 }
 
 std::string token_of(const WorkSize& local) {
@@ -156,8 +258,13 @@ class SourceKernel final : public Kernel {
     WorkSize local = spec_.work_group_size;
     if (!token.empty())  // of which `prepare` makes sure
       local = token.starts_with(token_prefix) ? parse_work_size(token.substr(token_prefix.size())) : WorkSize{};
-    return std::make_unique<SourcePlan>(compile(context.driver, context.device, spec_), global_of(problem),
-                                        element_count(problem.outputs.at(0)), local);
+    auto function = compile(context.driver, context.device, spec_);
+    const std::size_t inputs = problem.inputs.size(), outputs = problem.outputs.size();
+    if (const std::size_t found = function->limits().parameters; found != inputs + outputs + 1)
+      fail(ErrorCode::not_supported, function_name,
+           wrong_count(spec_.name, found, to_string(problem), inputs, outputs));
+    return std::make_unique<SourcePlan>(std::move(function), global_of(problem), element_count(problem.outputs.at(0)),
+                                        local);
   }
 
  private:
@@ -177,6 +284,7 @@ class SourceKernel final : public Kernel {
 struct OpenclKernel::State {
   OpenclKernelSpec spec = {};
   std::string version = {};
+  std::vector<std::string> types = {};  // of the parameters
   Runtime* runtime = nullptr;
   LongMutex mutex = {};  // held while it compiles
   std::map<Device, std::shared_ptr<SourceFunction>> built = {};
@@ -203,12 +311,14 @@ FunctionArgument kernel_argument(const Tensor& tensor) { return {tensor}; }
 
 FunctionArgument kernel_argument(LocalMemory local) {
   FunctionArgument argument;
+  if (local.bytes == 0) fail(ErrorCode::invalid_argument, "LocalMemory", "it has 0 bytes: give it 1 or more");
   argument.local_bytes = local.bytes;
   return argument;
 }
 
 OpenclKernel::OpenclKernel(OpenclKernelSpec spec, Runtime* runtime) : state_(std::make_shared<State>()) {
   state_->spec = checked(std::move(spec));
+  state_->types = types_in(state_->spec.source, state_->spec.name);
   state_->runtime = runtime;
   const OpenclKernelSpec& given = state_->spec;
   const std::string all = given.name + '\0' + given.flags + '\0' + given.source;
@@ -218,24 +328,7 @@ OpenclKernel::OpenclKernel(OpenclKernelSpec spec, Runtime* runtime) : state_(std
 const OpenclKernelSpec& OpenclKernel::spec() const { return state_->spec; }
 const std::string& OpenclKernel::version() const { return state_->version; }
 
-std::vector<std::string> OpenclKernel::parameter_types() const {
-  const std::string text = plain(state_->spec.source);
-  const std::string head = "void " + state_->spec.name;
-  std::size_t at = text.find(head);
-  const auto longer_name = [&](char next) { return std::isalnum(static_cast<unsigned char>(next)) || next == '_'; };
-  while (at != std::string::npos && at + head.size() < text.size() && longer_name(text[at + head.size()]))
-    at = text.find(head, at + 1);
-  const std::size_t open = at == std::string::npos ? at : text.find('(', at);
-  const std::size_t close = open == std::string::npos ? open : text.find(')', open);
-  if (close == std::string::npos) return {};
-  std::vector<std::string> types;
-  for (std::size_t from = open + 1; from < close;) {
-    const std::size_t end = std::min(text.find(',', from), close);
-    types.push_back(type_of(text.substr(from, end - from)));
-    from = end + 1;
-  }
-  return types;
-}
+std::vector<std::string> OpenclKernel::parameter_types() const { return state_->types; }
 
 std::shared_ptr<SourceFunction> OpenclKernel::function(Device device) const { return state_->function(device); }
 TunedKernel OpenclKernel::tuned_as(Device device) const { return state_->known_as(device); }
@@ -245,6 +338,7 @@ FunctionLimits OpenclKernel::build(Device device) const { return state_->functio
 void OpenclKernel::run(const std::vector<FunctionArgument>& arguments, const WorkSize& asked) const {
   const WorkSize global = filled(asked);
   const Device device = device_of(arguments, state_->spec.name);
+  check_kinds(arguments, state_->types, state_->spec.name);
   const auto function = state_->function(device);
   WorkSize local = state_->spec.work_group_size;
   if (state_->spec.tune) {
@@ -263,6 +357,7 @@ WorkGroupResult OpenclKernel::tune(const std::vector<FunctionArgument>& argument
 }
 
 std::vector<FunctionArgument> OpenclKernel::copies_of(const std::vector<FunctionArgument>& arguments) const {
+  check_kinds(arguments, state_->types, state_->spec.name);
   std::vector<FunctionArgument> copies = arguments;
   for (FunctionArgument& argument : copies)
     if (argument.value.empty() && argument.local_bytes == 0)
@@ -271,6 +366,7 @@ std::vector<FunctionArgument> OpenclKernel::copies_of(const std::vector<Function
 }
 
 void OpenclKernel::register_for(OpId op, OpenclKernelForOp how) const {
+  check_parameters(state_->spec.name, state_->types, op);
   state_->in().registry().register_kernel(
       std::make_shared<SourceKernel>(op, state_->spec, state_->version, std::move(how)));
 }

@@ -67,6 +67,17 @@ class OpenclKernelTest(unittest.TestCase):
         scale = xrt.OpenclKernel("scale", SCALE)
         with self.assertRaisesRegex(ValueError, "has 3 parameters, and 1 arguments"):
             scale(x, global_size=3)
+        with self.assertRaisesRegex(ValueError, "argument 1 of 'scale' is a tensor, and its parameter is 'float'"):
+            scale(x, x, 3, global_size=3)
+        with self.assertRaisesRegex(ValueError, "argument 2 of 'scale' is a tensor, and its parameter is 'ulong'"):
+            scale(x, 2, x, global_size=3)
+        for wrong in (-1, np.int64(-1), np.float64(3)):
+            with self.assertRaisesRegex(ValueError, "argument 2 is .*ulong"):
+                scale(x, 2, wrong, global_size=3)
+        with self.assertRaisesRegex(ValueError, "0 bytes"):
+            scale(x, 2, xrt.LocalMemory(0), global_size=3)
+        with self.assertRaisesRegex(ValueError, "'scale' has 3 parameters, and relu|parameter 1 of 'scale' is 'float'"):
+            scale.register_for("relu")
         with self.assertRaisesRegex(ValueError, "global_size has 4 numbers"):
             scale(x, 2, 3, global_size=[1, 1, 1, 1])
         with self.assertRaisesRegex(xrt.XpuRuntimeError, "cpu:0"):

@@ -118,9 +118,26 @@ TEST_F(OpenclKernelTest, WrongCallsAreErrorsThatSayWhatIsWrong) {
   EXPECT_TRUE(has(error_text(ErrorCode::not_supported, [&] { scale({3}, here, 2.0f, std::uint64_t{3}); }), "cpu:0"));
   const OpenclKernel wide({.name = "scale", .source = scale_source, .work_group_size = {1 << 20}}, &runtime);
   EXPECT_TRUE(has(error_text(invalid, [&] { wide({3}, x, 2.0f, std::uint64_t{3}); }), "is over the device's"));
-  const OpenclKernel two({.name = "scale", .source = scale_source}, &runtime);
+  const OpenclKernel two({.name = "my_relu", .source = relu_source}, &runtime);
   EXPECT_TRUE(has(error_text(invalid, [&] { two({3}, x, here, std::uint64_t{3}); }), "cpu:0"));
   EXPECT_EQ(read(x), (std::vector<float>{1, 2, 3})) << "nothing ran";
+}
+
+TEST_F(OpenclKernelTest, AnArgumentOfAnotherKindIsAnErrorThatNamesIt) {
+  const auto scale = [&](const auto&... arguments) {
+    return error_text(ErrorCode::invalid_argument, [&] {
+      OpenclKernel({.name = "scale", .source = scale_source, .tune = true}, &runtime)({3}, arguments...);
+    });
+  };
+  const Tensor x = on_device({1, 2, 3});
+  EXPECT_TRUE(has(scale(x, 2.0f, x), "argument 2 of 'scale' is a tensor, and its parameter is 'ulong': pass a number"));
+  EXPECT_TRUE(has(scale(std::uint64_t{1}, x, std::uint64_t{3}), "argument 0 of 'scale' is a number"));
+  EXPECT_TRUE(has(scale(x, LocalMemory{4}, std::uint64_t{3}), "argument 1 of 'scale' is LocalMemory"));
+  EXPECT_TRUE(has(scale(x, LocalMemory{0}, std::uint64_t{3}), "0 bytes"));
+  const OpenclKernel local({.name = "k", .source = "__kernel void k(__local float* l, __global float* x) {}"},
+                           &runtime);
+  EXPECT_TRUE(
+      has(error_text(ErrorCode::invalid_argument, [&] { local({3}, x, x); }), "'__local float*': pass LocalMemory"));
 }
 
 TEST_F(OpenclKernelTest, WrongSourcesAreErrorsThatShowTheLine) {
@@ -153,6 +170,10 @@ TEST(OpenclKernelSpec, TellsTheTypesOfItsParameters) {
       (Types{"__global const float *restrict", "int", "__local int*"}));
   EXPECT_EQ(types("void k2(int n) {} __kernel void k(float x) {}"), Types{"float"});
   EXPECT_EQ(types("#define ARGS int n\n__kernel void other(void) {}"), Types{});
+  EXPECT_EQ(types("#define ARGS int n, int m\n__kernel void k(ARGS, float x) {}"), Types{});
+  EXPECT_EQ(types("__kernel void k(PTR(float) x, float y) {}"), Types{});
+  EXPECT_EQ(types("__kernel void k(float x); __kernel void k(float y) {}"), Types{"float"});
+  EXPECT_EQ(types("#ifdef A\n__kernel void k(float x) {}\n#else\n__kernel void k(int x) {}\n#endif"), Types{});
 }
 
 TEST_F(OpenclKernelTest, ServesAnOpWhoseKernelItIsRegisteredAs) {
@@ -171,6 +192,36 @@ TEST_F(OpenclKernelTest, ServesAnOpWhoseKernelItIsRegisteredAs) {
       list.front()->supports(parse_problem("relu(f16[4])", device), runtime.devices().profile(device));
   EXPECT_FALSE(verdict.supported);
   EXPECT_TRUE(has(verdict.reason, "f16")) << verdict.reason;
+}
+
+TEST_F(OpenclKernelTest, IsNotRegisteredForAnOpWithOtherParameters) {
+  const auto refused = [&](const std::string& parameters) {
+    const std::string source = "__kernel void k(" + parameters + ") {}";
+    return error_text(ErrorCode::invalid_argument,
+                      [&] { OpenclKernel({.name = "k", .source = source}, &runtime).register_for(OpId::relu); });
+  };
+  EXPECT_TRUE(has(refused("__global float* in, __global float* out"),
+                  "'k' has 2 parameters, and relu needs 3: 1 input, 1 output and the number of elements as a ulong"));
+  EXPECT_TRUE(has(refused("__global float* a, __global float* b, __global float* c, ulong n"), "'k' has 4 parameters"));
+  EXPECT_TRUE(has(refused("__global float* in, __global float* out, int n"), "parameter 2 of 'k' is 'int'"));
+  EXPECT_TRUE(has(refused("__global float* in, ulong n, __global float* out"), "parameter 1 of 'k' is 'ulong'"));
+  for (const auto& kernel : runtime.registry().kernels(OpId::relu, DeviceType::opencl)) EXPECT_NE(kernel->name(), "k");
+}
+
+TEST_F(OpenclKernelTest, OneWithTheWrongNumberOfParametersLeavesItsOpToTheNext) {
+  // Hidden from whoever reads the source.
+  const char* source = "#define BOTH __global float* in, __global float* out\n__kernel void hidden(BOTH) {}";
+  OpenclKernel({.name = "hidden", .source = source}, &runtime).register_for(OpId::relu);
+  const Tensor x = on_device({-1, 2}), y = on_device({7, 7});
+  const Tensor* inputs[] = {&x};
+  const Tensor* outputs[] = {&y};
+  runtime.dispatcher().dispatch({OpId::relu, inputs, outputs});
+  EXPECT_EQ(read(y), (std::vector<float>{0, 2}));
+  const Decision decision = runtime.dispatcher().explain(parse_problem("relu(f32[2])", device));
+  EXPECT_NE(decision.kernel, "hidden");
+  ASSERT_FALSE(decision.candidates.empty());
+  EXPECT_TRUE(has(decision.candidates.front().reason, "'hidden' has 2 parameters, and relu(f32[2]) @opencl:0 needs 3"))
+      << decision.candidates.front().reason;
 }
 
 TEST_F(OpenclKernelTest, TuningRacesItsLocalSizesByToken) {
