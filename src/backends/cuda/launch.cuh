@@ -43,17 +43,17 @@ struct LaunchConfig {
 
 /// Queues a kernel of the form kernel(parameters, pointers). Returns this launch's own error, which the `<<<>>>` form
 /// would mix with what earlier calls of the thread left behind.
-template <class Parameters>
-cudaError_t queue(void (*kernel)(Parameters, Pointers), LaunchConfig how, const Parameters& parameters,
-                  const Pointers& pointers) {
+template <class Parameters, class Addresses>
+cudaError_t queue(void (*kernel)(Parameters, Addresses), LaunchConfig how, const Parameters& parameters,
+                  const Addresses& pointers) {
   // A launch only reads its arguments.
-  void* arguments[] = {const_cast<Parameters*>(&parameters), const_cast<Pointers*>(&pointers)};
+  void* arguments[] = {const_cast<Parameters*>(&parameters), const_cast<Addresses*>(&pointers)};
   how.config.attrs = &how.attribute;
   return launch_kernel(reinterpret_cast<const void*>(kernel), how.config, arguments);
 }
-template <class Parameters>
-cudaError_t queue(void (*kernel)(Parameters, Pointers), dim3 grid, unsigned threads, const Parameters& parameters,
-                  const Pointers& pointers, cudaStream_t stream) {
+template <class Parameters, class Addresses>
+cudaError_t queue(void (*kernel)(Parameters, Addresses), dim3 grid, unsigned threads, const Parameters& parameters,
+                  const Addresses& pointers, cudaStream_t stream) {
   return queue(kernel, LaunchConfig(grid, threads, stream), parameters, pointers);
 }
 

@@ -69,14 +69,21 @@ enum class SkinnyPath : std::uint8_t {
   columns,  // b's rows are contiguous along n: each thread owns columns and walks k
 };
 
+/// Of one matrix.
+struct PlaneStrides {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+};
+
 /// A product with few rows: activation(alpha * sum + beta * addend), rounded once. Sums are float32 in a fixed order.
+/// On an H200 a launch takes about 0.15 us longer above 192 bytes of parameters: with its pointers this has fewer.
 struct SkinnyLaunch {
   int m = 0;
   int n = 0;
   int k = 0;
-  MatrixStrides a = {};
-  MatrixStrides b = {};
-  MatrixStrides c = {};
+  PlaneStrides a = {};
+  PlaneStrides b = {};
+  PlaneStrides c = {};
   DataType dtype = DataType::float32;
   DataType output = DataType::float32;
   SkinnyPath path = SkinnyPath::dots;
@@ -94,9 +101,8 @@ struct SkinnyLaunch {
   float alpha = 1;
   float beta = 0;  // 0: there is no addend. It is the third input, c or a bias.
   DataType addend = DataType::float32;
-  std::int64_t addend_row = 0;
-  std::int64_t addend_column = 0;
   Activation activation = Activation::none;
+  PlaneStrides addend_strides = {};
 };
 /// What a block of the path `tiles` may have, and needs for each warp.
 struct TilesLimits {

@@ -124,16 +124,15 @@ SkinnyLaunch launch_of(const Problem& problem, const MatmulShape& shape) {
   launch.m = static_cast<int>(shape.m);
   launch.n = static_cast<int>(shape.n);
   launch.k = static_cast<int>(shape.k);
-  launch.a = shape.a;
-  launch.b = shape.b;
-  launch.c = shape.c;
+  launch.a = {shape.a.row, shape.a.column};
+  launch.b = {shape.b.row, shape.b.column};
+  launch.c = {shape.c.row, shape.c.column};
   launch.dtype = problem.inputs[0].dtype;
   launch.output = problem.outputs[0].dtype;
   if (has_addend(problem)) {
     const MatrixStrides strides = *addend_strides(problem);
     launch.addend = problem.inputs[2].dtype;
-    launch.addend_row = strides.row;
-    launch.addend_column = strides.column;
+    launch.addend_strides = {strides.row, strides.column};
     launch.beta = problem.op == OpId::linear ? 1 : static_cast<float>(problem.attributes.real("beta"));
   }
   if (problem.op == OpId::matmul) {
@@ -273,7 +272,7 @@ class Ways {
     const auto turns = static_cast<double>(parts(steps, static_cast<std::int64_t>(launch.warps) * launch.split));
     const double waiting =
         std::ceil(blocks / (places * resident)) * (0.56 + turns * (0.6 + 0.009 * m + 0.4 * any) * std::sqrt(wide));
-    return 1.4 + 0.017 * launch.warps + (launch.split > 1 ? 0.77 + 0.06 * m * (crowd - 1) : 0) + 0.017 * m * wide +
+    return 1.4 + 0.017 * launch.warps + (launch.split > 1 ? 0.77 + 0.06 * m * (crowd - 1) : 0) + 0.006 * m * wide +
            std::max({crowd * reading, crowd * multiplying, waiting});
   }
 

@@ -52,7 +52,8 @@ __device__ void walk(const SkinnyLaunch& p, const T* a, const T* b, int first_ro
 }
 
 template <int rows, int wide>
-__device__ void reduce_and_store(const SkinnyLaunch& p, const Pointers& x, float (&sums)[rows][wide], int first_row) {
+__device__ void reduce_and_store(const SkinnyLaunch& p, const ProductPointers& x, float (&sums)[rows][wide],
+                                 int first_row) {
   __shared__ float partial[block_warps][max_columns];
   const int lane = threadIdx.x % 32;
   const int block_columns = p.lanes * wide;
@@ -77,22 +78,22 @@ __device__ void reduce_and_store(const SkinnyLaunch& p, const Pointers& x, float
 }
 
 template <class T, int rows, bool vector>
-__global__ void __launch_bounds__(block_threads) columns_kernel(const SkinnyLaunch p, const Pointers x) {
+__global__ void __launch_bounds__(block_threads) columns_kernel(const SkinnyLaunch p, const ProductPointers x) {
   constexpr int wide = width<T, vector>;
   const int lane = threadIdx.x % p.lanes;
   const std::int64_t column = (static_cast<std::int64_t>(blockIdx.x) * p.lanes + lane) * wide;
   const int first_row = blockIdx.y * rows;
   float sums[rows][wide] = {};
   if (column < p.n) {
-    walk<T, rows, vector>(p, static_cast<const T*>(x.inputs[0]),
-                          static_cast<const T*>(x.inputs[1]) + column * p.b.column, first_row, sums);
+    walk<T, rows, vector>(p, static_cast<const T*>(x.a), static_cast<const T*>(x.b) + column * p.b.column, first_row,
+                          sums);
   }
   reduce_and_store<rows, wide>(p, x, sums, first_row);
 }
 
 }  // namespace
 
-cudaError_t launch_columns(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+cudaError_t launch_columns(const SkinnyLaunch& launch, const ProductPointers& pointers, cudaStream_t stream) {
   return with_type_and_rows(launch, [&](auto element, auto rows) {
     using T = decltype(element);
     constexpr int count = decltype(rows)::get;

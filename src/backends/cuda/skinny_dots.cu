@@ -9,7 +9,7 @@ namespace {
 constexpr int block_warps = 8;
 
 template <int rows>
-__device__ void reduce_and_store(const SkinnyLaunch& p, const Pointers& x, float (&sums)[rows], int first_row) {
+__device__ void reduce_and_store(const SkinnyLaunch& p, const ProductPointers& x, float (&sums)[rows], int first_row) {
   __shared__ float partial[block_warps][rows];
   const int warp = threadIdx.x / 32;
 #pragma unroll
@@ -72,22 +72,21 @@ __device__ void dot(const SkinnyLaunch& p, const T* a, const T* b, int first_row
 }
 
 template <class T, int rows, bool vector>
-__global__ void __launch_bounds__(block_warps * 32) dots_kernel(const SkinnyLaunch p, const Pointers x) {
+__global__ void __launch_bounds__(block_warps * 32) dots_kernel(const SkinnyLaunch p, const ProductPointers x) {
   const int warp = threadIdx.x / 32;
   const int column = blockIdx.x * (block_warps / p.warps_per_dot) + warp / p.warps_per_dot;
   const int first_row = blockIdx.y * rows;
   float sums[rows] = {};
   if (column < p.n) {
-    dot<T, rows, vector>(p, static_cast<const T*>(x.inputs[0]),
-                         static_cast<const T*>(x.inputs[1]) + column * p.b.column, first_row, warp % p.warps_per_dot,
-                         sums);
+    dot<T, rows, vector>(p, static_cast<const T*>(x.a), static_cast<const T*>(x.b) + column * p.b.column, first_row,
+                         warp % p.warps_per_dot, sums);
   }
   reduce_and_store<rows>(p, x, sums, first_row);
 }
 
 }  // namespace
 
-cudaError_t launch_dots(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+cudaError_t launch_dots(const SkinnyLaunch& launch, const ProductPointers& pointers, cudaStream_t stream) {
   const int columns = block_warps / launch.warps_per_dot;
   const dim3 grid((launch.n + columns - 1) / columns, (launch.m + launch.rows - 1) / launch.rows);
   return with_type_and_rows(launch, [&](auto element, auto rows) {

@@ -23,10 +23,10 @@ struct Share {
   int last;   // the matrix's last column, if it is of the class: nothing is read behind it
   int shift;  // elements of the vector that come before the column
 
-  __device__ Share(const SkinnyLaunch& p, const Pointers& x, bool vectors)
+  __device__ Share(const SkinnyLaunch& p, const ProductPointers& x, bool vectors)
       : step(p.b.column), first(0), classes(1), shift(0) {
     int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x), count = p.n;
-    b = static_cast<const T*>(x.inputs[1]);
+    b = static_cast<const T*>(x.b);
     if (!vectors) {
       classes = p.classes;
       first = block % classes;
@@ -80,7 +80,7 @@ __device__ inline uint4 load_column(const T* from, int at, int k, bool last) {
 
 /// On tensor cores. A warp has `pieces` neighbouring pieces of k, of which `window` are on their way.
 template <class T, int tiles, int pieces, int window, bool vectors>
-__global__ void __launch_bounds__(most_threads, 1) held_kernel(const SkinnyLaunch p, const Pointers x) {
+__global__ void __launch_bounds__(most_threads, 1) held_kernel(const SkinnyLaunch p, const ProductPointers x) {
   static_assert(pieces % window == 0, "a piece has the same place in the window for all columns");
   constexpr int columns = 8, pitch = columns + 4;
   constexpr int set_floats = most_warps * 8 * tiles * pitch;
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(most_threads, 1) held_kernel(const SkinnyLaunc
 #pragma unroll
     for (int j = 0; j < tiles; ++j) {
       // Rows past the last repeat it: their sums are not stored.
-      const T* row = static_cast<const T*>(x.inputs[0]) + min(first_row + 8 * j + group, p.m - 1) * p.a.row;
+      const T* row = static_cast<const T*>(x.a) + min(first_row + 8 * j + group, p.m - 1) * p.a.row;
       left[i][j] = load_row<vectors>(row, at + i * piece, p.k);
     }
   }
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(most_threads, 1) held_kernel(const SkinnyLaunc
 
 /// One row of a by float32 arithmetic: `each` vectors of every column for each thread.
 template <class T, int each, bool vectors>
-__global__ void __launch_bounds__(most_threads, 1) lanes_kernel(const SkinnyLaunch p, const Pointers x) {
+__global__ void __launch_bounds__(most_threads, 1) lanes_kernel(const SkinnyLaunch p, const ProductPointers x) {
   constexpr int columns = 8 / each;  // at once
   __shared__ float slots[2][most_warps][columns];
   const Share<T> share(p, x, vectors);
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(most_threads, 1) lanes_kernel(const SkinnyLaun
   float left[each][8];
 #pragma unroll
   for (int i = 0; i < each; ++i) {
-    unpack<T>(load_row<vectors>(static_cast<const T*>(x.inputs[0]), place(i), p.k), left[i]);
+    unpack<T>(load_row<vectors>(static_cast<const T*>(x.a), place(i), p.k), left[i]);
   }
 
   int set = 0;
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(most_threads, 1) lanes_kernel(const SkinnyLaun
 }
 
 template <class T, int tiles, int pieces, int window>
-cudaError_t start_held(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+cudaError_t start_held(const SkinnyLaunch& launch, const ProductPointers& pointers, cudaStream_t stream) {
   const auto kernel =
       launch.vector ? held_kernel<T, tiles, pieces, window, true> : held_kernel<T, tiles, pieces, window, false>;
   const dim3 grid(launch.blocks, (launch.m + 8 * tiles - 1) / (8 * tiles));
@@ -231,7 +231,7 @@ cudaError_t start_held(const SkinnyLaunch& launch, const Pointers& pointers, cud
 }
 
 template <class T>
-cudaError_t held_of(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+cudaError_t held_of(const SkinnyLaunch& launch, const ProductPointers& pointers, cudaStream_t stream) {
   const auto with = [&](auto start) { return start(launch, pointers, stream); };
   if (launch.pieces == 16) return with(start_held<T, 1, 16, 8>);
   if (launch.pieces == 10) return with(start_held<T, 1, 10, 10>);
@@ -241,7 +241,7 @@ cudaError_t held_of(const SkinnyLaunch& launch, const Pointers& pointers, cudaSt
 }
 
 template <class T>
-cudaError_t lanes_of(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+cudaError_t lanes_of(const SkinnyLaunch& launch, const ProductPointers& pointers, cudaStream_t stream) {
   const auto with = [&](auto each) {
     constexpr int count = decltype(each)::get;
     const auto kernel = launch.vector ? lanes_kernel<T, count, true> : lanes_kernel<T, count, false>;
@@ -252,12 +252,12 @@ cudaError_t lanes_of(const SkinnyLaunch& launch, const Pointers& pointers, cudaS
 
 }  // namespace
 
-cudaError_t launch_held(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+cudaError_t launch_held(const SkinnyLaunch& launch, const ProductPointers& pointers, cudaStream_t stream) {
   return launch.dtype == DataType::float16 ? held_of<f16>(launch, pointers, stream)
                                            : held_of<bf16>(launch, pointers, stream);
 }
 
-cudaError_t launch_lanes(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+cudaError_t launch_lanes(const SkinnyLaunch& launch, const ProductPointers& pointers, cudaStream_t stream) {
   return launch.dtype == DataType::float16 ? lanes_of<f16>(launch, pointers, stream)
                                            : lanes_of<bf16>(launch, pointers, stream);
 }

@@ -153,18 +153,26 @@ __device__ inline void sync_blocks() {
 }
 
 /// No block goes away while others read from it. What they stored need not be visible.
+__device__ inline void leave_blocks() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+#endif
+}
 __device__ inline void wait_for_readers() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.relaxed;\n\tbarrier.cluster.wait;" ::: "memory");
+  asm volatile("barrier.cluster.wait;" ::: "memory");
 #endif
 }
 
-__device__ inline float load_from_block(const float* address, int rank) {
-  float v = 0;
+__device__ inline float4 load_from_block(const float4* address, int rank) {
+  float4 v = {};
 #if __CUDA_ARCH__ >= 900
   unsigned there;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(address)), "r"(rank));
-  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(there) : "memory");
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(there)
+               : "memory");
 #endif
   return v;
 }
@@ -172,16 +180,16 @@ __device__ inline float load_from_block(const float* address, int rank) {
 __device__ inline void add(float4& sum, const float4& v) { sum = {sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w}; }
 
 /// A sum of all blocks, always in the same order.
-__device__ inline float add_up(const float* address, int split) {
-  float parts[most_split];
+__device__ inline float4 add_up(const float4* address, int split) {
+  float4 parts[most_split];
 #pragma unroll
   for (int block = 0; block < most_split; ++block) {
     if (block < split) parts[block] = load_from_block(address, block);
   }
-  float sum = 0;
+  float4 sum = {};
 #pragma unroll
   for (int block = 0; block < most_split; ++block) {
-    if (block < split) sum += parts[block];
+    if (block < split) add(sum, parts[block]);
   }
   return sum;
 }

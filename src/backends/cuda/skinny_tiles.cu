@@ -220,7 +220,8 @@ __device__ inline void multiply_step(const uint4* step, const Part<T>& part,
 }
 
 template <class T, class Shape>
-__global__ void __launch_bounds__(32 * Shape::most_warps, 1) tiles_kernel(const SkinnyLaunch p, const Pointers x) {
+__global__ void __launch_bounds__(32 * Shape::most_warps, 1)
+    tiles_kernel(const SkinnyLaunch p, const ProductPointers x) {
   extern __shared__ __align__(128) char memory[];
   const int halvings = __ffs(p.split) - 1;  // it is a power of two
   const int rank = blockIdx.x & (p.split - 1);
@@ -231,8 +232,8 @@ __global__ void __launch_bounds__(32 * Shape::most_warps, 1) tiles_kernel(const 
   Part<T> part;
   part.a_step = p.a.row;
   part.b_step = Shape::along_k ? p.b.column : p.b.row;
-  part.a = static_cast<const T*>(x.inputs[0]) + begin;
-  part.b = static_cast<const T*>(x.inputs[1]) +
+  part.a = static_cast<const T*>(x.a) + begin;
+  part.b = static_cast<const T*>(x.b) +
            (Shape::along_k ? first_column * part.b_step + begin : begin * part.b_step + first_column);
   part.rows = p.m;
   part.columns = p.n - first_column;
@@ -274,10 +275,10 @@ __global__ void __launch_bounds__(32 * Shape::most_warps, 1) tiles_kernel(const 
 #pragma unroll
   for (int g = 0; g < Shape::groups / 2; ++g) put_sums<Shape::along_k, Shape::columns>(slot + 32 * g, sums[g]);
   __syncthreads();
+  // Four neighbouring columns a thread: the block's sums, and then those of all blocks.
   constexpr int quads = Shape::columns / 4;
-#pragma unroll 1
-  for (int o = threadIdx.x; o < p.m * quads; o += blockDim.x) {
-    const int at = (o / quads * Shape::pitch + o % quads * 4) * 4;
+  const auto place = [](int o) { return (o / quads * Shape::pitch + o % quads * 4) * 4; };
+  const auto add_warps = [&](int at) {
     float4 sum = {};
 #pragma unroll 1
     for (int w = 0; w < warps; w += 4) {
@@ -288,24 +289,35 @@ __global__ void __launch_bounds__(32 * Shape::most_warps, 1) tiles_kernel(const 
 #pragma unroll
       for (int i = 0; i < 4; ++i) add(sum, parts[i]);
     }
-    *reinterpret_cast<float4*>(memory + at) = sum;
-  }
-  p.split > 1 ? sync_blocks() : __syncthreads();
-  // One output a thread, so that all it may become is computed in one place: code that has not run yet takes long to
-  // come.
+    return sum;
+  };
+  const int outputs = p.m * quads;
+  if (p.split > 1) {
 #pragma unroll 1
-  for (int o = rank * blockDim.x + threadIdx.x; o < p.m * Shape::columns; o += p.split * blockDim.x) {
-    const int row = o / Shape::columns;
-    const int column = o % Shape::columns;
-    if (column >= part.columns) continue;
-    const float* at = reinterpret_cast<const float*>(memory) + row * Shape::pitch + column;
-    finish(p, x, row, first_column + column, p.split > 1 ? add_up(at, p.split) : *at);
+    for (int o = threadIdx.x; o < outputs; o += blockDim.x) {
+      *reinterpret_cast<float4*>(memory + place(o)) = add_warps(place(o));
+    }
+    sync_blocks();
   }
+  const int step = p.split * blockDim.x;
+  bool reads = p.split > 1;
+#pragma unroll 1
+  for (int o = rank * blockDim.x + threadIdx.x; o < outputs; o += step) {
+    const float4 sum =
+        p.split > 1 ? add_up(reinterpret_cast<const float4*>(memory + place(o)), p.split) : add_warps(place(o));
+    if (reads && o + step >= outputs) {
+      reads = false;
+      leave_blocks();
+    }
+    const int column = o % quads * 4;
+    finish_four(p, x, o / quads, first_column + column, part.columns - column, sum);
+  }
+  if (reads) leave_blocks();
   if (p.split > 1) wait_for_readers();
 }
 
 template <class T, class Shape>
-cudaError_t launch_as(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+cudaError_t launch_as(const SkinnyLaunch& launch, const ProductPointers& pointers, cudaStream_t stream) {
   constexpr auto kernel = tiles_kernel<T, Shape>;
   const int bytes = launch.warps * Shape::warp_bytes;
   if (const cudaError_t error = allow_memory<kernel>(bytes); error != cudaSuccess) return error;
@@ -340,7 +352,7 @@ TilesLimits tiles_limits(const SkinnyLaunch& launch) {
   });
 }
 
-cudaError_t launch_tiles(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+cudaError_t launch_tiles(const SkinnyLaunch& launch, const ProductPointers& pointers, cudaStream_t stream) {
   return with_shape(launch, [&](auto shape) {
     const auto start =
         launch.dtype == DataType::float16 ? launch_as<f16, decltype(shape)> : launch_as<bf16, decltype(shape)>;
@@ -348,8 +360,9 @@ cudaError_t launch_tiles(const SkinnyLaunch& launch, const Pointers& pointers, c
   });
 }
 
-cudaError_t launch(const SkinnyLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+cudaError_t launch(const SkinnyLaunch& launch, const Pointers& all, cudaStream_t stream) {
   if (launch.m == 0 || launch.n == 0) return cudaSuccess;
+  const ProductPointers pointers = {all.inputs[0], all.inputs[1], all.inputs[2], all.output};
   switch (launch.path) {
     case SkinnyPath::tiles:
       return launch_tiles(launch, pointers, stream);
