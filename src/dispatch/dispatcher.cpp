@@ -1,5 +1,6 @@
 #include "xpuruntime/dispatch/dispatcher.h"
 
+#include <optional>
 #include <utility>
 
 #include "dispatch/aliasing.h"
@@ -121,7 +122,8 @@ Status Dispatcher::launch(const TableEntry& entry, const Call& call) {
     return run_contained(*entry.plan, arguments);
 
   const CachedPlan& plan = *entry.prepared->plan;
-  const DeviceGuard guard(plan.device);
+  std::optional<DeviceGuard> guard;
+  if (!entry.sets_device) guard.emplace(plan.device);
   if (entry.asynchronous) {
     arguments.stream = current_stream(plan.device);
     plan.queued->store(true, std::memory_order_relaxed);

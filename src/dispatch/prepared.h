@@ -31,6 +31,7 @@ struct alignas(64) TableEntry {
   bool asynchronous = false;
   bool plain = false;  // it needs neither a stream nor a workspace
   bool casts = false;
+  bool sets_device = false;
   signature::Words signature = {};
   std::shared_ptr<Prepared> prepared = {};
 };

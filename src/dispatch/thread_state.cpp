@@ -13,6 +13,7 @@ void TableEntry::fill(std::shared_ptr<Prepared> made) {
   asynchronous = made->plan->driver->asynchronous();
   plain = !asynchronous && made->record->decision.workspace_bytes == 0;
   casts = !made->casts.empty();
+  sets_device = plan->sets_device();
   prepared = std::move(made);
 }
 

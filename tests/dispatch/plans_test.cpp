@@ -20,6 +20,7 @@ struct Tiles {
   std::optional<std::uint64_t> workspace_bytes = {};
   std::optional<bool> deterministic = {};
   bool outlives_its_work = true;
+  bool sets_device = false;
   bool one_plan_for_all = false;
   bool other_class = false;  // the one plan is for another op
   std::optional<ErrorCode> refuses = {};
@@ -29,6 +30,7 @@ struct Tiles {
   int alive = 0;
   std::vector<std::int64_t> ended = {};  // the sizes that plans were made for
   std::string last_run = {};
+  Device current = {};  // when it ran
 };
 
 class TiledPlan final : public Plan {
@@ -47,12 +49,14 @@ class TiledPlan final : public Plan {
 
   Status run(const RunArguments& arguments) const override {
     tiles_->last_run = token_ + " n=" + std::to_string(arguments.inputs[0]->shape()[0]);
+    tiles_->current = current_device();
     return tiles_->status;
   }
   std::string token() const override { return token_; }
   std::optional<std::uint64_t> workspace_bytes() const override { return tiles_->workspace_bytes; }
   std::optional<bool> deterministic() const override { return tiles_->deterministic; }
   bool outlives_its_work() const override { return tiles_->outlives_its_work; }
+  bool sets_device() const override { return tiles_->sets_device; }
 
  private:
   std::shared_ptr<Tiles> tiles_;
@@ -313,6 +317,15 @@ TEST_F(PlansOnADevice, OneWhoseLaunchesCopyAllGoesWithoutAWait) {
   run_many();
   EXPECT_LT(tiles.alive, 9000);
   EXPECT_EQ(driver->synchronizations(), 0);
+}
+
+TEST_F(PlansOnADevice, OneThatDoesNotSetItsDeviceFindsItCurrent) {
+  run(8);
+  EXPECT_EQ(tiles.current, npu);
+  EXPECT_EQ(current_device(), Device{});
+  tiles.sets_device = true;
+  run(9);
+  EXPECT_EQ(tiles.current, Device{});
 }
 
 TEST_F(PlansOnADevice, WhatWasNotDecidedBeforeACaptureIsAnErrorThatNamesTheWarmUp) {

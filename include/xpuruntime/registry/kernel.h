@@ -63,6 +63,10 @@ class Plan {
   /// Whether work that it queued reads what it holds, so that the library waits for the device before it destroys the
   /// plan. False for one whose launches copy all they need: it may go at once.
   virtual bool outlives_its_work() const { return true; }
+
+  /// Whether `run` itself makes its device current in the vendor's runtime and brings the caller's back. False: the
+  /// library does both around it.
+  virtual bool sets_device() const { return false; }
 };
 
 /// Where a kernel is prepared.

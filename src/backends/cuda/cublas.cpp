@@ -44,6 +44,7 @@ class CublasPlan final : public Plan {
   }
 
   bool outlives_its_work() const override { return false; }
+  bool sets_device() const override { return true; }
 
  private:
   cublasStatus_t multiply(const RunArguments& arguments) const {

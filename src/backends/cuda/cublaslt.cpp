@@ -220,6 +220,7 @@ class CublasLtPlan final : public Plan {
   }
   // Descriptors are host memory that a launch only reads.
   bool outlives_its_work() const override { return false; }
+  bool sets_device() const override { return true; }
 
  private:
   Proposals asked(cublasLtMatmulPreferenceOpaque_t& preference, int most) const {

@@ -194,6 +194,7 @@ class CutlassPlan final : public Plan {
   std::string token() const override { return launch_.token(); }
   std::optional<std::uint64_t> workspace_bytes() const override { return bytes_; }
   bool outlives_its_work() const override { return false; }
+  bool sets_device() const override { return true; }
 
  private:
   LaunchPlan<CutlassLaunch> launch_;

@@ -45,6 +45,7 @@ class LaunchPlan final : public Plan {
 
   std::string token() const override { return token_; }
   bool outlives_its_work() const override { return fault_ != nullptr; }
+  bool sets_device() const override { return true; }
 
  private:
   const char* name_;

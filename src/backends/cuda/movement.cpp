@@ -93,6 +93,7 @@ class CopyPlan final : public Plan {
   }
 
   bool outlives_its_work() const override { return false; }
+  bool sets_device() const override { return true; }
 
  private:
   int device_;
