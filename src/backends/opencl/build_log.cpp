@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <vector>
 
@@ -32,13 +34,25 @@ std::optional<std::size_t> number_at(std::string_view text, std::size_t at) {
   return value;
 }
 
+struct Place {
+  std::size_t line = 0;
+  std::string file = {};  // as the driver calls it
+};
+
 /// "program.cl:12:5: error", "<kernel>:12:5:", "1:12:5:", "error: /tmp/x.cl:12:5:", "\"/tmp/x.cl\", line 12: error",
 /// "(12) : error", ":12: error".
-std::optional<std::size_t> line_number(std::string_view line) {
+std::optional<Place> place_in(std::string_view line) {
+  const auto file_before = [&](std::size_t end) {
+    std::string_view file = line.substr(0, end);
+    if (const std::size_t blank = file.rfind(": "); blank != std::string_view::npos) file.remove_prefix(blank + 2);
+    if (const std::size_t quote = file.find('"'); quote != std::string_view::npos)
+      file = file.substr(quote + 1, file.find('"', quote + 1) - quote - 1);
+    return std::string(file);
+  };
   if (const std::size_t at = line.find("line "); at != std::string_view::npos)
-    if (const auto number = number_at(line, at + 5)) return number;
+    if (const auto number = number_at(line, at + 5)) return Place{*number, file_before(at)};
   // Line and column, up to the blank that ends them: a driver may put a number of its own before.
-  std::optional<std::size_t> found;
+  std::optional<Place> found;
   for (std::size_t at = 0; at < line.size(); ++at) {
     if (at != 0 && line[at - 1] != ':') continue;
     const auto number = number_at(line, at);
@@ -46,35 +60,65 @@ std::optional<std::size_t> line_number(std::string_view line) {
     const std::size_t after = std::min(line.find_first_not_of("0123456789", at), line.size());
     if (after == line.size() || line[after] != ':') continue;
     const bool has_column = after + 1 < line.size() && is_digit(line[after + 1]);
-    if (has_column || !found) found = number;
+    if (has_column || !found) found = Place{*number, file_before(at == 0 ? 0 : at - 1)};
     if (!has_column) break;
   }
   if (found) return found;
   const std::size_t at = line.find('(');
-  return at == std::string_view::npos ? std::nullopt : number_at(line, at + 1);
+  const auto number = at == std::string_view::npos ? std::nullopt : number_at(line, at + 1);
+  return number ? std::optional(Place{*number, file_before(at)}) : std::nullopt;
+}
+
+/// That line of a file; nothing where it cannot be read.
+std::optional<std::string> line_of_file(const Place& place) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(place.file, ignored)) return {};
+  std::ifstream file(place.file);
+  std::string line;
+  for (std::size_t i = 0; i < place.line; ++i)
+    if (!std::getline(file, line)) return {};
+  return line;
 }
 
 bool is_error(std::string_view line) { return line.find("rror") != std::string_view::npos; }
 
 }  // namespace
 
+bool has_include(std::string_view source) {
+  for (std::size_t at = source.find('#'); at != std::string_view::npos; at = source.find('#', at + 1)) {
+    const std::size_t word = source.find_first_not_of(" \t", at + 1);
+    if (word != std::string_view::npos && source.substr(word).starts_with("include")) return true;
+  }
+  return false;
+}
+
 std::string explain_log(std::string_view log, std::string_view source, std::size_t skipped) {
   const std::vector<std::string_view> said = lines_of(log);
   const std::vector<std::string_view> code = lines_of(source);
-  const auto named = [&](std::string_view line) {
-    const auto number = line_number(line);
-    return number && *number >= 1 && *number <= code.size();
+  const bool includes = has_include(source);
+  const auto quoted = [&](std::string_view line) -> std::string {
+    const auto place = place_in(line);
+    if (!place || place->line == 0) return {};
+    const std::size_t number = place->line;
+    const auto quote = [](std::size_t at, std::string_view where, std::string_view text) {
+      return "\n  line " + std::to_string(at) + std::string(where) + ": " + std::string(text);
+    };
+    const bool inside = number <= code.size();
+    // Drivers may put the source itself into a file.
+    const auto other = includes ? line_of_file(*place) : std::nullopt;
+    if (other && !(inside && *other == code[number - 1])) return quote(number, " of " + place->file, *other);
+    if (!inside) return {};
+    return number > skipped ? quote(number - skipped, "", code[number - 1])
+                            : quote(number, " of common.cl", code[number - 1]);
   };
   // Warnings stand before errors, and the last lines only count them.
-  auto first = std::find_if(said.begin(), said.end(), [&](auto line) { return is_error(line) && named(line); });
+  const auto first =
+      std::find_if(said.begin(), said.end(), [&](auto line) { return is_error(line) && !quoted(line).empty(); });
   std::string text;
   const std::size_t from = first == said.end() ? 0 : static_cast<std::size_t>(first - said.begin());
   for (std::size_t i = from; i < said.size() && i < from + shown_lines; ++i) {
     text += (text.empty() ? "" : "\n") + std::string(said[i]);
-    if (i != from || first == said.end()) continue;
-    const std::size_t number = *line_number(*first);
-    text += "\n  line " + std::to_string(number > skipped ? number - skipped : number) +
-            (number > skipped ? "" : " of common.cl") + ": " + std::string(code[number - 1]);
+    if (i == from && first != said.end()) text += quoted(*first);
   }
   return text;
 }

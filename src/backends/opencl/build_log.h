@@ -10,4 +10,7 @@ namespace xpuruntime::opencl {
 /// the reader knows; the number shown does not count them.
 std::string explain_log(std::string_view log, std::string_view source, std::size_t skipped = 0);
 
+/// Whether the source may read other files, which its text does not tell apart.
+bool has_include(std::string_view source);
+
 }  // namespace xpuruntime::opencl

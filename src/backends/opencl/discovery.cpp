@@ -105,12 +105,13 @@ Discovery discover() {
   }
   const auto& [tried, missing] = started();
   found.left_out = tried.left_out;
+  found.left_out.insert(found.left_out.end(), tried.not_loaded.begin(), tried.not_loaded.end());
   found.why_absent = missing;
   if (!missing.empty()) return found;
   if (tried.left_out.empty() || !tried.usable.empty()) {
     const std::vector<cl_platform_id> platforms = all_platforms();
     for (cl_platform_id platform : platforms) add_devices(platform, tried, found);
-    if (platforms.empty() && tried.left_out.empty())
+    if (platforms.empty() && found.left_out.empty())
       found.why_absent = "no OpenCL platform: install an ICD such as pocl-opencl-icd, or the vendor's driver";
   }
   if (found.devices.empty() && found.why_absent.empty())

@@ -60,10 +60,10 @@ std::string stamp_of(const std::string& path) {
 std::string key_of(const std::vector<std::string>& files, const std::string& worker) {
   Sha256 hash;
   hash.add("platforms\n").add(stamp_of(worker));
-  // PoCL finds its linker by PATH.
-  for (const char* name :
-       {"OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH",
-        "POCL_DEVICES", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "XPURUNTIME_OPENCL_TIMEOUT"})
+  // PoCL finds its linker by PATH, and its cache by its own variable, XDG_CACHE_HOME or HOME.
+  for (const char* name : {"OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES", "LD_LIBRARY_PATH",
+                           "LD_PRELOAD", "PATH", "POCL_DEVICES", "POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR",
+                           "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "XPURUNTIME_OPENCL_TIMEOUT"})
     hash.add(name).add("=").add(setting(name)).add("\n");
   for (const std::string& file : files)
     hash.add(stamp_of(file)).add(contents(file)).add("\n").add(stamp_of(first_line(file)));
@@ -78,7 +78,9 @@ std::string to_text(const TriedPlatforms& tried) {
          << "\n";
   for (const std::string& file : tried.usable) text << "usable " << file << "\n";
   for (const std::string& reason : tried.left_out) text << "left_out " << reason << "\n";
-  if (!tried.left_out.empty()) text << "until " << std::time(nullptr) + bad_news_last_s << "\n";
+  for (const std::string& reason : tried.not_loaded) text << "not_loaded " << reason << "\n";
+  if (!tried.left_out.empty() || !tried.not_loaded.empty())
+    text << "until " << std::time(nullptr) + bad_news_last_s << "\n";
   return text.str();
 }
 
@@ -102,6 +104,7 @@ std::optional<TriedPlatforms> from_text(const std::string& text) {
     }
     if (kind == "usable") tried.usable.push_back(rest);
     if (kind == "left_out") tried.left_out.push_back(rest);
+    if (kind == "not_loaded") tried.not_loaded.push_back(rest);
   }
   return tried;
 }
@@ -122,6 +125,19 @@ Answer probe(Worker& worker, std::vector<TriedDevice>& devices) {
   return answer;
 }
 
+/// Loaders pass over what they cannot open without a word.
+std::vector<std::string> not_loaded(Worker& worker, const std::vector<std::string>& files) {
+  std::vector<std::string> reasons;
+  for (const std::string& file : files) {
+    const std::string library = first_line(file);
+    const Answer answer = worker.ask({"library", library.empty() ? "(no name)" : library}, worker_seconds());
+    if (answer.answered() && answer.message[0] == "missing")
+      reasons.push_back(fs::path(file).filename().string() +
+                        ": its library cannot be opened: " + answer.message.back());
+  }
+  return reasons;
+}
+
 bool is_fine(const Answer& answer) {
   return answer.answered() && (answer.message[0] == "devices" || answer.message[0] == "no_loader");
 }
@@ -137,6 +153,7 @@ TriedPlatforms try_each(const std::vector<std::string>& files, const std::string
     const Answer answer = probe(worker, devices);
     if (is_fine(answer)) {
       tried.usable.push_back(file);
+      for (std::string& reason : not_loaded(worker, {file})) tried.not_loaded.push_back(std::move(reason));
     } else {
       tried.left_out.push_back(fs::path(file).filename().string() + ": " + reason_of(answer));
     }
@@ -186,7 +203,11 @@ TriedPlatforms try_platforms(const DiskCache& cache, const std::string& program)
     Worker worker({}, program);
     const Answer answer = probe(worker, tried.devices);
     if (answer.state == Answer::State::unavailable) return {};
-    if (!is_fine(answer)) tried = try_each(files, program);
+    if (is_fine(answer)) {
+      tried.not_loaded = not_loaded(worker, files);
+    } else {
+      tried = try_each(files, program);
+    }
   }
   cache.put(key, to_text(tried));
   return tried;

@@ -22,8 +22,9 @@ struct TriedDevice {
 struct TriedPlatforms {
   bool tried = false;  // false: there is no worker to try them with; nothing is known
   std::vector<TriedDevice> devices = {};
-  std::vector<std::string> left_out = {};  // "pocl.icd: device 0 of platform ... crashed with signal 6: ..."
-  std::vector<std::string> usable = {};    // where something is left out: the .icd files of the other drivers
+  std::vector<std::string> left_out = {};    // "pocl.icd: device 0 of platform ... crashed with signal 6: ..."
+  std::vector<std::string> not_loaded = {};  // "old.icd: its library cannot be opened: ...": what loaders pass over
+  std::vector<std::string> usable = {};      // where something is left out: the .icd files of the other drivers
 
   bool operator==(const TriedPlatforms&) const = default;
 };

@@ -129,7 +129,8 @@ BuildCounts build_counts() { return {compiled_count.load(), loaded_count.load()}
 Program build_program(const BuildRequest& request) {
   const DiskCache cache;
   const std::string key = key_of(request);
-  if (const auto kept = cache.get(key)) {
+  const bool keeps = !has_include(request.source);  // the key knows nothing of other files
+  if (const auto kept = keeps ? cache.get(key) : std::nullopt) {
     if (Program program = from_kept(request, *kept)) {
       ++loaded_count;
       return program;
@@ -138,7 +139,7 @@ Program build_program(const BuildRequest& request) {
   }
   ++compiled_count;
   const auto made = compile(request);
-  if (made) cache.put(key, *made);
+  if (made && keeps) cache.put(key, *made);
   Program program = made ? from_kept(request, *made) : from_source(request);
   return program ? std::move(program) : from_source(request);
 }

@@ -1,6 +1,7 @@
 // Asks drivers and compiles for a process that must outlive what they do: they may crash, hang or end the process.
 // Started by worker.cpp with a socket as standard input; ends when that closes or nothing is asked for a while.
 
+#include <dlfcn.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -158,6 +159,13 @@ Message probe() {
   return found;
 }
 
+/// Whether a library opens, as a loader does it; after `probe` those of drivers are open already.
+Message library(const std::string& name) {
+  if (dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return {"opened"};
+  const char* why = dlerror();
+  return {"missing", why == nullptr ? name : why};
+}
+
 Message fp16(const Opened& on) {
   const bool works = writes_42(on,
                                "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
@@ -195,6 +203,7 @@ Message answer(const Message& request) {
   static const std::string missing = load_opencl();
   if (!missing.empty()) return {"no_loader", missing};
   if (request[0] == "probe") return probe();
+  if (request[0] == "library") return library(request.at(1));
   cl_device_id device = device_named(request.at(1), request.at(2));
   if (device == nullptr) return {"unknown"};
   if (request[0] == "fp16") return fp16(open(device));

@@ -95,6 +95,19 @@ TEST_F(CompileTest, ABinaryIsKeptAndRuns) {
   driver().deallocate(0, memory);
 }
 
+TEST_F(CompileTest, AProgramThatIncludesFilesIsNotKept) {
+  const OwnFolder folder;
+  std::ofstream(folder.path() + "/five.h") << "#define FIVE 5\n";
+  const std::string source = "# include \"five.h\"\n__kernel void five(__global int* x) { x[0] = FIVE; }\n";
+  BuildRequest request = request_of(driver().context(0), source, "-I " + folder.path());
+  request.always_binary = true;
+  const BuildCounts before = build_counts();
+  build_program(request);
+  std::ofstream(folder.path() + "/five.h") << "#define FIVE nowhere\n";
+  EXPECT_NE(error_of(request).find("nowhere"), std::string::npos);
+  EXPECT_GE(build_counts().compiled, before.compiled + 2);
+}
+
 TEST_F(CompileTest, AnEntryThatIsNoBinaryIsBuiltAgain) {
   const OwnFolder folder;
   const std::string source = fresh_source();
@@ -233,6 +246,21 @@ TEST(BuildLog, FindsTheLineWhateverTheLogStartsWith) {
     const std::string text = explain_log(log, source);
     EXPECT_NE(text.find("\n  line 3: three"), std::string::npos) << log << "->\n" << text;
   }
+}
+
+TEST(BuildLog, ShowsTheLineOfAnIncludedFile) {
+  const OwnFolder folder;
+  const std::string header = folder.path() + "/a header.h", itself = folder.path() + "/tempfile.cl";
+  const std::string source = "#include \"a header.h\"\nthe second line\n";
+  std::ofstream(header) << "first\nnot of the source\nthird\n";
+  std::ofstream(itself) << source;
+  const auto shown = [&](const std::string& log) { return explain_log(log, source); };
+  EXPECT_EQ(shown("error: " + header + ":2:9: bad\n"),
+            "error: " + header + ":2:9: bad\n  line 2 of " + header + ": not of the source");
+  EXPECT_EQ(shown("In file included from <kernel>:1:\n" + header + ":3:9: error: bad\n"),
+            header + ":3:9: error: bad\n  line 3 of " + header + ": third")
+      << "past the end of the source";
+  EXPECT_EQ(shown(itself + ":2:9: error: bad\n"), itself + ":2:9: error: bad\n  line 2: the second line");
 }
 
 TEST(BuildLog, WithoutALineIsShownAsItIs) {

@@ -1,6 +1,7 @@
 #include "backends/opencl/platforms.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 
@@ -72,6 +73,37 @@ TEST_F(PlatformsTest, WithNoDriverThatWorksTheReasonSaysSo) {
   const std::string text = report("OCL_ICD_VENDORS='" + vendors({XRT_CRASHING_ICD}, false) + "'");
   EXPECT_TRUE(has(text, "devices: 0; why: no usable OpenCL device: bad0.icd: ")) << text;
   EXPECT_TRUE(has(text, "repair or remove that driver")) << text;
+}
+
+TEST_F(PlatformsTest, AnIcdFileWhoseLibraryIsMissingIsReportedAndTheOthersWork) {
+  const std::string text = report("OCL_ICD_VENDORS='" + vendors({"libNoSuchDriver.so.1"}) + "'");
+  EXPECT_TRUE(has(text, "left out: bad0.icd: its library cannot be opened: libNoSuchDriver.so.1: ")) << text;
+  EXPECT_TRUE(has(text, "built: 1")) << text;
+  const std::string alone = report("OCL_ICD_VENDORS='" + vendors({"/no/such/driver.so"}, false) + "'");
+  EXPECT_TRUE(has(alone, "devices: 0; why: no usable OpenCL device: bad0.icd: its library cannot be opened: "))
+      << alone;
+  const std::string both = report("OCL_ICD_VENDORS='" + vendors({XRT_CRASHING_ICD, "/no/such/driver.so"}) + "'");
+  EXPECT_TRUE(has(both, "left out: bad0.icd: ") && has(both, "left out: bad1.icd: its library")) << both;
+}
+
+TEST_F(PlatformsTest, ADriverThatWasLeftOutIsAskedAgainWhereItsCacheIsMoved) {
+  const DiskCache cache;
+  const std::string elsewhere = own_.path() + "_elsewhere";
+  const auto new_entries = [&] {
+    const auto before = own_.files();
+    try_platforms(cache);
+    return own_.files().size() - before.size();
+  };
+  EXPECT_EQ(new_entries(), 1u);
+  EXPECT_EQ(new_entries(), 0u) << "known";
+  for (const char* name : {"POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) {
+    const char* old = std::getenv(name);
+    const std::string before = old == nullptr ? "" : old;
+    setenv(name, elsewhere.c_str(), 1);
+    EXPECT_EQ(new_entries(), 1u) << name;
+    old == nullptr ? unsetenv(name) : setenv(name, before.c_str(), 1);
+  }
+  std::filesystem::remove_all(elsewhere);
 }
 
 TEST_F(PlatformsTest, ADriverThatEndsTheProcessWithoutALinkerIsLeftOut) {
