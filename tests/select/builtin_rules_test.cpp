@@ -286,6 +286,17 @@ TEST(OpenClMatmul, UsesTilesWhereThereAreRowsToFillThem) {
   }
 }
 
+TEST(OpenClMatmul, PacksOnlyLargeProductsWhereWorkGroupsAreTooSmallForTiles) {
+  const Kernels kernels = kernels_named({"MATMUL_REGISTER_BLOCKED", "MATMUL_DIRECT"});  // what is left there
+  for (const char* device : {"mali_g710", "amd_rx_7900", "nvidia_opencl"}) {
+    const auto chosen = [&](const std::string& text) { return decide(text + " @opencl:0", profile(device), kernels); };
+    EXPECT_EQ(chosen("matmul(f32[512,512], f32[512,512])").kernel, "MATMUL_DIRECT") << device;
+    EXPECT_EQ(chosen("linear(f32[64,1024], f32[4096,1024])").kernel, "MATMUL_DIRECT") << device;
+    EXPECT_EQ(chosen("matmul(f32[2048,2048], f32[2048,2048])").kernel, "MATMUL_REGISTER_BLOCKED") << device;
+    EXPECT_NE(chosen("linear(f32[64,64], f32[64,64])").because.find("too small for tiles"), std::string::npos);
+  }
+}
+
 TEST(OpenClMatmul, SharesLongSumsWhereThereAreFewTiles) {
   const auto chosen = [](const char* device, const std::string& text) {
     return decide(text + " @opencl:0", profile(device), products()).kernel;
