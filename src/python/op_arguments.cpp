@@ -40,6 +40,8 @@ bool is_number(PyObject* value) {
   return PyFloat_Check(value) || PyLong_Check(value);  // bools are integers
 }
 
+}  // namespace
+
 void write_number(std::byte* memory, DataType dtype, PyObject* value, const Where& where) {
   const bool is_bool = PyBool_Check(value);
   bool fits = false;
@@ -51,11 +53,9 @@ void write_number(std::byte* memory, DataType dtype, PyObject* value, const Wher
     fits = store_number(dtype, memory, number);
   }
   if (fits) return;
-  where.fail(ErrorCode::invalid_argument, "the number does not fit " + std::string(to_string(dtype)) +
-                                              ", the dtype of the input; pass an array of a wider one");
+  where.fail(ErrorCode::invalid_argument,
+             "the number does not fit " + std::string(to_string(dtype)) + ", the dtype of the array; use a wider one");
 }
-
-}  // namespace
 
 void OpCall::place(std::size_t parameter, PyObject* value) {
   if (values_[parameter] != nullptr) {

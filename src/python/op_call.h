@@ -13,6 +13,9 @@
 
 namespace xpuruntime::python {
 
+/// A number of Python as one element of a dtype; one that does not fit is an error.
+void write_number(std::byte* memory, DataType dtype, PyObject* value, const Where& where);
+
 /// One call of an op from Python: arguments are parsed, arrays read, attributes set, then it runs or is asked about.
 /// Lives on the stack of that call. The caller keeps the arguments.
 class OpCall {

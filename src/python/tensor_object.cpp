@@ -2,14 +2,18 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "python/arguments.h"
 #include "python/buffer_arrays.h"
 #include "python/errors.h"
 #include "python/gil.h"
 #include "python/numpy_arrays.h"
+#include "python/op_call.h"
 #include "python/types.h"
 #include "xpuruntime/core/dlpack.h"
 #include "xpuruntime/device/current.h"
@@ -194,6 +198,32 @@ nb::object move_to(const TensorObject& self, nb::handle device) {
   return make_tensor_object(moved);
 }
 
+/// Not by an op: a lock or a policy in force has no say in it. A part at a time: the host may have less memory.
+void repeat(const Tensor& tensor, std::span<const std::byte> element) {
+  const std::size_t bytes = static_cast<std::size_t>(element_count(tensor.spec())) * element.size();
+  std::vector<std::byte> part(std::min(bytes, std::size_t{1} << 20));  // elements have 1, 2, 4 or 8 bytes
+  for (std::size_t at = 0; at < part.size(); ++at) part[at] = element[at % element.size()];
+  DeviceDriver& driver = Runtime::global().devices().driver(tensor.device());
+  const Stream stream = current_stream(tensor.device());
+  for (std::size_t at = 0; at < bytes; at += part.size()) {
+    const Status status = driver.copy_from_host(tensor.device().index, tensor.data(), tensor.byte_offset() + at,
+                                                part.data(), std::min(part.size(), bytes - at), stream);
+    if (!status.ok()) fail(status.code(), "fill", status.message());
+  }
+}
+
+TensorObject& fill_with(TensorObject& self, nb::handle value) {
+  const Tensor& tensor = self.usable("fill");
+  if (tensor.read_only()) fail(ErrorCode::invalid_argument, "fill", "the tensor is read-only; fill one that is not");
+  if (!tensor.contiguous())
+    fail(ErrorCode::not_supported, "fill", "the tensor is not contiguous; fill a contiguous one and copy it there");
+  std::array<std::byte, 8> element = {};
+  write_number(element.data(), tensor.dtype(), value.ptr(), {"fill", "value"});
+  const WithoutGil released;
+  repeat(tensor, std::span(element).first(size_of(tensor.dtype())));
+  return self;
+}
+
 std::string describe(const TensorObject& self) {
   return "Tensor(" + to_string(self.tensor.spec()) + " @" + to_string(self.tensor.device()) + ")";
 }
@@ -240,6 +270,9 @@ void bind_tensor(nb::module_& module) {
            nb::sig("def __array__(self, dtype: object = None, copy: object = None) -> typing.Any"))
       .def("to", &move_to, nb::arg("device").none(), "A contiguous copy on another device; waits until it is there.",
            nb::sig("def to(self, device: object) -> Tensor"))
+      .def("fill", &fill_with, nb::rv_policy::none, nb::arg("value").none(),
+           "Sets every element to a number, on any device, and returns the tensor.",
+           nb::sig("def fill(self, value: float) -> Tensor"))
       .def(
           "__dlpack_device__",
           [](const TensorObject& self) {

@@ -39,6 +39,30 @@ class EveryDeviceTest(unittest.TestCase):
                 np.testing.assert_array_equal(out.to("cpu").numpy(), a + a)
                 np.testing.assert_array_equal(ops.add(there[0], 2.0).to("cpu").numpy(), a + np.float32(2))
 
+    def test_every_device_fills_its_tensors(self):
+        for device in xrt.devices():
+            for dtype, value in (("f32", 1.5), ("f16", -2), ("f64", np.pi), ("i64", 2**53 + 1), ("u8", 255), ("bool", True)):
+                with self.subTest(f"{device} {dtype}"):
+                    tensor = xrt.empty((3, 5), dtype, device=device)
+                    self.assertIs(tensor.fill(value), tensor)
+                    array = tensor.to("cpu").numpy()
+                    np.testing.assert_array_equal(array, np.full((3, 5), value, array.dtype))
+            with self.subTest(f"{device}, more than a part at a time"):
+                many = xrt.empty(600_001, device=device).fill(3)
+                self.assertEqual(ops.reduce_min(many).to("cpu").numpy(), 3)
+                self.assertEqual(ops.reduce_max(many.fill(np.float32(-1))).to("cpu").numpy(), -1)
+            self.assertEqual(xrt.empty((0, 4), device=device).fill(1).size, 0)
+        with self.assertRaisesRegex(ValueError, "does not fit u8"):
+            xrt.empty(3, "u8").fill(256)
+        with self.assertRaisesRegex(TypeError, "a number"):
+            xrt.empty(3).fill("1")
+        fixed = np.ones(3)
+        fixed.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "read-only"):
+            xrt.asarray(fixed).fill(2)
+        with self.assertRaisesRegex(xrt.NotSupportedError, "contiguous"):
+            xrt.asarray(np.ones((4, 4))[:, ::2]).fill(2)
+
     def test_arrays_of_two_devices_are_refused(self):
         others = [device for device in xrt.devices() if str(device) != "cpu:0"]
         if not others:
