@@ -24,7 +24,17 @@ namespace {
 /// Also one in an array: PyTorch's convert to 0 and 1.
 bool is_boolean(nb::handle value) {
   if (PyLong_Check(value.ptr())) return PyBool_Check(value.ptr());
-  return python_str(nb::getattr(value, "dtype", nb::none())).ends_with("bool");
+  const nb::object dtype = nb::steal(PyObject_GetAttrString(value.ptr(), "dtype"));
+  if (dtype.is_valid()) return python_str(dtype).ends_with("bool");
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw nb::python_error();
+  PyErr_Clear();
+  return false;
+}
+
+/// A scalar, not an array; NumPy 2 calls it bool.
+bool is_numpy_bool(nb::handle value) {
+  const std::string_view type = Py_TYPE(value.ptr())->tp_name;
+  return type == "numpy.bool_" || type == "numpy.bool";
 }
 
 }  // namespace
@@ -121,6 +131,7 @@ double real_from(nb::handle value, const char* function, const char* name) {
 }
 
 bool boolean_from(nb::handle value, const char* function, const char* name) {
+  if (is_numpy_bool(value)) return PyObject_IsTrue(value.ptr()) == 1;
   if (!nb::isinstance<nb::bool_>(value)) refuse(value, function, name, "True or False");
   return value.ptr() == Py_True;
 }

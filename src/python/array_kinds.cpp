@@ -35,9 +35,14 @@ bool is_jax(PyTypeObject* type) {
 
 ArrayType classify(PyTypeObject* type) {
   ArrayType made{type};
-  made.requires_grad = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "requires_grad");
-  PyErr_Clear();
-  Py_XDECREF(made.requires_grad);  // its type keeps it
+  // The type keeps what it has.
+  const auto own = [&](const char* name) {
+    const nb::object found = nb::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), name));
+    if (!found.is_valid()) PyErr_Clear();
+    return found.ptr();
+  };
+  made.requires_grad = own("requires_grad");
+  if (made.requires_grad != nullptr) made.is_neg = own("is_neg");
   made.immutable = is_jax(type);
   const Numpy* numpy = Numpy::loaded();
   if (type == reinterpret_cast<PyTypeObject*>(nb::type<TensorObject>().ptr())) {

@@ -23,12 +23,15 @@ namespace {
   raise_type_error("[" + std::string(where.function) + "] " + where.argument + " is a " + type + advice);
 }
 
-// PyTorch keeps a minus sign as a bit beside some views of complex tensors, and its DLPack leaves that away. Such a
-// view steps over the other half of each number, so that only what is not contiguous need be asked.
+// PyTorch keeps a minus sign as a bit beside some views of complex tensors, and its DLPack leaves that away. Asking
+// costs as much as all else: such a view steps over the other half of each number, or starts inside of one.
 void check_negative(PyObject* array, const Tensor& tensor, const ArrayType& type, const Where& where) {
-  if (type.requires_grad == nullptr || (tensor.contiguous() && element_count(tensor.spec()) > 1)) return;
-  const nb::handle object(array);
-  if (!nb::hasattr(object, "is_neg") || !nb::cast<bool>(object.attr("is_neg")())) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.data()) + tensor.byte_offset();
+  const bool whole = tensor.contiguous() && address % (2 * size_of(tensor.dtype())) == 0;
+  if (type.is_neg == nullptr || (whole && element_count(tensor.spec()) > 1)) return;
+  const nb::object negative = nb::steal(PyObject_CallOneArg(type.is_neg, array));
+  if (!negative.is_valid()) throw nb::python_error();
+  if (negative.ptr() == Py_False) return;
   where.fail(ErrorCode::invalid_argument, "its negative bit is set; pass tensor.resolve_neg()");
 }
 

@@ -13,6 +13,7 @@ struct ArrayType {
   ArrayKind kind = ArrayKind::none;
   const ExchangeApi* api = nullptr;   // of `exchange`
   PyObject* requires_grad = nullptr;  // the property; null where it has none: what we compute is not in its graph
+  PyObject* is_neg = nullptr;         // PyTorch's method of it
   bool immutable = false;             // its package takes for granted that it never changes
 };
 

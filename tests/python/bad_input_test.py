@@ -376,7 +376,34 @@ class WrongArrays(BadInput):
     def test_tensors_that_are_negated_later_say_how_to_do_it_now(self) -> None:
         negated = torch.complex(torch.ones(3), torch.ones(3)).conj().imag
         self.assertTrue(negated.is_neg())
-        self.refused(xrt.InvalidArgumentError, "resolve_neg", lambda: ops.relu(negated))
+        contiguous = negated.as_strided((2,), (1,))
+        self.assertTrue(contiguous.is_neg() and contiguous.is_contiguous())
+        for array in (negated, contiguous):
+            self.refused(xrt.InvalidArgumentError, "resolve_neg", lambda array=array: ops.relu(array))
+            self.refused(xrt.InvalidArgumentError, "resolve_neg", lambda array=array: xrt.asarray(array))
+            self.refused(xrt.InvalidArgumentError, "resolve_neg", lambda array=array: ops.relu(torch.ones(2), out=array))
+
+    def test_numpys_booleans_are_booleans(self) -> None:
+        self.assertEqual(ops.sum(np.ones((2, 3), np.float32), dim=1, keepdim=np.bool_(True)).shape, (2, 1))
+        self.assertEqual(ops.sum(np.ones((2, 3), np.float32), dim=1, keepdim=np.bool_(False)).shape, (2,))
+        self.refused(TypeError, "True or False", lambda: ops.sum(np.ones(3), keepdim=np.array(True)))
+        self.refused(TypeError, "an integer", lambda: ops.sum(np.ones(3), dim=np.bool_(True)))
+
+    def test_errors_of_an_arguments_own_properties_go_on(self) -> None:
+        class Broken:
+            def __index__(self) -> int:
+                return 0
+
+            @property
+            def dtype(self) -> str:
+                raise ZeroDivisionError("mine")
+
+        with self.assertRaisesRegex(ZeroDivisionError, "mine"):
+            ops.softmax(np.ones(3, np.float32), Broken())
+
+    def test_the_mask_of_attention_is_named_as_in_python(self) -> None:
+        q = np.ones((1, 1, 2, 8), np.float32)
+        self.refused(ValueError, "is_causal", lambda: ops.attention(q, q, q, causal_align="bottom_right"))
 
     @needs_torch
     def test_tensors_without_memory_are_not_supported(self) -> None:

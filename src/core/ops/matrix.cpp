@@ -165,7 +165,7 @@ Specs infer_attention(Inputs inputs, const Attributes& attributes) {
   check_attention_shapes(call);
   if (call.has(attention_mask)) check_mask(call);
   if (!attributes.boolean("causal") && !attributes.is_default("causal_align")) {
-    call.refuse("causal_align is given without causal; set causal too");
+    call.refuse("causal_align is given without causal; set causal (in Python: is_causal) too");
   }
   const double scale = attributes.real("scale");
   if (scale == 0 && call.shape(0)[3] == 0) call.refuse("heads of size 0 have no 1/sqrt(head size); give a scale");
