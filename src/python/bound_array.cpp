@@ -24,10 +24,11 @@ namespace {
 }
 
 // PyTorch keeps a minus sign as a bit beside some views of complex tensors, and its DLPack leaves that away. Asking
-// costs as much as all else: such a view steps over the other half of each number, or starts inside of one.
+// takes as long as all else: such a view steps over the other half of each number, or starts inside of other memory,
+// which PyTorch aligns to 64 bytes.
 void check_negative(PyObject* array, const Tensor& tensor, const ArrayType& type, const Where& where) {
   const auto address = reinterpret_cast<std::uintptr_t>(tensor.data()) + tensor.byte_offset();
-  const bool whole = tensor.contiguous() && address % (2 * size_of(tensor.dtype())) == 0;
+  const bool whole = tensor.contiguous() && address % 64 == 0;
   if (type.is_neg == nullptr || (whole && element_count(tensor.spec()) > 1)) return;
   const nb::object negative = nb::steal(PyObject_CallOneArg(type.is_neg, array));
   if (!negative.is_valid()) throw nb::python_error();

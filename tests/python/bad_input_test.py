@@ -381,7 +381,7 @@ class WrongArrays(BadInput):
         for array in (negated, contiguous):
             self.refused(xrt.InvalidArgumentError, "resolve_neg", lambda array=array: ops.relu(array))
             self.refused(xrt.InvalidArgumentError, "resolve_neg", lambda array=array: xrt.asarray(array))
-            self.refused(xrt.InvalidArgumentError, "resolve_neg", lambda array=array: ops.relu(torch.ones(2), out=array))
+            self.refused(xrt.InvalidArgumentError, "resolve_neg", lambda out=array: ops.relu(torch.ones(2), out=out))
 
     def test_numpys_booleans_are_booleans(self) -> None:
         self.assertEqual(ops.sum(np.ones((2, 3), np.float32), dim=1, keepdim=np.bool_(True)).shape, (2, 1))
