@@ -47,10 +47,31 @@ bool is_aligned(const Rows& rows, const Problem& problem) {
   return true;
 }
 
+/// Whether all is one row of whole vectors and one float type: DENSE in elementwise.cl.
+bool is_dense(const Rows& rows, const Problem& problem) {
+  const DataType dtype = problem.outputs[0].dtype;
+  const auto alike = [&](const TensorSpec& spec) { return !is_floating(spec.dtype) || spec.dtype == dtype; };
+  return rows.index.count == 1 && rows.length % gpu_width(problem) == 0 && is_floating(dtype) &&
+         std::all_of(problem.inputs.begin(), problem.inputs.end(), alike) &&
+         std::all_of(std::begin(rows.step), std::end(rows.step), [](std::int64_t step) { return step == 1; });
+}
+
+/// Divisions and roots are rounded correctly where they are the op; elsewhere they may be off by a few units.
+std::string rounding_option(const Problem& problem, const PrepareContext& context) {
+  if (problem.op != OpId::div && problem.op != OpId::sqrt) return {};
+  const auto floats = device_value<cl_device_fp_config>(context_of(context).device(), CL_DEVICE_SINGLE_FP_CONFIG);
+  const bool exact = (floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  return exact ? " -cl-fp32-correctly-rounded-divide-sqrt" : "";
+}
+
 std::string options_of(const Rows& rows, const Problem& problem, const PrepareContext& context) {
-  const bool aligned = !is_cpu(context.profile) && is_aligned(rows, problem);
-  const bool wide = !is_cpu(context.profile) && gpu_width(problem) == 8;
-  return elementwise_options(context) + (aligned ? " -D ALIGNED" : "") + (wide ? " -D WIDTH=8" : "");
+  std::string options = cpu_option(context.profile) + rounding_option(problem, context);
+  if (is_cpu(context.profile)) return options;
+  const bool aligned = is_aligned(rows, problem);
+  if (aligned) options += " -D ALIGNED";
+  if (gpu_width(problem) == 8) options += " -D WIDTH=8";
+  if (aligned && is_dense(rows, problem)) options += " -D DENSE=" + std::string(to_string(problem.outputs[0].dtype));
+  return options;
 }
 
 LaunchSpec spec_of(const Rows& rows, const Problem& problem, const PrepareContext& context, const char* function) {
@@ -137,16 +158,10 @@ void fill_dropout(LaunchPlan& plan, const Problem& problem, const PrepareContext
       .constant(problem.attributes.integer("seed"))
       .constant(seeded ? problem.inputs[1].strides[0] : 0)
       .constant(static_cast<std::uint64_t>(std::floor(p * 0x1p32)))
-      .constant(static_cast<float>(1 - p));
+      .constant(static_cast<float>(1 / (1 - p)));
 }
 
 }  // namespace
-
-std::string elementwise_options(const PrepareContext& context) {
-  const auto floats = device_value<cl_device_fp_config>(context_of(context).device(), CL_DEVICE_SINGLE_FP_CONFIG);
-  const bool exact = (floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;  // else they may be off by a few units
-  return cpu_option(context.profile) + (exact ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
-}
 
 Verdict supports_elementwise(const Problem& problem, const DeviceProfile& profile) {
   return first_refusal({all_alike}, problem, profile);

@@ -25,9 +25,6 @@ std::string type_option(char letter, DataType dtype);
 constexpr std::int32_t type_number(DataType dtype) { return static_cast<std::int32_t>(dtype); }
 inline constexpr std::int32_t no_type = type_number(DataType::boolean) + 1;  // of a tensor that is not given
 
-/// What all functions of kernels/elementwise.cl are built with, so that a device builds it once.
-std::string elementwise_options(const PrepareContext& context);
-
 /// Which function of which source to run, and on how many work-items.
 struct LaunchSpec {
   std::string_view source = {};

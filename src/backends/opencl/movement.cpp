@@ -13,9 +13,8 @@
 namespace xpuruntime::opencl {
 namespace {
 
-constexpr std::int64_t copied_side = 32;     // TILE in movement.cl
-constexpr std::int64_t tile_items = 32 * 8;  // of a work-group
-constexpr std::int64_t least_turned = 16;    // extents below it are not worth a tile
+constexpr std::int64_t tile_items = 256;   // TILE_ITEMS in movement.cl
+constexpr std::int64_t least_turned = 16;  // extents below it are not worth a tile
 constexpr std::int64_t unit_sizes[] = {16, 8, 4, 2, 1};
 
 /// The same struct stands in kernels/movement.cl.
@@ -138,8 +137,8 @@ Launch& add_copy(LaunchPlan& plan, const PrepareContext& context, const Copy& co
   const std::optional<std::size_t> turned = turned_dim(copy);
   if (turned && (cpu || largest_group(context.profile) >= tile_items)) {
     const Tiles tiles = tiles_of(copy.rows, *turned);
-    const std::int64_t count =
-        tiles.outer.count * divided_up(tiles.rows, copied_side) * divided_up(tiles.columns, copied_side);
+    const std::int64_t side = cpu || copy.unit > 2 ? 32 : 64;  // of a tile, as in movement.cl
+    const std::int64_t count = tiles.outer.count * divided_up(tiles.rows, side) * divided_up(tiles.columns, side);
     const std::string function = function_of("turn", copy.unit);
     return plan
         .add({.source = movement_cl,

@@ -65,10 +65,10 @@ FoldCut fold_cut(const Fold& fold, const DeviceProfile& profile) {
   cut.part_length = parts == 1 ? std::max<std::int64_t>(length, 1) : divided_up(divided_up(length, parts), unit) * unit;
   cut.parts = std::max<std::int64_t>(divided_up(length, cut.part_length), 1);
   if (cpu) return cut;
-  cut.group = static_cast<std::size_t>(allowed_items(256, profile));
+  cut.group = static_cast<std::size_t>(allowed_items(fold.columns ? 256 : 128, profile));
   if (!fold.columns) {
     cut.lanes = std::min(2, static_cast<int>(cut.group));
-    while (cut.lanes < static_cast<int>(cut.group) && cut.lanes * 4 * cut.width < cut.part_length) cut.lanes *= 2;
+    while (cut.lanes < static_cast<int>(cut.group) && cut.lanes * 8 * cut.width < cut.part_length) cut.lanes *= 2;
   }
   return cut;
 }

@@ -37,6 +37,16 @@ Dims position_strides(const Problem& problem, const Dims& heads) {
   return strides;
 }
 
+/// Whether every four elements that lie together begin at a multiple of their size.
+bool is_aligned(const Rope& rope, const Problem& problem) {
+  const auto begins = [](const TensorSpec& spec) { return spec.alignment >= 16; };
+  if (!std::all_of(problem.inputs.begin(), problem.inputs.end(), begins) || !begins(problem.outputs[0])) return false;
+  const auto whole = [](std::int64_t stride) { return stride % 4 == 0; };
+  return whole(rope.pairs) && whole(rope.cos_stride) && whole(rope.sin_stride) &&
+         std::all_of(std::begin(rope.heads.stride[0]), std::end(rope.heads.stride[0]), whole) &&
+         std::all_of(std::begin(rope.heads.stride[2]), std::end(rope.heads.stride[2]), whole);
+}
+
 void fill_rope(LaunchPlan& plan, const Problem& problem, const PrepareContext& context) {
   const TensorSpec &input = problem.inputs[0], &output = problem.outputs[0];
   const TensorSpec &cosines = problem.inputs[2], &sines = problem.inputs[3];
@@ -54,15 +64,18 @@ void fill_rope(LaunchPlan& plan, const Problem& problem, const PrepareContext& c
             .sin_stride = sines.strides[0],
             .sin_step = sines.strides[1],
             .interleaved = problem.attributes.boolean("interleaved")};
-  // On a CPU a work-item has whole heads, on a GPU one vector of each half.
-  rope.part_pairs = is_cpu(context.profile) ? std::max<std::int64_t>(rope.pairs, 1) : 4;
+  // On a CPU a work-item has whole heads, on a GPU two vectors of each half.
+  const bool cpu = is_cpu(context.profile);
+  rope.part_pairs = cpu ? std::max<std::int64_t>(rope.pairs, 1) : 8;
   rope.parts = std::max<std::int64_t>(divided_up(rope.pairs, rope.part_pairs), 1);
   const auto fault = plan.fault(context, "rope: a position is outside the tables; give " +
                                              (rope.positions == 0 ? std::string("tables with rows")
                                                                   : "0 to " + std::to_string(rope.positions - 1)));
   Launch& launch = plan.add({.source = elementwise_cl,
                              .function = "op_rope",
-                             .options = elementwise_options(context),
+                             .options = cpu                         ? cpu_option(context.profile)
+                                        : is_aligned(rope, problem) ? " -D ALIGNED"
+                                                                    : "",
                              .items = rope.size == 0 ? 0 : rope.heads.count * rope.parts});
   for (std::size_t i = 0; i < problem.inputs.size(); ++i)
     launch.input(i).constant(type_number(problem.inputs[i].dtype));

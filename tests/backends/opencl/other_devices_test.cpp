@@ -137,8 +137,13 @@ TEST_F(OtherDevicesTest, ElementwiseAgrees) {
   for (const char* text :
        {"sub(f16[70,64], f16[70,64])", "mul(bf16[70,33], bf16[33])", "sub(f32[9,20], f16[20])", "gelu(bf16[5,1000])",
         "relu(f16[77])", "silu_mul(f16[7,64])", "div(bf16[13,40], bf16[13,1])", "dropout(bf16[5,33]; p=0.3 seed=9)",
-        "dropout(f16[7,64]; p=0.5 seed=3)", "dropout(f32[1001]; p=0.1 seed=1)"})
+        "dropout(f16[7,64]; p=0.5 seed=3)", "dropout(f32[1001]; p=0.1 seed=1)", "silu(f32[9,40])",
+        "dropout(f32[1000]; p=0.1 seed=1)", "tanh(f32[1003])"})
     check(text, "ELEMENTWISE_DIRECT");
+  for (const char* text : {"rope(f32[5,3,40], i64[5], f32[64,16], f32[64,16])",
+                           "rope(f16[5,3,40], i64[5], f16[64,20], f16[64,20]; interleaved=true)",
+                           "rope(f32[5,3,22], i64[5], f32[64,9], f32[64,9])"})
+    check(text, "ROPE_DIRECT");
   check("cast(f16[70,64]; dtype=bf16)", "CAST_DIRECT");
 }
 
@@ -148,6 +153,12 @@ TEST_F(OtherDevicesTest, RowsAgree) {
   for (const char* text :
        {"layer_norm(f16[9,768], f16[768], f16[768])", "layer_norm(bf16[3,9000], bf16[9000])", "normalize(f32[7,1030])"})
     check(text, "NORM_LINES");
+}
+
+TEST_F(OtherDevicesTest, ReductionsAgree) {
+  for (const char* text : {"reduce_sum(f32[70,1024]; dim=1)", "reduce_mean(f16[9,3000]; dim=1)",
+                           "reduce_max(bf16[3,5,77]; dim=1,2)", "reduce_sum(f32[3,20000]; dim=1)"})
+    check(text, "REDUCE_PARTS");
 }
 
 TEST_F(OtherDevicesTest, PlansOfAClassGiveTheSameBits) {

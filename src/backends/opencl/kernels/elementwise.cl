@@ -23,6 +23,11 @@ typedef struct {
 } Part;
 
 Part part_of(const Rows* rows) {
+#ifdef DENSE
+  const ulong first = get_global_id(0) * WIDTH;
+  const Part whole = {first, first, first, (long)first, (long)first < rows->length ? WIDTH : 0};
+  return whole;
+#endif
   const Chunk chunk = chunk_of(rows->index.count, rows->length, PART, (rows->length + PART - 1) / PART);
   Part part = {0, 0, 0, chunk.row * rows->length + chunk.first, max((int)chunk.count, 0)};
   if (chunk.count <= 0) return part;
@@ -51,10 +56,19 @@ void store_part(__global void* data, int type, ulong at, long step, int count, f
 
 // Where the elements are neighbours whole vectors are moved, in a loop of its own: beside the other way compilers make
 // slow code of it.
+#ifdef DENSE  // a type: all tensors have it, and are one row of neighbours and whole vectors
+#define IS_NEAR(a) true
+#define WHOLE_VECTORS(k) if (at.count > 0)
+#define THE_REST(k) if (false)
+#define LOAD_NEAR(a) LOAD_WIDE(WIDTH, DENSE)((__global const STORAGE(DENSE)*)a, a##_start + at.a)
+#define STORE_NEAR(value) STORE_WIDE(WIDTH, DENSE)((__global STORAGE(DENSE)*)c, c_start + at.c, value)
+#else
+#define IS_NEAR(a) (rows.a##_step == 1)
 #define WHOLE_VECTORS(k) for (; (k) + WIDTH <= at.count; (k) += WIDTH)
 #define THE_REST(k) for (; (k) < at.count; (k) += WIDTH)
 #define LOAD_NEAR(a) OF(load_floats)(a, a##_type, a##_start + at.a + (ulong)k)
 #define STORE_NEAR(value) OF(store_floats)(c, c_type, c_start + at.c + (ulong)k, value)
+#endif
 #define LOAD_FAR(a) load_part(a, a##_type, a##_start + at.a + (ulong)(k * rows.a##_step), rows.a##_step, at.count - k)
 #define STORE_FAR(value) \
   store_part(c, c_type, c_start + at.c + (ulong)(k * rows.c_step), rows.c_step, at.count - k, value)
@@ -64,7 +78,7 @@ void store_part(__global void* data, int type, ulong at, long step, int count, f
   __kernel void op(INPUT(a), OUTPUT, Rows rows) {                                   \
     const Part at = part_of(&rows);                                                 \
     int k = 0;                                                                      \
-    if (rows.a_step == 1 && rows.c_step == 1)                                       \
+    if (IS_NEAR(a) && IS_NEAR(c))                                                   \
       WHOLE_VECTORS(k) STORE_NEAR(value_##op(LOAD_NEAR(a)));                        \
     THE_REST(k) STORE_FAR(value_##op(LOAD_FAR(a)));                                 \
   }
@@ -75,7 +89,7 @@ void store_part(__global void* data, int type, ulong at, long step, int count, f
     const Part at = part_of(&rows);                                                 \
     int k = 0;                                                                      \
     b_start += between;                                                             \
-    if (rows.a_step == 1 && rows.b_step == 1 && rows.c_step == 1)                   \
+    if (IS_NEAR(a) && IS_NEAR(b) && IS_NEAR(c))                                     \
       WHOLE_VECTORS(k) STORE_NEAR(value_##op(LOAD_NEAR(a), LOAD_NEAR(b)));          \
     THE_REST(k) STORE_FAR(value_##op(LOAD_FAR(a), LOAD_FAR(b)));                    \
   }
@@ -169,7 +183,7 @@ void philox_words(ulong key, ulong counter, uint* words) {
 }
 #endif
 
-floatw dropped(floatw x, ulong seed, ulong first, ulong threshold, float kept_share) {
+floatw dropped(floatw x, ulong seed, ulong first, ulong threshold, float inverse_share) {
   uint words[WIDTH + 4];
   philox_words(seed, first / 4, words);
   if (first & 3) {
@@ -181,7 +195,7 @@ floatw dropped(floatw x, ulong seed, ulong first, ulong threshold, float kept_sh
     for (int i = 0; i < WIDTH; ++i) words[i] = first & 2 ? words[i + 2] : words[i];
   }
   float part[WIDTH] __attribute__((aligned(64)));
-  *(OF(near_float)*)part = x / kept_share;
+  *(OF(near_float)*)part = x * inverse_share;
 #pragma unroll
   for (int i = 0; i < WIDTH; ++i) part[i] = (ulong)words[i] >= threshold ? part[i] : 0.0f;
   return *(OF(near_float)*)part;
@@ -190,7 +204,7 @@ floatw dropped(floatw x, ulong seed, ulong first, ulong threshold, float kept_sh
 // An element is kept if its word is at least the threshold: word i % 4 of counter i / 4, where i is its number in
 // row-major order plus the offset. `seeds` holds seed and offset, unless its stride is 0.
 __kernel void op_dropout(INPUT(a), __global const ulong* seeds, ulong seeds_start, OUTPUT, Rows rows, ulong seed,
-                         long seeds_stride, ulong threshold, float kept_share) {
+                         long seeds_stride, ulong threshold, float inverse_share) {
   const Part at = part_of(&rows);
   ulong first = (ulong)at.number;
   if (seeds_stride != 0) {
@@ -198,9 +212,9 @@ __kernel void op_dropout(INPUT(a), __global const ulong* seeds, ulong seeds_star
     first += seeds[seeds_start + (ulong)seeds_stride];
   }
   int k = 0;
-  if (rows.a_step == 1 && rows.c_step == 1)
-    WHOLE_VECTORS(k) STORE_NEAR(dropped(LOAD_NEAR(a), seed, first + (ulong)k, threshold, kept_share));
-  THE_REST(k) STORE_FAR(dropped(LOAD_FAR(a), seed, first + (ulong)k, threshold, kept_share));
+  if (IS_NEAR(a) && IS_NEAR(c))
+    WHOLE_VECTORS(k) STORE_NEAR(dropped(LOAD_NEAR(a), seed, first + (ulong)k, threshold, inverse_share));
+  THE_REST(k) STORE_FAR(dropped(LOAD_FAR(a), seed, first + (ulong)k, threshold, inverse_share));
 }
 
 __kernel void clear_found(__global float* found, ulong found_start) {
@@ -215,7 +229,7 @@ __kernel void op_unscale(INPUT(a), __global const float* inverse, ulong inverse_
   const float by = inverse[inverse_start];
   intw special = 0;
   int k = 0;
-  if (rows.a_step == 1 && rows.c_step == 1) WHOLE_VECTORS(k) {
+  if (IS_NEAR(a) && IS_NEAR(c)) WHOLE_VECTORS(k) {
       const floatw result = LOAD_NEAR(a) * by;
       special |= (OF(as_int)(result) & 0x7f800000) == 0x7f800000;
       STORE_NEAR(result);

@@ -64,14 +64,14 @@ enum { slot_x, slot_centre, slot_y };
       long part_length, long part_step
 
 // Goes through [begin, end) of what is reduced, run by run: `body` sees where in x `run` of them begin, `step` apart.
-#define EACH_RUN(body)                                                                 \
-  const long inner = reduced.extent[0];                                                \
-  const ulong step = (ulong)reduced.stride[slot_x][0];                                 \
-  const long end = min((part + 1) * part_length, reduced.count);                       \
-  for (long at = part * part_length; at < end;) {                                      \
-    const long run = min(inner - at % inner, end - at);                                \
-    const ulong from = x_start + start.at[slot_x] + places_of(reduced, at).at[slot_x]; \
-    body at += run;                                                                    \
+#define EACH_RUN(body)                                                                   \
+  const long inner = reduced.extent[0];                                                  \
+  const ulong step = (ulong)reduced.stride[slot_x][0];                                   \
+  const long end = min((part + 1) * part_length, reduced.count);                         \
+  for (long at = part * part_length; at < end;) {                                        \
+    const long run = min(reduced.rank == 1 ? inner - at : inner - at % inner, end - at); \
+    const ulong from = x_start + start.at[slot_x] + places_of(reduced, at).at[slot_x];   \
+    body at += run;                                                                      \
   }
 
 // The whole vectors of a run. On CPUs sums of plain values, the usual ones, have a loop of their own and two vectors
@@ -89,10 +89,10 @@ enum { slot_x, slot_centre, slot_y };
   }                                                                     \
   for (; v < vectors; ++v) values += TERMS(from + (ulong)(v * WIDTH));
 #else
-#define FOLD_VECTORS                                        \
-  for (long v = lane; v < vectors; v += lanes) {            \
-    const ValueVec term = TERMS(from + (ulong)(v * WIDTH)); \
-    values = FOLD(values, term);                            \
+#define FOLD_VECTORS                                                 \
+  _Pragma("unroll 4") for (long v = lane; v < vectors; v += lanes) { \
+    const ValueVec term = TERMS(from + (ulong)(v * WIDTH));          \
+    values = FOLD(values, term);                                     \
   }
 #endif
 
