@@ -56,11 +56,19 @@ std::string stamp_of(const std::string& path) {
          std::to_string(found.st_mtim.tv_nsec) + "\n";
 }
 
+/// Of the linker that PoCL finds by PATH and cannot do without: it may be gone since.
+std::string stamp_of_linker() {
+  std::istringstream folders(setting("PATH"));
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (const std::string path = folder + "/ld"; access(path.c_str(), X_OK) == 0) return stamp_of(path);
+  return "no linker\n";
+}
+
 /// All that a change of which may change the answer.
 std::string key_of(const std::vector<std::string>& files, const std::string& worker) {
   Sha256 hash;
-  hash.add("platforms\n").add(stamp_of(worker));
-  // PoCL finds its linker by PATH, and its cache by its own variable, XDG_CACHE_HOME or HOME.
+  hash.add("platforms\n").add(stamp_of(worker)).add(stamp_of_linker());
+  // PoCL finds its cache by its own variable, XDG_CACHE_HOME or HOME.
   for (const char* name : {"OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES", "LD_LIBRARY_PATH",
                            "LD_PRELOAD", "PATH", "POCL_DEVICES", "POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR",
                            "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "XPURUNTIME_OPENCL_TIMEOUT"})

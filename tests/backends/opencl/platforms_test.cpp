@@ -112,6 +112,24 @@ TEST_F(PlatformsTest, ADriverThatEndsTheProcessWithoutALinkerIsLeftOut) {
   EXPECT_TRUE(has(text, "devices: 0") && has(text, "crashed with signal 6: ") && has(text, "\"ld\"")) << text;
 }
 
+TEST_F(PlatformsTest, ALinkerThatWasRemovedSinceIsFoundBeforeItEndsTheProcess) {
+  if (profile().vendor != "pocl") GTEST_SKIP() << "needs PoCL";
+  const std::string tools = own_.path() + "/tools";
+  std::filesystem::create_directory(tools);
+  std::string linker;
+  for (const char* folder : {"/usr/bin/ld", "/bin/ld", "/usr/local/bin/ld"})
+    if (linker.empty() && std::filesystem::exists(folder)) linker = folder;
+  if (linker.empty()) GTEST_SKIP() << "needs a linker in a usual folder";
+  std::filesystem::create_symlink(linker, tools + "/ld");
+  const std::string variables = "POCL_CACHE_DIR='" + own_.path() + "/pocl' PATH='" + tools + "'";
+  const std::string with = report(variables);
+  EXPECT_TRUE(has(with, "built: 1")) << with;
+  std::filesystem::remove(tools + "/ld");
+  std::filesystem::remove_all(own_.path() + "/pocl");
+  const std::string without = report(variables);
+  EXPECT_TRUE(has(without, "devices: 0") && has(without, "crashed with signal 6: ")) << without;
+}
+
 TEST_F(PlatformsTest, ASecondProcessNeedsNoWorker) {
   const DiskCache cache;
   const TriedPlatforms first = try_platforms(cache);
