@@ -262,18 +262,32 @@ Chunk chunk_of(long rows, long length, long size, long chunks) {
 }
 
 // Functions of floats over their whole range, alone (exp_of) or 4, 8 or 16 at once (exp_of16): within 4 ulp on every
-// device, with infinities and NaN as from the C library. The polynomials are those of the CPU's kernels.
-#define BETWEEN(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x)) /* NaN stays */
+// device, with infinities and NaN as from the C library.
+#define AT_LEAST(x, low) ((x) < (low) ? (low) : (x)) /* NaN stays */
+#define AT_MOST(x, high) ((x) > (high) ? (high) : (x))
+#define BETWEEN(x, low, high) AT_MOST(AT_LEAST(x, low), high)
+#if defined(CPU_DEVICE) && defined(__aarch64__)
+// In two roundings: a fused addition would overwrite the constant there, and a copy of it costs more than the product.
+#define LINE_OF(F, x, slope, first) \
+  const F product = slope * x;      \
+  return product + first;
+#else
+#define LINE_OF(F, x, slope, first) return slope * x + first;
+#endif
+#define NEAREST (0x1.8p23f + 126.0f) /* after this is added, the low bits are the nearest integer plus 126 */
 #define FUNCTIONS(n, F, I, as_f, as_i, to_f)                                                                   \
+  F line_of##n(F x, float slope, float first) { LINE_OF(F, x, slope, first) }                                  \
+  F root_of_exp##n(F x) { /* of x between -104 and 89, so that 2^n is a normal float */                        \
+    const F scaled = x * 0x1.715476p-1f;                                                                       \
+    const F shifted = scaled + NEAREST, whole = shifted - NEAREST;                                             \
+    const F r = x - whole * 0x1.62e4p+0f - whole * 0x1.7f7d1cp-19f, s = r * r;                                 \
+    F q = line_of##n(r, 0x1.105e8ap-11f, 0x1.57333p-8f) * s + line_of##n(r, 0x1.5557c8p-5f, 0x1.fffde8p-3f);   \
+    q = q * s + (r + 2.0f);                                                                                    \
+    return q * as_f(as_i(shifted) << 23);                                                                      \
+  }                                                                                                            \
   F exp_of##n(F x) {                                                                                           \
-    x = BETWEEN(x, (F)-104.0f, (F)89.0f);                                                                         \
-    const F shifted = x * 0x1.715476p+0f + 0x1.8p23f; /* the nearest integer stands in its low bits */         \
-    const F whole = shifted - 0x1.8p23f;                                                                       \
-    const F r = x - whole * 0x1.62e4p-1f - whole * 0x1.7f7d1cp-20f;                                            \
-    F q = 0x1.6a1a78p-10f * r + 0x1.123fc6p-7f;                                                                \
-    q = ((q * r + 0x1.555916p-5f) * r + 0x1.55548ap-3f) * r + 0x1.fffffcp-2f;                                  \
-    const I power = as_i(shifted) - 0x4b400000, part = power >> 1; /* in two steps: 2^power may be no float */ \
-    return (1.0f + (r * r * q + r)) * as_f((part + 127) << 23) * as_f((power - part + 127) << 23);             \
+    const F root = root_of_exp##n(BETWEEN(x, (F)-104.0f, (F)89.0f));                                           \
+    return root * root;                                                                                        \
   }                                                                                                            \
   F log_of##n(F x) {                                                                                           \
     const F normal = x < 0x1p-126f ? x * 0x1p23f : x;                                                          \
@@ -291,26 +305,27 @@ Chunk chunk_of(long rows, long length, long size, long chunks) {
     return x >= 0.0f ? result : (F)NAN;                                                                        \
   }                                                                                                            \
   F sigmoid_of##n(F x) { /* neither side overflows */                                                          \
-    const F e = exp_of##n(-fabs(x));                                                                           \
+    const F below = as_f(as_i(x) | (int)0x80000000); /* -fabs(x), which PoCL calls */                          \
+    const F root = root_of_exp##n(AT_LEAST(below, (F)-104.0f)), e = root * root;                               \
     return (x < 0.0f ? e : (F)1.0f) / (1.0f + e);                                                              \
   }                                                                                                            \
   F tanh_of##n(F x) {                                                                                          \
-    const F s = x * x > 9.02f * 9.02f ? (F)(9.02f * 9.02f) : x * x;                                            \
-    F p = -0x1.6781f2p-24f * s + -0x1.572e10p-16f;                                                             \
-    p = ((p * s + 0x1.10c718p-12f) * s + 0x1.34dcacp-4f) * s + 0.875f;                                         \
-    F q = 0x1.a0b65cp-21f * s + 0x1.584104p-12f;                                                               \
-    q = ((q * s + 0x1.a7dee2p-6f) * s + 0x1.de5760p-2f) * s + 1.0f;                                            \
-    return BETWEEN(x * (p / q + 0.125f), (F)-1.0f, (F)1.0f);                                                      \
+    const F s = AT_MOST(x * x, (F)(9.02f * 9.02f)), t = s * s;                                                 \
+    F p = -0x1.6781f2p-24f * t + line_of##n(s, -0x1.572e10p-16f, 0x1.10c718p-12f);                             \
+    p = p * t + line_of##n(s, 0x1.34dcacp-4f, 0.875f);                                                         \
+    F q = 0x1.a0b65cp-21f * t + line_of##n(s, 0x1.584104p-12f, 0x1.a7dee2p-6f);                                \
+    q = q * t + line_of##n(s, 0x1.de5760p-2f, 1.0f);                                                           \
+    const F result = x * (p / q + 0.125f);                                                                     \
+    return BETWEEN(result, (F)-1.0f, (F)1.0f);                                                                 \
   }                                                                                                            \
-  F phi_of##n(F x) { /* the share of a normal distribution below x; past 5.4 it is 0 or 1 */                   \
-    const F s = x * x > 5.4f * 5.4f ? (F)(5.4f * 5.4f) : x * x;                                                \
-    F p = -0x1.d84c0ep-23f * s + -0x1.10766ap-17f;                                                             \
-    p = ((p * s + -0x1.b31b14p-13f) * s + -0x1.0cab0ap-10f) * s + -0x1.11788cp-6f;                             \
-    p = p * s + 0x1.976f08p-3f;                                                                                \
-    F q = 0x1.469320p-20f * s + 0x1.2faafep-14f;                                                               \
-    q = ((q * s + 0x1.e75220p-10f) * s + 0x1.d0f4dcp-6f) * s + 0x1.005356p-2f;                                 \
-    q = q * s + 1.0f;                                                                                          \
-    return BETWEEN(x * (p / q + 0.2f) + 0.5f, (F)0.0f, (F)1.0f);                                                  \
+  F phi_of##n(F x) { /* the share of a normal distribution below x; past 5.2 it is 0 or 1 */                   \
+    const F s = AT_MOST(x * x, (F)(5.2f * 5.2f)), t = s * s;                                                   \
+    F p = 0x1.87ddp-18f * t + line_of##n(s, 0x1.4971d4p-12f, 0x1.69a492p-8f);                                  \
+    p = p * t + line_of##n(s, 0x1.963662p-5f, 0x1.98843ap-2f);                                                 \
+    F q = line_of##n(s, 0x1.0d666p-21f, 0x1.d8bep-14f) * t + line_of##n(s, 0x1.62538ep-9f, 0x1.31da86p-5f);    \
+    q = q * t + line_of##n(s, 0x1.29f046p-2f, 1.0f);                                                           \
+    const F above = x * (p / q), result = above + 0.5f;                                                        \
+    return BETWEEN(result, (F)0.0f, (F)1.0f);                                                                  \
   }
 FUNCTIONS(, float, int, as_float, as_int, convert_float)
 FUNCTIONS(4, float4, int4, as_float4, as_int4, convert_float4)

@@ -37,6 +37,13 @@ TEAM_FOLD(team_highest, float, HIGHER)
 #define EACH(i)                                                                                          \
   _Pragma("unroll") for (int k_ = 0; k_ < HELD; ++k_) for (int i = (lane + k_ * lanes) * WIDTH, go_ = 1; \
                                                            go_ && i < length; go_ = 0)
+#elif defined(ALONE) && WIDTH > 1
+// Whole vectors and the rest in a loop each: beside the rest compilers make slow code of them.
+#define EACH(i)                                                      \
+  _Pragma("unroll") for (int rest_ = 0; rest_ < 2; ++rest_)          \
+    for (int i = rest_ ? length / WIDTH * WIDTH : 0,                 \
+             end_ = rest_ ? length : length / WIDTH * WIDTH;         \
+         i < end_; i += WIDTH)
 #else
 #define EACH(i) for (int i = lane * WIDTH; i < length; i += lanes * WIDTH)
 #endif
@@ -44,6 +51,8 @@ TEAM_FOLD(team_highest, float, HIGHER)
 // Past the end of a row: `fill`, and nothing is stored. Vectors that are ALIGNED never get there.
 #if WIDTH == 1 || defined(ALIGNED)
 #define WHOLE(i) true
+#elif defined(ALONE) && !defined(HELD)
+#define WHOLE(i) (!rest_)
 #else
 #define WHOLE(i) ((i) + WIDTH <= length)
 #endif
@@ -124,6 +133,12 @@ typedef Vec Line;
     const int weight_type = type_f32, bias_type = type_f32, y_type = type_f32;              \
     pass return;                                                                            \
   }
+#define LIKE_X(pass)                           \
+  if (y_type == JOIN(type_, A_TYPE)) {         \
+    const int y_type = JOIN(type_, A_TYPE);    \
+    pass return;                               \
+  }
 #else
 #define ALL_IN_F32(condition, pass)
+#define LIKE_X(pass)
 #endif

@@ -132,6 +132,7 @@ __kernel void norm_parameters(FIRST_PARAM, SECOND_PARAM, __global const float* s
   if (item >= blocks * parts) return;
   const long part = item / blocks;
   const int i = (int)(item % blocks) * STEP;
+  const bool rest_ = i + STEP > length;  // of WHOLE
   const long end = min((part + 1) * part_lines, across.count);
   Vec weights = 0.0f, biases = 0.0f;
   for (long line = part * part_lines; line < end; ++line) {

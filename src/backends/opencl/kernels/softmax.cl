@@ -34,12 +34,16 @@ __kernel void softmax(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int logarithm) 
   const Line sum = FOLD_SUM(total);
   const Line log_sum = log(sum), scale = 1.0f / sum;
   if (logarithm) {
-    EACH(i) STORE_Y(i, X(i, 0.0f) - highest - log_sum)
+#define LOG_PASS EACH(i) STORE_Y(i, X(i, 0.0f) - highest - log_sum)
+    LIKE_X(LOG_PASS)
+    LOG_PASS
   } else if (keeps) {
     const int y_type = type_f32;
     EACH(i) STORE_Y(i, LOAD_LINE(f32, (__global const float*)y, y_start + start.at[slot_y], slot_y, i, 0.0f) * scale)
   } else {
-    EACH(i) STORE_Y(i, exp_below(X(i, 0.0f) - highest) * scale)
+#define LAST_PASS EACH(i) STORE_Y(i, exp_below(X(i, 0.0f) - highest) * scale)
+    LIKE_X(LAST_PASS)
+    LAST_PASS
   }
 #endif
 }

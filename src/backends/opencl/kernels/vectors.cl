@@ -80,16 +80,14 @@ NEIGHBOURS(bf16)
 #endif
 // exp of what is not above 0, where less than the smallest normal float may be 0. NaN stays.
 #ifdef CPU_DEVICE
+#if WIDTH == 1
+#define ROOT_OF_EXP root_of_exp
+#else
+#define ROOT_OF_EXP JOIN(root_of_exp, WIDTH)
+#endif
 Vec exp_below(Vec x) {
-  const Vec inside = x < -87.0f ? (Vec)(-87.0f) : x;
-  const Vec shifted = inside * 0x1.715476p+0f + 0x1.8p23f; /* the nearest integer stands in its low bits */
-  const Vec whole = shifted - 0x1.8p23f;
-  const Vec r = inside - whole * 0x1.62e4p-1f - whole * 0x1.7f7d1cp-20f;
-  Vec q = 0x1.6a1a78p-10f * r + 0x1.123fc6p-7f;
-  q = ((q * r + 0x1.555916p-5f) * r + 0x1.55548ap-3f) * r + 0x1.fffffcp-2f;
-  q = 1.0f + (r * r * q + r);
-  const Vec result = AS_FLOATS(AS_INTS(q) + (AS_INTS(shifted) << 23));
-  return x >= -87.0f ? result : x < -87.0f ? (Vec)(0.0f) : x;
+  const Vec root = ROOT_OF_EXP(AT_LEAST(x, (Vec)(-87.0f))), result = root * root;
+  return x < -87.0f ? (Vec)(0.0f) : result;
 }
 #else
 #define exp_below exp
