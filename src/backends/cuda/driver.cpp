@@ -38,11 +38,12 @@ class RelaxedCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// What nearly every call finds; false also where only the runtime can tell.
+/// What nearly every call finds; false also where only the runtime can tell. The default streams are the device's.
 bool is_not_captured(int index, cudaStream_t stream) {
+  const bool is_default = stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
+  if (is_default ? !is_current(index) : driver_api() == nullptr) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-  return is_current(index) && driver_api()->is_capturing(stream, &status) == CUDA_SUCCESS &&
-         status == CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver_api()->is_capturing(stream, &status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 /// 0: nothing is captured there.

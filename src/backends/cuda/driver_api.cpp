@@ -1,8 +1,10 @@
 #include "backends/cuda/driver_api.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "xpuruntime/core/mutex.h"
 
@@ -22,13 +24,18 @@ void find(const char* name, Function& function) {
   if (error == cudaSuccess && result == cudaDriverEntryPointSuccess) function = reinterpret_cast<Function>(found);
 }
 
+struct Function {
+  CUfunction handle = nullptr;
+  bool waits = false;  // its code is for Hopper or later, where a kernel can wait for the one before it
+};
+
 /// The driver's handles of kernels. Entries are only added, and read without a lock.
 class Functions {
  public:
   /// Null where the runtime has to launch the kernel: then it also makes the context current that there is none of.
-  CUfunction get(const void* kernel, const DriverApi& api) {
+  Function get(const void* kernel, const DriverApi& api) {
     CUcontext context = nullptr;
-    if (api.context(&context) != CUDA_SUCCESS || context == nullptr) return nullptr;
+    if (api.context(&context) != CUDA_SUCCESS || context == nullptr) return {};
     std::size_t at = first_slot(kernel);
     for (const void* there; (there = slots_[at].kernel.load(std::memory_order_acquire)) != nullptr; at = after(at)) {
       if (there == kernel && slots_[at].context == context) return slots_[at].function;
@@ -41,7 +48,7 @@ class Functions {
   struct Slot {
     std::atomic<const void*> kernel = nullptr;  // set last
     CUcontext context = nullptr;
-    CUfunction function = nullptr;
+    Function function = {};
   };
 
   static std::size_t first_slot(const void* kernel) {
@@ -49,12 +56,15 @@ class Functions {
   }
   static std::size_t after(std::size_t slot) { return (slot + 1) % count; }
 
-  CUfunction add(const void* kernel, CUcontext context) {
-    cudaFunction_t function = nullptr;
-    if (cudaGetFuncBySymbol(&function, kernel) != cudaSuccess) {
+  Function add(const void* kernel, CUcontext context) {
+    Function function;
+    cudaFuncAttributes attributes = {};
+    if (cudaGetFuncBySymbol(&function.handle, kernel) != cudaSuccess ||
+        cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) {
       cudaGetLastError();  // the launch shows it
-      return nullptr;
+      return {};
     }
+    function.waits = attributes.ptxVersion >= 90;
     const std::lock_guard lock(mutex_);
     if (used_ == count / 2) return function;
     std::size_t at = first_slot(kernel);
@@ -102,12 +112,20 @@ bool current_device(int& index) {
   return api != nullptr && api->device(&index) == CUDA_SUCCESS;
 }
 
-cudaError_t launch_kernel(const void* kernel, const CUlaunchConfig& config, void** arguments) {
+cudaError_t launch_kernel(const void* kernel, CUlaunchConfig config, void** arguments, bool overlaps) {
   static Functions functions;
   const DriverApi* api = driver_api();
-  const CUfunction function = api == nullptr ? nullptr : functions.get(kernel, *api);
-  if (function == nullptr) return launch_by_runtime(kernel, config, arguments);
-  return static_cast<cudaError_t>(api->launch(&config, function, arguments, nullptr));
+  const Function function = api == nullptr ? Function{} : functions.get(kernel, *api);
+  if (function.handle == nullptr) return launch_by_runtime(kernel, config, arguments);
+  CUlaunchAttribute attributes[2] = {};
+  if (overlaps && function.waits && config.numAttrs < std::size(attributes)) {
+    std::copy_n(config.attrs, config.numAttrs, attributes);
+    attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attributes[config.numAttrs].value.programmaticStreamSerializationAllowed = 1;
+    config.attrs = attributes;
+    ++config.numAttrs;
+  }
+  return static_cast<cudaError_t>(api->launch(&config, function.handle, arguments, nullptr));
 }
 
 }  // namespace xpuruntime::cuda

@@ -23,7 +23,8 @@ inline bool is_current(int index) {
   return current_device(current) && current == index;
 }
 
-/// Queues a kernel of this library on the current device. Returns this launch's own error.
-cudaError_t launch_kernel(const void* kernel, const CUlaunchConfig& config, void** arguments);
+/// Queues a kernel of this library on the current device. Returns this launch's own error. With `overlaps` it may start
+/// while the kernel before it ends, where its code can wait for that one: from Hopper on.
+cudaError_t launch_kernel(const void* kernel, CUlaunchConfig config, void** arguments, bool overlaps);
 
 }  // namespace xpuruntime::cuda

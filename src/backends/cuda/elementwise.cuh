@@ -101,6 +101,7 @@ __device__ inline void one_element(ElementOp op, const Pointers& x, const Offset
 /// so each op is a kernel of its own.
 template <class T, class Function, ElementOp op>
 __global__ void __launch_bounds__(run_threads) by_runs(const std::int64_t count, const Pointers x) {
+  wait_for_previous();
   constexpr int width = 16 / static_cast<int>(sizeof(T));
   const std::int64_t first = thread_index() * width;
   if (first + width > count) {
@@ -117,6 +118,7 @@ __global__ void __launch_bounds__(run_threads) by_runs(const std::int64_t count,
 
 template <class T, class Function, class Index>
 __global__ void __launch_bounds__(element_threads) by_vectors(const ElementLaunch p, const Pointers x) {
+  wait_for_previous();
   constexpr int width = 16 / static_cast<int>(sizeof(T));
   const std::int64_t first = thread_index() * width;
   if (first >= p.shape.count) return;
@@ -137,6 +139,7 @@ __global__ void __launch_bounds__(element_threads) by_vectors(const ElementLaunc
 
 template <class T, class Function, class Index>
 __global__ void __launch_bounds__(element_threads) by_elements(const ElementLaunch p, const Pointers x) {
+  wait_for_previous();
   for (std::int64_t i = thread_index(); i < p.shape.count; i += thread_count()) {
     one_element<T, Function>(p.op, x, offsets_of<Index>(p.shape, static_cast<Index>(i)));
   }
@@ -157,18 +160,18 @@ cudaError_t launch_runs(const ElementLaunch& launch, const Pointers& pointers, c
     if (launch.op != op) return launch_runs<T, Function, next>(launch, pointers, stream);
   }
   const std::int64_t count = launch.shape.count;
-  return queue(by_runs<T, Function, op>, blocks_of_vectors<T>(count, run_threads), run_threads, count, pointers,
-               stream);
+  return queue_overlapping(by_runs<T, Function, op>, blocks_of_vectors<T>(count, run_threads), run_threads, count,
+                           pointers, stream);
 }
 
 template <class T, class Function, class Index>
 cudaError_t launch_as(const ElementLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   if (!launch.vectors) {
-    return queue(by_elements<T, Function, Index>, blocks_for(launch.shape.count, element_threads), element_threads,
-                 launch, pointers, stream);
+    return queue_overlapping(by_elements<T, Function, Index>, blocks_for(launch.shape.count, element_threads),
+                             element_threads, launch, pointers, stream);
   }
-  return queue(by_vectors<T, Function, Index>, blocks_of_vectors<T>(launch.shape.count, element_threads),
-               element_threads, launch, pointers, stream);
+  return queue_overlapping(by_vectors<T, Function, Index>, blocks_of_vectors<T>(launch.shape.count, element_threads),
+                           element_threads, launch, pointers, stream);
 }
 
 template <class T, class Function>

@@ -25,6 +25,7 @@ __device__ Slot slot_of(const AppendShape& p, const Pointers& x, std::int64_t se
 /// Into `count` caches that are alike. What is moved is on its way before its slot is known.
 template <class Unit, class Index, int count>
 __global__ void __launch_bounds__(element_threads) append(const AppendShape p, const Pointers x) {
+  wait_for_previous();
   const std::int64_t units = p.caches[0].units;
   if (thread_index() >= p.sequences * p.tokens * p.heads * units) return;
   auto rest = static_cast<Index>(thread_index());
@@ -66,7 +67,7 @@ cudaError_t append_to(const AppendShape& shape, const Pointers& pointers, cudaSt
   return with_unit(shape.caches[0].unit, [&](auto unit) {
     using Unit = decltype(unit);
     const auto kernel = narrow ? append<Unit, std::uint32_t, count> : append<Unit, std::uint64_t, count>;
-    return queue(kernel, blocks, element_threads, shape, pointers, stream);
+    return queue_overlapping(kernel, blocks, element_threads, shape, pointers, stream);
   });
 }
 

@@ -111,10 +111,10 @@ cudaError_t launch_sum(const LossOutput& output, const Pointers& pointers, cudaS
     const std::int64_t blocks = (output.parts - 1) / of_one_block + 1;
     launch.blocks = static_cast<int>(blocks < most_sum_blocks ? blocks : most_sum_blocks);
     const cudaError_t error =
-        queue_overlapping<partial_sums>(static_cast<unsigned>(launch.blocks), sum_threads, launch, pointers, stream);
+        queue_overlapping(partial_sums, static_cast<unsigned>(launch.blocks), sum_threads, launch, pointers, stream);
     if (error != cudaSuccess) return error;
   }
-  return queue_overlapping<total_sum>(1, sum_threads, launch, pointers, stream);
+  return queue_overlapping(total_sum, 1, sum_threads, launch, pointers, stream);
 }
 
 cudaError_t launch(const PointwiseLossLaunch& launch, const Pointers& pointers, cudaStream_t stream) {

@@ -114,16 +114,16 @@ template <class T, class Op, bool vector, class Shape>
 cudaError_t launch_columns(const ReduceLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   constexpr std::int64_t strip = Shape::lanes * width<T, vector>;
   const auto blocks = static_cast<unsigned>((launch.inner + strip - 1) / strip * launch.outer * launch.parts);
-  return queue_overlapping<fold_columns<T, Op, vector, Shape>>(blocks, Shape::threads, launch, pointers, stream);
+  return queue_overlapping(fold_columns<T, Op, vector, Shape>, blocks, Shape::threads, launch, pointers, stream);
 }
 
 /// May begin while the launch before it ends: all kernels here wait for it first.
 template <class T, class Op>
 cudaError_t launch_once(const ReduceLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   if (launch.inner == 1) {
-    return queue_overlapping<fold_rows<T, Op>>(
-        static_cast<unsigned>(launch.team.blocks_for(launch.outer * launch.parts)),
-        static_cast<unsigned>(launch.team.threads()), launch, pointers, stream);
+    return queue_overlapping(fold_rows<T, Op>,
+                             static_cast<unsigned>(launch.team.blocks_for(launch.outer * launch.parts)),
+                             static_cast<unsigned>(launch.team.threads()), launch, pointers, stream);
   }
   if (!launch.vector) return launch_columns<T, Op, false, FewRows>(launch, pointers, stream);
   return launch.many_rows ? launch_columns<T, Op, true, ManyRows>(launch, pointers, stream)

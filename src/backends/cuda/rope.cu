@@ -104,6 +104,7 @@ __host__ __device__ std::int64_t all_units(const RopeLaunch& p) {
 
 template <class T, int width, class Index, bool plain>
 __global__ void __launch_bounds__(element_threads) rotate_heads(const RopeLaunch p, const Pointers x) {
+  wait_for_previous();
   // In place there is nothing to copy.
   const bool copies = x.inputs[0] != x.output || p.pairs == 0;
   const auto units = static_cast<Index>(copies ? all_units<width>(p) : turning_units<width>(p));
@@ -143,6 +144,7 @@ struct WholeLaunch {
 /// code is short: of what a few tokens take, most is the time until code and data come.
 template <class T, bool interleaved, int vectors>
 __global__ void __launch_bounds__(element_threads) rotate_whole(const WholeLaunch p, const Pointers x) {
+  wait_for_previous();
   static_assert(interleaved || vectors == 2);
   constexpr int width = per_vector<T>, angles = interleaved ? width / 2 : width;
   const int index = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x);
@@ -216,7 +218,7 @@ cudaError_t launch_whole(const RopeLaunch& launch, const Pointers& pointers, cud
   const auto kernel = halved               ? rotate_whole<T, true, 2>
                       : launch.interleaved ? rotate_whole<T, true, 1>
                                            : rotate_whole<T, false, 2>;
-  return queue(kernel, dim3(rows, blocks), element_threads, whole, pointers, stream);
+  return queue_overlapping(kernel, dim3(rows, blocks), element_threads, whole, pointers, stream);
 }
 
 template <class T, int width>
@@ -230,7 +232,7 @@ cudaError_t launch_units(const RopeLaunch& launch, const Pointers& pointers, cud
     }
   }
   const auto blocks = static_cast<unsigned>((work + element_threads - 1) / element_threads);
-  return queue(kernel, blocks, element_threads, launch, pointers, stream);
+  return queue_overlapping(kernel, blocks, element_threads, launch, pointers, stream);
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ __device__ void reduce_and_store(const SkinnyLaunch& p, const ProductPointers& x
 
 template <class T, int rows, bool vector>
 __global__ void __launch_bounds__(block_threads) columns_kernel(const SkinnyLaunch p, const ProductPointers x) {
+  wait_for_previous();
   constexpr int wide = width<T, vector>;
   const int lane = threadIdx.x % p.lanes;
   const std::int64_t column = (static_cast<std::int64_t>(blockIdx.x) * p.lanes + lane) * wide;
@@ -100,7 +101,7 @@ cudaError_t launch_columns(const SkinnyLaunch& launch, const ProductPointers& po
     const int columns = launch.lanes * (launch.vector ? width<T, true> : 1);
     const dim3 grid((launch.n + columns - 1) / columns, (launch.m + launch.rows - 1) / launch.rows);
     const auto kernel = launch.vector ? columns_kernel<T, count, true> : columns_kernel<T, count, false>;
-    return queue(kernel, grid, block_threads, launch, pointers, stream);
+    return queue_overlapping(kernel, grid, block_threads, launch, pointers, stream);
   });
 }
 

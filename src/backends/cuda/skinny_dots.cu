@@ -73,6 +73,7 @@ __device__ void dot(const SkinnyLaunch& p, const T* a, const T* b, int first_row
 
 template <class T, int rows, bool vector>
 __global__ void __launch_bounds__(block_warps * 32) dots_kernel(const SkinnyLaunch p, const ProductPointers x) {
+  wait_for_previous();
   const int warp = threadIdx.x / 32;
   const int column = blockIdx.x * (block_warps / p.warps_per_dot) + warp / p.warps_per_dot;
   const int first_row = blockIdx.y * rows;
@@ -93,7 +94,7 @@ cudaError_t launch_dots(const SkinnyLaunch& launch, const ProductPointers& point
     using T = decltype(element);
     constexpr int count = decltype(rows)::get;
     const auto kernel = launch.vector ? dots_kernel<T, count, true> : dots_kernel<T, count, false>;
-    return queue(kernel, grid, block_warps * 32, launch, pointers, stream);
+    return queue_overlapping(kernel, grid, block_warps * 32, launch, pointers, stream);
   });
 }
 

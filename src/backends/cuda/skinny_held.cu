@@ -75,6 +75,7 @@ __device__ inline uint4 load_column(const T* from, int at, int k, bool last) {
 /// On tensor cores. A warp has `pieces` neighbouring pieces of k, of which `window` are on their way.
 template <class T, int tiles, int pieces, int window, bool vectors>
 __global__ void __launch_bounds__(most_threads, 1) held_kernel(const SkinnyLaunch p, const ProductPointers x) {
+  wait_for_previous();
   static_assert(pieces % window == 0, "a piece has the same place in the window for all columns");
   constexpr int columns = 8, pitch = columns + 4;
   constexpr int set_floats = most_warps * 8 * tiles * pitch;
@@ -147,6 +148,7 @@ __global__ void __launch_bounds__(most_threads, 1) held_kernel(const SkinnyLaunc
 /// One row of a by float32 arithmetic: `each` vectors of every column for each thread.
 template <class T, int each, bool vectors>
 __global__ void __launch_bounds__(most_threads, 1) lanes_kernel(const SkinnyLaunch p, const ProductPointers x) {
+  wait_for_previous();
   constexpr int columns = 8 / each;  // at once
   __shared__ float slots[2][most_warps][columns];
   const Share<T> share(p, x, vectors);
@@ -221,7 +223,7 @@ cudaError_t start_held(const SkinnyLaunch& launch, const ProductPointers& pointe
   const auto kernel =
       launch.vector ? held_kernel<T, tiles, pieces, window, true> : held_kernel<T, tiles, pieces, window, false>;
   const dim3 grid(launch.blocks, (launch.m + 8 * tiles - 1) / (8 * tiles));
-  return queue(kernel, grid, 32 * launch.warps, launch, pointers, stream);
+  return queue_overlapping(kernel, grid, 32 * launch.warps, launch, pointers, stream);
 }
 
 template <class T>
@@ -239,7 +241,7 @@ cudaError_t lanes_of(const SkinnyLaunch& launch, const ProductPointers& pointers
   const auto with = [&](auto each) {
     constexpr int count = decltype(each)::get;
     const auto kernel = launch.vector ? lanes_kernel<T, count, true> : lanes_kernel<T, count, false>;
-    return queue(kernel, launch.blocks, 32 * launch.warps, launch, pointers, stream);
+    return queue_overlapping(kernel, launch.blocks, 32 * launch.warps, launch, pointers, stream);
   };
   return launch.pieces == 1 ? with(Constant<1>{}) : launch.pieces == 2 ? with(Constant<2>{}) : with(Constant<4>{});
 }

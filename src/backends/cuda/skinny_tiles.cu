@@ -222,6 +222,7 @@ __device__ inline void multiply_step(const uint4* step, const Part<T>& part,
 template <class T, class Shape>
 __global__ void __launch_bounds__(32 * Shape::most_warps, 1)
     tiles_kernel(const SkinnyLaunch p, const ProductPointers x) {
+  wait_for_previous();
   extern __shared__ __align__(128) char memory[];
   const int halvings = __ffs(p.split) - 1;  // it is a power of two
   const int rank = blockIdx.x & (p.split - 1);
@@ -323,7 +324,8 @@ cudaError_t launch_as(const SkinnyLaunch& launch, const ProductPointers& pointer
   if (const cudaError_t error = allow_memory<kernel>(bytes); error != cudaSuccess) return error;
   const auto clusters = static_cast<unsigned>((launch.n + Shape::columns - 1) / Shape::columns);
   LaunchConfig how(clusters * static_cast<unsigned>(launch.split), 32 * launch.warps, stream);
-  return queue(kernel, how.with_shared_memory(bytes).in_clusters_of(launch.split), launch, pointers);
+  how.with_shared_memory(bytes).in_clusters_of(launch.split).overlapping_previous();
+  return queue(kernel, how, launch, pointers);
 }
 
 /// Calls `use` with the launch's shape.
