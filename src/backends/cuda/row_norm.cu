@@ -215,6 +215,7 @@ __device__ void normalise(const RowLaunch& p, const Place& place, Share<T, adds,
 /// Teams go from row to row. While they normalise one, the next is on its way.
 template <class T, bool adds, int held, bool whole>
 __global__ void __launch_bounds__(held == 1 ? 1024 : 512, 1) held_norm(const RowLaunch p, const Pointers x) {
+  wait_for_previous();
   __shared__ float2 shared[2][32];
   const Place place = place_in(p.team);
   const Parameters<T, held, whole> weight(x.inputs[adds ? 2 : 1], p.parameters[0], p.shape.columns, place, 1);
@@ -241,6 +242,7 @@ __global__ void __launch_bounds__(held == 1 ? 1024 : 512, 1) held_norm(const Row
 /// take is the time until code and data come.
 template <class T, bool adds>
 __global__ void __launch_bounds__(1024) few_norms(const RowLaunch p, const Pointers x) {
+  wait_for_previous();
   __shared__ float shared[32];
   const Place place{blockIdx.x, static_cast<int>(blockDim.x), static_cast<int>(threadIdx.x)};
   const int column = place.lane * per_vector<T>;
@@ -273,22 +275,79 @@ __global__ void __launch_bounds__(1024) few_norms(const RowLaunch p, const Point
   *reinterpret_cast<uint4*>(static_cast<T*>(x.output) + place.row * p.shape.output_stride + column) = pack<T>(values);
 }
 
-/// A row for each team, and many teams at once.
-template <class T, bool adds>
+/// What a thread of single_norm has of a weight or a bias beside one of its vectors.
+template <class T>
+__device__ inline void load_beside(const void* data, int column, float without, float (&out)[per_vector<T>]) {
+  unpack<T>(data != nullptr ? load_shared_by_blocks(static_cast<const T*>(data) + column) : filled<T>(without), out);
+}
+
+/// A row for each block or warp, and many of them at once: they hide each other's waits, so little code counts most.
+template <class T, bool adds, bool centred, bool by_warp>
 __global__ void __launch_bounds__(512, 2) single_norm(const RowLaunch p, const Pointers x) {
-  constexpr int held = 4;
-  __shared__ float2 shared[32];
-  const Place place = place_in(p.team);
-  const Parameters<T, held, false> weight(x.inputs[adds ? 2 : 1], p.parameters[0], p.shape.columns, place, 1);
-  const Parameters<T, held, false> bias(adds ? nullptr : x.inputs[2], p.parameters[1], p.shape.columns, place, 0);
-  Share<T, adds, held, true> share(p, x, place.row);
-  share.load(place.lane, place.lanes);
-  normalise(p, place, share, shared, weight, bias);
+  wait_for_previous();
+  constexpr int held = 4, width = per_vector<T>;
+  __shared__ float shared[2][32];
+  const int thread = static_cast<int>(threadIdx.x), lanes = by_warp ? 32 : static_cast<int>(blockDim.x);
+  const std::int64_t first = by_warp ? static_cast<std::int64_t>(blockIdx.x) * (RowTeam::block_threads / 32) : 0;
+  const Place place{by_warp ? first + thread / 32 : blockIdx.x, lanes, by_warp ? thread % 32 : thread};
+  if (by_warp && place.row >= p.shape.rows) return;
+  const auto column = [&](int i) { return (place.lane + i * lanes) * width; };
+  const auto load = [&](const void* data, std::int64_t stride, uint4(&out)[held]) {
+    const T* row = static_cast<const T*>(data) + place.row * stride;
+#pragma unroll
+    for (int i = 0; i < held; ++i) out[i] = column(i) < p.shape.columns ? load_once(row + column(i)) : uint4{};
+  };
+  const auto store = [&](void* data, std::int64_t stride, int i, uint4 vector) {
+    if (column(i) < p.shape.columns)
+      *reinterpret_cast<uint4*>(static_cast<T*>(data) + place.row * stride + column(i)) = vector;
+  };
+  uint4 vectors[held], added[adds ? held : 1];
+  load(x.inputs[0], p.shape.input_stride, vectors);
+  if constexpr (adds) load(x.inputs[1], p.residual_stride, added);
+  float values[held][width], sum = 0, squares = 0, mean = 0;
+#pragma unroll
+  for (int i = 0; i < held; ++i) {
+    unpack<T>(vectors[i], values[i]);
+    if constexpr (adds) {
+      float others[width];
+      unpack<T>(added[i], others);
+#pragma unroll
+      for (int j = 0; j < width; ++j) values[i][j] += others[j];
+      const uint4 rounded = pack<T>(values[i]);
+      store(x.second_output, p.sum_stride, i, rounded);
+      unpack<T>(rounded, values[i]);
+    }
+#pragma unroll
+    for (int j = 0; centred && j < width; j += 2) sum += values[i][j] + values[i][j + 1];
+  }
+  if (centred) mean = fold_across(place, sum, Add{}, shared[0]) / static_cast<float>(p.shape.columns);
+#pragma unroll
+  for (int i = 0; i < held; ++i) {
+    float part = 0;
+#pragma unroll
+    for (float& value : values[i]) {
+      if (centred) value -= mean;
+      part = fmaf(value, value, part);
+    }
+    if (!centred || column(i) < p.shape.columns) squares += part;
+  }
+  const float scale = scale_of(p, fold_across(place, squares, Add{}, shared[1]));
+#pragma unroll
+  for (int i = 0; i < held; ++i) {
+    if (column(i) >= p.shape.columns) continue;
+    float weight[width], bias[width];
+    load_beside<T>(x.inputs[adds ? 2 : 1], column(i), 1, weight);
+    load_beside<T>(adds ? nullptr : x.inputs[2], column(i), -0.0f, bias);  // which leaves -0 as it is
+#pragma unroll
+    for (int j = 0; j < width; ++j) values[i][j] = fmaf(values[i][j] * scale, weight[j], bias[j]);
+    store(x.output, p.shape.output_stride, i, pack<T>(values[i]));
+  }
 }
 
 /// Reads a row twice, or three times where it is centred, mostly from L2.
 template <class T, bool adds>
 __global__ void __launch_bounds__(512, 2) long_norm(const RowLaunch p, const Pointers x) {
+  wait_for_previous();
   constexpr int in_flight = adds ? 2 : 4;
   __shared__ float shared[2][32];
   const Place place = place_in(p.team);
@@ -330,19 +389,13 @@ bool all_whole(const RowLaunch& launch, const Pointers& x) {
   return whole;
 }
 
-/// For many rows, but those of 16 bits that are centred: they compute more, and take weight and bias for each row.
-template <class T>
-bool takes_single_rows(const RowLaunch& launch) {
-  return sizeof(T) == 4 || launch.op != OpId::layer_norm;
-}
-
 template <class T, bool adds, bool whole>
 cudaError_t launch_as(const RowLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   const std::int64_t needed = launch.team.blocks_for(launch.shape.rows);
   const std::int64_t fitting = needed < launch.most_blocks ? needed : launch.most_blocks;
   const auto with = [&](void (*kernel)(RowLaunch, Pointers), std::int64_t blocks) {
-    return queue(kernel, static_cast<unsigned>(blocks), static_cast<unsigned>(launch.team.threads()), launch, pointers,
-                 stream);
+    return queue_overlapping(kernel, static_cast<unsigned>(blocks), static_cast<unsigned>(launch.team.threads()),
+                             launch, pointers, stream);
   };
   switch (launch.team.held) {
     case 0:
@@ -355,7 +408,12 @@ cudaError_t launch_as(const RowLaunch& launch, const Pointers& pointers, cudaStr
     case 2:
       return with(held_norm<T, adds, 2, whole>, fitting);
     default:
-      if (whole && needed > fitting && takes_single_rows<T>(launch)) return with(single_norm<T, adds>, needed);
+      if (whole && needed > fitting) {
+        const bool by_warp = launch.team.lanes == 32;
+        if (!adds && launch.op == OpId::layer_norm)
+          return with(by_warp ? single_norm<T, false, true, true> : single_norm<T, false, true, false>, needed);
+        return with(by_warp ? single_norm<T, adds, false, true> : single_norm<T, adds, false, false>, needed);
+      }
       return with(held_norm<T, adds, 4, whole>, fitting);
   }
 }
