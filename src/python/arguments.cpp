@@ -33,8 +33,8 @@ bool is_boolean(nb::handle value) {
 
 /// A scalar, not an array; NumPy 2 calls it bool.
 bool is_numpy_bool(nb::handle value) {
-  const std::string_view type = Py_TYPE(value.ptr())->tp_name;
-  return type == "numpy.bool_" || type == "numpy.bool";
+  const nb::handle type = value.type();
+  return python_type(value).starts_with("bool") && python_str(nb::getattr(type, "__module__", nb::none())) == "numpy";
 }
 
 }  // namespace
