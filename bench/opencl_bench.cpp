@@ -74,7 +74,12 @@ constexpr const char* all_problems[] = {
     "conv2d(f32[1,128,28,28], f32[128,1,3,3]; padding=1,1 groups=128)",
     "attention(f32[1,12,256,64], f32[1,12,256,64], f32[1,12,256,64]; causal=true)",
 };
-constexpr const char* long_problems[] = {"matmul(f32[4096,4096], f32[4096,4096])"};  // not with --quick
+constexpr const char* long_problems[] = {
+    // not with --quick
+    "matmul(f32[4096,4096], f32[4096,4096])",
+    "attention(f32[1,32,2048,128], f32[1,32,2048,128], f32[1,32,2048,128]; causal=true)",
+    "attention(f32[8,32,1,128], f32[8,32,4096,128], f32[8,32,4096,128])",
+};
 
 std::string with_sizes(std::string_view text, const Settings& settings) {
   std::string out;

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
+#include "backends/opencl/classes.h"
 #include "backends/opencl/groups.h"
 #include "backends/opencl/kernel_sources.h"
 #include "backends/opencl/kernels.h"
@@ -39,7 +41,7 @@ struct AttentionShape {
   std::int32_t paged = 0;
   std::int32_t has_lse = 0;
 
-  std::int64_t group() const { return heads / key_heads; }  // query heads that share keys
+  std::int64_t rows() const { return heads / key_heads * queries; }  // that share keys
 };
 
 double scale_of(const Problem& problem) {
@@ -116,86 +118,185 @@ std::shared_ptr<const Fault> attention_fault(LaunchPlan& plan, const PrepareCont
                                  std::to_string(shape.pages) + " pages");
 }
 
-constexpr std::int64_t keys_in_tile = 32;  // KEYS in attention_tiled.cl
 constexpr std::int64_t largest_head = 256;
+constexpr std::int64_t most_lines = 1 << 30;  // GPUs count them in 32 bits
 
-/// As in attention_tiled.cl, and what its launch is made of.
+/// As in attention.cl.
 struct AttentionTiling {
-  std::int64_t depth = 0;
   std::int64_t width = 0;
   std::int64_t tiles = 0;
   std::int64_t parts = 1;
   std::int64_t keys_per_part = 0;
 };
-struct AttentionTiles {
-  AttentionTiling tiling = {};
-  std::int64_t rows = 16;
-  std::int64_t group = 1;  // work-items
 
-  std::int64_t line_floats() const { return keys_in_tile * std::max(tiling.depth, tiling.width); }
-  std::uint64_t local_bytes() const {
-    const std::int64_t floats = rows * tiling.depth + line_floats() + rows * (keys_in_tile + 3);
-    return static_cast<std::uint64_t>(floats) * sizeof(float) +
-           static_cast<std::uint64_t>(keys_in_tile + 2 * rows + 1) * sizeof(std::int64_t);
-  }
+/// What a launch is made of.
+struct AttentionTiles {
+  const char* function = nullptr;
+  std::string options = {};
+  std::int64_t group = 1;  // work-items
+  std::int64_t rows = 1;   // queries of a group
+  std::int64_t keys = 1;   // that it takes in at a time
+  std::int64_t width = 0;  // of a value, padded
+  bool whole = false;      // heads need no padding
+  std::uint64_t local_bytes = 0;
+  AttentionTiling tiling = {};
 };
 
-constexpr std::int64_t up_to_multiple(std::int64_t value, std::int64_t of) { return divided_up(value, of) * of; }
+constexpr std::int64_t up_to_multiple(std::int64_t value, std::int64_t of) {
+  return std::max<std::int64_t>(1, divided_up(value, of)) * of;
+}
 
-AttentionTiles tiles_of(const AttentionShape& shape, const DeviceProfile& profile, bool split) {
-  AttentionTiles tiles;
-  const bool cpu = is_cpu(profile);
-  tiles.group = cpu ? 1 : 64;
-  // On a GPU the rows of a tile begin in other banks.
-  tiles.tiling.depth = std::max<std::int64_t>(4, up_to_multiple(shape.depth, 4)) + (cpu ? 0 : 4);
-  tiles.tiling.width = std::max<std::int64_t>(16, up_to_multiple(shape.width, 16));
-  const std::int64_t rows = shape.group() * shape.queries;
+std::string option(const char* name, std::int64_t value) {
+  return std::string(" -D ") + name + "=" + std::to_string(value);
+}
+
+constexpr std::uint64_t bytes_of_floats(std::int64_t count) {
+  return static_cast<std::uint64_t>(count) * sizeof(float);
+}
+
+AttentionTiles tiles_on_cpu(const AttentionShape& shape, bool split) {
+  AttentionTiles tiles{.function = "attention_tiled", .keys = 32};
+  const std::int64_t depth = up_to_multiple(shape.depth, 4);
+  tiles.width = up_to_multiple(shape.width, 16);
   const std::int64_t most = std::max(shape.depth, shape.width) <= 128 ? 16 : 8;
   tiles.rows = most;
   for (const std::int64_t fewer : {8, 4, 2}) {
-    if (split && rows <= fewer) tiles.rows = std::min(fewer, most);
+    if (split && shape.rows() <= fewer) tiles.rows = std::min(fewer, most);
   }
-  tiles.tiling.tiles = divided_up(rows, tiles.rows);
-  tiles.tiling.keys_per_part = up_to_multiple(std::max<std::int64_t>(shape.keys, 1), keys_in_tile);
-  if (split) {
-    // Enough groups for every compute unit, but parts long enough to be worth joining.
-    const std::int64_t groups = std::max<std::int64_t>(1, shape.batch * shape.key_heads * tiles.tiling.tiles);
-    const std::int64_t wanted = divided_up((cpu ? 2 : 4) * std::max(profile.compute_units, 1), groups);
-    const std::int64_t parts = std::clamp<std::int64_t>(wanted, 1, divided_up(shape.keys, 8 * keys_in_tile));
-    tiles.tiling.keys_per_part = up_to_multiple(divided_up(std::max<std::int64_t>(shape.keys, 1), parts), keys_in_tile);
-    tiles.tiling.parts = divided_up(shape.keys, tiles.tiling.keys_per_part);
+  tiles.options = option("ROWS", tiles.rows) + option("DEPTH", depth) + option("WIDTH", tiles.width);
+  tiles.local_bytes =
+      bytes_of_floats(tiles.rows * depth + tiles.keys * std::max(depth, tiles.width) + tiles.rows * tiles.keys);
+  return tiles;
+}
+
+/// attention_few.cl
+AttentionTiles tiles_of_few(const AttentionShape& shape) {
+  AttentionTiles tiles{.function = "attention_few", .group = 128};
+  for (tiles.rows = 1; tiles.rows < 4 && tiles.rows < shape.rows();) tiles.rows *= 2;
+  const std::int64_t head = std::max(shape.depth, shape.width);
+  // Registers hold the queries, the sums, and the keys that are on their way: 2 vectors of a line, 1 of many queries.
+  const std::int64_t floats = tiles.rows == 4 ? 4 : 8, unroll = 4;
+  const std::int64_t lanes = head <= 8 * floats ? 8 : head <= 16 * floats ? 16 : 32;
+  const std::int64_t slots = tiles.group / lanes;
+  tiles.keys = slots * unroll;
+  const std::int64_t depth = up_to_multiple(shape.depth, 4 * lanes);
+  tiles.width = up_to_multiple(shape.width, 4 * lanes);
+  tiles.whole = depth == shape.depth && tiles.width == shape.width;
+  tiles.options = option("GROUP", tiles.group) + option("ROWS", tiles.rows) + option("LANES", lanes) +
+                  option("UNROLL", unroll) + option("DEPTH", depth) + option("WIDTH", tiles.width);
+  tiles.local_bytes =
+      bytes_of_floats(tiles.rows * unroll * (tiles.group + 4 + slots) + tiles.rows + slots * (tiles.width + 2) + 1);
+  return tiles;
+}
+
+/// Of attention_block.cl: work-items along keys, queries of an item, keys.
+struct BlockTile {
+  std::int64_t tx;
+  std::int64_t item_rows;
+  std::int64_t keys;
+};
+
+AttentionTiles tiles_of_block(const AttentionShape& shape, const BlockTile& tile) {
+  constexpr std::int64_t ty = 16;
+  AttentionTiles tiles{
+      .function = "attention_block", .group = tile.tx * ty, .rows = ty * tile.item_rows, .keys = tile.keys};
+  // What is in local memory of keys or values at a time are about as many bytes for all heads.
+  const auto slices_of = [](std::int64_t head) { return head <= 64 ? 1 : head <= 128 ? 2 : 4; };
+  const std::int64_t slices = slices_of(shape.depth), depth = up_to_multiple(shape.depth, 8 * slices);
+  const std::int64_t slice = depth / slices, lines = tile.keys / slices_of(shape.width);
+  tiles.width = up_to_multiple(shape.width, 4 * tile.tx);
+  tiles.whole = depth == shape.depth && tiles.width == shape.width;
+  tiles.options = option("TX", tile.tx) + option("TY", ty) + option("RQ", tile.item_rows) + option("KEYS", tile.keys) +
+                  option("DEPTH", depth) + option("SLICE", slice) + option("WIDTH", tiles.width) +
+                  option("LINES", lines);
+  tiles.local_bytes =
+      bytes_of_floats(tiles.rows * (depth + 4) + std::max(tile.keys * (slice + 4), lines * tiles.width) +
+                      tiles.rows * (tile.keys + 4) + tiles.rows * tile.tx + 4);
+  return tiles;
+}
+
+AttentionTiles tiles_on_gpu(const AttentionShape& shape, const DeviceProfile& profile, bool split) {
+  if (split) return tiles_of_few(shape);
+  // Each the fastest on an H200 that its local memory holds: for many tiles, for few, then for devices with less of it.
+  static constexpr BlockTile small_heads[] = {{8, 4, 32}, {16, 2, 64}, {16, 2, 32}, {8, 2, 32}, {8, 1, 32}};
+  static constexpr BlockTile usual_heads[] = {{16, 3, 32}, {16, 2, 32}, {8, 2, 32}, {8, 1, 32}};
+  static constexpr BlockTile large_heads[] = {{8, 2, 32}, {8, 1, 32}};
+  const std::int64_t head = std::max(shape.depth, shape.width);
+  std::span<const BlockTile> candidates = large_heads;
+  if (head <= 128) candidates = usual_heads;
+  if (head <= 64) candidates = small_heads;
+  AttentionTiles tiles;
+  for (const BlockTile& tile : candidates) {
+    tiles = tiles_of_block(shape, tile);
+    const std::int64_t groups = shape.batch * shape.key_heads * divided_up(shape.rows(), tiles.rows);
+    const bool enough = &tile != candidates.data() || groups >= 2 * profile.compute_units;
+    if (enough && tiles.group <= largest_group(profile) && tiles.local_bytes <= profile.local_memory_bytes) break;
   }
   return tiles;
 }
 
-std::uint64_t partial_bytes(const AttentionShape& shape, const AttentionTiles& tiles) {
-  if (tiles.tiling.parts == 1) return 0;
-  return static_cast<std::uint64_t>(shape.batch * shape.heads * shape.queries * tiles.tiling.parts *
-                                    (tiles.tiling.width + 2)) *
-         sizeof(float);
+AttentionTiles tiles_of(const Problem& problem, const DeviceProfile& profile, bool split) {
+  const bool cpu = is_cpu(profile);
+  // Tiles of the class, so that nothing is compiled while a sequence grows.
+  const AttentionShape any = attention_shape(attention_class(problem).value_or(problem));
+  AttentionTiles tiles = cpu ? tiles_on_cpu(any, split) : tiles_on_gpu(any, profile, split);
+  const AttentionShape shape = attention_shape(problem);
+  AttentionTiling& tiling = tiles.tiling;
+  tiling.width = tiles.width;
+  tiling.tiles = divided_up(shape.rows(), tiles.rows);
+  tiling.keys_per_part = up_to_multiple(shape.keys, tiles.keys);
+  if (!split) return tiles;
+  // Enough groups for every compute unit, but parts long enough to be worth joining.
+  const std::int64_t groups = std::max<std::int64_t>(1, shape.batch * shape.key_heads * tiling.tiles);
+  const std::int64_t wanted = divided_up((cpu ? 2 : 4) * std::max(profile.compute_units, 1), groups);
+  const std::int64_t longest = cpu ? 256 : 512;
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, divided_up(shape.keys, longest)));
+  tiling.keys_per_part = up_to_multiple(divided_up(shape.keys, parts), tiles.keys);
+  tiling.parts = divided_up(std::max<std::int64_t>(shape.keys, 1), tiling.keys_per_part);
+  return tiles;
+}
+
+std::uint64_t partial_bytes(const AttentionShape& shape, const AttentionTiling& tiling) {
+  if (tiling.parts == 1) return 0;
+  return bytes_of_floats(shape.batch * shape.heads * shape.queries * tiling.parts * (tiling.width + 2));
+}
+
+/// Whether lines of queries, keys, values and the output are of whole, aligned vectors of 4.
+bool in_vectors(const Problem& problem) {
+  const auto whole = [](const TensorSpec& spec) {
+    bool fits = spec.alignment >= 16 && spec.strides[3] == 1 && spec.shape[3] % 4 == 0;
+    for (std::size_t i = 0; i < 3; ++i) fits = fits && (spec.strides[i] % 4 == 0 || spec.shape[i] == 1);
+    return fits;
+  };
+  return std::all_of(problem.inputs.begin(), problem.inputs.begin() + 3, whole) && whole(problem.outputs[0]);
+}
+
+std::string_view source_of(const AttentionTiles& tiles) {
+  static const std::string tiled = std::string(attention_cl) + attention_tiled_cl;
+  static const std::string block = std::string(attention_cl) + attention_gpu_cl + attention_block_cl;
+  static const std::string few = std::string(attention_cl) + attention_gpu_cl + attention_few_cl;
+  const std::string_view function = tiles.function;
+  return function == "attention_tiled" ? tiled : function == "attention_block" ? block : few;
 }
 
 void fill_tiles(LaunchPlan& plan, const Problem& problem, const PrepareContext& context, bool split) {
   const AttentionShape shape = attention_shape(problem);
-  const AttentionTiles tiles = tiles_of(shape, context.profile, split);
+  const AttentionTiles tiles = tiles_of(problem, context.profile, split);
   const AttentionTiling& tiling = tiles.tiling;
-  static const std::string source = std::string(attention_cl) + attention_tiled_cl;
-  const std::int64_t sums = divided_up(tiles.rows * (tiling.width / 16), tiles.group);
+  const std::string loads =
+      std::string(in_vectors(problem) ? " -D VECTORS -D ALIGNED" : "") + (tiles.whole ? " -D WHOLE" : "");
   const auto fault = attention_fault(plan, context, shape);
   Launch& launch =
-      plan.add({.source = source,
-                .function = "attention_tiled",
-                .options = attention_types(problem) + " -D ROWS=" + std::to_string(tiles.rows) +
-                           " -D GROUP=" + std::to_string(tiles.group) + " -D BLOCKS=" + std::to_string(sums),
+      plan.add({.source = source_of(tiles),
+                .function = tiles.function,
+                .options = attention_types(problem) + tiles.options + (is_cpu(context.profile) ? "" : loads),
                 .items = shape.batch * shape.key_heads * tiling.tiles * tiling.parts * tiles.group,
                 .local = static_cast<std::size_t>(tiles.group)});
-  bind_attention(launch, problem, fault, shape)
-      .constant(tiling)
-      .workspace()
-      .local(static_cast<std::size_t>(tiles.rows * tiling.depth) * sizeof(float))
-      .local(static_cast<std::size_t>(tiles.line_floats()) * sizeof(float));
+  bind_attention(launch, problem, fault, shape).constant(tiling).workspace();
   if (tiling.parts == 1) return;
-  plan.add({.source = source,
+  static const std::string join = std::string(attention_cl) + attention_join_cl;
+  plan.add({.source = join,
             .function = "attention_join",
             .options = attention_types(problem),
             .items = shape.batch * shape.heads * shape.queries * shape.width})
@@ -231,9 +332,14 @@ Verdict fits_attention_tiles(const Problem& problem, const DeviceProfile& profil
   if (shape.width == 0) return Verdict::no("values of size 0");
   const Verdict heads = is_at_most("the head size", std::max(shape.depth, shape.width), largest_head);
   if (!heads.supported) return heads;
-  const AttentionTiles tiles = tiles_of(shape, profile, split);
+  if (!is_cpu(profile)) {
+    const Verdict counted =
+        is_at_most("keys or queries of heads that share keys", std::max(shape.keys, shape.rows()), most_lines);
+    if (!counted.supported) return counted;
+  }
+  const AttentionTiles tiles = tiles_of(problem, profile, split);
   const Verdict groups = has_work_groups(profile, tiles.group);
-  return groups.supported ? has_local_memory(profile, tiles.local_bytes()) : groups;
+  return groups.supported ? has_local_memory(profile, tiles.local_bytes) : groups;
 }
 
 }  // namespace
@@ -267,8 +373,7 @@ Verdict supports_attention_single_query(const Problem& problem, const DeviceProf
 }
 
 std::uint64_t attention_single_query_workspace_bytes(const Problem& problem, const DeviceProfile& profile) {
-  const AttentionShape shape = attention_shape(problem);
-  return partial_bytes(shape, tiles_of(shape, profile, true));
+  return partial_bytes(attention_shape(problem), tiles_of(problem, profile, true).tiling);
 }
 
 std::unique_ptr<const Plan> prepare_attention_single_query(const Problem& problem, const PrepareContext& context) {

@@ -4,7 +4,11 @@ namespace xpuruntime::opencl {
 
 // The files of kernels/, put into the library by embed.cmake.
 extern const char attention_cl[];
+extern const char attention_block_cl[];
 extern const char attention_direct_cl[];
+extern const char attention_few_cl[];
+extern const char attention_gpu_cl[];
+extern const char attention_join_cl[];
 extern const char attention_tiled_cl[];
 extern const char batch_norm_cl[];
 extern const char cast_cl[];

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backends/opencl/device_fixture.h"
 
@@ -26,6 +27,7 @@ class OtherDevicesTest : public OpenClTest {
     for (const TensorSpec& spec : problem.inputs) {
       HostTensor host = random_tensor(spec);
       if (!is_floating(spec.dtype)) fill_whole(host);
+      if (spoil_ != nullptr) spoil_(host, inputs.size());
       inputs.push_back(upload(host, 1));
     }
     return inputs;
@@ -88,6 +90,8 @@ class OtherDevicesTest : public OpenClTest {
     EXPECT_GT(ran, 0);
   }
 
+  void (*spoil_)(HostTensor& host, std::size_t input) = nullptr;  // changes what inputs hold
+
  private:
   /// Lengths, pages and masks: 0 or 1.
   static void fill_whole(HostTensor& host) {
@@ -99,8 +103,9 @@ class OtherDevicesTest : public OpenClTest {
     Dims at = Dims::filled(got.spec.shape.size(), 0);
     do {
       const double right = expected.get(element_at(expected.spec, at));
-      const double bound = (narrow ? 1e-2 : 2e-4) * (1 + std::abs(right));
-      ASSERT_NEAR(got.get(element_at(got.spec, at)), right, bound) << "at " << to_string(at);
+      const double bound = (narrow ? 1e-2 : 2e-4) * (1 + std::abs(right)), here = got.get(element_at(got.spec, at));
+      ASSERT_TRUE(std::abs(here - right) <= bound || (std::isnan(here) && std::isnan(right)))
+          << here << " for " << right << " at " << to_string(at);
     } while (step(at, got.spec.shape));
   }
 };
@@ -126,10 +131,33 @@ TEST_F(OtherDevicesTest, ConvolutionsAgree) {
 TEST_F(OtherDevicesTest, AttentionsAgree) {
   for (const char* text : {"attention(f32[1,4,40,64], f32[1,2,70,64], f32[1,2,70,64]; causal=true)",
                            "attention(f32[2,2,9,20], f32[2,2,33,20], f32[2,2,33,36], bool[9,33])",
-                           "attention(f32[1,2,9,200], f32[1,2,40,200], f32[1,2,40,200])",
+                           "attention(f32[1,2,9,200], f32[1,2,40,200], f32[1,2,40,24])",
                            "attention(bf16[2,8,1,64], bf16[2,2,900,64], bf16[2,2,900,64])",
+                           "attention(f32[1,2,130,128], f32[1,2,100,128], f32[1,2,100,128]; causal=true)",
+                           "attention(f16[1,4,37,80], f16[1,2,70,80], f16[1,2,70,80], f32[1,4,37,70])",
+                           "attention(f32[3,4,2,33], f32[3,4,300,33], f32[3,4,300,33], none, i64[3])",
                            "attention(f32[2,2,3,16], f32[5,8,2,16], f32[5,8,2,16], none, i32[2], i32[2,3])"})
     check(text, "ATTENTION_DIRECT");
+}
+
+/// NaN as every third key and its value, beginning with key `first`.
+template <std::size_t first>
+void spoil_keys(HostTensor& host, std::size_t input) {
+  if (input != 1 && input != 2) return;
+  const auto keys = static_cast<std::size_t>(host.spec.shape[2]), size = static_cast<std::size_t>(host.spec.shape[3]);
+  for (std::size_t i = 0; i < host.bytes.size() / host.width(); ++i)
+    if (i / size % keys % 3 == first) host.set(i, std::numeric_limits<double>::quiet_NaN());
+}
+
+TEST_F(OtherDevicesTest, AttentionsAgreeAboutNan) {
+  const std::string few = "attention(f32[1,2,3,20], f32[1,2,33,20], f32[1,2,33,20]";
+  const std::string many = "attention(f32[1,2,40,20], f32[1,2,33,20], f32[1,2,33,20]";
+  spoil_ = spoil_keys<1>;
+  check(few + ", bool[3,33])", "ATTENTION_DIRECT");  // masked: every third
+  check(many + ", bool[40,33])", "ATTENTION_DIRECT");
+  spoil_ = spoil_keys<2>;
+  check(few + "; causal=true)", "ATTENTION_DIRECT");  // the third query on
+  check(many + "; causal=true)", "ATTENTION_DIRECT");
 }
 
 // On a GPU an item has 4 neighbours, 8 of 16-bit types; aligned or not.

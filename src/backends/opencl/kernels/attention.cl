@@ -63,3 +63,16 @@ float masked(const Attention* p, __global const STORAGE(M_TYPE) * mask, ulong at
   if (p->mask_kind == 1) return ((__global const uchar*)mask)[at] ? score : -INFINITY;
   return score + LOAD(M_TYPE)(mask, at);
 }
+
+// How the work is cut, for all kernels but the plainest. As in attention.cpp.
+typedef struct {
+  long width;  // floats of a line of the parts
+  long tiles;  // of queries, for each batch and head of keys
+  long parts;
+  long keys_per_part;
+} Tiling;
+
+// Queries of heads that share their keys are rows of one tile after the other.
+long head_of(const Attention* p, long key_head, long row) {
+  return key_head * (p->heads / p->key_heads) + row / p->queries;
+}

@@ -1,25 +1,13 @@
-// A work-group of GROUP items has ROWS queries of heads that share their keys, and goes through the keys in tiles of
-// KEYS with a running softmax: highest score and sum of weights so far. Queries, and keys or values in turn, lie in
-// local memory as f32, their rows padded with zeros. With more than one part, each goes through a share of the keys,
-// and `attention_join` puts their results together, in order.
-// An item has blocks of 2 queries and 4 keys of the scores, and blocks of 1 query and 16 columns of the output.
+// For CPUs: a work-group of one item has ROWS queries of heads that share keys, and goes through the keys in tiles
+// of KEYS with a running softmax: highest score and sum of weights so far. Queries, and keys or values in turn, lie in
+// local memory as f32, their rows padded with zeros to DEPTH and WIDTH. With more than one part, each goes through a
+// share of the keys, and `attention_join` puts their results together, in order.
+// Scores come in blocks of 2 queries and 4 keys, the output in blocks of 1 query and 16 columns.
 
 #define KEYS 32
+#define COLUMNS (WIDTH / 16)
+#define LINE (DEPTH > WIDTH ? DEPTH : WIDTH)
 
-// As in attention.cpp.
-typedef struct {
-  long depth;  // floats of a row in local memory: of a query and a key,
-  long width;  // and of a value
-  long tiles;  // of queries, for each batch and head of keys
-  long parts;
-  long keys_per_part;
-} Tiling;
-
-long head_of(const Attention* p, long key_head, long row) {
-  return key_head * (p->heads / p->key_heads) + row / p->queries;
-}
-
-#ifdef ROWS
 // exp of numbers that are not above 0, to about one unit in the last place; 0 below -87. Arithmetic alone: exp is a
 // function call for each element on some CPU devices. NaN stays.
 float4 exponential(float4 x) {
@@ -42,30 +30,27 @@ float4 exponential(float4 x) {
 // A line of a tile: `count` elements `stride` apart, and zeros up to `padded`. In two loops, so that one is of vectors.
 #define BRING(type, from, at, stride, count, padded, to)                                                  \
   if ((stride) == 1) {                                                                                    \
-    for (int column = item; column < (count); column += GROUP)                                            \
+    for (int column = 0; column < (count); ++column)                                                      \
       (to)[column] = LOAD(type)(from, (at) + (ulong)column);                                              \
   } else {                                                                                                \
-    for (int column = item; column < (count); column += GROUP)                                            \
+    for (int column = 0; column < (count); ++column)                                                      \
       (to)[column] = LOAD(type)(from, (at) + (ulong)(column * (stride)));                                 \
   }                                                                                                       \
-  for (int column = (count) + item; column < (padded); column += GROUP) (to)[column] = 0.0f;
+  for (int column = (count); column < (padded); ++column) (to)[column] = 0.0f;
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled(
-    ATTENTION_PARAMETERS, Tiling t, __global float* partial, ulong partial_start, __local float4* query_vectors,
-    __local float4* line_vectors) {
-  // Devices align local memory to what the parameter points at.
-  __local float* queries = (__local float*)query_vectors;
-  __local float* lines = (__local float*)line_vectors;
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_tiled(ATTENTION_PARAMETERS, Tiling t,
+                                                                              __global float* partial,
+                                                                              ulong partial_start) {
+  __local float queries[ROWS * DEPTH] __attribute__((aligned(16)));
+  __local float lines[KEYS * LINE] __attribute__((aligned(16)));
   __local float scores[ROWS * KEYS] __attribute__((aligned(16)));
-  __local float highest[ROWS];
-  __local float weights[ROWS];
-  __local float rescale[ROWS];
-  __local long homes[KEYS];
-  __local long sees[ROWS];   // keys that take part
-  __local long masks[ROWS];  // where the line of the mask begins
-  __local int wrong;
+  float highest[ROWS];
+  float weights[ROWS];
+  float rescale[ROWS];
+  long homes[KEYS];
+  long sees[ROWS];   // keys that take part
+  long masks[ROWS];  // where the line of the mask begins
 
-  const int item = (int)get_local_id(0);
   const long group = (long)get_group_id(0);
   const long part = group % t.parts;
   const long row0 = group / t.parts % t.tiles * ROWS;
@@ -82,8 +67,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled
   k_start += (ulong)(key_head * p.k[1]);
   v_start += (ulong)(key_head * p.v[1]);
 
-  if (item == 0) wrong = given < 0;
-  for (int row = item; row < ROWS; row += GROUP) {
+  bool wrong = given < 0;
+  for (int row = 0; row < ROWS; ++row) {
     highest[row] = -INFINITY;
     weights[row] = 0.0f;
     const long query = (row0 + row) % p.queries;
@@ -91,11 +76,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled
     sees[row] = row < rows ? visible_keys(&p, query, length) : 0;
     masks[row] = (long)mask_start + batch * p.mask[0] + head * p.mask[1] + query * p.mask[2];
   }
-  const int depth = (int)t.depth;
-  const int width = (int)t.width;
-  for (int e = item; e < ROWS * depth; e += GROUP) {
-    const int row = e / depth;
-    const int column = e % depth;
+  for (int e = 0; e < ROWS * DEPTH; ++e) {
+    const int row = e / DEPTH;
+    const int column = e % DEPTH;
     const long query = (row0 + row) % p.queries;
     float value = 0.0f;
     if (row < rows && column < p.depth)
@@ -103,39 +86,37 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled
                                                 query * p.q[2] + column * p.q[3]));
     queries[e] = value * p.scale;
   }
-  float4 sum[BLOCKS][4];
-  for (int block = 0; block < BLOCKS; ++block)
+  float4 sum[ROWS * COLUMNS][4];
+  for (int block = 0; block < ROWS * COLUMNS; ++block)
     for (int j = 0; j < 4; ++j) sum[block][j] = (float4)(0.0f);
 
   for (long key0 = first; key0 < end; key0 += KEYS) {
     const int keys = (int)min(end - key0, (long)KEYS);
-    for (int key = item; key < keys; key += GROUP) {
+    for (int key = 0; key < keys; ++key) {
       const long home = home_of(&p, table, table_start, batch, key0 + key);
-      if (home < 0) wrong = 1;
+      if (home < 0) wrong = true;
       homes[key] = max(home, 0L);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
     for (int key = 0; key < KEYS; ++key) {
       const ulong from = key < keys ? k_start + (ulong)(homes[key] * p.k[0] + row_of(&p, key0 + key) * p.k[2]) : 0;
       const int count = key < keys ? (int)p.depth : 0;
-      BRING(B_TYPE, k, from, p.k[3], count, depth, lines + key * depth)
+      BRING(B_TYPE, k, from, p.k[3], count, DEPTH, lines + key * DEPTH)
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
 
-    for (int e = item; e < ROWS / 2 * (KEYS / 4); e += GROUP) {
+    for (int e = 0; e < ROWS / 2 * (KEYS / 4); ++e) {
       const int row = e / (KEYS / 4) * 2;
       const int key = e % (KEYS / 4) * 4;
-      __local const float* a = queries + row * depth;
-      __local const float* b = lines + key * depth;
+      __local const float* a = queries + row * DEPTH;
+      __local const float* b = lines + key * DEPTH;
       float4 dots[8];
 #pragma unroll
       for (int i = 0; i < 8; ++i) dots[i] = (float4)(0.0f);
-      for (int column = 0; column < depth; column += 4) {
+      for (int column = 0; column < DEPTH; column += 4) {
         const float4 above = *(__local const float4*)(a + column);
-        const float4 below = *(__local const float4*)(a + depth + column);
+        const float4 below = *(__local const float4*)(a + DEPTH + column);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const float4 line = *(__local const float4*)(b + i * depth + column);
+          const float4 line = *(__local const float4*)(b + i * DEPTH + column);
           dots[i] += above * line;
           dots[4 + i] += below * line;
         }
@@ -153,14 +134,13 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled
         scores[at_row * KEYS + at_key] = score;
       }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
 
     // Keys have been used: values may come in their place.
     for (int key = 0; key < keys; ++key) {
       const ulong from = v_start + (ulong)(homes[key] * p.v[0] + row_of(&p, key0 + key) * p.v[2]);
-      BRING(V_TYPE, v, from, p.v[3], (int)p.width, width, lines + key * width)
+      BRING(V_TYPE, v, from, p.v[3], (int)p.width, WIDTH, lines + key * WIDTH)
     }
-    for (int row = item; row < ROWS; row += GROUP) {
+    for (int row = 0; row < ROWS; ++row) {
       __local float4* line = (__local float4*)(scores + row * KEYS);
       float4 most4 = line[0];
       for (int i = 1; i < KEYS / 4; ++i) most4 = line[i] > most4 || line[i] != line[i] ? line[i] : most4;
@@ -180,12 +160,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled
       highest[row] = most_here;
       rescale[row] = factor;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
 
-    for (int block = 0; block < BLOCKS; ++block) {
-      const int e = block * GROUP + item;
-      const int row = e / (width / 16);
-      const int column = e % (width / 16) * 16;
+    for (int block = 0; block < ROWS * COLUMNS; ++block) {
+      const int row = block / COLUMNS;
+      const int column = block % COLUMNS * 16;
       if (row < rows) {
         const float factor = rescale[row];
         float4 a = sum[block][0] * factor, b = sum[block][1] * factor;
@@ -194,7 +172,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled
           const float weight = scores[row * KEYS + key];
           // A key that takes no part adds nothing, whatever its value.
           if (weight != 0.0f) {
-            __local const float4* line = (__local const float4*)(lines + key * width + column);
+            __local const float4* line = (__local const float4*)(lines + key * WIDTH + column);
             a += weight * line[0];
             b += weight * line[1];
             c += weight * line[2];
@@ -207,25 +185,22 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled
         sum[block][3] = d;
       }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
   }
-  barrier(CLK_LOCAL_MEM_FENCE);
 
   if (wrong) *fault = 1;
-  for (int block = 0; block < BLOCKS; ++block) {
-    const int e = block * GROUP + item;
-    const int row = e / (width / 16);
-    const int column0 = e % (width / 16) * 16;
+  for (int block = 0; block < ROWS * COLUMNS; ++block) {
+    const int row = block / COLUMNS;
+    const int column0 = block % COLUMNS * 16;
     if (row < rows) {
       const long query = (row0 + row) % p.queries;
       const long head = head_of(&p, key_head, row0 + row);
       if (t.parts > 1) {
         const long of_part = ((batch * p.heads + head) * p.queries + query) * t.parts + part;
-        __global float* to = partial + partial_start + (ulong)(of_part * (width + 2));
+        __global float* to = partial + partial_start + (ulong)(of_part * (WIDTH + 2));
         for (int j = 0; j < 16; ++j) to[column0 + j] = ((const float*)sum[block])[j];
         if (column0 == 0) {
-          to[width] = highest[row];
-          to[width + 1] = wrong ? -1.0f : weights[row];
+          to[WIDTH] = highest[row];
+          to[WIDTH + 1] = wrong ? -1.0f : weights[row];
         }
       } else if (!wrong) {
         const float total = weights[row];
@@ -241,38 +216,3 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_tiled
     }
   }
 }
-#else
-// One work-item for each element of the output.
-__kernel void attention_join(__global const float* partial, ulong partial_start, __global STORAGE(C_TYPE) * out,
-                             ulong out_start, __global float* lse, ulong lse_start, Attention p, Tiling t) {
-  const long i = (long)get_global_id(0);
-  if (i >= p.batch * p.heads * p.queries * p.width) return;
-  const long column = i % p.width;
-  const long line = i / p.width;
-  const long query = line % p.queries;
-  const long head = line / p.queries % p.heads;
-  const long batch = line / p.queries / p.heads;
-  const long stride = t.width + 2;
-  partial += partial_start + (ulong)(line * t.parts * stride);
-  float highest = -INFINITY;
-  for (long part = 0; part < t.parts; ++part) {
-    const float here = partial[part * stride + t.width];
-    highest = isnan(here) || isnan(highest) ? NAN : fmax(highest, here);
-    if (partial[part * stride + t.width + 1] < 0.0f) return;  // found something wrong
-  }
-  float total = 0.0f;
-  float sum = 0.0f;
-  for (long part = 0; part < t.parts; ++part) {
-    const float here = partial[part * stride + t.width];
-    if (here == -INFINITY) continue;
-    const float factor = exp(here - highest);
-    total += factor * partial[part * stride + t.width + 1];
-    sum += factor * partial[part * stride + column];
-  }
-  STORE(C_TYPE)(out, out_start + (ulong)(batch * p.out[0] + head * p.out[1] + query * p.out[2] + column * p.out[3]),
-                total == 0.0f ? 0.0f : sum / total);
-  if (p.has_lse && column == 0)
-    lse[lse_start + (ulong)(batch * p.lse[0] + head * p.lse[1] + query * p.lse[2])] =
-        total == 0.0f ? -INFINITY : highest + log(total);
-}
-#endif
