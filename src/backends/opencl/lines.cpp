@@ -65,10 +65,10 @@ LineTeam shared_team(const LineShape& shape, const Problem& problem, const Devic
 
 /// Enough that each holds a few vectors, and more where there are too few rows to keep the device busy.
 int lanes_for(const LineShape& shape, const Problem& problem, const DeviceProfile& profile) {
-  constexpr std::int64_t wanted_floats = 16, busy_items = 1024;
-  const std::int64_t length = shape.nest.along.count;
-  int lanes = power_of_two(divided_up(length, wanted_floats));
-  const auto vectors = divided_up(length, static_cast<std::int64_t>(16 / size_of(problem.inputs[0].dtype)));
+  constexpr std::int64_t wanted_vectors = 4, busy_items = 1024;
+  const auto width = static_cast<std::int64_t>(16 / size_of(problem.inputs[0].dtype));
+  const std::int64_t vectors = divided_up(shape.nest.along.count, width);
+  int lanes = power_of_two(divided_up(vectors, wanted_vectors));
   const std::int64_t enough = busy_items * std::max(profile.compute_units, 1);
   while (shape.nest.across.count * lanes < enough && lanes < vectors) lanes *= 2;
   return std::min(lanes, allowed_items(most_lanes, profile));

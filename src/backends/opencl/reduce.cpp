@@ -68,7 +68,7 @@ FoldCut fold_cut(const Fold& fold, const DeviceProfile& profile) {
   cut.group = static_cast<std::size_t>(allowed_items(fold.columns ? 256 : 128, profile));
   if (!fold.columns) {
     cut.lanes = std::min(2, static_cast<int>(cut.group));
-    while (cut.lanes < static_cast<int>(cut.group) && cut.lanes * 8 * cut.width < cut.part_length) cut.lanes *= 2;
+    while (cut.lanes < static_cast<int>(cut.group) && cut.lanes * 16 * cut.width < cut.part_length) cut.lanes *= 2;
   }
   return cut;
 }

@@ -37,10 +37,8 @@ void store_bf16(__global ushort* data, ulong i, float value) { data[i] = bf16_of
 #define STORE_WIDE(n, type) JOIN(JOIN(store, n), JOIN(_, type))
 #ifdef ALIGNED
 #define ELEMENT_ALIGNMENT(bytes)
-#define HALF(call) call##a_half
 #else
 #define ELEMENT_ALIGNMENT(bytes) __attribute__((aligned(bytes)))
-#define HALF(call) call##_half
 #endif
 
 #if defined(CPU_DEVICE) && defined(__clang__) && defined(__aarch64__)
@@ -75,10 +73,16 @@ void store_bf16(__global ushort* data, ulong i, float value) { data[i] = bf16_of
     *(__global near_ushort##n*)((__global ushort*)data + i) = convert_ushort##n(result);                       \
   }
 #else
+// Vectors of integers, since NVIDIA's compiler makes loads of elements of vloada_half.
 #define WIDE_HALVES(n)                                                                                         \
-  float##n load##n##_f16(__global const half* data, ulong i) { return JOIN(HALF(vload), n)(0, data + i); }     \
+  float##n load##n##_f16(__global const half* data, ulong i) {                                                 \
+    const ushort##n bits = *(__global const near_ushort##n*)((__global const ushort*)data + i);                \
+    return vload_half##n(0, (const half*)&bits);                                                               \
+  }                                                                                                            \
   void store##n##_f16(__global half* data, ulong i, float##n value) {                                          \
-    JOIN(JOIN(HALF(vstore), n), _rte)(value, 0, data + i);                                                     \
+    ushort##n bits;                                                                                            \
+    vstore_half##n##_rte(value, 0, (half*)&bits);                                                              \
+    *(__global near_ushort##n*)((__global ushort*)data + i) = bits;                                            \
   }
 #endif
 

@@ -76,13 +76,22 @@ long block_of(const Append* append, __global const void* pages, ulong start, int
   const Offsets at = offsets_at(&tiles.outer, block);                                                              \
   a += a_start + from + at.a + (ulong)(row + along + (column + line) * tiles.a_step);                              \
   c += c_start + to + at.c + (ulong)((row + line) * tiles.c_step + column + along);                                \
-  unit moved[SIDE * SIDE / TILE_ITEMS];                                                                            \
-  EACH_LINE(SIDE) if (along < rows && line + i * (TILE_ITEMS / SIDE) < columns)                                    \
-    moved[i] = a[i * (TILE_ITEMS / SIDE) * tiles.a_step];                                                          \
-  EACH_LINE(SIDE) lines[line + i * (TILE_ITEMS / SIDE)][along] = moved[i];                                         \
-  barrier(CLK_LOCAL_MEM_FENCE);                                                                                    \
-  EACH_LINE(SIDE) if (line + i * (TILE_ITEMS / SIDE) < rows && along < columns)                                    \
-    c[i * (TILE_ITEMS / SIDE) * tiles.c_step] = lines[along][line + i * (TILE_ITEMS / SIDE)];
+  const bool whole = rows == SIDE && columns == SIDE;                                                            \
+  unit moved[SIDE * SIDE / TILE_ITEMS];                                                                          \
+  if (whole) {                                                                                                   \
+    EACH_LINE(SIDE) moved[i] = a[i * (TILE_ITEMS / SIDE) * tiles.a_step];                                        \
+  } else {                                                                                                       \
+    EACH_LINE(SIDE) if (along < rows && line + i * (TILE_ITEMS / SIDE) < columns)                                \
+      moved[i] = a[i * (TILE_ITEMS / SIDE) * tiles.a_step];                                                      \
+  }                                                                                                              \
+  EACH_LINE(SIDE) lines[line + i * (TILE_ITEMS / SIDE)][along] = moved[i];                                       \
+  barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+  if (whole) {                                                                                                   \
+    EACH_LINE(SIDE) c[i * (TILE_ITEMS / SIDE) * tiles.c_step] = lines[along][line + i * (TILE_ITEMS / SIDE)];    \
+  } else {                                                                                                       \
+    EACH_LINE(SIDE) if (line + i * (TILE_ITEMS / SIDE) < rows && along < columns)                                \
+      c[i * (TILE_ITEMS / SIDE) * tiles.c_step] = lines[along][line + i * (TILE_ITEMS / SIDE)];                  \
+  }
 #endif
 
 // copy: rows of any steps. look_up: rows of a table (b) that indices (a) name. append: heads of tokens.

@@ -5,6 +5,7 @@
 // flipped, of floats the sign. Every term of a sum counts `repeats` times.
 
 #ifdef INTEGER
+typedef long Count;
 typedef long Value;
 typedef long ValueVec;
 #define X_PARAM __global const void *x
@@ -14,6 +15,7 @@ typedef long ValueVec;
 #define LOWEST_VALUE LONG_MIN
 #define STORE_VALUE(value) store_integer(y, y_type, to, ((value) ^ (long)flip) * repeats)
 #else
+typedef int Count;  // parts of floats are short
 #define X_PARAM __global const STORAGE(A_TYPE) * x
 #ifdef HIGHEST
 typedef int Value;
@@ -90,7 +92,7 @@ enum { slot_x, slot_centre, slot_y };
   for (; v < vectors; ++v) values += TERMS(from + (ulong)(v * WIDTH));
 #else
 #define FOLD_VECTORS                                                 \
-  _Pragma("unroll 4") for (long v = lane; v < vectors; v += lanes) { \
+  _Pragma("unroll 4") for (Count v = lane; v < (Count)vectors; v += lanes) { \
     const ValueVec term = TERMS(from + (ulong)(v * WIDTH));          \
     values = FOLD(values, term);                                     \
   }
