@@ -68,13 +68,13 @@ void fill_matmul_rows(LaunchPlan& plan, const Problem& problem, const PrepareCon
       shared ? columns : std::min(divided_up(std::max<std::int64_t>(share, 1), vector) * vector, columns);
   const std::int64_t group = shared ? lanes * columns : lanes;
   const std::int64_t groups = along_n ? divided_up(shape.n, each) : shape.n;
-  Launch& launch =
-      plan.add({.source = product_source(matmul_rows_cl),
-                .function = along_n ? "rows_along_n" : "rows_along_k",
-                .options = product_types(product) + cpu_option(context.profile) + " -D ROWS=" + std::to_string(rows) +
-                           " -D COLUMNS=" + std::to_string(columns) + " -D LANES=" + std::to_string(lanes),
-                .items = shape.m == 0 ? 0 : shape.count * groups * group,
-                .local = static_cast<std::size_t>(group)});
+  Launch& launch = plan.add({.source = product_source(matmul_rows_cl),
+                             .function = along_n ? "rows_along_n" : "rows_along_k",
+                             .options = product_types(product) + cpu_option(context.profile) +
+                                        " -D ROWS=" + std::to_string(rows) + " -D COLUMNS=" + std::to_string(columns) +
+                                        " -D LANES=" + std::to_string(lanes) + long_sums_option(product),
+                             .items = shape.m == 0 ? 0 : shape.count * groups * group,
+                             .local = static_cast<std::size_t>(group)});
   bind(bind(bind(launch, product.a), product.b), product.c);
   bind_finish(launch, product);
   if (along_n && !shared) launch.constant(each);

@@ -207,6 +207,10 @@ std::string product_types(const Product& product) {
          type_option('D', product.d.dtype);
 }
 
+std::string long_sums_option(const Product& product, std::int64_t longest) {
+  return product.shape.k > longest ? " -D LONG_SUMS=1024" : "";
+}
+
 std::string product_source(const char* source) { return std::string(product_cl) + source; }
 
 Launch& bind_finish(Launch& launch, const Product& product) {
@@ -244,7 +248,7 @@ void add_packed_product(LaunchPlan& plan, const Product& product, const Block& b
   const std::int64_t together = std::max<std::int64_t>(1, cached / std::max<std::int64_t>(1, shape.k * block.rows));
   std::string options = type_option('C', product.c.dtype) + type_option('D', product.d.dtype) +
                         " -D ROWS=" + std::to_string(block.rows) + " -D COLUMNS=" + std::to_string(block.columns);
-  if (conv != nullptr) options += type_option('B', product.b.dtype) + " -D CONV";
+  options += conv != nullptr ? type_option('B', product.b.dtype) + " -D CONV" : long_sums_option(product);
   Launch& launch =
       plan.add({.source = conv == nullptr ? product_source(product_block_cl) : conv_source(product_block_cl),
                 .function = "product_block",
@@ -301,12 +305,13 @@ std::int64_t parts_for(const ProductShape& shape, const DeviceProfile& profile) 
 void add_tiled_product(LaunchPlan& plan, const Product& product, std::int64_t per_item, const ConvShape* conv) {
   const ProductShape& shape = product.shape;
   const std::int64_t tile = tile_side * per_item, group = tile_side * tile_side;
-  Launch& launch = plan.add(
-      {.source = conv == nullptr ? product_source(product_tiled_cl) : conv_source(product_tiled_cl),
-       .function = "product_tiled",
-       .options = product_types(product) + " -D PER=" + std::to_string(per_item) + (conv == nullptr ? "" : " -D CONV"),
-       .items = shape.count * divided_up(shape.m, tile) * divided_up(shape.n, tile) * group,
-       .local = static_cast<std::size_t>(group)});
+  Launch& launch =
+      plan.add({.source = conv == nullptr ? product_source(product_tiled_cl) : conv_source(product_tiled_cl),
+                .function = "product_tiled",
+                .options = product_types(product) + " -D PER=" + std::to_string(per_item) +
+                           (conv == nullptr ? "" : " -D CONV") + long_sums_option(product, 16384),
+                .items = shape.count * divided_up(shape.m, tile) * divided_up(shape.n, tile) * group,
+                .local = static_cast<std::size_t>(group)});
   bind(bind(bind(launch, product.a), product.b), product.c);
   bind_finish(launch, product);
   if (conv != nullptr) launch.constant(*conv);

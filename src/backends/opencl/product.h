@@ -65,6 +65,9 @@ Product product_of(const Problem& problem);
 
 /// Names of the types for the sources, and product.cl before a source.
 std::string product_types(const Product& product);
+/// LONG_SUMS for sums that are longer: they are put together from sums of 1024 terms. Kernels whose registers are full
+/// pay for it, so that their sums may be longer.
+std::string long_sums_option(const Product& product, std::int64_t longest = 4096);
 std::string product_source(const char* source);
 /// The launch's parameters after a, b and c: d, the scales and the finish, then the shape.
 Launch& bind_finish(Launch& launch, const Product& product);

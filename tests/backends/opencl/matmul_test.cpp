@@ -93,6 +93,29 @@ TEST_F(MatmulTest, EveryKernelAgreesWithDoubleOnOddSizes) {
                             make_spec(DataType::float32, {size[2], size[1]})));
 }
 
+// Added up one by one, a million equal terms lose four digits: every addition is rounded the same way.
+TEST_F(MatmulTest, LongSumsKeepTheirDigits) {
+  constexpr std::int64_t k = 1 << 20, block = 1024;
+  constexpr float term = 0.3f;
+  const double right = static_cast<double>(k) * term * term, bound = (block + k / block) * 0x1p-24 * right;
+  for (const std::string_view name :
+       {"MATMUL_REGISTER_BLOCKED", "MATMUL_TILED_LOCAL", "MATMUL_SPLIT_K", "MATMUL_DIRECT", "MATMUL_FEW_ROWS"})
+    for (const char* text : {"matmul(f32[3,1048576], f32[1048576,2])", "linear(f32[3,1048576], f32[2,1048576])"}) {
+      SCOPED_TRACE(std::string(name) + " " + text);
+      const Problem problem = parse_problem(text, device);
+      std::vector<Tensor> inputs;
+      for (const TensorSpec& spec : problem.inputs) {
+        HostTensor host(spec);
+        for (std::size_t i = 0; i < host.bytes.size() / host.width(); ++i) host.set(i, term);
+        inputs.push_back(upload(host));
+      }
+      const Tensor output = upload(HostTensor(problem.outputs[0]));
+      run(*prepare(name, problem), inputs, output);
+      const HostTensor got = download(output);
+      for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(got.get(i), right, bound);
+    }
+}
+
 TEST_F(MatmulTest, EveryKernelTakesAllStorageTypesAndMixesOfThem) {
   for (std::size_t i = 0; i < 3; ++i)
     for (const std::size_t shift : {0, 1})

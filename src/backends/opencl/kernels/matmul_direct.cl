@@ -10,10 +10,15 @@ __kernel void matmul_direct(__global const STORAGE(A_TYPE) * a, ulong a_start, _
   ulong a_at = a_start + at.a + (ulong)(row * p.a.row);
   ulong b_at = b_start + at.b + (ulong)(column * p.b.column);
   float sum = 0.0f;
-  for (long step = 0; step < p.k; ++step) {
-    sum += LOAD(A_TYPE)(a, a_at) * LOAD(B_TYPE)(b, b_at);
-    a_at += (ulong)p.a.column;
-    b_at += (ulong)p.b.row;
+  for (long step = 0; step < p.k;) {
+    const long end = min(step + 1024, p.k);  // as LONG_SUMS elsewhere
+    float part = 0.0f;
+    for (; step < end; ++step) {
+      part += LOAD(A_TYPE)(a, a_at) * LOAD(B_TYPE)(b, b_at);
+      a_at += (ulong)p.a.column;
+      b_at += (ulong)p.b.row;
+    }
+    sum += part;
   }
   const ulong d_at = at.d + (ulong)(row * p.d.row + column * p.d.column);
   STORE(C_TYPE)(c, c_start + at.c + (ulong)(row * p.c.row + column * p.c.column),

@@ -1,6 +1,23 @@
 // Products of up to ROWS rows: each element of b is read once, where it lies, and used at once. Rows past the last are
 // the last one again, and are not stored.
 
+// With LONG_SUMS each sum is put together from sums of so many terms: a float that is added to more often loses digits.
+#ifdef LONG_SUMS
+#define TOTALS(type) type total[ROWS] = {(type)(0.0f)};
+#define ADD_TO_TOTALS(now)                              \
+  if (now) {                                            \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {  \
+      total[i] += sum[i];                               \
+      sum[i] = 0.0f;                                    \
+    }                                                   \
+  }
+#define WITH_TOTAL(i) (total[i] + sum[i])
+#else
+#define TOTALS(type)
+#define ADD_TO_TOTALS(now)
+#define WITH_TOTAL(i) sum[i]
+#endif
+
 // The 8 elements from `at` on that a lane adds up: neighbours of the group read neighbours in memory.
 #if LANES == 1
 #define EIGHT(type, data, at) LOAD_WIDE(8, type)(data, at)
@@ -28,14 +45,16 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void rows_along_k(
     sum[i] = (float8)(0.0f);
   }
   const long whole = p.k / (8 * LANES) * (8 * LANES);
+  TOTALS(float8)
   for (long step = lane; step < whole; step += LANES * 8) {
+    ADD_TO_TOTALS((step - lane) % (8 * LANES * LONG_SUMS) == 0)
     const float8 line = EIGHT(B_TYPE, b, b_start + (ulong)step);
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) sum[i] += EIGHT(A_TYPE, a, a_at[i] + (ulong)step) * line;
   }
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) {
-    const float8 s = sum[i];
+    const float8 s = WITH_TOTAL(i);
     float part = ((s.s0 + s.s4) + (s.s2 + s.s6)) + ((s.s1 + s.s5) + (s.s3 + s.s7));
     for (long step = whole + lane; step < p.k; step += LANES)
       part += LOAD(A_TYPE)(a, a_at[i] + (ulong)step) * LOAD(B_TYPE)(b, b_start + (ulong)step);
@@ -76,14 +95,16 @@ __kernel __attribute__((reqd_work_group_size(LANES * COLUMNS, 1, 1))) void rows_
     a_at[i] = a_start + at.a + (ulong)(min((long)i, p.m - 1) * p.a.row);
     sum[i] = 0.0f;
   }
+  TOTALS(float)
 #pragma unroll 8
   for (long step = lane; step < p.k; step += LANES) {
+    ADD_TO_TOTALS((step - lane) % (LANES * LONG_SUMS) == 0)
     const float value = LOAD(B_TYPE)(b, b_start + (ulong)(step * p.b.row));
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) sum[i] += LOAD(A_TYPE)(a, a_at[i] + (ulong)(step * p.a.column)) * value;
   }
 #pragma unroll
-  for (int i = 0; i < ROWS; ++i) parts[lane][i][item % COLUMNS] = sum[i];
+  for (int i = 0; i < ROWS; ++i) parts[lane][i][item % COLUMNS] = WITH_TOTAL(i);
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int e = item; e < ROWS * COLUMNS; e += LANES * COLUMNS) {
     const int i = e / COLUMNS;
@@ -137,8 +158,24 @@ __kernel void rows_along_n(__global const STORAGE(A_TYPE) * a, ulong a_start, __
     for (int v = 0; v < (columns + 15) / 16; ++v) sum[i][v] = 0.0f;
   }
   long step = 0;
+#ifdef LONG_SUMS
+  float16 total[ROWS][COLUMNS / 16] = {{(float16)(0.0f)}};
+#define MOVE_SUMS(to, from)                           \
+  for (int i = 0; i < ROWS; ++i)                      \
+    for (int v = 0; v < (columns + 15) / 16; ++v) {   \
+      to[i][v] += from[i][v];                         \
+      from[i][v] = 0.0f;                              \
+    }
+  for (long end = LONG_SUMS; end < p.k; end += LONG_SUMS) {
+    for (; step < end; step += STEPS) ADD_STEPS(STEPS)
+    MOVE_SUMS(total, sum)
+  }
+#endif
   for (; step + STEPS <= p.k; step += STEPS) ADD_STEPS(STEPS)
   for (; step < p.k; ++step) ADD_STEPS(1)
+#ifdef LONG_SUMS
+  MOVE_SUMS(sum, total)
+#endif
 #pragma unroll
   for (int i = 0; i < ROWS; ++i)
     if (i < p.m)

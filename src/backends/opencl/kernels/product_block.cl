@@ -62,6 +62,13 @@ __kernel void pack(__global const STORAGE(A_TYPE) * a, ulong a_start, __global f
 #define COLUMN_OFFSET(i) ((i)*p.c.column)
 #endif
 
+#define ADD_STEP                                                               \
+  {                                                                            \
+    const LINE line = b_at[step];                                              \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) sum[i] += a_at[i] * line; \
+    a_at += ROWS;                                                              \
+  }
+
 // Panels are read through pointers to vectors: a vload is a function call on some CPU devices.
 __kernel void product_block(__global const float* a, ulong a_start, __global const B_STORAGE* b, ulong b_start,
                             __global STORAGE(C_TYPE) * c, ulong c_start, FINISH_PARAMETERS, Product p,
@@ -130,12 +137,25 @@ __kernel void product_block(__global const float* a, ulong a_start, __global con
       }
 #else
   __global const LINE* b_at = (__global const LINE*)(b + b_start + at.b + (ulong)(column_panel * p.k * COLUMNS));
-  for (long step = 0; step < p.k; ++step) {
-    const LINE line = b_at[step];
+  long step = 0;
+#ifdef LONG_SUMS
+  LINE total[ROWS];
 #pragma unroll
-    for (int i = 0; i < ROWS; ++i) sum[i] += a_at[i] * line;
-    a_at += ROWS;
+  for (int i = 0; i < ROWS; ++i) total[i] = (LINE)(0.0f);
+  for (long end = LONG_SUMS; end < p.k; end += LONG_SUMS) {
+    for (; step < end; ++step) ADD_STEP
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+      total[i] += sum[i];
+      sum[i] = (LINE)(0.0f);
+    }
   }
+#endif
+  for (; step < p.k; ++step) ADD_STEP
+#ifdef LONG_SUMS
+#pragma unroll
+  for (int i = 0; i < ROWS; ++i) sum[i] += total[i];
+#endif
 #endif
 
   // Apart from the sums, which would leave their registers if they were read by a number.

@@ -112,6 +112,9 @@ __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_t
   for (int i = 0; i < PER; ++i)
 #pragma unroll
     for (int j = 0; j < PER; ++j) sum[i][j] = 0.0f;
+#ifdef LONG_SUMS
+  float total[PER][PER] = {{0.0f}};
+#endif
 
   // The next strip is on its way while this one is multiplied; before the first there is none.
   for (long k0 = -DEPTH; k0 < terms; k0 += DEPTH) {
@@ -146,6 +149,16 @@ __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_t
           for (int j = 0; j < PER; ++j) sum[i][j] += ((const float*)rows)[i] * ((const float*)columns)[j];
       }
     }
+#ifdef LONG_SUMS
+    if ((k0 + DEPTH) % LONG_SUMS == 0)
+#pragma unroll
+      for (int i = 0; i < PER; ++i)
+#pragma unroll
+        for (int j = 0; j < PER; ++j) {
+          total[i][j] += sum[i][j];
+          sum[i][j] = 0.0f;
+        }
+#endif
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
@@ -159,6 +172,9 @@ __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_t
   for (int i = 0; i < PER; ++i) {
 #pragma unroll
     for (int j = 0; j < PER; ++j) {
+#ifdef LONG_SUMS
+      sum[i][j] += total[i][j];
+#endif
       const long row = row0 + item_row + i / RUN * (SIDE * RUN) + i % RUN;
       const long column = column0 + item_column + j / RUN * (SIDE * RUN) + j % RUN;
       if (row < p.m && column < p.n)
