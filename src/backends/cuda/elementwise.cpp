@@ -219,7 +219,7 @@ std::unique_ptr<const Plan> prepare_dropout(const Problem& problem, const Prepar
   DropoutLaunch launch{joint_shape({&problem.inputs[0]}, problem.outputs[0], true), problem.inputs[0].dtype};
   launch.vectors = has_vectors(launch.shape, elements);
   launch.shape.contiguous = is_aligned_run(launch.shape, elements);
-  launch.seed = static_cast<std::uint64_t>(problem.attributes.integer("seed"));
+  set_seed(launch, static_cast<std::uint64_t>(problem.attributes.integer("seed")));
   if (problem.inputs.size() > 1) launch.seed_stride = problem.inputs[1].strides[0];
   if (problem.attributes.boolean("training")) {
     const double p = problem.attributes.real("p");

@@ -159,18 +159,19 @@ struct CastLaunch {
 cudaError_t launch(const CastLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
 /// Which elements are kept, the number of each in row-major order says, with a seed and an offset: the second input, or
-/// `seed` and 0.
+/// the one of set_seed and 0.
 struct DropoutLaunch {
   ElementwiseShape shape = {};  // its dims in row-major order
   DataType dtype = DataType::float32;
   bool vectors = false;  // 16 bytes at a time
-  std::uint64_t seed = 0;
+  unsigned round_keys[10][2] = {};
   std::int64_t seed_stride = 1;  // from the seed to the offset
   std::uint64_t threshold = 0;   // a random word below it drops its element; up to 2^32
   float kept_share = 1;          // what is kept is divided by it
   float inverse = 1;             // 1 / kept_share, rounded once
   bool multiplies = false;       // a product with `inverse` is rounded to the same 16 bits as the quotient
 };
+void set_seed(DropoutLaunch& launch, std::uint64_t seed);
 cudaError_t launch(const DropoutLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
 /// Products with the second input's only element. The second output is 1 where one of them is not finite, else 0.
