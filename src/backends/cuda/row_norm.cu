@@ -320,7 +320,8 @@ __global__ void __launch_bounds__(512, 2) single_norm(const RowLaunch p, const P
 #pragma unroll
     for (int j = 0; centred && j < width; j += 2) sum += values[i][j] + values[i][j + 1];
   }
-  if (centred) mean = fold_across(place, sum, Add{}, shared[0]) / static_cast<float>(p.shape.columns);
+  const float inverse = 1 / static_cast<float>(p.shape.columns);
+  if (centred) mean = fold_across(place, sum, Add{}, shared[0]) * inverse;
 #pragma unroll
   for (int i = 0; i < held; ++i) {
     float part = 0;
@@ -331,7 +332,10 @@ __global__ void __launch_bounds__(512, 2) single_norm(const RowLaunch p, const P
     }
     if (!centred || column(i) < p.shape.columns) squares += part;
   }
-  const float scale = scale_of(p, fold_across(place, squares, Add{}, shared[1]));
+  squares = fold_across(place, squares, Add{}, shared[1]);
+  // Off by 2^-22, and shorter than a division and a root: what is centred computes the most.
+  const bool fast = centred && sizeof(T) == 2;
+  const float scale = fast ? rsqrtf(fmaf(squares, inverse, p.eps)) : scale_of(p, squares);
 #pragma unroll
   for (int i = 0; i < held; ++i) {
     if (column(i) >= p.shape.columns) continue;
