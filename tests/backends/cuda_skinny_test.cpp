@@ -253,7 +253,8 @@ TEST_F(SkinnyChoices, HoldTheInputWhereItFitsIntoRegisters) {
   EXPECT_EQ(first("linear(bf16[1,14336], bf16[4096,14336])"), "path=lanes");
   EXPECT_EQ(first("linear(bf16[1,4097], bf16[1023,4097])"), "path=lanes");
   EXPECT_EQ(first("linear(bf16[4,2048], bf16[1000,2048])"), "path=tiles");
-  EXPECT_EQ(first("linear(f16[16,4096], f16[64,4096])"), "path=held");
+  EXPECT_EQ(first("linear(f16[16,4096], f16[64,4096])"), "path=tiles");
+  EXPECT_EQ(first("linear(f16[64,4096], f16[64,4096])"), "path=held");
   EXPECT_EQ(first("linear(bf16[64,555], bf16[777,555])"), "path=tiles");
   EXPECT_EQ(first("linear(bf16[4,14336], bf16[4096,14336])"), "path=tiles");
   EXPECT_EQ(first("matmul(bf16[64,4096], bf16[4096,28672])"), "path=tiles");

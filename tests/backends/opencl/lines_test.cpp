@@ -147,7 +147,7 @@ TEST(LineTeams, FitTheDeviceAndTheRows) {
   EXPECT_EQ(team("softmax(f32[4096,1024]; dim=0)", pocl()), "lines width=16");
   EXPECT_EQ(team("softmax(f32[4096,3]; dim=0)", pocl()), "lines width=1");
   EXPECT_EQ(team("softmax(f32[4096,1024])", gpu()), "rows width=4 lanes=64 held=4");
-  EXPECT_EQ(team("softmax(bf16[4096,1024])", gpu()), "rows width=8 lanes=32 held=4");
+  EXPECT_EQ(team("softmax(bf16[8192,1024])", gpu()), "rows width=8 lanes=32 held=4");
   EXPECT_EQ(team("softmax(f32[4096,1023])", gpu()), "rows width=1 lanes=64 held=16");
   EXPECT_EQ(team("softmax(f32[8,32768])", gpu()), "rows width=4 lanes=256");
   EXPECT_EQ(team("softmax(f32[8192,65536])", gpu()), "rows width=4 lanes=256");
