@@ -30,7 +30,7 @@ void check_negative(PyObject* array, const Tensor& tensor, const ArrayType& type
   const auto address = reinterpret_cast<std::uintptr_t>(tensor.data()) + tensor.byte_offset();
   const bool whole = tensor.contiguous() && address % 64 == 0;
   if (type.is_neg == nullptr || (whole && element_count(tensor.spec()) > 1)) return;
-  const nb::object negative = nb::steal(PyObject_CallOneArg(type.is_neg, array));
+  const nb::object negative = nb::steal(PyObject_CallFunctionObjArgs(type.is_neg, array, nullptr));
   if (!negative.is_valid()) throw nb::python_error();
   if (negative.ptr() == Py_False) return;
   where.fail(ErrorCode::invalid_argument, "its negative bit is set; pass tensor.resolve_neg()");
