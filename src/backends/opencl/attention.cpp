@@ -172,7 +172,7 @@ AttentionTiles tiles_on_cpu(const AttentionShape& shape, bool split) {
 /// attention_few.cl
 AttentionTiles tiles_of_few(const AttentionShape& shape) {
   AttentionTiles tiles{.function = "attention_few", .group = 128};
-  for (tiles.rows = 1; tiles.rows < 4 && tiles.rows < shape.rows();) tiles.rows *= 2;
+  for (tiles.rows = 1; tiles.rows < shape.rows();) tiles.rows *= 2;
   const std::int64_t head = std::max(shape.depth, shape.width);
   // Registers hold the queries, the sums, and the keys that are on their way: 2 vectors of a line, 1 of many queries.
   const std::int64_t floats = tiles.rows == 4 ? 4 : 8, unroll = 4;
@@ -189,26 +189,26 @@ AttentionTiles tiles_of_few(const AttentionShape& shape) {
   return tiles;
 }
 
-/// Of attention_block.cl: work-items along keys, queries of an item, keys.
+/// Of attention_block.cl: work-items along keys and along queries, queries of an item, keys.
 struct BlockTile {
   std::int64_t tx;
+  std::int64_t ty;
   std::int64_t item_rows;
   std::int64_t keys;
 };
 
 AttentionTiles tiles_of_block(const AttentionShape& shape, const BlockTile& tile) {
-  constexpr std::int64_t ty = 16;
   AttentionTiles tiles{
-      .function = "attention_block", .group = tile.tx * ty, .rows = ty * tile.item_rows, .keys = tile.keys};
+      .function = "attention_block", .group = tile.tx * tile.ty, .rows = tile.ty * tile.item_rows, .keys = tile.keys};
   // What is in local memory of keys or values at a time are about as many bytes for all heads.
   const auto slices_of = [](std::int64_t head) { return head <= 64 ? 1 : head <= 128 ? 2 : 4; };
   const std::int64_t slices = slices_of(shape.depth), depth = up_to_multiple(shape.depth, 8 * slices);
   const std::int64_t slice = depth / slices, lines = tile.keys / slices_of(shape.width);
   tiles.width = up_to_multiple(shape.width, 4 * tile.tx);
   tiles.whole = depth == shape.depth && tiles.width == shape.width;
-  tiles.options = option("TX", tile.tx) + option("TY", ty) + option("RQ", tile.item_rows) + option("KEYS", tile.keys) +
-                  option("DEPTH", depth) + option("SLICE", slice) + option("WIDTH", tiles.width) +
-                  option("LINES", lines);
+  tiles.options = option("TX", tile.tx) + option("TY", tile.ty) + option("RQ", tile.item_rows) +
+                  option("KEYS", tile.keys) + option("DEPTH", depth) + option("SLICE", slice) +
+                  option("WIDTH", tiles.width) + option("LINES", lines);
   tiles.local_bytes =
       bytes_of_floats(tiles.rows * (depth + 4) + std::max(tile.keys * (slice + 4), lines * tiles.width) +
                       tiles.rows * (tile.keys + 4) + tiles.rows * tile.tx + 4);
@@ -216,20 +216,24 @@ AttentionTiles tiles_of_block(const AttentionShape& shape, const BlockTile& tile
 }
 
 AttentionTiles tiles_on_gpu(const AttentionShape& shape, const DeviceProfile& profile, bool split) {
-  if (split) return tiles_of_few(shape);
+  constexpr std::int64_t most_of_few = 4;
+  if (split && shape.rows() <= most_of_few) return tiles_of_few(shape);
   // Each the fastest on an H200 that its local memory holds: for many tiles, for few, then for devices with less of it.
-  static constexpr BlockTile small_heads[] = {{8, 4, 32}, {16, 2, 64}, {16, 2, 32}, {8, 2, 32}, {8, 1, 32}};
-  static constexpr BlockTile usual_heads[] = {{16, 3, 32}, {16, 2, 32}, {8, 2, 32}, {8, 1, 32}};
-  static constexpr BlockTile large_heads[] = {{8, 2, 32}, {8, 1, 32}};
+  static constexpr BlockTile few_rows[] = {{16, 8, 1, 64}, {8, 8, 1, 32}};
+  static constexpr BlockTile small_heads[] = {
+      {8, 16, 4, 32}, {16, 16, 2, 64}, {16, 16, 2, 32}, {8, 16, 2, 32}, {8, 16, 1, 32}};
+  static constexpr BlockTile usual_heads[] = {{16, 16, 3, 32}, {16, 16, 2, 32}, {8, 16, 2, 32}, {8, 16, 1, 32}};
+  static constexpr BlockTile large_heads[] = {{8, 16, 2, 32}, {8, 16, 1, 32}};
   const std::int64_t head = std::max(shape.depth, shape.width);
   std::span<const BlockTile> candidates = large_heads;
   if (head <= 128) candidates = usual_heads;
   if (head <= 64) candidates = small_heads;
+  if (split) candidates = few_rows;
   AttentionTiles tiles;
   for (const BlockTile& tile : candidates) {
     tiles = tiles_of_block(shape, tile);
     const std::int64_t groups = shape.batch * shape.key_heads * divided_up(shape.rows(), tiles.rows);
-    const bool enough = &tile != candidates.data() || groups >= 2 * profile.compute_units;
+    const bool enough = split || &tile != candidates.data() || groups >= 2 * profile.compute_units;
     if (enough && tiles.group <= largest_group(profile) && tiles.local_bytes <= profile.local_memory_bytes) break;
   }
   return tiles;
@@ -284,8 +288,8 @@ void fill_tiles(LaunchPlan& plan, const Problem& problem, const PrepareContext& 
   const AttentionShape shape = attention_shape(problem);
   const AttentionTiles tiles = tiles_of(problem, context.profile, split);
   const AttentionTiling& tiling = tiles.tiling;
-  const std::string loads =
-      std::string(in_vectors(problem) ? " -D VECTORS -D ALIGNED" : "") + (tiles.whole ? " -D WHOLE" : "");
+  const std::string loads = std::string(in_vectors(problem) ? " -D VECTORS -D ALIGNED" : "") +
+                            (tiles.whole ? " -D WHOLE" : "") + (shape.paged ? " -D PAGED" : "");
   const auto fault = attention_fault(plan, context, shape);
   Launch& launch =
       plan.add({.source = source_of(tiles),

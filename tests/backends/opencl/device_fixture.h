@@ -103,9 +103,13 @@ class OpenClTest : public testing::Test {
     return host;
   }
   static void run(const Plan& plan, const std::vector<Tensor>& inputs, const Tensor& output, Stream stream = {}) {
-    std::vector<const Tensor*> pointers;
+    run(plan, inputs, std::vector<Tensor>{output}, stream);
+  }
+  static void run(const Plan& plan, const std::vector<Tensor>& inputs, const std::vector<Tensor>& results,
+                  Stream stream = {}) {
+    std::vector<const Tensor*> pointers, outputs;
     for (const Tensor& input : inputs) pointers.push_back(&input);
-    const Tensor* outputs[] = {&output};
+    for (const Tensor& output : results) outputs.push_back(&output);
     const std::uint64_t bytes = plan.workspace_bytes().value_or(1 << 20);  // nothing: more than tests need
     void* workspace = bytes == 0 ? nullptr : driver().allocate(device.index, bytes);
     const Status status = plan.run({pointers, outputs, workspace, stream});

@@ -26,14 +26,14 @@
 
 // `lines` lines of so many vectors, the first at `key0` keys and `vector0` vectors in the tile that begins at `from`.
 // Past the last key comes that one again, and takes no part.
-#define BRING_LINES(four, data, start, lines, vectors, key0, vector0)                                               \
+#define BRING_LINES(four, start, strides, lines, vectors, key0, vector0)                                            \
   _Pragma("unroll") for (int i = 0; i < (lines) / LINES_OF(vectors); ++i) {                                         \
     const int key = min(from + (key0) + item / LANES_OF(vectors) + i * LINES_OF(vectors), end - 1);                 \
-    const long home = home_or_fault(&p, table, table_start, share.batch, key, &wrong);                              \
+    const ulong at = start + line_at(&p, strides, table, table_start, share.batch, key, &wrong);                    \
     _Pragma("unroll") for (int j = 0; j < STEPS_OF(vectors); ++j) {                                                 \
       const int vector = item % LANES_OF(vectors) + j * LANES_OF(vectors);                                          \
       if ((vectors) % LANES_OF(vectors) == 0 || vector < (vectors))                                                 \
-        next[i * STEPS_OF(vectors) + j] = four(&p, data, start, home, key, ((vector0) + vector) * 4);               \
+        next[i * STEPS_OF(vectors) + j] = four(at, ((vector0) + vector) * 4);                                         \
     }                                                                                                               \
   }
 #define PUT_LINES(lines, vectors, line)                                                                           \
@@ -43,9 +43,9 @@
     if ((vectors) % LANES_OF(vectors) == 0 || vector < (vectors))                                                 \
       strip[(item / LANES_OF(vectors) + i * LINES_OF(vectors)) * (line) + vector] = next[i * STEPS_OF(vectors) + j]; \
   }
-#define BRING_KEYS(slice) BRING_LINES(four_keys, k, k_start, KEYS, SLICE / 4, 0, (slice) * (SLICE / 4))
+#define BRING_KEYS(slice) BRING_LINES(FOUR_KEYS, k_start, p.k, KEYS, SLICE / 4, 0, (slice) * (SLICE / 4))
 #define PUT_KEYS PUT_LINES(KEYS, SLICE / 4, KEY_LINE)
-#define BRING_VALUES(slice) BRING_LINES(four_values, v, v_start, LINES, WIDTH / 4, (slice) * LINES, 0)
+#define BRING_VALUES(slice) BRING_LINES(FOUR_VALUES, v_start, p.v, LINES, WIDTH / 4, (slice) * LINES, 0)
 #define PUT_VALUES PUT_LINES(LINES, WIDTH / 4, WIDTH / 4)
 #define REPLACE(put)             \
   barrier(CLK_LOCAL_MEM_FENCE);  \
@@ -139,7 +139,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_block
       } else {
         BRING_VALUES(0)
       }
-#pragma unroll 4
+#pragma unroll 2
       for (int column = 0; column < SLICE / 4; ++column) {
         float4 query[RQ];
 #pragma unroll

@@ -57,13 +57,12 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void attention_few(A
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
       const int key = min(key0 + u * SLOTS + slot, end - 1);  // past the last: that one again, takes no part
-      const long home = home_or_fault(&p, table, table_start, share.batch, key, &wrong);
+      const ulong k_at = k_start + line_at(&p, p.k, table, table_start, share.batch, key, &wrong);
+      const ulong v_at = v_start + line_at(&p, p.v, table, table_start, share.batch, key, &wrong);
 #pragma unroll
-      for (int j = 0; j < DV; ++j)
-        keys[u][j] = four_keys(&p, k, k_start, home, key, (lane + j * LANES) * 4);
+      for (int j = 0; j < DV; ++j) keys[u][j] = FOUR_KEYS(k_at, (lane + j * LANES) * 4);
 #pragma unroll
-      for (int j = 0; j < WV; ++j)
-        values[u][j] = four_values(&p, v, v_start, home, key, (lane + j * LANES) * 4);
+      for (int j = 0; j < WV; ++j) values[u][j] = FOUR_VALUES(v_at, (lane + j * LANES) * 4);
     }
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u)

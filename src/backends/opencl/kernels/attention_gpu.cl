@@ -56,13 +56,17 @@ float masked_at(const Attention* p, __global const STORAGE(M_TYPE) * mask, ulong
                 score);
 }
 
-long home_or_fault(const Attention* p, __global const int* table, ulong start, int batch, int key,
-                   __local int* wrong) {
-  if (!p->paged) return batch;
+// Where a line of keys or values begins. Branches would split the loads after them, which then wait for each other.
+#ifdef PAGED
+ulong line_at(const Attention* p, const long* strides, __global const int* table, ulong start, int batch, int key,
+              __local int* wrong) {
   const long home = home_of(p, table, start, batch, key);
   if (home < 0) *wrong = 1;
-  return max(home, 0L);
+  return (ulong)(max(home, 0L) * strides[0] + key % (int)p->page_size * strides[2]);
 }
+#else
+#define line_at(p, strides, table, start, batch, key, wrong) ((ulong)((batch) * (strides)[0] + (key) * (strides)[2]))
+#endif
 
 // 4 elements of a line, zeros past its end. With VECTORS they are neighbours, and lines have no part of 4; with WHOLE,
 // heads are as large as the tiles. What is loaded under a condition is waited for there.
@@ -86,16 +90,8 @@ float4 four_queries(const Attention* p, __global const STORAGE(A_TYPE) * q, ulon
   start += (ulong)(at.batch * p->q[0] + at.head * p->q[1] + at.query * p->q[2]);
   return FOUR(A_TYPE, q, start, p->q[3], column, p->depth) * p->scale;
 }
-float4 four_keys(const Attention* p, __global const STORAGE(B_TYPE) * k, ulong start, long home, int key,
-                 int column) {
-  start += (ulong)(home * p->k[0] + row_of(p, key) * p->k[2]);
-  return FOUR(B_TYPE, k, start, p->k[3], column, p->depth);
-}
-float4 four_values(const Attention* p, __global const STORAGE(V_TYPE) * v, ulong start, long home, int key,
-                   int column) {
-  start += (ulong)(home * p->v[0] + row_of(p, key) * p->v[2]);
-  return FOUR(V_TYPE, v, start, p->v[3], column, p->width);
-}
+#define FOUR_KEYS(at, column) FOUR(B_TYPE, k, at, p.k[3], column, p.depth)
+#define FOUR_VALUES(at, column) FOUR(V_TYPE, v, at, p.v[3], column, p.width)
 
 ulong part_at(const Attention* p, const Tiling* t, const Place* at) {
   return (ulong)((((at->batch * p->heads + at->head) * p->queries + at->query) * t->parts + at->part) *
