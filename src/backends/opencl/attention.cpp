@@ -175,7 +175,7 @@ AttentionTiles tiles_of_few(const AttentionShape& shape) {
   for (tiles.rows = 1; tiles.rows < shape.rows();) tiles.rows *= 2;
   const std::int64_t head = std::max(shape.depth, shape.width);
   // Registers hold the queries, the sums, and the keys that are on their way: 2 vectors of a line, 1 of many queries.
-  const std::int64_t floats = tiles.rows == 4 ? 4 : 8, unroll = 4;
+  const std::int64_t floats = tiles.rows == 4 ? 4 : 8, unroll = tiles.rows == 4 || head <= 64 ? 4 : 2;
   const std::int64_t lanes = head <= 8 * floats ? 8 : head <= 16 * floats ? 16 : 32;
   const std::int64_t slots = tiles.group / lanes;
   tiles.keys = slots * unroll;
@@ -233,7 +233,7 @@ AttentionTiles tiles_on_gpu(const AttentionShape& shape, const DeviceProfile& pr
   for (const BlockTile& tile : candidates) {
     tiles = tiles_of_block(shape, tile);
     const std::int64_t groups = shape.batch * shape.key_heads * divided_up(shape.rows(), tiles.rows);
-    const bool enough = split || &tile != candidates.data() || groups >= 2 * profile.compute_units;
+    const bool enough = split || &tile != candidates.data() || groups >= 4 * profile.compute_units;
     if (enough && tiles.group <= largest_group(profile) && tiles.local_bytes <= profile.local_memory_bytes) break;
   }
   return tiles;
