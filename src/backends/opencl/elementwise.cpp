@@ -47,12 +47,16 @@ bool is_aligned(const Rows& rows, const Problem& problem) {
   return true;
 }
 
-/// Whether all is one row of whole vectors and one float type: DENSE in elementwise.cl.
-bool is_dense(const Rows& rows, const Problem& problem) {
+/// Whether all floats are of one type: TYPED in elementwise.cl.
+bool has_one_type(const Problem& problem) {
   const DataType dtype = problem.outputs[0].dtype;
   const auto alike = [&](const TensorSpec& spec) { return !is_floating(spec.dtype) || spec.dtype == dtype; };
-  return rows.index.count == 1 && rows.length % gpu_width(problem) == 0 && is_floating(dtype) &&
-         std::all_of(problem.inputs.begin(), problem.inputs.end(), alike) &&
+  return is_floating(dtype) && std::all_of(problem.inputs.begin(), problem.inputs.end(), alike);
+}
+
+/// Whether all is one row of whole vectors: DENSE there.
+bool is_dense(const Rows& rows, const Problem& problem) {
+  return rows.index.count == 1 && rows.length % gpu_width(problem) == 0 &&
          std::all_of(std::begin(rows.step), std::end(rows.step), [](std::int64_t step) { return step == 1; });
 }
 
@@ -67,11 +71,12 @@ std::string rounding_option(const Problem& problem, const PrepareContext& contex
 std::string options_of(const Rows& rows, const Problem& problem, const PrepareContext& context) {
   std::string options = cpu_option(context.profile) + rounding_option(problem, context);
   if (is_cpu(context.profile)) return options;
-  const bool aligned = is_aligned(rows, problem);
-  if (aligned) options += " -D ALIGNED";
   if (gpu_width(problem) == 8) options += " -D WIDTH=8";
-  if (aligned && is_dense(rows, problem)) options += " -D DENSE=" + std::string(to_string(problem.outputs[0].dtype));
-  return options;
+  if (!is_aligned(rows, problem)) return options;
+  options += " -D ALIGNED";
+  if (!has_one_type(problem)) return options;
+  options += " -D TYPED=" + std::string(to_string(problem.outputs[0].dtype));
+  return is_dense(rows, problem) ? options + " -D DENSE" : options;
 }
 
 LaunchSpec spec_of(const Rows& rows, const Problem& problem, const PrepareContext& context, const char* function) {

@@ -56,16 +56,19 @@ void store_part(__global void* data, int type, ulong at, long step, int count, f
 
 // Where the elements are neighbours whole vectors are moved, in a loop of its own: beside the other way compilers make
 // slow code of it.
-#ifdef DENSE  // a type: all tensors have it, and are one row of neighbours and whole vectors
+#ifdef DENSE  // all tensors are one row of neighbours and whole vectors
 #define IS_NEAR(a) true
 #define WHOLE_VECTORS(k) if (at.count > 0)
 #define THE_REST(k) if (false)
-#define LOAD_NEAR(a) LOAD_WIDE(WIDTH, DENSE)((__global const STORAGE(DENSE)*)a, a##_start + at.a)
-#define STORE_NEAR(value) STORE_WIDE(WIDTH, DENSE)((__global STORAGE(DENSE)*)c, c_start + at.c, value)
 #else
 #define IS_NEAR(a) (rows.a##_step == 1)
 #define WHOLE_VECTORS(k) for (; (k) + WIDTH <= at.count; (k) += WIDTH)
 #define THE_REST(k) for (; (k) < at.count; (k) += WIDTH)
+#endif
+#ifdef TYPED  // all tensors have this type
+#define LOAD_NEAR(a) LOAD_WIDE(WIDTH, TYPED)((__global const STORAGE(TYPED)*)a, a##_start + at.a + (ulong)k)
+#define STORE_NEAR(value) STORE_WIDE(WIDTH, TYPED)((__global STORAGE(TYPED)*)c, c_start + at.c + (ulong)k, value)
+#else
 #define LOAD_NEAR(a) OF(load_floats)(a, a##_type, a##_start + at.a + (ulong)k)
 #define STORE_NEAR(value) OF(store_floats)(c, c_type, c_start + at.c + (ulong)k, value)
 #endif
