@@ -139,6 +139,9 @@ void let_consumer_wait(Device device, nb::handle stream) {
 nb::object to_capsule(const TensorObject& self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
                       nb::handle copy) {
   self.usable("__dlpack__");
+  // PyTorch destroys twice what it cannot take.
+  if (self.tensor.device().type == DeviceType::opencl)
+    fail(ErrorCode::not_supported, "__dlpack__", "memory of OpenCL is not exported; copy it first: tensor.to(\"cpu\")");
   const dlpack::DeviceTag own = dlpack::device_tag(self.tensor.device());
   if (!dl_device.is_none() && nb::cast<std::int32_t>(nb::int_(dl_device[0])) != own.type) {
     fail(ErrorCode::not_supported, "__dlpack__",

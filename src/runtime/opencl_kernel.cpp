@@ -34,7 +34,19 @@ OpenclKernelSpec checked(OpenclKernelSpec spec) {
 WorkSize filled(WorkSize global) {
   for (std::size_t d = 1; d < 3; ++d)
     if (global[d] == 0) global[d] = 1;
+  std::uint64_t items = std::uint64_t{1} << 62;
+  for (const std::size_t size : global)
+    if (size != 0) items /= size;
+  if (items == 0) fail(ErrorCode::invalid_argument, function_name, "the global size is more than 2^62 work-items");
   return global;
+}
+
+/// A size for a dim that the launch does not have would run every item that often.
+void check_dims(const WorkSize& local, const WorkSize& asked) {
+  for (std::size_t d = 1; d < 3; ++d)
+    if (asked[d] == 0 && local[d] > 1)
+      fail(ErrorCode::invalid_argument, function_name,
+           "work_group_size has more dims than the global size: give both as many");
 }
 
 /// Without comments and with one blank for any number of them.
@@ -110,6 +122,36 @@ Takes takes_of(std::string type) {
   return Takes::unknown;
 }
 
+/// The name of a type without its address space, size, sign and stars: "float" of "__global const float4*".
+std::string element_name(std::string type) {
+  for (const std::string_view word :
+       {"__global ", "global ", "__constant ", "constant ", "const ", "volatile ", "restrict ", "unsigned ", "signed "})
+    if (type.starts_with(word)) type.erase(0, word.size());
+  type.erase(std::min(type.find_first_of(" *[0123456789"), type.size()));
+  return type;
+}
+
+/// Whether a tensor's elements can be what the parameter points to: floats of the same type, or as many bytes.
+bool points_to(const std::string& type, DataType dtype) {
+  const std::string name = element_name(type);
+  if (name == "float") return dtype == DataType::float32;
+  if (name == "half") return dtype == DataType::float16;
+  if (name == "double") return dtype == DataType::float64;
+  constexpr std::pair<std::string_view, std::size_t> sizes[] = {{"short", 2}, {"ushort", 2}, {"int", 4},
+                                                                {"uint", 4},  {"long", 8},   {"ulong", 8}};
+  for (const auto& [known, bytes] : sizes)
+    if (name == known) return size_of(dtype) == bytes;
+  return true;  // bytes, and names that only the compiler knows
+}
+
+/// Whether a value of this kind can be the parameter's.
+bool holds(const std::string& type, FunctionArgument::Number number) {
+  if (number == FunctionArgument::Number::any) return true;
+  const std::string name = element_name(type);
+  const bool real = name == "float" || name == "double" || name == "half";
+  return name == "half" || real == (number == FunctionArgument::Number::real);
+}
+
 Takes kind_of(const FunctionArgument& argument) {
   if (!argument.value.empty()) return Takes::number;
   return argument.local_bytes != 0 ? Takes::local : Takes::tensor;
@@ -128,6 +170,15 @@ void check_kinds(const std::vector<FunctionArgument>& arguments, const std::vect
       fail(ErrorCode::invalid_argument, function_name,
            "argument " + std::to_string(i) + " of '" + name + "' is " + std::string(words(given)) +
                ", and its parameter is '" + types[i] + "': pass " + std::string(words(wanted)));
+    if (wanted == Takes::tensor && !points_to(types[i], arguments[i].tensor.spec().dtype))
+      fail(ErrorCode::invalid_argument, function_name,
+           "argument " + std::to_string(i) + " of '" + name + "' is a tensor of " +
+               std::string(to_string(arguments[i].tensor.spec().dtype)) + ", and its parameter is '" + types[i] + "'");
+    if (wanted == Takes::number && !holds(types[i], arguments[i].number))
+      fail(ErrorCode::invalid_argument, function_name,
+           "argument " + std::to_string(i) + " of '" + name + "' is " +
+               (arguments[i].number == FunctionArgument::Number::real ? "a floating-point number" : "an integer") +
+               ", and its parameter is '" + types[i] + "': pass a number of that type");
   }
 }
 
@@ -339,6 +390,7 @@ void OpenclKernel::run(const std::vector<FunctionArgument>& arguments, const Wor
   const WorkSize global = filled(asked);
   const Device device = device_of(arguments, state_->spec.name);
   check_kinds(arguments, state_->types, state_->spec.name);
+  check_dims(state_->spec.work_group_size, asked);
   const auto function = state_->function(device);
   WorkSize local = state_->spec.work_group_size;
   if (state_->spec.tune) {

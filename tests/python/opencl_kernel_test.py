@@ -40,6 +40,15 @@ class OpenclKernelTest(unittest.TestCase):
         xrt.OpenclKernel("scale", SCALE)(x, 2, 3, global_size=3)
         self.assertEqual(self.read(x), [2, 4, 6])
 
+    def test_tensors_of_another_type_are_refused(self):
+        half = xrt.asarray(np.ones(1000, np.float16)).to("opencl:0")
+        with self.assertRaisesRegex(ValueError, "argument 0 of 'scale' is a tensor of f16"):
+            xrt.OpenclKernel("scale", SCALE)(half, 2.0, 1000, global_size=1000)
+
+    def test_memory_is_not_exported_to_libraries_that_cannot_take_it(self):
+        with self.assertRaisesRegex(xrt.XpuRuntimeError, r'tensor.to\("cpu"\)'):
+            self.on_device(1, 2).__dlpack__()
+
     def test_takes_numpy_scalars_by_their_own_size(self):
         x = self.on_device(1, 2, 3)
         scale = xrt.OpenclKernel("scale", SCALE)

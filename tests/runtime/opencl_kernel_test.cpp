@@ -118,6 +118,10 @@ TEST_F(OpenclKernelTest, WrongCallsAreErrorsThatSayWhatIsWrong) {
   EXPECT_TRUE(has(error_text(ErrorCode::not_supported, [&] { scale({3}, here, 2.0f, std::uint64_t{3}); }), "cpu:0"));
   const OpenclKernel wide({.name = "scale", .source = scale_source, .work_group_size = {1 << 20}}, &runtime);
   EXPECT_TRUE(has(error_text(invalid, [&] { wide({3}, x, 2.0f, std::uint64_t{3}); }), "is over the device's"));
+  const OpenclKernel flat({.name = "scale", .source = scale_source, .work_group_size = {2, 2}}, &runtime);
+  EXPECT_TRUE(has(error_text(invalid, [&] { flat({4}, x, 2.0f, std::uint64_t{3}); }), "more dims than the global"));
+  for (const WorkSize& huge : {WorkSize{std::size_t(-5)}, WorkSize{1ull << 40, 1ull << 40}})
+    EXPECT_TRUE(has(error_text(invalid, [&] { scale(huge, x, 2.0f, std::uint64_t{3}); }), "more than 2^62"));
   const OpenclKernel two({.name = "my_relu", .source = relu_source}, &runtime);
   EXPECT_TRUE(has(error_text(invalid, [&] { two({3}, x, here, std::uint64_t{3}); }), "cpu:0"));
   EXPECT_EQ(read(x), (std::vector<float>{1, 2, 3})) << "nothing ran";
@@ -134,6 +138,11 @@ TEST_F(OpenclKernelTest, AnArgumentOfAnotherKindIsAnErrorThatNamesIt) {
   EXPECT_TRUE(has(scale(std::uint64_t{1}, x, std::uint64_t{3}), "argument 0 of 'scale' is a number"));
   EXPECT_TRUE(has(scale(x, LocalMemory{4}, std::uint64_t{3}), "argument 1 of 'scale' is LocalMemory"));
   EXPECT_TRUE(has(scale(x, LocalMemory{0}, std::uint64_t{3}), "0 bytes"));
+  EXPECT_TRUE(has(scale(x, 2, std::uint64_t{3}), "argument 1 of 'scale' is an integer, and its parameter is 'float'"));
+  EXPECT_TRUE(has(scale(x, 2.0f, 3.0), "argument 2 of 'scale' is a floating-point number"));
+  std::uint16_t bits[3] = {};
+  const Tensor half = runtime.devices().copy_to(Tensor::view(bits, DataType::float16, {3}), device);
+  EXPECT_TRUE(has(scale(half, 2.0f, std::uint64_t{3}), "argument 0 of 'scale' is a tensor of f16, and its parameter"));
   const OpenclKernel local({.name = "k", .source = "__kernel void k(__local float* l, __global float* x) {}"},
                            &runtime);
   EXPECT_TRUE(

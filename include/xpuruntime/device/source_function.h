@@ -43,8 +43,11 @@ struct FunctionLimits {
 
 /// A tensor's memory, a value, or local memory of some bytes: exactly one of them.
 struct FunctionArgument {
+  enum class Number : std::uint8_t { any, integer, real };
+
   Tensor tensor = {};
   std::vector<std::byte> value = {};
+  Number number = Number::any;  // what the value is
   std::size_t local_bytes = 0;
 };
 

@@ -37,6 +37,8 @@ requires std::is_arithmetic_v<T> FunctionArgument kernel_argument(T value) {
   FunctionArgument argument;
   argument.value.resize(sizeof value);
   std::memcpy(argument.value.data(), &value, sizeof value);
+  using Number = FunctionArgument::Number;
+  argument.number = std::is_floating_point_v<T> ? Number::real : Number::integer;
   return argument;
 }
 

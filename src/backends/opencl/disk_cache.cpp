@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -55,7 +56,12 @@ std::optional<std::string> DiskCache::get(const std::string& key) const {
   if (folder_.empty()) return {};
   std::ifstream file(path_of(key), std::ios::binary);
   if (!file) return {};
-  std::string text(std::istreambuf_iterator<char>(file), {});
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure&) {  // a folder, or a disk that fails: as if it were damaged
+    text.clear();
+  }
   const std::size_t header = magic.size() + checksum_bytes;
   const bool whole = text.size() >= header && text.starts_with(magic) &&
                      checksum(std::string_view(text).substr(header)) == text.substr(magic.size(), checksum_bytes);
@@ -79,7 +85,7 @@ void DiskCache::put(const std::string& key, std::string_view value) const {
   trim();
 }
 
-void DiskCache::remove(const std::string& key) const { unlink(path_of(key).c_str()); }
+void DiskCache::remove(const std::string& key) const { std::remove(path_of(key).c_str()); }
 
 void DiskCache::trim() const {
   struct Entry {

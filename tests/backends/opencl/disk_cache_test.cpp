@@ -47,6 +47,19 @@ TEST(DiskCache, RemovesADamagedEntry) {
   EXPECT_FALSE(cache.get(key));
 }
 
+TEST(DiskCache, AnEntryThatCannotBeReadIsMadeAnew) {
+  const OwnFolder folder;
+  const DiskCache cache;
+  cache.put(key, "value");
+  for (const auto& file : folder.files()) {
+    std::filesystem::remove(file);
+    std::filesystem::create_directory(file);
+  }
+  EXPECT_FALSE(cache.get(key));
+  cache.put(key, "value");
+  EXPECT_EQ(cache.get(key), "value");
+}
+
 TEST(DiskCache, DropsWhatWasUsedLongestAgo) {
   const OwnFolder folder;
   const DiskCache cache(folder.path(), 10000);

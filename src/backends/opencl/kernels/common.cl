@@ -281,7 +281,7 @@ Chunk chunk_of(long rows, long length, long size, long chunks) {
 #define NEAREST (0x1.8p23f + 126.0f) /* after this is added, the low bits are the nearest integer plus 126 */
 #define FUNCTIONS(n, F, I, as_f, as_i, to_f)                                                                   \
   F line_of##n(F x, float slope, float first) { LINE_OF(F, x, slope, first) }                                  \
-  F root_of_exp##n(F x) { /* of x between -104 and 89, so that 2^n is a normal float */                        \
+  F root_of_exp##n(F x) { /* of -104 to 89; its square is off by up to 7 ulp: for softmax */                   \
     const F scaled = x * 0x1.715476p-1f;                                                                       \
     const F shifted = scaled + NEAREST, whole = shifted - NEAREST;                                             \
     const F r = x - whole * 0x1.62e4p+0f - whole * 0x1.7f7d1cp-19f, s = r * r;                                 \
@@ -290,8 +290,14 @@ Chunk chunk_of(long rows, long length, long size, long chunks) {
     return q * as_f(as_i(shifted) << 23);                                                                      \
   }                                                                                                            \
   F exp_of##n(F x) {                                                                                           \
-    const F root = root_of_exp##n(BETWEEN(x, (F)-104.0f, (F)89.0f));                                           \
-    return root * root;                                                                                        \
+    x = BETWEEN(x, (F)-104.0f, (F)89.0f);                                                                      \
+    const F shifted = x * 0x1.715476p+0f + 0x1.8p23f; /* the nearest integer stands in its low bits */         \
+    const F whole = shifted - 0x1.8p23f;                                                                       \
+    const F r = x - whole * 0x1.62e4p-1f - whole * 0x1.7f7d1cp-20f;                                            \
+    F q = 0x1.6a1a78p-10f * r + 0x1.123fc6p-7f;                                                                \
+    q = ((q * r + 0x1.555916p-5f) * r + 0x1.55548ap-3f) * r + 0x1.fffffcp-2f;                                  \
+    const I power = as_i(shifted) - 0x4b400000, part = power >> 1; /* in two steps: 2^power may be no float */ \
+    return (1.0f + (r * r * q + r)) * as_f((part + 127) << 23) * as_f((power - part + 127) << 23);             \
   }                                                                                                            \
   F log_of##n(F x) {                                                                                           \
     const F normal = x < 0x1p-126f ? x * 0x1p23f : x;                                                          \
@@ -310,7 +316,7 @@ Chunk chunk_of(long rows, long length, long size, long chunks) {
   }                                                                                                            \
   F sigmoid_of##n(F x) { /* neither side overflows */                                                          \
     const F below = as_f(as_i(x) | (int)0x80000000); /* -fabs(x), which PoCL calls */                          \
-    const F root = root_of_exp##n(AT_LEAST(below, (F)-104.0f)), e = root * root;                               \
+    const F e = exp_of##n(below);                                                                              \
     return (x < 0.0f ? e : (F)1.0f) / (1.0f + e);                                                              \
   }                                                                                                            \
   F tanh_of##n(F x) {                                                                                          \
