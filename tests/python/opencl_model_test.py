@@ -128,6 +128,13 @@ class OpenclModelTest(unittest.TestCase):
                     # Some hundred roundings of values near one.
                     np.testing.assert_allclose(got.to("cpu").numpy(), want.numpy(), rtol=1e-5, atol=2e-5)
 
+    def test_norms_of_long_rows_keep_their_digits(self):
+        x = np.random.default_rng(1).random((2, 1 << 20), np.float32)
+        exact = x.astype(np.float64)
+        expected = (exact - exact.mean(1, keepdims=True)) / np.sqrt(exact.var(1, keepdims=True) + 1e-5)
+        found = xrt.ops.layer_norm(xrt.asarray(x).to("opencl:0"), [1 << 20]).to("cpu").numpy()
+        self.assertLess(np.abs(found - expected).max(), 2e-6)
+
     def test_both_devices_give_what_pytorch_gives(self) -> None:
         self.check("opencl:0")
         self.check("cpu:0")

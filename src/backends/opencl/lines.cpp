@@ -130,6 +130,7 @@ std::string line_options(const LineTeam& team, const SplitNest& nest, DataType x
   options += team.rows ? dims_option({&nest.across}) : dims_option({&nest.across, &nest.along});
   if (team.rows) options += team.lanes == 1 ? " -D ROWS -D ALONE" : " -D ROWS";
   if (team.held > 0) options += " -D HELD=" + std::to_string(team.held);
+  if (nest.along.count > std::int64_t{1} << 16) options += " -D LONG_SUMS";
   return options;
 }
 

@@ -1,17 +1,40 @@
 // Norms of lines, and their gradients. After lines.cl.
 
+// Sums of rows of over 65536 elements are sums of sums, which keep more digits.
+#ifdef LONG_SUMS
+#define BEGIN_SUM(total)                 \
+  Vec total = 0.0f, total##_part = 0.0f; \
+  int total##_terms = 0;
+#define ADD_TO(total, term)        \
+  {                                \
+    total##_part += term;          \
+    if (++total##_terms == 256) {  \
+      total += total##_part;       \
+      total##_part = 0.0f;         \
+      total##_terms = 0;           \
+    }                              \
+  }
+#define END_SUM(total) total += total##_part;
+#else
+#define BEGIN_SUM(total) Vec total = 0.0f;
+#define ADD_TO(total, term) total += term;
+#define END_SUM(total)
+#endif
+
 // One over the root of the mean of squared distances from the mean. Past the end of a row, `term` is the mean.
-#define SCALE_OF(term)                \
-  Vec squares = 0.0f;                 \
-  EACH(i) {                           \
-    const Vec distance = (term)-mean; \
-    squares += distance * distance;   \
-  }                                   \
+#define SCALE_OF(term)                      \
+  BEGIN_SUM(squares)                        \
+  EACH(i) {                                 \
+    const Vec distance = (term)-mean;       \
+    ADD_TO(squares, distance * distance)    \
+  }                                         \
+  END_SUM(squares)                          \
   const Line scale = 1.0f / sqrt(FOLD_SUM(squares) / (float)along.count + eps);
 
-#define MEAN_OF_X              \
-  Vec total = 0.0f;            \
-  EACH(i) total += X(i, 0.0f); \
+#define MEAN_OF_X                        \
+  BEGIN_SUM(total)                       \
+  EACH(i) { ADD_TO(total, X(i, 0.0f)) }  \
+  END_SUM(total)                         \
   const Line mean = FOLD_SUM(total) / (float)along.count;
 
 __kernel void layer_norm(FIRST_PARAM, OUTPUT_PARAM(y), PARAMETER_PARAM(weight), PARAMETER_PARAM(bias), LINE_PARAMS,
@@ -67,19 +90,21 @@ __kernel void add_rms_norm(FIRST_PARAM, SECOND_PARAM, OUTPUT_PARAM(y), OUTPUT_PA
 __kernel void normalize_lines(FIRST_PARAM, OUTPUT_PARAM(y), LINE_PARAMS, int kind, float p, float eps) {
   LINE_BEGIN
   HOLD(0.0f)
-  Vec total = 0.0f;
+  BEGIN_SUM(total)
   if (kind == 3) {
     // In the order of floats as integers, where a NaN is above all.
     EACH(i) total = AS_FLOATS(max(AS_INTS(total), AS_INTS(fabs(X(i, 0.0f)))));
   } else {
     EACH(i) {
       const Vec size = fabs(X(i, 0.0f));
-      total += kind == 0   ? (size == 0.0f ? (Vec)(0.0f) : (Vec)(1.0f))
-               : kind == 1 ? size
-               : kind == 2 ? size * size
-                           : pow(size, (Vec)(p));
+      const Vec term = kind == 0   ? (size == 0.0f ? (Vec)(0.0f) : (Vec)(1.0f))
+                       : kind == 1 ? size
+                       : kind == 2 ? size * size
+                                   : pow(size, (Vec)(p));
+      ADD_TO(total, term)
     }
   }
+  END_SUM(total)
   const Line sum = FOLD_SUM(total), largest = FOLD_HIGHEST(total);  // which is never a NaN
   const Line norm = kind == 2   ? sqrt(sum)
                     : kind == 3 ? (sum != sum ? sum : largest)
