@@ -45,7 +45,8 @@ struct Share {
 };
 
 /// Zeros in place of the elements before k's 0 and after its last; the first of the eight is k number `at`.
-__device__ __noinline__ uint4 without_others(uint4 v, int at, int k) {
+__device__ inline uint4 inside(uint4 v, int at, int k) {
+  if (at >= 0 && at + 8 <= k) return v;
   unsigned words[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -54,21 +55,26 @@ __device__ __noinline__ uint4 without_others(uint4 v, int at, int k) {
   }
   return {words[0], words[1], words[2], words[3]};
 }
-__device__ inline uint4 inside(uint4 v, int at, int k) { return at >= 0 && at + 8 <= k ? v : without_others(v, at, k); }
 
 /// Eight neighbours of a row of a, from k number `at` on, zeros where there are none.
 template <bool vectors, class T>
 __device__ inline uint4 load_row(const T* row, int at, int k) {
   if (at >= k) return {};
   if constexpr (vectors) return load_shared_by_blocks(row + at);
-  const uint4 v = as_vector(load_any(row + max(at, 0), k - max(at, 0)));
-  return at < 0 ? as_vector(shifted(uint4{}, v, 8 + at)) : v;
+  if (at >= 0) return as_vector(load_any(row + at, k - at));
+  unsigned words[4] = {};
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    if (at + i < 0 || at + i >= k) continue;
+    words[i / 2] |= static_cast<unsigned>(reinterpret_cast<const unsigned short*>(row)[at + i]) << (i % 2 * 16);
+  }
+  return {words[0], words[1], words[2], words[3]};
 }
 
 /// Eight neighbours of a column of b, the first of which is k number `at`.
 template <bool vectors, class T>
 __device__ inline uint4 load_column(const T* from, int at, int k, bool last) {
-  if (!vectors && last && at + 8 > k) return load_last_ones(reinterpret_cast<const unsigned short*>(from), k - at);
+  if (!vectors && last && at + 8 > k) return load_row<false>(from - at, at, k);
   return load_once(from);
 }
 

@@ -33,25 +33,21 @@ __device__ inline Eight shifted(const uint4& low, const uint4& high, int count) 
   return out;
 }
 
-/// Eight neighbours, from the tensor's last ones on, zeros where there are no more. Few threads come here.
-__device__ __noinline__ inline uint4 load_last_ones(const unsigned short* from, int count) {
-  unsigned words[4] = {};
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    if (i < count) words[i / 2] |= static_cast<unsigned>(from[i]) << (i % 2 * 16);
-  }
-  return {words[0], words[1], words[2], words[3]};
-}
-
 /// Eight neighbours from any element on, of which the first `count` exist; the others become zero.
 __device__ inline Eight load_any(const void* from, int count) {
   const auto address = reinterpret_cast<std::uintptr_t>(from);
   const int before = static_cast<int>(address & 15) / 2;
-  if (count < (before == 0 ? 8 : 16 - before)) {  // not all of both vectors exists
-    return as_eight(load_last_ones(static_cast<const unsigned short*>(from), count));
+  if (count >= (before == 0 ? 8 : 16 - before)) {  // all of both vectors exists
+    const auto* vectors = reinterpret_cast<const uint4*>(address & ~std::uintptr_t{15});
+    return shifted(__ldg(vectors), before > 0 ? __ldg(vectors + 1) : uint4{}, before);
   }
-  const auto* vectors = reinterpret_cast<const uint4*>(address & ~std::uintptr_t{15});
-  return shifted(__ldg(vectors), before > 0 ? __ldg(vectors + 1) : uint4{}, before);
+  Eight out = {};
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    if (i < count)
+      out.pairs[i / 2] |= static_cast<unsigned>(static_cast<const unsigned short*>(from)[i]) << (i % 2 * 16);
+  }
+  return out;
 }
 
 /// What a thread holds of b for one piece and 16 columns times `groups`: of each of its columns eight k's, or of each
