@@ -240,8 +240,8 @@ void Dispatcher::recover(const Call& call, ThreadState& state, const std::shared
     fallback.fill(std::make_shared<Prepared>(impl_->make(first->asked, *scope, stamp(state), passed_over)));
     status = run(fallback, call, state);
   }
-  // Else the next call would decide the same once more.
-  if (lasts && stamp(state) == now)
+  // Else the next call would decide the same once more. The first choice is kept already.
+  if (lasts && fallback.prepared != first && stamp(state) == now)
     impl_->decisions.put({first->asked.problem, now, first->asked.precision}, std::move(*fallback.prepared));
 }
 
