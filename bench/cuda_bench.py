@@ -188,6 +188,7 @@ def linear_rows(fresh, seed):
 def time_linear(clock, arguments):
     seed = random.randrange(1 << 30) if arguments.seed is None else arguments.seed
     results = []
+    library = torch.backends.cuda.preferred_blas_library()
     nothing = clock.race({"nothing": lambda: torch.cuda._sleep(0)})["nothing"]
     for group, m, n, k, layout, dtype in linear_rows(arguments.fresh, seed):
         x = uniform((m, k), DTYPES[dtype])
@@ -209,6 +210,7 @@ def time_linear(clock, arguments):
         row["choice"] = xrt.explain(problem).kernel
         row["floor"] = max(2 * (m * k + n * k + m * n) / 4.3e6, 2 * m * n * k / 790e6)
         results.append(row)
+    torch.backends.cuda.preferred_blas_library(library)
     show_linear(results, arguments.kernels, nothing)
     print(f"fresh rows: {arguments.fresh}, seed {seed}")
     return results

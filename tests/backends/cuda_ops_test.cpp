@@ -45,8 +45,10 @@ TEST_F(CudaVerdicts, SkinnySaysWhatItDoesNotTake) {
   EXPECT_EQ(reason("skinny", "matmul(bf16[65,64], bf16[64,64])"), "m = 65 is over 64");
   EXPECT_EQ(reason("skinny", "linear(bf16[5,13,64], bf16[64,64])"), "m = 65 is over 64");
   EXPECT_EQ(reason("skinny", "matmul(f32[17,64], f32[64,64])"), "m = 17 is over 16");
-  EXPECT_EQ(reason("skinny", "matmul(bf16[1,2147483648], bf16[2147483648,8])"), "k = 2147483648 is over 1073741824");
-  EXPECT_EQ(reason("skinny", "linear(bf16[1,8], bf16[2147483648,8])"), "n = 2147483648 is over 1073741824");
+  EXPECT_EQ(reason("skinny", "matmul(bf16[1,1073741760], bf16[1073741760,8])"), "");
+  EXPECT_EQ(reason("skinny", "matmul(bf16[1,1073741761], bf16[1073741761,8])"), "k = 1073741761 is over 1073741760");
+  EXPECT_EQ(reason("skinny", "linear(bf16[1,8], bf16[1073741760,8])"), "");
+  EXPECT_EQ(reason("skinny", "linear(bf16[1,8], bf16[1073741761,8])"), "n = 1073741761 is over 1073741760");
   EXPECT_EQ(reason("skinny", "linear(bf16[1,8], bf16[8,8]) -> f16[1,8]"),
             "output 0 is f16, and this kernel takes f32 and the input's bf16");
   EXPECT_EQ(reason("skinny", "matmul(f32[2,2,64], f32[64,64], f32[2,1,64])"), "one stride does not walk the rows of c");
@@ -131,6 +133,11 @@ TEST_F(CudaVerdicts, RowKernelsSayWhatTheyDoNotTake) {
   EXPECT_EQ(reason("rows", "embedding(i64[4], f32[9,8]{1,9})"), "the rows of input 1 are not contiguous");
   EXPECT_EQ(reason("reduce", "reduce_sum(f32[4,8,2]; dim=0,2)"),
             "the reduced dims are not next to each other and contiguous");
+  EXPECT_EQ(reason("reduce", "reduce_sum(bf16[2147483647,8]; dim=1)"), "");
+  EXPECT_EQ(reason("reduce", "reduce_sum(bf16[2147483648,8]; dim=1)"), "outputs = 2147483648 is over 2147483647");
+  EXPECT_EQ(reason("reduce", "reduce_max(bf16[8,2147483648]; dim=0)"), "outputs = 2147483648 is over 2147483647");
+  EXPECT_EQ(reason("reduce", "reduce_sum(f16[1073741824,536870912]{0,1}; dim=1)"),
+            "outputs = 1073741824 is over 1073741823");
   EXPECT_EQ(reason("reduce", "reduce_sum(i32[4])"), "input 0 is i32, and this kernel takes f32, f16 and bf16");
   EXPECT_EQ(reason("copy", "copy(f32[4]) -> bf16[4]"), "input 0 is f32, and this kernel takes the output's bf16");
 }

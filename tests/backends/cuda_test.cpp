@@ -1,5 +1,6 @@
 #include <array>
 #include <map>
+#include <regex>
 #include <thread>
 
 #include "backends/cuda_fixture.h"
@@ -159,11 +160,14 @@ TEST_F(CudaDriverTest, OnePlanRunsFromSeveralThreads) {
 }
 
 TEST_F(CudaDriverTest, RunningOutOfMemoryIsAnErrorAndNothingMore) {
+  const std::uint64_t bytes = profile().global_memory_bytes * 2;
   try {
-    driver().allocate(0, profile().global_memory_bytes * 2);
+    driver().allocate(0, bytes);
     ADD_FAILURE() << "twice the device's memory was handed out";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
+    const std::regex text(std::to_string(bytes) + " bytes on cuda:0, where \\d+ of \\d+ bytes are free: ");
+    EXPECT_TRUE(std::regex_search(error.what(), text)) << error.what();
   }
   Launch launch(problem_of("add(f32[8], f32[8])"), "elementwise");
   launch.fill(random());

@@ -6,7 +6,7 @@ namespace xpuruntime::cuda {
 
 // Those after which, by the runtime's documentation, the process must end to use CUDA again.
 bool is_lost(cudaError_t error) {
-  switch (error) {
+  switch (static_cast<int>(error)) {
     case cudaErrorIllegalAddress:
     case cudaErrorMisalignedAddress:
     case cudaErrorInvalidAddressSpace:
@@ -18,6 +18,10 @@ bool is_lost(cudaError_t error) {
     case cudaErrorAssert:
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
+    case 226:  // cudaErrorContained and
+    case 721:  // cudaErrorTensorMemoryLeak, which older toolkits have no names for
       return true;
     default:
       return false;

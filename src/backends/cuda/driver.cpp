@@ -69,6 +69,18 @@ Status copy(int index, void* to, const void* from, std::size_t bytes, cudaMemcpy
   return to_status(error, "copy of " + std::to_string(bytes) + " bytes");
 }
 
+/// What was asked for; where that is too much, what is there as well.
+std::string bytes_asked(int index, std::size_t bytes, cudaError_t error) {
+  const std::string text = std::to_string(bytes) + " bytes on cuda:" + std::to_string(index);
+  if (error != cudaErrorMemoryAllocation) return text;
+  std::size_t free = 0, total = 0;
+  const RelaxedCapture relaxed;
+  const cudaError_t asked = on_device(index, [&] { return cudaMemGetInfo(&free, &total); });
+  forget(asked);
+  if (asked != cudaSuccess) return text;
+  return text + ", where " + std::to_string(free) + " of " + std::to_string(total) + " bytes are free";
+}
+
 }  // namespace
 
 /// Filled by CUDA's own threads, which may not call CUDA: emptied by calls of the driver.
@@ -88,7 +100,7 @@ void* CudaDriver::allocate(int index, std::size_t bytes) {
   void* memory = nullptr;
   const RelaxedCapture relaxed;
   const cudaError_t error = on_device(index, [&] { return cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)); });
-  check(error, "allocate", std::to_string(bytes) + " bytes on cuda:" + std::to_string(index));
+  check(error, "allocate", bytes_asked(index, bytes, error));
   return memory;
 }
 
@@ -113,7 +125,7 @@ void* CudaDriver::allocate_ordered(int index, std::size_t bytes, Stream stream) 
     forget(error);
     return allocate(index, bytes);
   }
-  check(error, "allocate", std::to_string(bytes) + " bytes on cuda:" + std::to_string(index));
+  check(error, "allocate", bytes_asked(index, bytes, error));
   return memory;
 }
 

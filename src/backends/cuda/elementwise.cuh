@@ -116,6 +116,41 @@ __global__ void __launch_bounds__(run_threads) by_runs(const std::int64_t count,
   *reinterpret_cast<Vector<T>*>(static_cast<T*>(x.output) + first) = a;
 }
 
+/// Rows of whole vectors, in which every operand's elements are neighbours; few enough for 32 bits.
+struct RowsOfVectors {
+  std::uint32_t count = 0;   // of vectors in all
+  std::uint32_t length = 0;  // of a row, in vectors
+  std::int64_t strides[3] = {};
+};
+
+inline bool has_rows_of_vectors(const ElementLaunch& launch) {
+  const auto& strides = launch.shape.strides;
+  return launch.vectors && launch.shape.rank == 2 && fits_32_bits(launch.shape) && strides[0][1] == 1 &&
+         strides[1][1] == 1 && strides[2][1] == 1;
+}
+
+template <class T>
+RowsOfVectors rows_of_vectors(const ElementwiseShape& shape) {
+  constexpr std::int64_t width = 16 / static_cast<std::int64_t>(sizeof(T));
+  return {static_cast<std::uint32_t>(shape.count / width),
+          static_cast<std::uint32_t>(shape.extent[1] / width),
+          {shape.strides[0][0], shape.strides[1][0], shape.strides[2][0]}};
+}
+
+/// As by_runs, for rows that lie apart or are repeated in an operand.
+template <class T, class Function, ElementOp op>
+__global__ void __launch_bounds__(run_threads) by_rows(const RowsOfVectors rows, const Pointers x) {
+  wait_for_previous();
+  const auto vector = static_cast<std::uint32_t>(thread_index());
+  if (vector >= rows.count) return;
+  const std::uint32_t row = vector / rows.length;
+  const std::int64_t at = std::int64_t{vector - row * rows.length} * (16 / static_cast<int>(sizeof(T)));
+  Vector<T> a = load_operand<T>(x.inputs[0], row * rows.strides[0] + at, false);
+  const Vector<T> b = load_operand<T>(x.inputs[1], row * rows.strides[1] + at, false);
+  Function::apply(op, a.values, b.values);
+  *reinterpret_cast<Vector<T>*>(static_cast<T*>(x.output) + row * rows.strides[2] + at) = a;
+}
+
 template <class T, class Function, class Index>
 __global__ void __launch_bounds__(element_threads) by_vectors(const ElementLaunch p, const Pointers x) {
   wait_for_previous();
@@ -154,14 +189,20 @@ unsigned blocks_of_vectors(std::int64_t count, int threads) {
 
 /// The launch's op is this one or one of those behind it.
 template <class T, class Function, ElementOp op>
-cudaError_t launch_runs(const ElementLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
+cudaError_t launch_op(const ElementLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   if constexpr (op != Function::last) {
     constexpr auto next = static_cast<ElementOp>(static_cast<int>(op) + 1);
-    if (launch.op != op) return launch_runs<T, Function, next>(launch, pointers, stream);
+    if (launch.op != op) return launch_op<T, Function, next>(launch, pointers, stream);
   }
   const std::int64_t count = launch.shape.count;
-  return queue_overlapping(by_runs<T, Function, op>, blocks_of_vectors<T>(count, run_threads), run_threads, count,
-                           pointers, stream);
+  const unsigned blocks = blocks_of_vectors<T>(count, run_threads);
+  if constexpr (Function::inputs == 2) {
+    if (!launch.shape.contiguous) {
+      return queue_overlapping(by_rows<T, Function, op>, blocks, run_threads, rows_of_vectors<T>(launch.shape),
+                               pointers, stream);
+    }
+  }
+  return queue_overlapping(by_runs<T, Function, op>, blocks, run_threads, count, pointers, stream);
 }
 
 template <class T, class Function, class Index>
@@ -176,7 +217,8 @@ cudaError_t launch_as(const ElementLaunch& launch, const Pointers& pointers, cud
 
 template <class T, class Function>
 cudaError_t launch_elements(const ElementLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
-  if (launch.shape.contiguous) return launch_runs<T, Function, Function::first>(launch, pointers, stream);
+  const bool by_op = launch.shape.contiguous || (Function::inputs == 2 && has_rows_of_vectors(launch));
+  if (by_op) return launch_op<T, Function, Function::first>(launch, pointers, stream);
   return fits_32_bits(launch.shape) ? launch_as<T, Function, std::uint32_t>(launch, pointers, stream)
                                     : launch_as<T, Function, std::uint64_t>(launch, pointers, stream);
 }

@@ -10,6 +10,8 @@
 namespace xpuruntime::cuda {
 namespace {
 
+constexpr std::int64_t most_length = std::int64_t{1} << 29;  // of a part
+
 struct Run {
   std::int64_t extent = 1;
   std::int64_t stride = 1;
@@ -65,7 +67,8 @@ Verdict reduce_layout(const Problem& problem, const DeviceProfile&) {
   const std::optional<ReduceLaunch> layout = layout_of(problem);
   if (!layout) return Verdict::no("the reduced dims are not next to each other and contiguous");
   if (const Verdict out = is_contiguous("output 0", problem.outputs[0]); !out.supported) return out;
-  return is_at_most("outputs", layout->outer * layout->inner, most / 64);
+  // A block for each part of an output at most.
+  return is_at_most("outputs", layout->outer * layout->inner, most / (layout->length / most_length + 1));
 }
 
 Fold fold_of(OpId op) {
@@ -83,7 +86,7 @@ Fold fold_of(OpId op) {
 
 /// Parts of at least `least` where there would be too few blocks for the device.
 void cut(ReduceLaunch& launch, std::int64_t blocks, std::int64_t least, int units) {
-  constexpr std::int64_t most_length = std::int64_t{1} << 29, most_parts = 4096;
+  constexpr std::int64_t most_parts = 4096;
   const std::int64_t wanted = std::max((4 * units + blocks - 1) / blocks, launch.length / most_length + 1);
   const std::int64_t parts = std::clamp<std::int64_t>(std::min(wanted, launch.length / least), 1, most_parts);
   // Parts begin on whole vectors.

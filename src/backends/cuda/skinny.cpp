@@ -14,7 +14,8 @@
 namespace xpuruntime::cuda {
 namespace {
 
-constexpr std::int64_t most_extent = std::int64_t{1} << 30;  // the kernels count in 32 bits
+// The kernels count in 32 bits, also bytes of 16-bit elements and of the vector that they begin in.
+constexpr std::int64_t most_extent = (std::int64_t{1} << 30) - 64;
 constexpr std::size_t most_variants = 8;
 
 bool is_16_bit(DataType dtype) { return dtype == DataType::float16 || dtype == DataType::bfloat16; }
