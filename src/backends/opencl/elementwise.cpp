@@ -54,10 +54,15 @@ bool has_one_type(const Problem& problem) {
   return is_floating(dtype) && std::all_of(problem.inputs.begin(), problem.inputs.end(), alike);
 }
 
-/// Whether all is one row of whole vectors: DENSE there.
-bool is_dense(const Rows& rows, const Problem& problem) {
-  return rows.index.count == 1 && rows.length % gpu_width(problem) == 0 &&
-         std::all_of(std::begin(rows.step), std::end(rows.step), [](std::int64_t step) { return step == 1; });
+/// DENSE there, where all is one row of whole vectors, and ROWS, where there are several in one dim.
+std::string dense_option(const Rows& rows, const Problem& problem) {
+  const std::int64_t width = gpu_width(problem), count = rows.index.count;
+  const bool near =
+      std::all_of(std::begin(rows.step), std::end(rows.step), [](std::int64_t step) { return step == 1; });
+  if (!near || rows.length % width != 0 || rows.index.rank != 1) return {};
+  if (count == 1) return " -D DENSE";
+  const bool is_short = rows.length <= INT32_MAX && count <= INT32_MAX && rows.length / width * count <= INT32_MAX;
+  return is_short ? " -D DENSE -D ROWS" : "";
 }
 
 /// Divisions and roots are rounded correctly where they are the op; elsewhere they may be off by a few units.
@@ -76,7 +81,7 @@ std::string options_of(const Rows& rows, const Problem& problem, const PrepareCo
   options += " -D ALIGNED";
   if (!has_one_type(problem)) return options;
   options += " -D TYPED=" + std::string(to_string(problem.outputs[0].dtype));
-  return is_dense(rows, problem) ? options + " -D DENSE" : options;
+  return options + dense_option(rows, problem);
 }
 
 LaunchSpec spec_of(const Rows& rows, const Problem& problem, const PrepareContext& context, const char* function) {

@@ -47,6 +47,11 @@ bool is_aligned(const Rope& rope, const Problem& problem) {
          std::all_of(std::begin(rope.heads.stride[2]), std::end(rope.heads.stride[2]), whole);
 }
 
+std::string options_of(const Rope& rope, const Problem& problem, const DeviceProfile& profile) {
+  if (is_cpu(profile)) return cpu_option(profile);
+  return " -D RANK=" + std::to_string(rope.heads.rank) + (is_aligned(rope, problem) ? " -D ALIGNED" : "");
+}
+
 void fill_rope(LaunchPlan& plan, const Problem& problem, const PrepareContext& context) {
   const TensorSpec &input = problem.inputs[0], &output = problem.outputs[0];
   const TensorSpec &cosines = problem.inputs[2], &sines = problem.inputs[3];
@@ -73,9 +78,7 @@ void fill_rope(LaunchPlan& plan, const Problem& problem, const PrepareContext& c
                                                                   : "0 to " + std::to_string(rope.positions - 1)));
   Launch& launch = plan.add({.source = elementwise_cl,
                              .function = "op_rope",
-                             .options = cpu                         ? cpu_option(context.profile)
-                                        : is_aligned(rope, problem) ? " -D ALIGNED"
-                                                                    : "",
+                             .options = options_of(rope, problem, context.profile),
                              .items = rope.size == 0 ? 0 : rope.heads.count * rope.parts});
   for (std::size_t i = 0; i < problem.inputs.size(); ++i)
     launch.input(i).constant(type_number(problem.inputs[i].dtype));

@@ -22,13 +22,24 @@ class OtherDevicesTest : public OpenClTest {
     return other;
   }
 
+  /// The problem with aligned tensors, and with tensors that begin at any element.
+  static std::vector<Problem> both_alignments(const std::string& text) {
+    const Problem aligned = parse_problem(text, device);
+    Problem any = aligned;
+    for (auto* specs : {&any.inputs, &any.outputs})
+      for (TensorSpec& spec : *specs)
+        if (spec != no_input()) spec.alignment = static_cast<std::uint8_t>(size_of(spec.dtype));
+    return {aligned, any};
+  }
+  static std::size_t lead_of(const TensorSpec& spec) { return spec.alignment >= 16 ? 0 : 1; }
+
   std::vector<Tensor> inputs_of(const Problem& problem) {
     std::vector<Tensor> inputs;
     for (const TensorSpec& spec : problem.inputs) {
       HostTensor host = random_tensor(spec);
       if (!is_floating(spec.dtype)) fill_whole(host);
       if (spoil_ != nullptr) spoil_(host, inputs.size());
-      inputs.push_back(upload(host, 1));
+      inputs.push_back(upload(host, lead_of(spec)));
     }
     return inputs;
   }
@@ -37,7 +48,7 @@ class OtherDevicesTest : public OpenClTest {
                                             const std::vector<Tensor>& inputs, std::string_view token = {},
                                             bool by_class = false) {
     std::vector<Tensor> outputs;
-    for (const TensorSpec& spec : problem.outputs) outputs.push_back(upload(HostTensor(spec)));
+    for (const TensorSpec& spec : problem.outputs) outputs.push_back(upload(HostTensor(spec), lead_of(spec)));
     const auto kernel = make_kernel(row, problem.op, DeviceType::opencl);
     const Problem prepared = by_class ? kernel->plan_problem(problem).value_or(problem) : problem;
     run(*kernel->prepare(prepared, {device, on, driver()}, token), inputs, outputs);
@@ -71,8 +82,10 @@ class OtherDevicesTest : public OpenClTest {
 
   /// Every kernel that takes the problem on a GPU, each of its plans.
   void check(const std::string& text, std::string_view plainest) {
-    SCOPED_TRACE(text);
-    const Problem problem = parse_problem(text, device);
+    for (const Problem& problem : both_alignments(text)) check(problem, plainest);
+  }
+  void check(const Problem& problem, std::string_view plainest) {
+    SCOPED_TRACE(to_string(problem));
     const std::vector<Tensor> inputs = inputs_of(problem);
     const auto* plain = std::find_if(std::begin(table), std::end(table), [&](const KernelSpec& row) {
       return row.name == plainest && row.ops.contains(problem.op);
@@ -169,9 +182,9 @@ TEST_F(OtherDevicesTest, AttentionsAgreeAboutNan) {
 TEST_F(OtherDevicesTest, ElementwiseAgrees) {
   for (const char* text :
        {"sub(f16[70,64], f16[70,64])", "mul(bf16[70,33], bf16[33])", "sub(f32[9,20], f16[20])", "gelu(bf16[5,1000])",
-        "relu(f16[77])", "silu_mul(f16[7,64])", "div(bf16[13,40], bf16[13,1])", "dropout(bf16[5,33]; p=0.3 seed=9)",
-        "dropout(f16[7,64]; p=0.5 seed=3)", "dropout(f32[1001]; p=0.1 seed=1)", "silu(f32[9,40])",
-        "dropout(f32[1000]; p=0.1 seed=1)", "tanh(f32[1003])"})
+        "relu(f16[77])", "silu_mul(f16[7,64])", "sub(f32[9,20], f32[20])", "div(bf16[13,40], bf16[13,1])",
+        "dropout(bf16[5,33]; p=0.3 seed=9)", "dropout(f16[7,64]; p=0.5 seed=3)", "dropout(f32[1001]; p=0.1 seed=1)",
+        "silu(f32[9,40])", "dropout(f32[1000]; p=0.1 seed=1)", "tanh(f32[1003])"})
     check(text, "ELEMENTWISE_DIRECT");
   for (const char* text : {"rope(f32[5,3,40], i64[5], f32[64,16], f32[64,16])",
                            "rope(f16[5,3,40], i64[5], f16[64,20], f16[64,20]; interleaved=true)",

@@ -23,7 +23,14 @@ typedef struct {
 } Part;
 
 Part part_of(const Rows* rows) {
-#ifdef DENSE
+#ifdef ROWS  // of one dim, few enough for 32 bits
+  const uint item = (uint)get_global_id(0), vectors = (uint)(rows->length / WIDTH), row = item / vectors;
+  const ulong first = (ulong)(item - row * vectors) * WIDTH;
+  const Part near = {first + row * (ulong)rows->index.a_stride[0], first + row * (ulong)rows->index.b_stride[0],
+                     first + row * (ulong)rows->index.c_stride[0], (long)(row * (ulong)rows->length + first),
+                     row < rows->index.count ? WIDTH : 0};
+  return near;
+#elif defined(DENSE)
   const ulong first = get_global_id(0) * WIDTH;
   const Part whole = {first, first, first, (long)first, (long)first < rows->length ? WIDTH : 0};
   return whole;
@@ -56,7 +63,7 @@ void store_part(__global void* data, int type, ulong at, long step, int count, f
 
 // Where the elements are neighbours whole vectors are moved, in a loop of its own: beside the other way compilers make
 // slow code of it.
-#ifdef DENSE  // all tensors are one row of neighbours and whole vectors
+#ifdef DENSE  // all tensors are one row (with ROWS: several) of neighbours and whole vectors
 #define IS_NEAR(a) true
 #define WHOLE_VECTORS(k) if (at.count > 0)
 #define THE_REST(k) if (false)
