@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "select/cpu_conditions.h"
+#include "select/first_choice.h"
 #include "xpuruntime/select/rule.h"
 
 namespace xpuruntime {
@@ -297,5 +298,11 @@ constexpr BuiltinRule rules[] = {
 }  // namespace
 
 std::span<const BuiltinRule> builtin_rules() { return rules; }
+
+std::string unmeasured_note(const DeviceProfile& profile) {
+  if (profile.type != cuda || profile.compute_capability_major <= 9) return {};
+  return ", compute capability " + std::to_string(profile.compute_capability_major) + "." +
+         std::to_string(profile.compute_capability_minor) + " was not measured";
+}
 
 }  // namespace xpuruntime

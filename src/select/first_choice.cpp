@@ -62,7 +62,8 @@ FirstChoice first_choice(std::span<const Option> options, std::span<const Builti
   for (const auto& [i, rule] : lines_of(options, rules)) {
     const int own = rank(options[i], rule != nullptr, any_fast_direct);
     if (own >= best_rank || (rule != nullptr && !rule->condition(*options[i].problem, profile))) continue;
-    best = {i, rule == nullptr ? "the first that can run it" : "built-in rule: " + std::string(rule->because)};
+    best = {i, rule == nullptr ? "the first that can run it"
+                               : "built-in rule: " + std::string(rule->because) + unmeasured_note(profile)};
     best_rank = own;
   }
   return best;

@@ -23,6 +23,10 @@ struct FirstChoice {
   std::string because = {};
 };
 
+/// ", compute capability 12.0 was not measured" on devices newer than those that the built-in rules come from; defined
+/// beside them.
+std::string unmeasured_note(const DeviceProfile& profile);
+
 /// The choice where no kernel was named and nothing was measured: the first line that holds of one list, which is the
 /// built-in rules and after them the rows of the table. Kernels that need copies take part where the work outweighs
 /// them; else they come after all that need none but `reference`, which is the last of all, unless they copy far more

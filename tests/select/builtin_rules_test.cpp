@@ -139,6 +139,24 @@ TEST(H200, UsesSkinnyForFewRowsThatAreNotWhole16Bytes) {
             "built-in rule: few rows that are not multiples of 16 bytes, and a small weight");
 }
 
+TEST(NewerThanHopper, SaysThatItsComputeCapabilityWasNotMeasured) {
+  const Kernels kernels = kernels_named({"reference", "cublasLt", "skinny"});
+  DeviceProfile device = profile("h200");
+  const auto reason = [&](const std::string& text, int major) {
+    device.compute_capability_major = major;
+    return decide(text + " @cuda:0", device, kernels).because;
+  };
+  const std::string large = "matmul(bf16[4096,4096], bf16[4096,4096])", row = "linear(bf16[1,64], bf16[64,64])";
+  const std::string tiles = "built-in rule: tensor cores for everything else";
+  const std::string few = "built-in rule: one row, or up to 8 and a weight of at most 5 MiB";
+  for (const int major : {8, 9}) {
+    EXPECT_EQ(reason(large, major), tiles);
+    EXPECT_EQ(reason(row, major), few);
+  }
+  EXPECT_EQ(reason(large, 10), tiles + ", compute capability 10.0 was not measured");
+  EXPECT_EQ(reason(row, 12), few + ", compute capability 12.0 was not measured");
+}
+
 TEST(H200, ChoosesTheSameFromTheRealTable) {
   Backend* backend = open_module(XRT_CUDA_MODULE);
   ASSERT_NE(backend, nullptr) << dlerror();
