@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import _core
 from ._core import Graph
 
 TYPE_CHECKING = False  # type checkers take it for True; typing itself takes long to import
@@ -15,3 +16,8 @@ def graph(device: Any = "cuda:0") -> Graph:
     Every call must have run once before: nothing is chosen or prepared while a graph is recorded.
     """
     return Graph(device)
+
+
+def synchronize(device: Any = "cuda:0") -> None:
+    """Waits for all work on the device and raises what went wrong in it, such as an index outside the table."""
+    _core.synchronize(device)
