@@ -90,7 +90,7 @@ interpreter=$(tools/python_env.sh test)
 stage dev everything
 if [[ ${1:-} == all ]]; then
   stage fuzz fuzz
-  stage asan layers asan 'core|device|cache|registry|tune|select|dispatch|backends' 'opencl(_plugin)?_tests'
+  stage asan layers asan 'core|device|cache|registry|tune|select|dispatch|graph|backends' 'opencl(_plugin)?_tests'
   stage tsan layers tsan 'device|cache|registry|tune|select|dispatch|backends'
   if [[ -n $interpreter ]]; then
     stage "asan, Python" python asan 'arrays|bad_input|junk|kernels|lock|log|policy|rules|scopes|store|threads|tune'

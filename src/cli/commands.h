@@ -10,6 +10,7 @@ void add_devices(CLI::App& app, Context& context);
 void add_profile(CLI::App& app, Context& context);
 void add_kernels(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
+void add_inspect(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 void add_trace(CLI::App& app, Context& context);

@@ -25,6 +25,10 @@ std::vector<PolicyFinding> validate_policy(const ExecutionPolicy& policy, const 
   if (const std::string why = absent(devices, policy.target); !why.empty()) {
     findings.push_back(about_target(policy, why, no_fallback.empty()));
   }
+  if (policy.precision != DataType::float32) {
+    findings.push_back({Severity::error, "precision",
+                        "this version runs models in the dtypes of their files; set fp32, or cast the model"});
+  }
   if (!policy.static_shape && !policy.fixed_shapes.empty()) {
     findings.push_back({Severity::note, "fixed_shapes", "not read: static_shape is false"});
   }

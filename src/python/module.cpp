@@ -40,7 +40,9 @@ NB_MODULE(_core, module) {
   bind_store(module);
   bind_lock(module);
   bind_report(module);
+  bind_session(module);
   bind_graph(module);
+  bind_synchronize(module);
   bind_opencl_kernel(module);
   if (xpuruntime::environment_variable("XPURUNTIME_PLUGINS") == nullptr) return;
   try {  // now: problems, policies and locks may be read first, and speak of what plugins bring

@@ -15,6 +15,8 @@ from pathlib import Path
 SCRATCH = tempfile.TemporaryDirectory()
 os.environ["XPURUNTIME_STORE"] = f"{SCRATCH.name}/store.sqlite"  # what is tuned here is not for the user's own
 
+from packages import optional  # noqa: E402
+
 import xpuruntime as xrt  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +36,20 @@ class Docs(unittest.TestCase):
                 exec(compile(block, f"docs/python.md, block {number}", "exec"), names)
         self.addCleanup(xrt.unregister_rule, names["few_rows"])
         self.assertIn("softmax", output.getvalue())
+
+    def test_the_blocks_of_the_page_on_sessions_run(self) -> None:
+        if optional("onnx") is None:
+            self.skipTest("onnx is not installed")
+        blocks = BLOCK.findall((ROOT / "docs" / "sessions.md").read_text(encoding="utf-8"))
+        self.assertEqual(len(blocks), 1)
+        output, here = io.StringIO(), os.getcwd()
+        self.addCleanup(os.chdir, here)
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(output):
+            os.chdir(folder)
+            exec(compile(blocks[0], "docs/sessions.md", "exec"), {})
+            os.chdir(here)
+        self.assertIn("layer Gemm kernel small", output.getvalue())
+        self.assertIn("ModelValue('x', f32, ('batch', 8))", output.getvalue())
 
     def test_the_reference_is_up_to_date(self) -> None:
         command = [sys.executable, str(ROOT / "tools" / "api_reference.py"), "--check", str(Path(xrt.__file__).parent)]

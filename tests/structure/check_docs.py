@@ -142,11 +142,12 @@ def check_interfaces(root):
 
 
 def code_that_names(root, op):
-    """Files of the library and its tests, but for CUDA's, OpenCL's and those that tools/ makes."""
+    """Files of the library and its tests, but for CUDA's, OpenCL's, those that turn ONNX's operators into ours, and those
+    that tools/ makes."""
     for path in sorted(path for top in ("include", "src", "tests") for path in (root / top).rglob("*") if path.is_file()):
         name, text = str(path.relative_to(root)), path.read_text(encoding="utf-8", errors="ignore")
         named = re.search(rf"(?<![a-zA-Z]){op}(?![a-zA-Z])", text)
-        if named and not re.search("cuda|opencl|__pycache__", name) and "// Made by tools/" not in text:
+        if named and not re.search("cuda|opencl|graph/native/lower_|__pycache__", name) and "// Made by tools/" not in text:
             yield name
 
 

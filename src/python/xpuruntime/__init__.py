@@ -27,6 +27,7 @@ from ._core import LockEntry as LockEntry
 from ._core import LockMode as LockMode
 from ._core import LossScaler as LossScaler
 from ._core import MeasurementStore as MeasurementStore
+from ._core import ModelValue as ModelValue
 from ._core import OpPrecision as OpPrecision
 from ._core import OpPrecisionRule as OpPrecisionRule
 from ._core import OpenclKernel as OpenclKernel
@@ -37,6 +38,7 @@ from ._core import QuarantinedPlan as QuarantinedPlan
 from ._core import RangeResult as RangeResult
 from ._core import ReplayReport as ReplayReport
 from ._core import ReplayResult as ReplayResult
+from ._core import SessionStep as SessionStep
 from ._core import Tensor as Tensor
 from ._core import TensorSpec as TensorSpec
 from ._core import TuneProgress as TuneProgress
@@ -96,5 +98,7 @@ from .scopes import current_scope as current_scope
 from .scopes import set_lock as set_lock
 from .scopes import use_lock as use_lock
 from .scopes import with_policy as with_policy
+from .sessions import Session as Session
+from .sessions import load as load
 from .tuning import enable_tuning as enable_tuning
 from .tuning import tune as tune

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "xpuruntime/dispatch/dispatcher.h"
+#include "xpuruntime/graph/execution_policy.h"
+#include "xpuruntime/graph/model.h"
+
+namespace xpuruntime {
+
+/// An operator of a model that this library cannot run, and why.
+struct MissingOp {
+  std::string op = {};      // "Conv", or "com.microsoft::Gelu"
+  std::string reason = {};  // "no kernel for it in this version"
+  std::size_t nodes = 0;    // how many nodes of the model have it
+};
+
+/// All operators of a model that have no implementation here, by name. Empty: a session can be made; a node may still
+/// be refused for what its attributes or shapes ask.
+std::vector<MissingOp> missing_ops(const Model& model);
+
+/// What one node of the model became, for one set of input shapes.
+enum class StepKind : std::uint8_t {
+  kernel,    // a call, which was decided
+  view,      // the same memory under another shape
+  constant,  // computed once, when the shapes were first seen
+};
+std::string_view to_string(StepKind kind);
+
+struct SessionStep {
+  std::string node = {};  // the model's name for it, or "MatMul #3"
+  std::string op = {};    // ONNX's: "Conv"
+  StepKind kind = StepKind::kernel;
+  std::optional<Decision> decision = {};  // of a kernel; a node may become several steps
+  TensorSpec output = {};                 // of the first result
+  std::string output_name = {};
+};
+
+struct SessionOptions {
+  /// Layered over the policy in force where the session is made.
+  KernelPolicy policy = {};
+  std::optional<LockUse> lock = {};
+  /// Where and how; nothing: on the CPU, with optimise level 2.
+  std::optional<ExecutionPolicy> execution = {};
+};
+
+/// A model that runs: each node by a kernel that was decided once for the shapes of the inputs. Runs may go on in many
+/// threads at once. The dispatcher and the devices outlive it.
+class Session {
+ public:
+  /// A model with operators that are not here is one error that lists all of them.
+  Session(Model model, Dispatcher& dispatcher, const DeviceManager& devices, const SessionOptions& options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  const Model& model() const;
+  const std::vector<ModelValue>& inputs() const;
+  const std::vector<ModelValue>& outputs() const;
+
+  /// Results in the order of outputs(), in new memory. Inputs in the order of inputs(); a wrong number, dtype or shape
+  /// is an error that lists what is expected. The first run with new shapes decides and plans for them.
+  std::vector<Tensor> run(std::span<const Tensor> inputs) const;
+
+  /// What runs for inputs of these specs.
+  std::vector<SessionStep> explain(std::span<const TensorSpec> inputs) const;
+  /// Bytes of memory between the inputs and the outputs of one run, without kernels' workspace.
+  std::uint64_t memory_bytes(std::span<const TensorSpec> inputs) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace xpuruntime

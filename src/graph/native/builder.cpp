@@ -1,0 +1,165 @@
+#include "graph/native/builder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/elements.h"
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime::native {
+namespace {
+
+bool is_read_by_shapes(DataType dtype) { return !is_floating(dtype); }
+
+Tensor contiguous_copy(Dispatcher& dispatcher, const Tensor& host) {
+  Tensor copy = Tensor::empty(host.dtype(), host.shape());
+  const Tensor* input = &host;
+  const Tensor* output = &copy;
+  dispatcher.dispatch({.op = OpId::copy, .inputs = {&input, 1}, .outputs = {&output, 1}});
+  return copy;
+}
+
+}  // namespace
+
+Builder::Builder(Dispatcher& dispatcher, Device device, std::uint64_t memory_bytes, int optimize_level)
+    : dispatcher_(dispatcher), device_(device), memory_bytes_(memory_bytes), optimize_level_(optimize_level) {}
+
+void Builder::check_room(std::uint64_t bytes) const {
+  if (memory_bytes_ == 0 || bytes <= memory_bytes_) return;
+  fail(ErrorCode::out_of_memory, "Session",
+       std::to_string(bytes) + " bytes are needed, and " + to_string(device_) + " has " +
+           std::to_string(memory_bytes_) + "; give smaller inputs");
+}
+
+int Builder::add(Slot slot) {
+  program_.slots.push_back(std::move(slot));
+  return static_cast<int>(program_.slots.size() - 1);
+}
+
+void Builder::note(StepKind kind, int slot, std::size_t step) {
+  program_.notes.push_back({.node = node_, .kind = kind, .step = step, .slot = slot});
+}
+
+void Builder::name(int slot, std::string_view name) {
+  for (auto note = program_.notes.rbegin(); note != program_.notes.rend() && note->node == node_; ++note) {
+    if (note->slot == slot) note->name = name;
+  }
+}
+
+int Builder::input(const TensorSpec& spec) {
+  program_.inputs.push_back(spec);
+  return add({.kind = Slot::Kind::input, .spec = spec, .input = program_.inputs.size() - 1});
+}
+
+int Builder::constant(const Tensor& host) {
+  return add({.kind = Slot::Kind::constant, .spec = host.spec(), .constant = host});
+}
+
+int Builder::number(DataType dtype, double value) {
+  const Tensor host = Tensor::empty(dtype, {});
+  storer_of(dtype)(host.data(), 0, value);
+  return constant(host);
+}
+
+int Builder::integers(std::span<const std::int64_t> values) {
+  const Tensor host = Tensor::empty(DataType::int64, {static_cast<std::int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), host.as<std::int64_t>());
+  return constant(host);
+}
+
+bool Builder::may_fold(std::span<const int> inputs, const TensorSpec& output) const {
+  constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;  // in all; more is left to the runs
+  if (folded_bytes_ + span_bytes(output) > most_bytes) return false;
+  if (optimize_level_ == 0 && !is_read_by_shapes(output.dtype)) return false;
+  return std::all_of(inputs.begin(), inputs.end(), [&](int slot) { return is_constant(slot); });
+}
+
+int Builder::fold(OpId op, std::span<const int> inputs, const Attributes* attributes, const TensorSpec& output) {
+  std::vector<const Tensor*> given;
+  for (const int slot : inputs) given.push_back(&constant_of(slot));
+  folded_bytes_ += span_bytes(output);
+  const Tensor result = Tensor::empty(output.dtype, output.shape);
+  const Tensor* pointer = &result;
+  dispatcher_.dispatch({.op = op, .inputs = given, .outputs = {&pointer, 1}, .attributes = attributes});
+  return constant(result);
+}
+
+int Builder::call(OpId op, std::initializer_list<int> inputs, const Attributes* attributes) {
+  return call(op, std::span(inputs.begin(), inputs.size()), attributes);
+}
+
+int Builder::call(OpId op, std::span<const int> inputs, const Attributes* attributes) {
+  const Attributes given = attributes != nullptr ? *attributes : Attributes(op);
+  std::vector<TensorSpec> specs;
+  for (const int slot : inputs) specs.push_back(spec(slot));
+  const Problem problem = make_problem(op, specs, given, device_);
+  const TensorSpec& output = problem.outputs[0];
+  check_room(span_bytes(output));
+  if (may_fold(inputs, output)) return fold(op, inputs, &given, output);
+  const int result = add({.kind = Slot::Kind::memory, .spec = output});
+  program_.steps.push_back({op, given, {inputs.begin(), inputs.end()}, {result}, node_});
+  note(StepKind::kernel, result, program_.steps.size() - 1);
+  return result;
+}
+
+int Builder::add_view(int of, const TensorSpec& spec) {
+  if (is_constant(of)) {
+    const Tensor& host = constant_of(of);
+    return constant(Tensor(host.data(), spec, host.device(), host.byte_offset(), host.owner()).as_read_only());
+  }
+  const int view = add({.kind = Slot::Kind::view, .spec = spec, .base = base_of(program_, of)});
+  note(StepKind::view, view, 0);
+  return view;
+}
+
+int Builder::contiguous(int slot) {
+  if (spec(slot).contiguous) return slot;
+  check_room(static_cast<std::uint64_t>(element_count(spec(slot))) * size_of(spec(slot).dtype));
+  return is_constant(slot) ? constant(contiguous_copy(dispatcher_, constant_of(slot))) : call(OpId::copy, {slot});
+}
+
+int Builder::reshaped(int slot, const Dims& shape) {
+  const TensorSpec from = spec(slot);
+  if (element_count(from) != checked_count(shape, size_of(from.dtype))) {
+    fail(ErrorCode::invalid_argument, "Session",
+         "shape " + to_string(from.shape) + " has other elements than " + to_string(shape) + "; give inputs that fit");
+  }
+  slot = contiguous(slot);
+  return add_view(slot, make_spec(from.dtype, shape, contiguous_strides(shape), spec(slot).alignment));
+}
+
+int Builder::broadcast(int slot, const Dims& shape) {
+  const TensorSpec from = spec(slot);
+  const Dims to = broadcast_shapes(from.shape, shape);
+  if (to == from.shape) return slot;
+  Dims strides = Dims::filled(to.size(), 0);
+  const std::size_t missing = to.size() - from.shape.size();
+  for (std::size_t d = 0; d < from.shape.size(); ++d) {
+    if (from.shape[d] == to[missing + d]) strides[missing + d] = from.strides[d];
+  }
+  return add_view(slot, make_spec(from.dtype, to, strides, from.alignment));
+}
+
+Program Builder::finish(std::span<const int> outputs) {
+  for (int slot : outputs) {
+    const auto& at = slots()[static_cast<std::size_t>(slot)];
+    const bool is_read = at.kind != Slot::Kind::memory;
+    bool is_base = std::find(program_.outputs.begin(), program_.outputs.end(), slot) != program_.outputs.end();
+    for (const Slot& other : slots()) is_base = is_base || (other.kind == Slot::Kind::view && other.base == slot);
+    if (is_read || is_base) {  // the caller gets memory that nothing else has
+      const int copy = add({.kind = Slot::Kind::memory, .spec = make_spec(spec(slot).dtype, shape(slot))});
+      program_.steps.push_back({OpId::copy, Attributes(OpId::copy), {slot}, {copy}, node_});
+      note(StepKind::kernel, copy, program_.steps.size() - 1);
+      slot = copy;
+    }
+    program_.slots[static_cast<std::size_t>(slot)].kind = Slot::Kind::output;
+    program_.outputs.push_back(slot);
+  }
+  drop_unused(program_);
+  drop_unread_constants(program_);
+  plan_memory(program_);
+  check_room(program_.memory_bytes);
+  return std::move(program_);
+}
+
+}  // namespace xpuruntime::native

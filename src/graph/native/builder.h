@@ -1,0 +1,67 @@
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "graph/native/program.h"
+#include "xpuruntime/device/device_manager.h"
+
+namespace xpuruntime::native {
+
+/// Makes a program, call by call. What depends on constants alone is computed at once, on the CPU.
+class Builder {
+ public:
+  /// `memory_bytes`: more than the device has is an error before anything is allocated; 0: not known.
+  Builder(Dispatcher& dispatcher, Device device, std::uint64_t memory_bytes, int optimize_level);
+
+  int input(const TensorSpec& spec);
+  int constant(const Tensor& host);
+  /// A constant with one element of a dtype.
+  int number(DataType dtype, double value);
+  /// A constant of rank 1.
+  int integers(std::span<const std::int64_t> values);
+
+  int call(OpId op, std::initializer_list<int> inputs, const Attributes* attributes = nullptr);
+  int call(OpId op, std::span<const int> inputs, const Attributes* attributes = nullptr);
+  /// The same elements in order, under another shape: a view, of a copy where they are not neighbours.
+  int reshaped(int slot, const Dims& shape);
+  /// Its elements as neighbours: itself, or a copy.
+  int contiguous(int slot);
+  /// Repeated to a larger shape: a view.
+  int broadcast(int slot, const Dims& shape);
+
+  const TensorSpec& spec(int slot) const { return slots()[static_cast<std::size_t>(slot)].spec; }
+  const Dims& shape(int slot) const { return spec(slot).shape; }
+  bool is_constant(int slot) const { return slots()[static_cast<std::size_t>(slot)].kind == Slot::Kind::constant; }
+  const Tensor& constant_of(int slot) const { return slots()[static_cast<std::size_t>(slot)].constant; }
+
+  /// The node that what follows is for.
+  void begin_node(std::size_t node) { node_ = node; }
+  void note_constant(int slot) { note(StepKind::constant, slot, 0); }
+  /// The name that the model has for a slot, for notes.
+  void name(int slot, std::string_view name);
+
+  /// The program with these outputs, each in memory of its own.
+  Program finish(std::span<const int> outputs);
+
+ private:
+  const std::vector<Slot>& slots() const { return program_.slots; }
+  int add(Slot slot);
+  int add_view(int of, const TensorSpec& spec);
+  void note(StepKind kind, int slot, std::size_t step);
+  bool may_fold(std::span<const int> inputs, const TensorSpec& output) const;
+  void check_room(std::uint64_t bytes) const;
+  int fold(OpId op, std::span<const int> inputs, const Attributes* attributes, const TensorSpec& output);
+
+  Dispatcher& dispatcher_;
+  Device device_;
+  std::uint64_t memory_bytes_;
+  int optimize_level_;
+  std::uint64_t folded_bytes_ = 0;
+  std::size_t node_ = 0;
+  Program program_ = {};
+};
+
+}  // namespace xpuruntime::native

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime::native {
+
+/// Fails once the time that a field of the execution policy allows is over.
+class Deadline {
+ public:
+  Deadline(std::int64_t milliseconds, const char* field)
+      : end_(Clock::now() + std::chrono::milliseconds(std::min(milliseconds, most_milliseconds))),
+        milliseconds_(milliseconds),
+        field_(field) {}
+
+  void check() const {
+    if (Clock::now() >= end_) refuse();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::int64_t most_milliseconds = std::int64_t{1000} * 60 * 60 * 24 * 365;  // never
+  [[noreturn]] void refuse() const {
+    fail(ErrorCode::timeout, "Session",
+         std::string(field_) + " of " + std::to_string(milliseconds_) + " ms is over; set it higher");
+  }
+
+  Clock::time_point end_;
+  std::int64_t milliseconds_;
+  const char* field_;
+};
+
+}  // namespace xpuruntime::native

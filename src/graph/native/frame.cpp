@@ -1,0 +1,102 @@
+#include "graph/native/frame.h"
+
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime::native {
+namespace {
+
+/// The memory of a tensor under another spec.
+Tensor with_spec(const Tensor& tensor, const TensorSpec& spec) {
+  Tensor view(tensor.data(), spec, tensor.device(), tensor.byte_offset(), tensor.owner());
+  return tensor.read_only() ? view.as_read_only() : view;
+}
+
+/// Slots of kept steps and outputs, and what these are views of.
+std::vector<bool> used_slots(const Program& program) {
+  std::vector<bool> used(program.slots.size(), false);
+  const auto use = [&](int slot) {
+    used[static_cast<std::size_t>(slot)] = true;
+    used[static_cast<std::size_t>(base_of(program, slot))] = true;
+  };
+  for (const Step& step : program.steps) {
+    for (const int slot : step.inputs) use(slot);
+    for (const int slot : step.outputs) use(slot);
+  }
+  for (const int slot : program.outputs) use(slot);
+  return used;
+}
+
+}  // namespace
+
+Frame::Frame(const Program& program, const std::vector<Tensor>& constants, const DeviceManager& devices, Device device)
+    : program_(program), devices_(devices), device_(device), tensors_(program.slots.size()) {
+  Tensor memory;
+  if (program.memory_bytes > 0) {
+    memory = devices.allocate(DataType::uint8, {static_cast<std::int64_t>(program.memory_bytes)}, device);
+  }
+  const std::vector<bool> used = used_slots(program);
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const Slot& slot = program.slots[i];
+    if (!used[i]) continue;
+    const auto kind = program.slots[static_cast<std::size_t>(base_of(program, static_cast<int>(i)))].kind;
+    if (kind == Slot::Kind::input || kind == Slot::Kind::output) {
+      bound_.push_back(i);
+    } else if (slot.kind == Slot::Kind::constant) {
+      tensors_[i] = constants[i];
+    } else if (slot.kind == Slot::Kind::memory) {
+      tensors_[i] = Tensor(memory.data(), slot.spec, device, memory.byte_offset() + slot.place, memory.owner());
+    } else {
+      tensors_[i] = with_spec(tensors_[static_cast<std::size_t>(slot.base)], slot.spec);
+    }
+  }
+  for (const Step& step : program.steps) {
+    Pointers& pointers = pointers_.emplace_back();
+    for (const int slot : step.inputs) pointers.inputs.push_back(&tensors_[static_cast<std::size_t>(slot)]);
+    for (const int slot : step.outputs) pointers.outputs.push_back(&tensors_[static_cast<std::size_t>(slot)]);
+  }
+}
+
+void Frame::bind(std::span<const Tensor> inputs) {
+  for (const std::size_t i : bound_) {  // a view comes after what it is of
+    const Slot& slot = program_.slots[i];
+    if (slot.kind == Slot::Kind::input) {
+      tensors_[i] = inputs[slot.input].as_read_only();
+    } else if (slot.kind == Slot::Kind::output) {
+      tensors_[i] = devices_.allocate(slot.spec, device_);
+    } else {
+      tensors_[i] = with_spec(tensors_[static_cast<std::size_t>(slot.base)], slot.spec);
+    }
+  }
+}
+
+void Frame::release() {
+  for (const std::size_t i : bound_) tensors_[i] = {};
+}
+
+Call Frame::call_of(std::size_t step) const {
+  const Step& at = program_.steps[step];
+  return {
+      .op = at.op, .inputs = pointers_[step].inputs, .outputs = pointers_[step].outputs, .attributes = &at.attributes};
+}
+
+std::vector<Tensor> Frame::run(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline) {
+  bind(inputs);
+  for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+    deadline.check();
+    dispatcher.dispatch(call_of(i));
+  }
+  std::vector<Tensor> results;
+  for (const int slot : program_.outputs) results.push_back(tensors_[static_cast<std::size_t>(slot)]);
+  release();
+  return results;
+}
+
+std::vector<Decision> Frame::decide(Dispatcher& dispatcher, std::span<const Tensor> inputs) {
+  bind(inputs);
+  std::vector<Decision> decisions;
+  for (std::size_t i = 0; i < program_.steps.size(); ++i) decisions.push_back(dispatcher.decide(call_of(i)));
+  release();
+  return decisions;
+}
+
+}  // namespace xpuruntime::native

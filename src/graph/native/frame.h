@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include "graph/native/deadline.h"
+#include "graph/native/program.h"
+#include "xpuruntime/device/device_manager.h"
+
+namespace xpuruntime::native {
+
+/// The tensors of one run at a time of a program.
+class Frame {
+ public:
+  Frame(const Program& program, const std::vector<Tensor>& constants, const DeviceManager& devices, Device device);
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  /// Queues every call. Outputs are new tensors.
+  std::vector<Tensor> run(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline);
+  /// What each call is decided to be, without running it.
+  std::vector<Decision> decide(Dispatcher& dispatcher, std::span<const Tensor> inputs);
+
+ private:
+  struct Pointers {
+    std::vector<const Tensor*> inputs = {};
+    std::vector<const Tensor*> outputs = {};
+  };
+  void bind(std::span<const Tensor> inputs);
+  void release();
+  Call call_of(std::size_t step) const;
+
+  const Program& program_;
+  const DeviceManager& devices_;
+  Device device_;
+  std::vector<Tensor> tensors_ = {};     // by slot
+  std::vector<std::size_t> bound_ = {};  // slots that each run has anew
+  std::vector<Pointers> pointers_ = {};  // by step
+};
+
+}  // namespace xpuruntime::native

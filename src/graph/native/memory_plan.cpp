@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <map>
+
+#include "graph/native/program.h"
+
+namespace xpuruntime::native {
+namespace {
+
+constexpr std::uint64_t alignment = 64;
+
+/// The free parts of a run's memory while its steps are gone through in order.
+class FreeParts {
+ public:
+  /// The smallest part that is large enough, else at the end.
+  std::uint64_t take(std::uint64_t bytes) {
+    auto best = parts_.end();
+    for (auto at = parts_.begin(); at != parts_.end(); ++at) {
+      if (at->second >= bytes && (best == parts_.end() || at->second < best->second)) best = at;
+    }
+    if (best == parts_.end()) return take_at_end(bytes);
+    const auto [place, size] = *best;
+    parts_.erase(best);
+    if (size > bytes) parts_[place + bytes] = size - bytes;
+    return place;
+  }
+
+  void give_back(std::uint64_t place, std::uint64_t bytes) {
+    if (bytes == 0) return;
+    auto next = parts_.emplace(place, bytes).first;
+    if (next != parts_.begin()) {
+      const auto before = std::prev(next);
+      if (before->first + before->second == next->first) {
+        before->second += next->second;
+        parts_.erase(next);
+        next = before;
+      }
+    }
+    const auto after = std::next(next);
+    if (after == parts_.end() || next->first + next->second != after->first) return;
+    next->second += after->second;
+    parts_.erase(after);
+  }
+
+  std::uint64_t end() const { return end_; }
+
+ private:
+  std::uint64_t take_at_end(std::uint64_t bytes) {
+    std::uint64_t place = end_;
+    if (!parts_.empty()) {
+      const auto last = std::prev(parts_.end());
+      if (last->first + last->second == end_) {  // the last part grows
+        place = last->first;
+        parts_.erase(last);
+      }
+    }
+    end_ = place + bytes;
+    return place;
+  }
+
+  std::map<std::uint64_t, std::uint64_t> parts_ = {};  // bytes by place
+  std::uint64_t end_ = 0;
+};
+
+std::uint64_t bytes_of(const Slot& slot) { return (span_bytes(slot.spec) + alignment - 1) / alignment * alignment; }
+
+/// For each slot the last step that needs its memory; -1: none does.
+std::vector<std::ptrdiff_t> last_uses(const Program& program) {
+  std::vector<std::ptrdiff_t> last(program.slots.size(), -1);
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    for (const auto* slots : {&program.steps[i].inputs, &program.steps[i].outputs}) {
+      for (const int slot : *slots)
+        last[static_cast<std::size_t>(base_of(program, slot))] = static_cast<std::ptrdiff_t>(i);
+    }
+  }
+  return last;
+}
+
+}  // namespace
+
+void drop_unused(Program& program) {
+  std::vector<bool> needed(program.slots.size(), false);
+  for (const int slot : program.outputs) needed[static_cast<std::size_t>(base_of(program, slot))] = true;
+  std::vector<bool> kept(program.steps.size(), false);
+  for (std::size_t i = program.steps.size(); i-- > 0;) {
+    const Step& step = program.steps[i];
+    kept[i] = std::any_of(step.outputs.begin(), step.outputs.end(),
+                          [&](int slot) { return needed[static_cast<std::size_t>(base_of(program, slot))]; });
+    if (!kept[i]) continue;
+    for (const int slot : step.inputs) needed[static_cast<std::size_t>(base_of(program, slot))] = true;
+  }
+  std::vector<std::size_t> place(program.steps.size(), 0);
+  std::vector<Step> steps;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    place[i] = steps.size();
+    if (kept[i]) steps.push_back(std::move(program.steps[i]));
+  }
+  std::vector<Note> notes;
+  for (Note& note : program.notes) {
+    const bool stays =
+        note.kind == StepKind::kernel ? kept[note.step] : needed[static_cast<std::size_t>(base_of(program, note.slot))];
+    if (!stays) continue;
+    if (note.kind == StepKind::kernel) note.step = place[note.step];
+    notes.push_back(std::move(note));
+  }
+  program.steps = std::move(steps);
+  program.notes = std::move(notes);
+}
+
+void drop_unread_constants(Program& program) {
+  std::vector<bool> is_read(program.slots.size(), false);
+  for (const Step& step : program.steps) {
+    for (const int slot : step.inputs) is_read[static_cast<std::size_t>(slot)] = true;
+  }
+  for (std::size_t i = 0; i < program.slots.size(); ++i) {
+    if (!is_read[i]) program.slots[i].constant = {};
+  }
+}
+
+void plan_memory(Program& program) {
+  const std::vector<std::ptrdiff_t> last = last_uses(program);
+  FreeParts parts;
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
+    for (const int output : step.outputs) {
+      Slot& slot = program.slots[static_cast<std::size_t>(output)];
+      if (slot.kind == Slot::Kind::memory) slot.place = parts.take(bytes_of(slot));
+    }
+    std::vector<int> ended;
+    for (const auto* slots : {&step.inputs, &step.outputs}) {
+      for (const int used : *slots) {
+        const int base = base_of(program, used);
+        const bool ends = last[static_cast<std::size_t>(base)] == static_cast<std::ptrdiff_t>(i);
+        if (ends && std::find(ended.begin(), ended.end(), base) == ended.end()) ended.push_back(base);
+      }
+    }
+    for (const int base : ended) {
+      const Slot& slot = program.slots[static_cast<std::size_t>(base)];
+      if (slot.kind == Slot::Kind::memory) parts.give_back(slot.place, bytes_of(slot));
+    }
+  }
+  program.memory_bytes = parts.end();
+}
+
+}  // namespace xpuruntime::native

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "xpuruntime/core/op.h"
+#include "xpuruntime/graph/session.h"
+
+namespace xpuruntime::native {
+
+/// A tensor of a program.
+struct Slot {
+  enum class Kind : std::uint8_t {
+    input,     // the caller's
+    constant,  // known when the shapes are
+    memory,    // a part of the run's memory
+    output,    // new in each run
+    view,      // the memory of another slot
+  };
+  Kind kind = Kind::memory;
+  TensorSpec spec = {};
+  int base = -1;            // of a view: a slot that is none
+  std::size_t input = 0;    // of an input: which
+  Tensor constant = {};     // on the host
+  std::uint64_t place = 0;  // bytes into the run's memory
+};
+
+/// One call.
+struct Step {
+  OpId op = OpId::copy;
+  Attributes attributes = {};
+  std::vector<int> inputs = {};  // slots
+  std::vector<int> outputs = {};
+  std::size_t node = 0;  // of the model
+};
+
+/// What became of a node, in the order of the model.
+struct Note {
+  std::size_t node = 0;
+  StepKind kind = StepKind::kernel;
+  std::size_t step = 0;   // of a kernel
+  int slot = -1;          // its result
+  std::string name = {};  // the result's, in the model
+};
+
+/// A model for inputs of given specs: calls in order, and where their tensors lie.
+struct Program {
+  std::vector<TensorSpec> inputs = {};
+  std::vector<Slot> slots = {};
+  std::vector<Step> steps = {};
+  std::vector<int> outputs = {};
+  std::vector<Note> notes = {};
+  std::uint64_t memory_bytes = 0;
+};
+
+/// The slot whose memory a slot has.
+inline int base_of(const Program& program, int slot) {
+  const Slot& at = program.slots[static_cast<std::size_t>(slot)];
+  return at.kind == Slot::Kind::view ? at.base : slot;
+}
+
+/// Leaves out the steps that no output needs.
+void drop_unused(Program& program);
+/// Lets go of the constants that no step reads.
+void drop_unread_constants(Program& program);
+/// Gives slots their places in the run's memory: two share bytes where no step needs both.
+void plan_memory(Program& program);
+
+}  // namespace xpuruntime::native

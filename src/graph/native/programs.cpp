@@ -1,0 +1,173 @@
+#include "graph/native/programs.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "graph/native/lowering.h"
+#include "xpuruntime/core/error.h"
+#include "xpuruntime/device/current.h"
+
+namespace xpuruntime::native {
+namespace {
+
+constexpr std::size_t most_programs = 32;
+
+/// What a shape may be made of.
+bool is_list_of_integers(const TensorSpec& spec) {
+  constexpr std::int64_t most = 64;
+  return !is_floating(spec.dtype) && spec.shape.size() <= 1 && element_count(spec) <= most;
+}
+
+bool same_contents(const Tensor& known, const Tensor& given, const DeviceManager& devices) {
+  const Tensor here = devices.copy_to(given, Device{});
+  return known.spec().dtype == here.dtype() && known.shape() == here.shape() &&
+         (element_count(known.spec()) == 0 ||
+          std::memcmp(known.as<const void>(), here.as<const void>(), span_bytes(known.spec())) == 0);
+}
+
+/// Copies on the host of the inputs that shapes may be made of; nothing for the others.
+std::vector<std::optional<Tensor>> values_of(std::span<const Tensor> inputs, const DeviceManager& devices) {
+  std::vector<std::optional<Tensor>> values(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (is_list_of_integers(inputs[i].spec())) values[i] = devices.copy_to(inputs[i], Device{});
+  }
+  return values;
+}
+
+std::vector<Tensor> constants_on(const Program& program, const DeviceManager& devices, Device device) {
+  std::vector<Tensor> constants(program.slots.size());
+  std::vector<bool> is_read(program.slots.size(), false);
+  for (const Step& step : program.steps) {
+    for (const int slot : step.inputs) is_read[static_cast<std::size_t>(slot)] = true;
+  }
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    const Slot& slot = program.slots[i];
+    if (!is_read[i] || slot.kind != Slot::Kind::constant) continue;
+    const bool is_here = device.type == DeviceType::cpu;
+    constants[i] = (is_here ? slot.constant : devices.copy_to(slot.constant, device)).as_read_only();
+    constants[i].set_version(is_here && slot.constant.version() != 0 ? slot.constant.version() : Tensor::new_version());
+  }
+  return constants;
+}
+
+/// Inputs on the program's device: others are copied there.
+std::vector<Tensor> moved(std::span<const Tensor> inputs, const DeviceManager& devices, Device device) {
+  std::vector<Tensor> tensors(inputs.begin(), inputs.end());
+  for (Tensor& tensor : tensors) {
+    if (tensor.device() != device) tensor = devices.copy_to(tensor, device);
+  }
+  return tensors;
+}
+
+}  // namespace
+
+ReadyProgram::ReadyProgram(Program program, std::vector<std::optional<Tensor>> values, Dispatcher& dispatcher,
+                           const DeviceManager& devices, Device device)
+    : program_(std::move(program)),
+      values_(std::move(values)),
+      dispatcher_(dispatcher),
+      devices_(devices),
+      device_(device),
+      constants_(constants_on(program_, devices, device)) {}
+
+bool ReadyProgram::fits(std::span<const TensorSpec> specs, std::span<const Tensor> inputs) const {
+  if (!std::equal(specs.begin(), specs.end(), program_.inputs.begin(), program_.inputs.end())) return false;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    if (!values_[i]) continue;
+    if (i >= inputs.size() || !same_contents(*values_[i], inputs[i], devices_)) return false;
+  }
+  return true;
+}
+
+std::unique_ptr<Frame> ReadyProgram::take_frame() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      auto frame = std::move(idle_.back());
+      idle_.pop_back();
+      return frame;
+    }
+  }
+  return std::make_unique<Frame>(program_, constants_, devices_, device_);
+}
+
+void ReadyProgram::give_back(std::unique_ptr<Frame> frame) {
+  if (device_.type != DeviceType::cpu) {  // the next run may be on another stream
+    const Status status = devices_.driver(device_).synchronize(device_.index, current_stream(device_));
+    if (!status.ok()) fail(status.code(), "Session", status.message());
+  }
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(frame));
+}
+
+std::vector<Tensor> ReadyProgram::run(std::span<const Tensor> inputs, const Deadline& deadline) {
+  const std::vector<Tensor> given = moved(inputs, devices_, device_);
+  auto frame = take_frame();
+  std::vector<Tensor> results = frame->run(dispatcher_, given, deadline);
+  give_back(std::move(frame));
+  return results;
+}
+
+std::vector<Decision> ReadyProgram::decide(std::span<const TensorSpec> inputs) {
+  std::vector<Tensor> given;
+  for (const TensorSpec& spec : inputs) given.push_back(devices_.allocate(spec, device_));
+  auto frame = take_frame();
+  std::vector<Decision> decisions = frame->decide(dispatcher_, given);
+  give_back(std::move(frame));
+  return decisions;
+}
+
+Programs::Programs(const Model& model, Dispatcher& dispatcher, const DeviceManager& devices, Device device,
+                   const ExecutionPolicy& execution)
+    : model_(model), dispatcher_(dispatcher), devices_(devices), device_(device), execution_(execution) {}
+
+std::shared_ptr<ReadyProgram> Programs::for_inputs(std::span<const Tensor> inputs) {
+  std::vector<TensorSpec> specs;
+  for (const Tensor& tensor : inputs) specs.push_back(tensor.spec());
+  return find_or_make(specs, inputs);
+}
+
+std::shared_ptr<ReadyProgram> Programs::find(std::span<const TensorSpec> specs, std::span<const Tensor> inputs) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(programs_.begin(), programs_.end(),
+                                  [&](const auto& program) { return program->fits(specs, inputs); });
+  if (found == programs_.end()) return nullptr;
+  std::rotate(programs_.begin(), found, found + 1);
+  return programs_.front();
+}
+
+std::shared_ptr<ReadyProgram> Programs::find_or_make(std::span<const TensorSpec> specs,
+                                                     std::span<const Tensor> inputs) {
+  if (auto found = find(specs, inputs)) return found;
+  const std::lock_guard making(making_);
+  if (auto found = find(specs, inputs)) return found;
+  const auto made = make(specs, inputs);
+  const std::lock_guard lock(mutex_);
+  if (programs_.size() == most_programs) programs_.pop_back();
+  programs_.insert(programs_.begin(), made);
+  return made;
+}
+
+std::shared_ptr<ReadyProgram> Programs::make(std::span<const TensorSpec> specs, std::span<const Tensor> inputs) const {
+  std::vector<std::optional<Tensor>> values;
+  Program program;
+  try {
+    program = compile_for(specs, {});
+  } catch (const NeedsValues&) {
+    values = values_of(inputs, devices_);
+    if (std::none_of(values.begin(), values.end(), [](const auto& value) { return value.has_value(); })) throw;
+    program = compile_for(specs, values);
+  }
+  return std::make_shared<ReadyProgram>(std::move(program), std::move(values), dispatcher_, devices_, device_);
+}
+
+Program Programs::compile_for(std::span<const TensorSpec> specs, Values values) const {
+  // What is computed now is no part of a run: under no policy and no lock.
+  const ScopedPolicy plain(dispatcher_, dispatcher_.make_scope({}, {}, LockUse{}));
+  return compile(
+      model_, specs, values,
+      Builder(dispatcher_, device_, devices_.profile(device_).global_memory_bytes, execution_.optimize_level),
+      Deadline(execution_.compile_timeout_ms, "compile_timeout_ms"));
+}
+
+}  // namespace xpuruntime::native

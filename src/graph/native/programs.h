@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "graph/native/frame.h"
+#include "xpuruntime/core/mutex.h"
+#include "xpuruntime/graph/execution_policy.h"
+
+namespace xpuruntime::native {
+
+/// A program on a device, with the tensors of runs that are over for the next ones.
+class ReadyProgram {
+ public:
+  /// `values`: the inputs that the program was made for the contents of; nothing for the others.
+  ReadyProgram(Program program, std::vector<std::optional<Tensor>> values, Dispatcher& dispatcher,
+               const DeviceManager& devices, Device device);
+
+  const Program& program() const { return program_; }
+  /// Whether it was made for such inputs.
+  bool fits(std::span<const TensorSpec> specs, std::span<const Tensor> inputs) const;
+
+  /// Safe to call from many threads.
+  std::vector<Tensor> run(std::span<const Tensor> inputs, const Deadline& deadline);
+  std::vector<Decision> decide(std::span<const TensorSpec> inputs);
+
+ private:
+  std::unique_ptr<Frame> take_frame();
+  void give_back(std::unique_ptr<Frame> frame);
+
+  const Program program_;
+  const std::vector<std::optional<Tensor>> values_;
+  Dispatcher& dispatcher_;
+  const DeviceManager& devices_;
+  const Device device_;
+  std::vector<Tensor> constants_ = {};  // by slot, on the device
+  Mutex mutex_ = {};
+  std::vector<std::unique_ptr<Frame>> idle_ = {};
+};
+
+/// The programs of a model: one for each set of input specs, and for the contents of inputs that shapes depend on.
+class Programs {
+ public:
+  /// The model and the policy outlive it.
+  Programs(const Model& model, Dispatcher& dispatcher, const DeviceManager& devices, Device device,
+           const ExecutionPolicy& execution);
+
+  std::shared_ptr<ReadyProgram> for_inputs(std::span<const Tensor> inputs);
+  std::shared_ptr<ReadyProgram> for_specs(std::span<const TensorSpec> specs) { return find_or_make(specs, {}); }
+
+ private:
+  std::shared_ptr<ReadyProgram> find_or_make(std::span<const TensorSpec> specs, std::span<const Tensor> inputs);
+  std::shared_ptr<ReadyProgram> find(std::span<const TensorSpec> specs, std::span<const Tensor> inputs);
+  std::shared_ptr<ReadyProgram> make(std::span<const TensorSpec> specs, std::span<const Tensor> inputs) const;
+  Program compile_for(std::span<const TensorSpec> specs, std::span<const std::optional<Tensor>> values) const;
+
+  const Model& model_;
+  Dispatcher& dispatcher_;
+  const DeviceManager& devices_;
+  const Device device_;
+  const ExecutionPolicy& execution_;
+  Mutex making_ = {};  // held while one is made, so that it is made once
+  Mutex mutex_ = {};
+  std::vector<std::shared_ptr<ReadyProgram>> programs_ = {};  // the latest first
+};
+
+}  // namespace xpuruntime::native

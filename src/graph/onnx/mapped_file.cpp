@@ -1,0 +1,62 @@
+#include "graph/onnx/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/printable.h"
+#include "graph/onnx/wire.h"
+#include "xpuruntime/core/error.h"
+#include "xpuruntime/core/tensor.h"
+
+namespace xpuruntime::onnx {
+namespace {
+
+[[noreturn]] void refuse_file(ErrorCode code, const std::string& path, const std::string& why) {
+  fail(code, reader, "'" + shown(path) + "' " + why);
+}
+
+[[noreturn]] void refuse_opening(const std::string& path, int error) {
+  refuse_file(
+      ErrorCode::io_error, path,
+      std::string("cannot be read: ") + std::strerror(error) + "; check that it exists and that you may read it");
+}
+
+/// The size of a file that may be mapped.
+std::size_t mappable_size(const struct stat& found, const std::string& path) {
+  if (!S_ISREG(found.st_mode)) refuse_file(ErrorCode::io_error, path, "is no regular file; name one");
+  if (found.st_size == 0) refuse_file(ErrorCode::corrupt_data, path, "is empty; export the model again");
+  return static_cast<std::size_t>(found.st_size);
+}
+
+}  // namespace
+
+SharedBytes map_file(const std::string& path) {
+  struct stat found = {};
+  if (stat(path.c_str(), &found) != 0) refuse_opening(path, errno);
+  (void)mappable_size(found, path);  // to open a device may already do something
+  const int handle = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  if (handle < 0) refuse_opening(path, errno);
+  const std::shared_ptr<void> closed_at_end(nullptr, [handle](void*) { close(handle); });
+  if (fstat(handle, &found) != 0) refuse_opening(path, errno);
+  const std::size_t size = mappable_size(found, path);
+  void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, handle, 0);
+  if (memory == MAP_FAILED) refuse_opening(path, errno);
+  std::shared_ptr<void> owner(memory, [size](void* mapped) { munmap(mapped, size); });
+  const std::span bytes(static_cast<const std::byte*>(memory), size);
+  constexpr std::size_t most_copied = std::size_t{64} << 20;  // such files are often written over while they are in use
+  if (size <= most_copied) return copy_bytes(bytes);
+  return {bytes, std::move(owner)};
+}
+
+SharedBytes copy_bytes(std::span<const std::byte> bytes) {
+  const Tensor copy = Tensor::empty(DataType::uint8, {static_cast<std::int64_t>(bytes.size())});
+  if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
+  return {{static_cast<const std::byte*>(copy.data()), bytes.size()}, copy.owner()};
+}
+
+}  // namespace xpuruntime::onnx

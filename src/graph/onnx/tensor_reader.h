@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "graph/onnx/external_data.h"
+#include "graph/onnx/wire.h"
+#include "xpuruntime/core/tensor.h"
+
+namespace xpuruntime::onnx {
+
+struct NamedTensor {
+  std::string name = {};
+  Tensor tensor = {};
+};
+
+/// Reads the tensors of one model. They are read-only views of its file and of those with external data; what is not
+/// aligned to its elements there, or is written as a list of numbers, is copied.
+class TensorReader {
+ public:
+  /// `owner` keeps the model's bytes; `folder` may have external data.
+  TensorReader(std::shared_ptr<void> owner, std::string folder)
+      : owner_(std::move(owner)), external_(std::move(folder)) {}
+
+  /// A TensorProto. `subject` says in errors what it is; its own name is added.
+  NamedTensor read(const WireField& message, const std::string& subject);
+
+ private:
+  std::shared_ptr<void> owner_;
+  ExternalData external_;
+};
+
+}  // namespace xpuruntime::onnx

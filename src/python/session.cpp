@@ -1,0 +1,151 @@
+#include "xpuruntime/graph/session.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/arguments.h"
+#include "python/arrays.h"
+#include "python/gil.h"
+#include "python/policy_values.h"
+#include "python/scopes.h"
+#include "python/tensor_object.h"
+#include "python/types.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime::python {
+namespace {
+
+std::shared_ptr<const KernelLock> lock_of_session(nb::handle value) {
+  if (nb::isinstance<KernelLock>(value)) return std::make_shared<const KernelLock>(*nb::inst_ptr<KernelLock>(value));
+  const std::string path = path_from(value, "load", "lock");
+  const WithoutGil release;
+  return std::make_shared<const KernelLock>(KernelLock::load(path));
+}
+
+Session load_session(nb::handle path, nb::handle policy, nb::handle execution, nb::handle lock) {
+  const std::string file = path_from(path, "load");
+  SessionOptions options;
+  if (!policy.is_none()) options.policy = policy_from(policy, "load");
+  if (!execution.is_none()) options.execution = nb::cast<ExecutionPolicy>(execution);
+  if (!lock.is_none()) options.lock = LockUse{lock_of_session(lock)};
+  sync_scope();
+  const WithoutGil release;
+  Runtime& runtime = Runtime::global();
+  return Session(load_onnx(file), runtime.dispatcher(), runtime.devices(), options);
+}
+
+nb::object extent_to_python(const ModelExtent& extent) {
+  if (extent.size >= 0) return nb::int_(extent.size);
+  return extent.name.empty() ? nb::none() : nb::object(to_python(extent.name));
+}
+
+nb::object shape_to_python(const ModelValue& value) {
+  if (!value.shape) return nb::none();
+  nb::list extents;
+  for (const ModelExtent& extent : *value.shape) extents.append(extent_to_python(extent));
+  return nb::tuple(extents);
+}
+
+nb::str dtype_to_python(const ModelValue& value) {
+  return value.dtype ? to_python(*value.dtype) : to_python(value.type);
+}
+
+/// Tensors of arrays, in the order of the inputs.
+std::vector<Tensor> tensors_from(const Session& session, nb::list arrays) {
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const auto& inputs = session.inputs();
+    const std::string name = i < inputs.size() ? "input '" + inputs[i].name + "'" : "input " + std::to_string(i);
+    tensors.push_back(tensor_from(arrays[i], Access::read, name.c_str()));
+  }
+  return tensors;
+}
+
+nb::list run_session(const Session& self, nb::list arrays) {
+  const std::vector<Tensor> inputs = tensors_from(self, arrays);
+  sync_scope();
+  std::vector<Tensor> results;
+  {
+    const WithoutGil release;
+    results = self.run(inputs);
+  }
+  nb::list list;
+  for (const Tensor& result : results) list.append(make_tensor_object(result));
+  return list;
+}
+
+/// For inputs of these shapes, in the dtypes of the model.
+std::vector<TensorSpec> specs_from(const Session& session, nb::list shapes) {
+  std::vector<TensorSpec> specs;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const auto& inputs = session.inputs();
+    const std::vector<std::int64_t> shape = integers_from(shapes[i], "Session.explain", "a shape");
+    const DataType dtype = i < inputs.size() ? inputs[i].dtype.value_or(DataType::float32) : DataType::float32;
+    specs.push_back(make_spec(dtype, Dims(std::span(shape))));
+  }
+  return specs;
+}
+
+std::vector<SessionStep> explain_session(const Session& self, nb::list shapes) {
+  const std::vector<TensorSpec> specs = specs_from(self, shapes);
+  sync_scope();
+  const WithoutGil release;
+  return self.explain(specs);
+}
+
+std::uint64_t memory_of_session(const Session& self, nb::list shapes) {
+  const std::vector<TensorSpec> specs = specs_from(self, shapes);
+  const WithoutGil release;
+  return self.memory_bytes(specs);
+}
+
+std::string step_text(const SessionStep& step) {
+  const std::string how = step.decision ? step.decision->kernel + ", " + to_string(step.decision->problem)
+                                        : std::string(to_string(step.kind));
+  return step.node + " (" + step.op + "): " + how;
+}
+
+}  // namespace
+
+void bind_session(nb::module_& module) {
+  nb::class_<ModelValue>(module, "ModelValue", "What a model says of one of its inputs or outputs.")
+      .def_prop_ro("name", [](const ModelValue& self) { return to_python(self.name); })
+      .def_prop_ro("dtype", dtype_to_python, "A short name such as \"f32\"; ONNX's own where it is none of ours.")
+      .def_prop_ro(
+          "shape", shape_to_python, nb::sig("def shape(self) -> tuple[int | str | None, ...] | None"),
+          "Sizes, names of those that a run may choose, None for unknown ones; None: not even the rank is known.")
+      .def("__repr__", [](const ModelValue& self) {
+        const nb::str text = nb::str("ModelValue({!r}, {}, {})");
+        return text.format(to_python(self.name), dtype_to_python(self), shape_to_python(self));
+      });
+  nb::class_<SessionStep>(
+      module, "SessionStep",
+      "What a node of a model became, for inputs of given shapes. `op` is ONNX's name, `kind` is "
+      "\"kernel\", \"view\" or \"constant\", `output` the first result; only a kernel has a decision.")
+      .def_prop_ro("node", [](const SessionStep& self) { return to_python(self.node); })
+      .def_prop_ro("op", [](const SessionStep& self) { return to_python(self.op); })
+      .def_prop_ro("kind", [](const SessionStep& self) { return to_python(to_string(self.kind)); })
+      .def_prop_ro("decision", [](const SessionStep& self) { return self.decision; })
+      .def_prop_ro(
+          "kernel",
+          [](const SessionStep& self) {
+            return self.decision ? nb::object(to_python(self.decision->kernel)) : nb::none();
+          },
+          nb::sig("def kernel(self) -> str | None"))
+      .def_prop_ro("output", [](const SessionStep& self) { return self.output; })
+      .def_prop_ro("output_name", [](const SessionStep& self) { return to_python(self.output_name); })
+      .def("__str__", [](const SessionStep& self) { return to_python(step_text(self)); })
+      .def("__repr__", [](const SessionStep& self) { return to_python("<" + step_text(self) + ">"); });
+  nb::class_<Session>(module, "LoadedModel", "Behind xpuruntime.Session.")
+      .def_prop_ro("inputs", [](const Session& self) { return self.inputs(); })
+      .def_prop_ro("outputs", [](const Session& self) { return self.outputs(); })
+      .def_prop_ro("path", [](const Session& self) { return to_python(self.model().path); })
+      .def("run", run_session, nb::arg("inputs"))
+      .def("explain", explain_session, nb::arg("shapes"))
+      .def("memory_bytes", memory_of_session, nb::arg("shapes"));
+  module.def("load_session", load_session, nb::arg("path").none(), nb::arg("policy").none(),
+             nb::arg("execution").none(), nb::arg("lock").none());
+}
+
+}  // namespace xpuruntime::python

@@ -1,0 +1,107 @@
+"""Whole models: an ONNX file that runs, each node by a kernel that was chosen and can be explained."""
+
+from __future__ import annotations
+
+from . import _core
+from .errors import ArgumentTypeError, InvalidArgumentError
+
+TYPE_CHECKING = False  # type checkers take it for True; typing itself takes long to import
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from ._core import ExecutionPolicy, KernelLock, ModelValue, SessionStep
+    from .policies import KernelPolicy
+
+    Path = str | os.PathLike[str]
+
+
+class Session:
+    """A model that runs; `load` makes one. Runs may go on in many threads at once."""
+
+    def __init__(self, loaded: _core.LoadedModel) -> None:
+        self._loaded = loaded
+
+    @property
+    def inputs(self) -> list[ModelValue]:
+        """What a run takes, in the order of the model."""
+        return self._loaded.inputs
+
+    @property
+    def outputs(self) -> list[ModelValue]:
+        """What a run gives, in the order of the model."""
+        return self._loaded.outputs
+
+    @property
+    def path(self) -> str:
+        return self._loaded.path
+
+    def __call__(self, *arrays: Any) -> Any:
+        """The outputs for inputs in the order of the model: one array, or a tuple of them, of the inputs' package."""
+        results = self._run(arrays)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs by name, for inputs by name."""
+        if not hasattr(inputs, "keys"):
+            raise ArgumentTypeError(f"[Session.run] inputs is of type {type(inputs).__name__}; pass a dict such as "
+                                    "{\"" + (self.inputs[0].name if self.inputs else "x") + "\": array}, or call the "
+                                    "session with the arrays in order")
+        names = [value.name for value in self.inputs]
+        if set(inputs) != set(names):
+            raise InvalidArgumentError(f"[Session.run] the inputs are {', '.join(map(str, inputs)) or 'none'}; pass "
+                                       f"exactly {', '.join(names) or 'none'}")
+        results = self._run([inputs[name] for name in names])
+        return {value.name: result for value, result in zip(self.outputs, results)}
+
+    def explain(self, shapes: Mapping[str, Sequence[int]] | None = None) -> list[SessionStep]:
+        """What each node is for inputs of these shapes: by which kernel it runs and why. Shapes that the model fixes may
+        be left out."""
+        return self._loaded.explain(self._shapes(shapes))
+
+    def memory_bytes(self, shapes: Mapping[str, Sequence[int]] | None = None) -> int:
+        """How much memory one run needs between inputs and outputs, without kernels' workspace."""
+        return self._loaded.memory_bytes(self._shapes(shapes))
+
+    def __repr__(self) -> str:
+        return f"Session({self.path!r}, inputs={self.inputs}, outputs={self.outputs})"
+
+    def _run(self, arrays: Sequence[Any]) -> list[Any]:
+        results = self._loaded.run(list(arrays))
+        return [_like(result, arrays[0]) for result in results] if arrays else results
+
+    def _shapes(self, shapes: Mapping[str, Sequence[int]] | None) -> list[Sequence[int]]:
+        given = dict(shapes or {})
+        found: list[Sequence[int]] = []
+        for value in self.inputs:
+            shape = given.pop(value.name, value.shape)
+            if shape is None or not all(isinstance(extent, int) for extent in shape):
+                raise InvalidArgumentError(f"[Session] the shape of input '{value.name}' is {value.shape} in the model; "
+                                           "pass shapes={\"" + value.name + "\": (...)} with numbers")
+            found.append(shape)
+        if given:
+            raise InvalidArgumentError(f"[Session] the model has no input {', '.join(map(repr, given))}; it has "
+                                       f"{', '.join(repr(value.name) for value in self.inputs) or 'none'}")
+        return found
+
+
+def load(path: Path, *, policy: KernelPolicy | None = None, execution: ExecutionPolicy | None = None,
+         lock: KernelLock | Path | None = None) -> Session:
+    """Reads an ONNX model and makes it ready to run on the CPU, or where `execution` says.
+
+    `policy` is layered over the policy in force; `lock` replays recorded decisions or raises an error. A model with
+    operators that are not implemented here is one error that lists all of them.
+    """
+    return Session(_core.load_session(path, policy, execution, lock))
+
+
+def _like(result: _core.Tensor, array: Any) -> Any:
+    """The result as an array of the same package."""
+    if isinstance(array, _core.Tensor):
+        return result
+    package = type(array).__module__.partition(".")[0]
+    if package == "torch":
+        import torch
+        return torch.from_dlpack(result)
+    return result.to("cpu").numpy() if package == "numpy" else result

@@ -1,0 +1,63 @@
+"""xrt inspect: what an ONNX model is made of, and what would run it."""
+import json
+import unittest
+from pathlib import Path
+
+from xrt_case import CliTest, xrt
+
+try:
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    import numpy as np
+except ImportError as missing:
+    raise unittest.SkipTest(f"{missing.name} is not installed")
+
+
+def save(path, *, op="Relu"):
+    weight = numpy_helper.from_array(np.full((4, 8), 0.1, np.float32), "weight")
+    nodes = [helper.make_node("Gemm", ["x", "weight"], ["hidden"], "layer", transB=1),
+             helper.make_node(op, ["hidden"], ["y"], "activation")]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size]) for name, size in (("x", 8), ("y", 4))]
+    graph = helper.make_graph(nodes, "small", values[:1], values[1:], [weight])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+class Inspect(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.model = str(Path(self.folder) / "model.onnx")
+        save(self.model)
+
+    def test_lists_operators_then_kernels_once_shapes_are_known(self):
+        open_shapes = xrt("inspect", self.model)
+        self.assertEqual(open_shapes.returncode, 0)
+        self.assertIn("input   x f32[batch,8]", open_shapes.stdout)
+        self.assertNotIn("runs as", open_shapes.stdout)
+        known = xrt("inspect", self.model, "--shape", "x=5,8")
+        self.assertRegex(known.stdout, r"layer +Gemm +small +f32\[5,4\]")
+        document = self.document("inspect", self.model, "--shape", "x=5,8", "--json")
+        self.assertEqual([step["kind"] for step in document["steps"]], ["kernel", "kernel"])
+        self.assertEqual(document["steps"][0]["decision"]["kernel"], "small")
+        self.assertEqual(document["inputs"], [{"name": "x", "dtype": "f32", "shape": ["batch", 8]}])
+        self.assertGreater(document["memory_bytes"], 0)
+
+    def test_a_missing_operator_is_the_answer_no(self):
+        save(self.model, op="Erf")
+        answer = xrt("inspect", self.model)
+        self.assertEqual(answer.returncode, 1)
+        self.assertRegex(answer.stdout, r"Erf +1 +no: there is no kernel")
+        self.assertIsNone(json.loads(xrt("inspect", self.model, "--json").stdout)["steps"])
+
+    def test_wrong_words_and_files_are_wrong_usage(self):
+        for words, message in ((["--shape", "z=1"], "unknown input 'z'"), (["--shape", "x"], "write it as x=1,3,224,224"),
+                               (["--shape", "x=1,a"], "write it as x=1,3,224,224"), (["--shape", "x=3,7"], "the model takes")):
+            answer = xrt("inspect", self.model, *words)
+            self.assertEqual((answer.returncode, answer.stdout), (2, ""), answer.stderr)
+            self.assertIn(message, answer.stderr)
+        Path(self.model).write_bytes(b"no model")
+        self.assertEqual(xrt("inspect", self.model).returncode, 2)
+        self.assertEqual(xrt("inspect", self.model + "x").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

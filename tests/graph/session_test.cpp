@@ -1,0 +1,303 @@
+#include "xpuruntime/graph/session.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <thread>
+
+#include "xpuruntime/core/error.h"
+#include "xpuruntime/runtime/runtime.h"
+
+namespace xpuruntime {
+namespace {
+
+ModelValue value(const std::string& name, std::vector<ModelExtent> shape, DataType dtype = DataType::float32) {
+  return {.name = name, .type = "float", .dtype = dtype, .shape = std::move(shape)};
+}
+
+Tensor random_tensor(const Dims& shape, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> numbers(-1, 1);
+  Tensor tensor = Tensor::empty(DataType::float32, shape);
+  for (std::int64_t i = 0; i < element_count(tensor.spec()); ++i) tensor.as<float>()[i] = numbers(random);
+  return tensor;
+}
+
+Tensor integers(const std::vector<std::int64_t>& values) {
+  Tensor tensor = Tensor::empty(DataType::int64, {static_cast<std::int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), tensor.as<std::int64_t>());
+  return tensor;
+}
+
+ModelNode node(const std::string& op, std::vector<std::string> inputs, std::vector<std::string> outputs) {
+  return {.name = "the " + outputs[0], .op = op, .inputs = std::move(inputs), .outputs = std::move(outputs)};
+}
+
+/// x[batch, 8] through two layers of a perceptron; the rows of the result add up to 1.
+Model perceptron() {
+  Model model;
+  model.opsets[""] = 17;
+  model.graph.inputs = {value("x", {{.name = "batch"}, {.size = 8}})};
+  model.graph.outputs = {value("y", {{.name = "batch"}, {.size = 4}})};
+  model.graph.constants = {
+      {"w1", random_tensor({16, 8}, 1)}, {"b1", random_tensor({16}, 2)}, {"w2", random_tensor({16, 4}, 3)}};
+  ModelNode first = node("Gemm", {"x", "w1", "b1"}, {"hidden"});
+  first.attributes["transB"] = std::int64_t{1};
+  model.graph.nodes = {first, node("Relu", {"hidden"}, {"active"}), node("MatMul", {"active", "w2"}, {"scores"}),
+                       node("Softmax", {"scores"}, {"y"})};
+  return model;
+}
+
+std::vector<double> perceptron_in_double(const Model& model, const Tensor& x) {
+  const auto at = [&](const std::string& name) { return model.graph.constants.at(name).as<const float>(); };
+  std::vector<double> results;
+  for (std::int64_t row = 0; row < x.shape()[0]; ++row) {
+    double hidden[16], scores[4] = {}, sum = 0;
+    for (int j = 0; j < 16; ++j) {
+      hidden[j] = static_cast<double>(at("b1")[j]);
+      for (int k = 0; k < 8; ++k) {
+        hidden[j] += static_cast<double>(x.as<const float>()[row * 8 + k]) * static_cast<double>(at("w1")[j * 8 + k]);
+      }
+      hidden[j] = std::max(hidden[j], 0.0);
+      for (int c = 0; c < 4; ++c) scores[c] += hidden[j] * static_cast<double>(at("w2")[j * 4 + c]);
+    }
+    for (const double score : scores) sum += std::exp(score);
+    for (const double score : scores) results.push_back(std::exp(score) / sum);
+  }
+  return results;
+}
+
+Runtime& runtime() { return Runtime::global(); }
+Session session_of(Model model, const SessionOptions& options = {}) {
+  return {std::move(model), runtime().dispatcher(), runtime().devices(), options};
+}
+
+void expect_error(ErrorCode code, const std::string& text, const std::function<void()>& call) {
+  try {
+    call();
+    FAIL() << "no error: " << text;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+  }
+}
+
+void expect_perceptron(const Session& session, std::int64_t batch, unsigned seed) {
+  const Tensor x = random_tensor({batch, 8}, seed);
+  const std::vector<Tensor> results = session.run({&x, 1});
+  ASSERT_EQ(results.size(), 1u);
+  ASSERT_EQ(results[0].shape(), (Dims{batch, 4}));
+  const std::vector<double> expected = perceptron_in_double(session.model(), x);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(results[0].as<const float>()[i]), expected[i], 1e-6);
+  }
+}
+
+TEST(Session, RunsAPerceptronForEveryBatchAndOptimizeLevel) {
+  for (const int level : {0, 1, 2, 3}) {
+    ExecutionPolicy execution;
+    execution.target = DeviceType::cpu;
+    execution.optimize_level = level;
+    const Session session = session_of(perceptron(), {.execution = execution});
+    for (const std::int64_t batch : {1, 7, 64, 7}) expect_perceptron(session, batch, static_cast<unsigned>(batch));
+  }
+}
+
+TEST(Session, NamesTheKernelOfEachNodeAndWhy) {
+  KernelPolicy policy;
+  policy.preferences[OpId::relu] = {.kernels = {"reference"}, .force = true};
+  const Session session = session_of(perceptron(), {.policy = policy});
+  const TensorSpec spec = make_spec(DataType::float32, {3, 8});
+  const std::vector<SessionStep> steps = session.explain({&spec, 1});
+  ASSERT_EQ(steps.size(), 4u);
+  EXPECT_EQ(steps[0].node, "the hidden");
+  EXPECT_EQ(steps[0].op, "Gemm");
+  EXPECT_EQ(steps[0].decision->problem.op, OpId::linear);
+  EXPECT_EQ(steps[1].decision->kernel, "reference");
+  EXPECT_EQ(steps[1].decision->level, Level::force);
+  EXPECT_EQ(steps[3].output_name, "y");
+  EXPECT_GT(session.memory_bytes({&spec, 1}), 0u);
+}
+
+TEST(Session, RunsFromManyThreadsAtOnce) {
+  const Session session = session_of(perceptron());
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 8; ++t) {
+    threads.emplace_back([&session, t] {
+      for (unsigned i = 0; i < 20; ++i) expect_perceptron(session, 1 + (t + i) % 5, t * 100 + i);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Session, ListsEveryOperatorThatIsMissing) {
+  Model model = perceptron();
+  model.graph.nodes.push_back(node("Erf", {"y"}, {"z"}));
+  model.graph.nodes.push_back(node("NonZero", {"z"}, {"i"}));
+  model.graph.nodes.push_back(node("Erf", {"z"}, {"u"}));
+  model.graph.nodes.back().domain = "com.example";
+  ASSERT_EQ(missing_ops(model).size(), 3u);
+  EXPECT_EQ(missing_ops(model)[2].op, "com.example::Erf");
+  expect_error(ErrorCode::not_supported, "Erf (1), NonZero (1), com.example::Erf (1)", [&] { session_of(model); });
+}
+
+TEST(Session, RefusesInputsThatDoNotFitAndSaysWhatItTakes) {
+  const Session session = session_of(perceptron());
+  const Tensor narrow = random_tensor({3, 7}, 1), flat = random_tensor({8}, 1);
+  const Tensor whole = Tensor::empty(DataType::int64, {3, 8});
+  const std::string takes = "the model takes 'x' f32[batch,8]";
+  for (const Tensor* wrong : {&narrow, &flat, &whole}) {
+    expect_error(ErrorCode::invalid_argument, takes, [&] { session.run({wrong, 1}); });
+  }
+  expect_error(ErrorCode::invalid_argument, "0 inputs; " + takes, [&] { session.run({}); });
+}
+
+TEST(Session, ANameStandsForOneSize) {
+  Model model;
+  model.opsets[""] = 17;
+  model.graph.inputs = {value("a", {{.name = "n"}}), value("b", {{.name = "n"}})};
+  model.graph.outputs = {value("c", {{.name = "n"}})};
+  model.graph.nodes = {node("Add", {"a", "b"}, {"c"})};
+  const Session session = session_of(model);
+  const std::vector<Tensor> fit = {random_tensor({5}, 1), random_tensor({5}, 2)};
+  EXPECT_EQ(session.run(fit)[0].as<const float>()[4], fit[0].as<float>()[4] + fit[1].as<float>()[4]);
+  const std::vector<Tensor> differ = {random_tensor({5}, 1), random_tensor({1}, 2)};
+  expect_error(ErrorCode::invalid_argument, "input 'b'", [&] { session.run(differ); });
+}
+
+TEST(Session, ComputesShapesBeforeARun) {  // Reshape to Concat(Shape(x)[0], -1)
+  Model model;
+  model.opsets[""] = 17;
+  model.graph.inputs = {value("x", {{}, {}, {}})};
+  model.graph.outputs = {value("y", {{}, {}})};
+  model.graph.constants = {{"zero", integers({0})}, {"rest", integers({-1})}};
+  model.graph.nodes = {node("Shape", {"x"}, {"shape"}), node("Gather", {"shape", "zero"}, {"first"}),
+                       node("Concat", {"first", "rest"}, {"to"}), node("Reshape", {"x", "to"}, {"flat"}),
+                       node("Tanh", {"flat"}, {"y"})};
+  model.graph.nodes[1].attributes["axis"] = std::int64_t{0};
+  const Session session = session_of(model);
+  const Tensor x = random_tensor({2, 3, 4}, 5);
+  EXPECT_EQ(session.run({&x, 1})[0].shape(), (Dims{2, 12}));
+  const TensorSpec spec = x.spec();
+  const std::vector<SessionStep> steps = session.explain({&spec, 1});
+  ASSERT_EQ(steps.size(), 2u);  // the constants feed no call
+  EXPECT_EQ(steps[0].kind, StepKind::view);
+  EXPECT_EQ(steps[1].kind, StepKind::kernel);
+}
+
+TEST(Session, OutputsAreNewMemoryEvenWhereTheyAreInputsConstantsOrTwice) {
+  Model model = perceptron();
+  model.graph.nodes.push_back(node("Identity", {"x"}, {"same"}));
+  model.graph.outputs = {value("same", {{}, {}}), value("w2", {{}, {}}), value("y", {{}, {}}), value("y", {{}, {}})};
+  const Session session = session_of(model);
+  const Tensor x = random_tensor({3, 8}, 1);
+  const std::vector<Tensor> results = session.run({&x, 1});
+  EXPECT_NE(results[0].data(), x.data());
+  EXPECT_EQ(results[0].as<const float>()[23], x.as<float>()[23]);
+  EXPECT_EQ(results[1].as<const float>()[5], model.graph.constants.at("w2").as<float>()[5]);
+  EXPECT_NE(results[2].data(), results[3].data());
+  EXPECT_EQ(results[2].as<const float>()[7], results[3].as<const float>()[7]);
+  EXPECT_FALSE(results[1].read_only());
+}
+
+TEST(Session, AnErrorNamesTheNode) {
+  Model model = perceptron();
+  model.graph.nodes[2].inputs = {"active", "w1"};  // [n,16] x [16,8] fits; [n,8] x ... in Softmax does not matter
+  model.graph.nodes[2].inputs[1] = "b1";
+  model.graph.nodes.insert(model.graph.nodes.begin() + 2, node("Squeeze", {"active"}, {"thin"}));
+  model.graph.nodes[2].attributes["axes"] = std::vector<std::int64_t>{0};
+  const Session session = session_of(model);
+  const Tensor x = random_tensor({3, 8}, 1);
+  expect_error(ErrorCode::invalid_argument, "node 'the thin' (Squeeze): dim 0 of [3,16] is not 1", [&] {
+    session.run({&x, 1});
+  });
+}
+
+TEST(Session, ObeysTheExecutionPolicyOrRefuses) {
+  ExecutionPolicy execution;
+  execution.target = DeviceType::npu;
+  expect_error(ErrorCode::not_supported, "target npu is not here",
+               [&] { session_of(perceptron(), {.execution = execution}); });
+  execution.allow_fallback = DeviceType::cpu;
+  expect_perceptron(session_of(perceptron(), {.execution = execution}), 2, 1);
+  execution.precision = DataType::int8;
+  expect_error(ErrorCode::not_supported, "precision int8", [&] { session_of(perceptron(), {.execution = execution}); });
+  execution.precision = DataType::float32;
+  execution.static_shape = true;
+  execution.fixed_shapes = {{2, 8}};
+  const Session fixed = session_of(perceptron(), {.execution = execution});
+  expect_perceptron(fixed, 2, 1);
+  const Tensor three = random_tensor({3, 8}, 1);
+  expect_error(ErrorCode::invalid_argument, "fixes its shape to [2,8]", [&] { fixed.run({&three, 1}); });
+  execution.fixed_shapes = {{2, 8}, {1}};
+  expect_error(ErrorCode::invalid_argument, "2 fixed_shapes",
+               [&] { session_of(perceptron(), {.execution = execution}); });
+}
+
+TEST(Session, ALockIsReplayedAndWhatItLacksIsAnError) {
+  const SessionOptions locked = {.lock = LockUse{std::make_shared<const KernelLock>()}};
+  const Session session = session_of(perceptron(), locked);
+  const Tensor x = random_tensor({2, 8}, 1);
+  expect_error(ErrorCode::not_supported, "lock", [&] { session.run({&x, 1}); });
+}
+
+TEST(Session, ResultsThatNothingReadsAreLeftOut) {
+  Model model;
+  model.opsets[""] = 17;
+  model.graph.inputs = {value("x", {{.size = 4}, {.size = 3}})};
+  model.graph.outputs = {value("y", {{}, {}})};
+  model.graph.nodes = {node("Relu", {"x"}, {"y"}), node("Exp", {"x"}, {"unused"})};
+  const Session session = session_of(model);
+  const Tensor x = random_tensor({4, 3}, 1);
+  EXPECT_EQ(session.run({&x, 1})[0].as<const float>()[0], std::max(0.0f, x.as<float>()[0]));
+}
+
+TEST(Session, WrongNodesAreErrorsAndNoCrash) {
+  Model model;
+  model.opsets[""] = 17;
+  model.graph.outputs = {value("y", {{}})};
+  model.graph.constants = {{"w", random_tensor({3}, 1)},
+                           {"n", integers({1, 2, 3})},
+                           {"none", random_tensor({0}, 1)},
+                           {"image", random_tensor({1, 4, 5}, 1)}};
+  const std::pair<ModelNode, const char*> wrong[] = {
+      {node("Equal", {"w"}, {"y"}), "input 1 is missing"},
+      {node("Where", {"w"}, {"y"}), "not boolean"},
+      {node("Not", {}, {"y"}), "input 0 is missing"},
+      {node("If", {}, {"y"}), "input 0 is missing"},
+      {node("Concat", {}, {"y"}), "input 0 is missing"},
+      {node("Equal", {"w", "n"}, {"y"}), "different types"},
+      {node("Div", {"n", "w"}, {"y"}), "different types"},
+      {node("GroupNormalization", {"image", "none", "none"}, {"y"}), "groups"},
+      {node("InstanceNormalization", {"image", "none", "none"}, {"y"}), "scale of another length"},
+  };
+  for (const auto& [bad, why] : wrong) {
+    model.graph.nodes = {bad};
+    try {
+      session_of(model).run({});
+      ADD_FAILURE() << "no error: " << bad.op;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Session, AnAttributeOfAnotherTypeIsAnError) {
+  Model model = perceptron();
+  model.graph.nodes[3].attributes["axis"] = 1.0f;
+  const Session session = session_of(model);
+  const Tensor x = random_tensor({3, 8}, 1);
+  expect_error(ErrorCode::corrupt_data, "attribute 'axis' is not of the type", [&] { session.run({&x, 1}); });
+}
+
+TEST(Session, TimeoutsMayBeAsLongAsTheyCanBeWritten) {
+  ExecutionPolicy execution;
+  execution.target = DeviceType::cpu;
+  execution.compile_timeout_ms = execution.execution_timeout_ms = std::numeric_limits<std::int64_t>::max();
+  expect_perceptron(session_of(perceptron(), {.execution = execution}), 2, 1);
+}
+
+}  // namespace
+}  // namespace xpuruntime

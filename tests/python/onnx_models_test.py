@@ -1,0 +1,125 @@
+"""ONNX's own test models through xrt.load: node tests and those that PyTorch made. As a script it prints figures."""
+
+from __future__ import annotations
+
+import collections
+import tempfile
+import unittest
+import warnings
+from pathlib import Path
+from typing import Any, Iterator
+
+from onnx_node import OutOfScope  # first: skips all where a package is missing
+
+import numpy as np
+import onnx
+import onnx_adapter
+from onnx import numpy_helper
+
+import xpuruntime as xrt
+
+BF16_STEPS = 2.0**-6  # their results were rounded after each step
+# Indices from the back of an axis that only a run knows: an error of that run.
+BEYOND = {"test_gather_negative_indices"}
+# So that a case cannot leave the scope unseen.
+LEAST_PASSED = {"node": 843, "simple": 5, "pytorch-operator": 34, "pytorch-converted": 82}
+
+
+def cases(kind: str) -> list[Any]:
+    import onnx.backend.test.loader
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy about the overflows that the cases want
+        return onnx.backend.test.loader.load_model_tests(kind=kind)
+
+
+def tensors(folder: Path, what: str) -> list[np.ndarray]:
+    found = []
+    for path in sorted(folder.glob(f"{what}_*.pb"), key=lambda path: int(path.stem.split("_")[1])):
+        proto = onnx.TensorProto()
+        proto.ParseFromString(path.read_bytes())
+        found.append(numpy_helper.to_array(proto))
+    return found
+
+
+def data_of(case: Any) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Inputs and expected outputs, from memory or from the case's folder."""
+    if case.model is not None:
+        for inputs, outputs in case.data_sets:
+            yield [onnx_adapter.array_from(value) for value in inputs], [onnx_adapter.array_from(value) for value in outputs]
+        return
+    for folder in sorted(Path(case.model_dir).glob("test_data_set_*")):
+        yield tensors(folder, "input"), tensors(folder, "output")
+
+
+def file_of(case: Any, folder: str) -> Path:
+    if case.model is None:
+        return Path(case.model_dir) / "model.onnx"
+    path = Path(folder) / "model.onnx"
+    path.write_bytes(case.model.SerializeToString())
+    return path
+
+
+def check(case: Any, folder: str) -> None:
+    """Loads and runs one case and compares as the package does."""
+    if case.name in BEYOND:
+        raise OutOfScope("negative indices that only a run knows")
+    try:
+        session = xrt.load(file_of(case, folder))
+    except xrt.NotSupportedError as error:
+        raise OutOfScope(str(error)) from error
+    for inputs, outputs in data_of(case):
+        onnx_adapter.check_dtypes([*inputs, *outputs])
+        if len(inputs) != len(session.inputs):
+            raise OutOfScope("an input that is left out")
+        try:
+            results = session.run({value.name: array for value, array in zip(session.inputs, inputs)})
+        except xrt.NotSupportedError as error:
+            raise OutOfScope(str(error)) from error
+        for result, want in zip(results.values(), outputs, strict=True):
+            result = result if isinstance(result, np.ndarray) else result.numpy()  # a model without inputs
+            if result.dtype != want.dtype or result.shape != want.shape:
+                raise AssertionError(f"{result.dtype}{result.shape} instead of {want.dtype}{want.shape}")
+            numbers = [array.astype(np.float64) for array in (result, want)]
+            relative = max(case.rtol, BF16_STEPS) if want.dtype.name == "bfloat16" else case.rtol
+            np.testing.assert_allclose(*numbers, rtol=relative, atol=case.atol)
+
+
+class OnnxModels(unittest.TestCase):
+    def test_every_case_passes_or_says_what_is_missing(self) -> None:
+        for kind, least in LEAST_PASSED.items():
+            passed = 0
+            for case in cases(kind):
+                with self.subTest(case.name), tempfile.TemporaryDirectory() as folder:
+                    try:
+                        check(case, folder)
+                        passed += 1
+                    except OutOfScope:
+                        pass
+            self.assertGreaterEqual(passed, least, kind)
+
+
+def report() -> None:
+    """How many of how many pass, by kind; what is out of scope, by reason."""
+    reasons: dict[str, list[str]] = collections.defaultdict(list)
+    for kind in LEAST_PASSED:
+        outcomes: collections.Counter[str] = collections.Counter()
+        for case in cases(kind):
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    check(case, folder)
+                    outcomes["passed"] += 1
+                except OutOfScope as reason:
+                    outcomes["out of scope"] += 1
+                    reasons[str(reason).replace(folder, "").split("; ")[0][:200]].append(case.name)
+                except Exception as error:  # the table names all of them
+                    outcomes["failed"] += 1
+                    print(f"FAILED {case.name}: {str(error).strip()[:300]}")
+        print(f"{kind}: {outcomes['passed']} passed of {sum(outcomes.values())}, {outcomes['failed']} failed, "
+              f"{outcomes['out of scope']} out of scope")
+    for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        print(f"out of scope, {reason} ({len(names)}): {' '.join(names[:8])}")
+
+
+if __name__ == "__main__":
+    report()
