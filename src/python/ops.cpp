@@ -51,7 +51,7 @@ PyObject* call_registered(PyObject* self, PyObject* const* arguments, Py_ssize_t
 }
 
 using Entry = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
-constexpr std::size_t most_functions = 64;
+constexpr std::size_t most_functions = 256;
 
 template <std::size_t... index>
 constexpr std::array<Entry, sizeof...(index)> make_entries(std::index_sequence<index...>) {

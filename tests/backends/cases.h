@@ -45,6 +45,8 @@ std::vector<CaseText> reduce_cases();
 std::vector<CaseText> loss_cases();
 std::vector<CaseText> elementwise_cases();
 std::vector<CaseText> movement_cases();
+std::vector<CaseText> indexing_cases();
+std::vector<CaseText> arranging_cases();
 std::vector<CaseText> decoder_cases();
 /// Of the forward cases, those whose ops have gradients, and more.
 std::vector<CaseText> backward_cases(const std::vector<CaseText>& forward);
@@ -71,6 +73,8 @@ Checks reduce_checks();
 Checks loss_checks();
 Checks elementwise_checks();
 Checks movement_checks();
+Checks indexing_checks();
+Checks arranging_checks();
 Checks decoder_checks();
 /// Those of all families.
 const Checks& checks();

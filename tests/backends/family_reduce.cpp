@@ -54,12 +54,13 @@ std::vector<Answer> solve_softmax(const Problem& problem, const std::vector<Valu
 
 /// What is known of one output while the inputs go by.
 struct Running {
-  double sum = 0, size = 0, count = 0;
+  double sum = 0, size = 0, count = 0, product = 1;
   double most = -std::numeric_limits<double>::infinity();
   double least = std::numeric_limits<double>::infinity();
 
   void add(double x) {
     sum += x;
+    product *= x;
     size += std::fabs(x);
     ++count;
     if (is_above(x, most) || std::isnan(x)) most = x;  // a NaN stays: nothing compares with it
@@ -73,6 +74,8 @@ struct Running {
         return {sum / count, (sum_units(count) + 2) * size / count};
       case OpId::reduce_max:
         return {most, 0};
+      case OpId::reduce_prod:
+        return {product, count * std::fabs(product)};
       default:
         return {least, 0};
     }
@@ -111,7 +114,7 @@ std::vector<Answer> solve_reduce(const Problem& problem, const std::vector<Value
 std::span<const Reference> reduce_references() {
   static constexpr Reference rows[] = {
       {{OpId::softmax, OpId::log_softmax}, solve_softmax, gradients_of_softmax},
-      {{OpId::reduce_sum, OpId::reduce_mean, OpId::reduce_max, OpId::reduce_min}, solve_reduce},
+      {{OpId::reduce_sum, OpId::reduce_mean, OpId::reduce_max, OpId::reduce_min, OpId::reduce_prod}, solve_reduce},
   };
   return rows;
 }

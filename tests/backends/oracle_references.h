@@ -74,6 +74,8 @@ std::span<const Reference> elementwise_references();
 std::span<const Reference> loss_references();
 std::span<const Reference> matrix_references();
 std::span<const Reference> movement_references();
+std::span<const Reference> indexing_references();
+std::span<const Reference> arranging_references();
 std::span<const Reference> norm_references();
 std::span<const Reference> reduce_references();
 std::span<const Reference> window_references();

@@ -165,5 +165,71 @@ struct RopeOptions {
 struct KvAppendOptions {
   const Tensor* page_table = nullptr;
 };
+using GatherOptions = ConcatOptions;
+using GatherElementsOptions = ConcatOptions;
+
+struct GatherNdOptions {
+  std::int64_t batch_dims = 0;
+};
+
+struct ScatterElementsOptions {
+  std::int64_t dim = 0;
+  std::string_view reduction = "none";  // none|add|mul|max|min
+};
+
+struct ScatterNdOptions {
+  std::string_view reduction = "none";  // none|add|mul|max|min
+};
+
+struct PadOptions {
+  const Tensor* value = nullptr;
+  Ints pads = {};                      // before and after, from the last dim on
+  std::string_view mode = "constant";  // constant|reflect|replicate|wrap
+};
+
+struct TileOptions {
+  Ints repeats = {};  // of the last dims
+};
+
+struct FlipOptions {
+  Ints dims = {};  // empty: all
+};
+
+struct CumsumOptions {
+  std::int64_t dim = 0;
+  bool exclusive = false;
+  bool reverse = false;
+};
+
+struct ArgMaxOptions {
+  std::int64_t dim = -1;
+  bool keepdim = false;
+  bool select_last_index = false;
+};
+using ArgMinOptions = ArgMaxOptions;
+
+struct TopKOptions {
+  std::int64_t k = 1;
+  std::int64_t dim = -1;
+  bool largest = true;
+  bool sorted = true;
+};
+
+struct OneHotOptions {
+  const Tensor* values = nullptr;
+  std::int64_t depth = 1;
+  std::int64_t dim = -1;
+};
+
+struct TriluOptions {
+  std::int64_t diagonal = 0;
+  bool upper = true;
+};
+using ReduceProdOptions = ReduceSumOptions;
+
+struct ReverseSequenceOptions {
+  std::int64_t batch_dim = 0;
+  std::int64_t time_dim = 1;
+};
 
 }  // namespace xpuruntime::ops

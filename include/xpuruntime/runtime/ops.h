@@ -425,4 +425,148 @@ inline void kv_append_out(const std::array<Tensor, 2>& out, const Tensor& key_ca
   call_out(out, OpId::kv_append, {key_cache, value_cache, key, value, lengths, options.page_table});
 }
 
+/// Takes the slices of a dim that the indices name, which may have any number of dims. Negative indices count from the
+/// back.
+inline Tensor gather(const Tensor& input, const Tensor& indices, const GatherOptions& options = {}) {
+  return call(OpId::gather, {input, indices}, {options.dim});
+}
+inline void gather_out(const Tensor& out, const Tensor& input, const Tensor& indices,
+                       const GatherOptions& options = {}) {
+  call_out({&out, 1}, OpId::gather, {input, indices}, {options.dim});
+}
+
+/// Takes for each index the element at that place of the dim and at its own place of the others.
+inline Tensor gather_elements(const Tensor& input, const Tensor& indices, const GatherElementsOptions& options = {}) {
+  return call(OpId::gather_elements, {input, indices}, {options.dim});
+}
+inline void gather_elements_out(const Tensor& out, const Tensor& input, const Tensor& indices,
+                                const GatherElementsOptions& options = {}) {
+  call_out({&out, 1}, OpId::gather_elements, {input, indices}, {options.dim});
+}
+
+/// Takes the slices at the positions that the last dim of the indices lists, after `batch_dims` dims that both inputs
+/// have.
+inline Tensor gather_nd(const Tensor& input, const Tensor& indices, const GatherNdOptions& options = {}) {
+  return call(OpId::gather_nd, {input, indices}, {options.batch_dims});
+}
+inline void gather_nd_out(const Tensor& out, const Tensor& input, const Tensor& indices,
+                          const GatherNdOptions& options = {}) {
+  call_out({&out, 1}, OpId::gather_nd, {input, indices}, {options.batch_dims});
+}
+
+/// Writes each update to the place of the dim that its index names, or reduces what is there with it: into the input
+/// where that is `out`, else into a copy. Of several for one place the last stays.
+inline Tensor scatter_elements(const Tensor& input, const Tensor& indices, const Tensor& updates,
+                               const ScatterElementsOptions& options = {}) {
+  return call(OpId::scatter_elements, {input, indices, updates}, {options.dim, options.reduction});
+}
+inline void scatter_elements_out(const Tensor& out, const Tensor& input, const Tensor& indices, const Tensor& updates,
+                                 const ScatterElementsOptions& options = {}) {
+  call_out({&out, 1}, OpId::scatter_elements, {input, indices, updates}, {options.dim, options.reduction});
+}
+
+/// Writes each slice of the updates to the position that the last dim of the indices lists, or reduces what is there
+/// with it: into the input where that is `out`, else into a copy. Of several for one place the last stays.
+inline Tensor scatter_nd(const Tensor& input, const Tensor& indices, const Tensor& updates,
+                         const ScatterNdOptions& options = {}) {
+  return call(OpId::scatter_nd, {input, indices, updates}, {options.reduction});
+}
+inline void scatter_nd_out(const Tensor& out, const Tensor& input, const Tensor& indices, const Tensor& updates,
+                           const ScatterNdOptions& options = {}) {
+  call_out({&out, 1}, OpId::scatter_nd, {input, indices, updates}, {options.reduction});
+}
+
+/// Adds elements before and after each dim, or cuts them off where negative: a value, 0 without one, or the input's
+/// own: mirrored, its edge again, or from its other end.
+inline Tensor pad(const Tensor& input, const PadOptions& options = {}) {
+  return call(OpId::pad, {input, options.value}, {options.pads, options.mode});
+}
+inline void pad_out(const Tensor& out, const Tensor& input, const PadOptions& options = {}) {
+  call_out({&out, 1}, OpId::pad, {input, options.value}, {options.pads, options.mode});
+}
+
+/// Repeats the input along its dims.
+inline Tensor tile(const Tensor& input, const TileOptions& options = {}) {
+  return call(OpId::tile, {input}, {options.repeats});
+}
+inline void tile_out(const Tensor& out, const Tensor& input, const TileOptions& options = {}) {
+  call_out({&out, 1}, OpId::tile, {input}, {options.repeats});
+}
+
+/// Reverses the order of the elements along dims, or all.
+inline Tensor flip(const Tensor& input, const FlipOptions& options = {}) {
+  return call(OpId::flip, {input}, {options.dims});
+}
+inline void flip_out(const Tensor& out, const Tensor& input, const FlipOptions& options = {}) {
+  call_out({&out, 1}, OpId::flip, {input}, {options.dims});
+}
+
+/// Adds up the elements along a dim up to each one, that one left out where exclusive, from the end where reverse.
+inline Tensor cumsum(const Tensor& input, const CumsumOptions& options = {}) {
+  return call(OpId::cumsum, {input}, {options.dim, options.exclusive, options.reverse});
+}
+inline void cumsum_out(const Tensor& out, const Tensor& input, const CumsumOptions& options = {}) {
+  call_out({&out, 1}, OpId::cumsum, {input}, {options.dim, options.exclusive, options.reverse});
+}
+
+/// Gives the place of the largest element along a dim, of equal ones the first or the last; NaN counts as the largest.
+inline Tensor arg_max(const Tensor& input, const ArgMaxOptions& options = {}) {
+  return call(OpId::arg_max, {input}, {options.dim, options.keepdim, options.select_last_index});
+}
+inline void arg_max_out(const Tensor& out, const Tensor& input, const ArgMaxOptions& options = {}) {
+  call_out({&out, 1}, OpId::arg_max, {input}, {options.dim, options.keepdim, options.select_last_index});
+}
+
+/// Gives the place of the smallest element along a dim, of equal ones the first or the last; NaN counts as the
+/// smallest.
+inline Tensor arg_min(const Tensor& input, const ArgMinOptions& options = {}) {
+  return call(OpId::arg_min, {input}, {options.dim, options.keepdim, options.select_last_index});
+}
+inline void arg_min_out(const Tensor& out, const Tensor& input, const ArgMinOptions& options = {}) {
+  call_out({&out, 1}, OpId::arg_min, {input}, {options.dim, options.keepdim, options.select_last_index});
+}
+
+/// Takes the k largest or smallest elements along a dim and their places, in order; of equal ones those in front. NaN
+/// counts as the largest.
+inline std::array<Tensor, 2> top_k(const Tensor& input, const TopKOptions& options = {}) {
+  return call_all<2>(OpId::top_k, {input}, {options.k, options.dim, options.largest, options.sorted});
+}
+inline void top_k_out(const std::array<Tensor, 2>& out, const Tensor& input, const TopKOptions& options = {}) {
+  call_out(out, OpId::top_k, {input}, {options.k, options.dim, options.largest, options.sorted});
+}
+
+/// Puts a dim of `depth` elements at `dim`: the second of the values where the index says, else the first; 1 and 0
+/// without values. An index outside of it, counted from either end, leaves the first everywhere.
+inline Tensor one_hot(const Tensor& input, const OneHotOptions& options = {}) {
+  return call(OpId::one_hot, {input, options.values}, {options.depth, options.dim});
+}
+inline void one_hot_out(const Tensor& out, const Tensor& input, const OneHotOptions& options = {}) {
+  call_out({&out, 1}, OpId::one_hot, {input, options.values}, {options.depth, options.dim});
+}
+
+/// Keeps the upper or the lower triangle of each matrix, from the given diagonal, and makes the rest 0.
+inline Tensor trilu(const Tensor& input, const TriluOptions& options = {}) {
+  return call(OpId::trilu, {input}, {options.diagonal, options.upper});
+}
+inline void trilu_out(const Tensor& out, const Tensor& input, const TriluOptions& options = {}) {
+  call_out({&out, 1}, OpId::trilu, {input}, {options.diagonal, options.upper});
+}
+
+/// Multiplies the elements along dims, or all.
+inline Tensor reduce_prod(const Tensor& input, const ReduceProdOptions& options = {}) {
+  return call(OpId::reduce_prod, {input}, {options.dim, options.keepdim});
+}
+inline void reduce_prod_out(const Tensor& out, const Tensor& input, const ReduceProdOptions& options = {}) {
+  call_out({&out, 1}, OpId::reduce_prod, {input}, {options.dim, options.keepdim});
+}
+
+/// Reverses the first elements of each sequence along `time_dim`, as many as its length says.
+inline Tensor reverse_sequence(const Tensor& input, const Tensor& lengths, const ReverseSequenceOptions& options = {}) {
+  return call(OpId::reverse_sequence, {input, lengths}, {options.batch_dim, options.time_dim});
+}
+inline void reverse_sequence_out(const Tensor& out, const Tensor& input, const Tensor& lengths,
+                                 const ReverseSequenceOptions& options = {}) {
+  call_out({&out, 1}, OpId::reverse_sequence, {input, lengths}, {options.batch_dim, options.time_dim});
+}
+
 }  // namespace xpuruntime::ops

@@ -7,6 +7,7 @@
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/decoder/kernels.h"
 #include "backends/cpu/elementwise/kernels.h"
+#include "backends/cpu/indexing/kernels.h"
 #include "backends/cpu/loss/kernels.h"
 #include "backends/cpu/matmul/kernels.h"
 #include "backends/cpu/movement/kernels.h"
@@ -29,6 +30,6 @@ consteval auto joined(const KernelSpec (&... families)[sizes]) {
 // in between, those of convolutions after it.
 inline constexpr auto table =
     joined(product_rows, onednn_rows, product_rows_after_onednn, conv_rows, attention_rows, pool_rows, norm_rows,
-           elementwise_rows, reduce_rows, movement_rows, loss_rows, decoder_rows);
+           elementwise_rows, reduce_rows, movement_rows, indexing_rows, loss_rows, decoder_rows);
 
 }  // namespace xpuruntime::cpu

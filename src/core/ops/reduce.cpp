@@ -17,12 +17,12 @@ unsigned reduced_dims(const ForwardCall& call) {
   return reduced;
 }
 
-// Sums of integers are 64 bits wide, as they grow past their parts.
+// Sums and products of integers are 64 bits wide, as they grow past their parts.
 DataType reduced_dtype(const ForwardCall& call) {
   const OpId op = call.attributes().op();
   call.need_numeric(0);
   if (op == OpId::reduce_mean) call.need_floating(0);
-  const bool widens = op == OpId::reduce_sum && !is_floating(call[0].dtype);
+  const bool widens = (op == OpId::reduce_sum || op == OpId::reduce_prod) && !is_floating(call[0].dtype);
   return widens ? DataType::int64 : call[0].dtype;
 }
 
@@ -63,6 +63,7 @@ Sizes rows_of(const Problem& problem) {
 }
 
 constexpr InputSpec one_input[] = {{.name = "input"}};
+constexpr InputSpec multiplied[] = {{.name = "input", .gradient = false}};
 constexpr AttributeSpec softmax_attributes[] = {integer("dim", -1)};
 constexpr SizeSpec softmax_sizes[] = {size("rows", rows_of, "rows that are normalised", varies),
                                       size("columns", columns, "elements of a row: the extent of dim")};
@@ -107,6 +108,18 @@ constexpr OpInfo rows[] = {
                "Takes the largest element along dims, or of all."),
     reduce_row(Id::reduce_min, "reduce_min", "min|amin", "amin", Rounding::exact,
                "Takes the smallest element along dims, or of all."),
+    {.id = Id::reduce_prod,
+     .name = "reduce_prod",
+     .aliases = "prod",
+     .category = Kind::reduction,
+     .summary = "Multiplies the elements along dims, or all.",
+     .inputs = multiplied,
+     .attributes = reduce_attributes,
+     .infer = infer_reduce,
+     .rounding = Rounding::few_operations,
+     .autocast = higher,
+     .parameters = "input, dim=None, keepdim",
+     .functions = "prod"},
 };
 
 }  // namespace

@@ -21,6 +21,8 @@ std::span<const OpInfo> reduce();
 std::span<const OpInfo> loss();
 std::span<const OpInfo> elementwise();
 std::span<const OpInfo> movement();
+std::span<const OpInfo> indexing();
+std::span<const OpInfo> arranging();
 std::span<const OpInfo> decoder();
 
 using Id = OpId;

@@ -67,39 +67,56 @@ int Builder::integers(std::span<const std::int64_t> values) {
   return constant(host);
 }
 
-bool Builder::may_fold(std::span<const int> inputs, const TensorSpec& output) const {
+bool Builder::may_fold(std::span<const int> inputs, std::span<const TensorSpec> outputs) const {
   constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;  // in all; more is left to the runs
-  if (folded_bytes_ + span_bytes(output) > most_bytes) return false;
-  if (optimize_level_ == 0 && !is_read_by_shapes(output.dtype)) return false;
-  return std::all_of(inputs.begin(), inputs.end(), [&](int slot) { return is_constant(slot); });
+  std::uint64_t bytes = folded_bytes_;
+  for (const TensorSpec& output : outputs) {
+    bytes += span_bytes(output);
+    if (optimize_level_ == 0 && !is_read_by_shapes(output.dtype)) return false;
+  }
+  return bytes <= most_bytes && std::all_of(inputs.begin(), inputs.end(), [&](int slot) { return is_constant(slot); });
 }
 
-int Builder::fold(OpId op, std::span<const int> inputs, const Attributes* attributes, const TensorSpec& output) {
-  std::vector<const Tensor*> given;
+std::vector<int> Builder::fold(OpId op, std::span<const int> inputs, const Attributes& attributes,
+                               std::span<const TensorSpec> outputs) {
+  std::vector<const Tensor*> given, made;
   for (const int slot : inputs) given.push_back(&constant_of(slot));
-  folded_bytes_ += span_bytes(output);
-  const Tensor result = Tensor::empty(output.dtype, output.shape);
-  const Tensor* pointer = &result;
-  dispatcher_.dispatch({.op = op, .inputs = given, .outputs = {&pointer, 1}, .attributes = attributes});
-  return constant(result);
+  std::vector<Tensor> results;
+  for (const TensorSpec& output : outputs) {
+    folded_bytes_ += span_bytes(output);
+    results.push_back(Tensor::empty(output.dtype, output.shape));
+  }
+  for (const Tensor& result : results) made.push_back(&result);
+  dispatcher_.dispatch({.op = op, .inputs = given, .outputs = made, .attributes = &attributes});
+  std::vector<int> slots;
+  for (const Tensor& result : results) slots.push_back(constant(result));
+  return slots;
 }
+
+bool Builder::has_kernel(OpId op) const { return !dispatcher_.registry().kernels(op, device_.type).empty(); }
 
 int Builder::call(OpId op, std::initializer_list<int> inputs, const Attributes* attributes) {
   return call(op, std::span(inputs.begin(), inputs.size()), attributes);
 }
 
 int Builder::call(OpId op, std::span<const int> inputs, const Attributes* attributes) {
-  const Attributes given = attributes != nullptr ? *attributes : Attributes(op);
+  return call_all(op, inputs, attributes != nullptr ? *attributes : Attributes(op))[0];
+}
+
+std::vector<int> Builder::call_all(OpId op, std::span<const int> inputs, const Attributes& attributes) {
   std::vector<TensorSpec> specs;
   for (const int slot : inputs) specs.push_back(spec(slot));
-  const Problem problem = make_problem(op, specs, given, device_);
-  const TensorSpec& output = problem.outputs[0];
-  check_room(span_bytes(output));
-  if (may_fold(inputs, output)) return fold(op, inputs, &given, output);
-  const int result = add({.kind = Slot::Kind::memory, .spec = output});
-  program_.steps.push_back({op, given, {inputs.begin(), inputs.end()}, {result}, node_});
-  note(StepKind::kernel, result, program_.steps.size() - 1);
-  return result;
+  const Problem problem = make_problem(op, specs, attributes, device_);
+  std::size_t count = op_info(op).outputs;  // the others are updated in place
+  count = std::min(count, problem.outputs.size());
+  const std::span outputs(problem.outputs.data(), count);
+  for (const TensorSpec& output : outputs) check_room(span_bytes(output));
+  if (may_fold(inputs, outputs)) return fold(op, inputs, attributes, outputs);
+  std::vector<int> results;
+  for (const TensorSpec& output : outputs) results.push_back(add({.kind = Slot::Kind::memory, .spec = output}));
+  program_.steps.push_back({op, attributes, {inputs.begin(), inputs.end()}, results, node_});
+  for (const int result : results) note(StepKind::kernel, result, program_.steps.size() - 1);
+  return results;
 }
 
 int Builder::add_view(int of, const TensorSpec& spec) {

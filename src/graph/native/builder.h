@@ -25,6 +25,10 @@ class Builder {
 
   int call(OpId op, std::initializer_list<int> inputs, const Attributes* attributes = nullptr);
   int call(OpId op, std::span<const int> inputs, const Attributes* attributes = nullptr);
+  /// Of an op with several results.
+  std::vector<int> call_all(OpId op, std::span<const int> inputs, const Attributes& attributes);
+  /// Whether the device has a kernel of the op.
+  bool has_kernel(OpId op) const;
   /// The same elements in order, under another shape: a view, of a copy where they are not neighbours.
   int reshaped(int slot, const Dims& shape);
   /// Its elements as neighbours: itself, or a copy.
@@ -51,9 +55,10 @@ class Builder {
   int add(Slot slot);
   int add_view(int of, const TensorSpec& spec);
   void note(StepKind kind, int slot, std::size_t step);
-  bool may_fold(std::span<const int> inputs, const TensorSpec& output) const;
+  bool may_fold(std::span<const int> inputs, std::span<const TensorSpec> outputs) const;
   void check_room(std::uint64_t bytes) const;
-  int fold(OpId op, std::span<const int> inputs, const Attributes* attributes, const TensorSpec& output);
+  std::vector<int> fold(OpId op, std::span<const int> inputs, const Attributes& attributes,
+                        std::span<const TensorSpec> outputs);
 
   Dispatcher& dispatcher_;
   Device device_;

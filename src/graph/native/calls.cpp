@@ -20,6 +20,14 @@ int Calls::joined(std::span<const int> parts, std::int64_t dim) const {
 }
 
 int Calls::padded(int a, std::size_t dim, std::int64_t before, std::int64_t after, double value) const {
+  const auto rank = builder.shape(a).size();
+  if (rank - dim <= max_rank / 2 && builder.has_kernel(OpId::pad)) {
+    std::vector<std::int64_t> pads(2 * (rank - dim), 0);
+    pads[pads.size() - 2] = before;
+    pads.back() = after;
+    Attributes attributes(OpId::pad);
+    return builder.call(OpId::pad, {a, number(value, a)}, &attributes.set_list("pads", pads));
+  }
   std::vector<int> parts;
   const auto fill = [&](std::int64_t extent) {
     if (extent == 0) return;
@@ -33,8 +41,24 @@ int Calls::padded(int a, std::size_t dim, std::int64_t before, std::int64_t afte
   return concat(parts, static_cast<std::int64_t>(dim));
 }
 
-/// Rows of a table, which has two dims: the axis is turned to the front and back.
+int Calls::flipped(int a, std::size_t dim) const {
+  const std::int64_t extent = builder.shape(a)[dim];
+  if (extent < 2) return a;
+  if (builder.has_kernel(OpId::flip)) {
+    Attributes attributes(OpId::flip);
+    return builder.call(OpId::flip, {a}, &attributes.set("dims", static_cast<std::int64_t>(dim)));
+  }
+  std::vector<std::int64_t> backwards(static_cast<std::size_t>(extent));
+  std::iota(backwards.rbegin(), backwards.rend(), std::int64_t{0});
+  return gathered(a, dim, builder.integers(backwards));
+}
+
+/// Without a kernel, rows of a table, which has two dims: the axis is turned to the front and back.
 int Calls::gathered(int a, std::size_t axis, int index) const {
+  if (builder.has_kernel(OpId::gather)) {
+    Attributes attributes(OpId::gather);
+    return builder.call(OpId::gather, {a, index}, &attributes.set("dim", static_cast<std::int64_t>(axis)));
+  }
   const Dims data = builder.shape(a), index_shape = builder.shape(index);
   std::vector<std::int64_t> to_front = {static_cast<std::int64_t>(axis)}, kept;
   for (std::size_t d = 0; d < data.size(); ++d) {

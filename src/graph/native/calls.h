@@ -58,8 +58,10 @@ struct Calls {
   int widened(int a) const { return size_of(builder.spec(a).dtype) == 2 ? cast(a, DataType::float32) : a; }
   /// So much of one value before and after a dim.
   int padded(int a, std::size_t dim, std::int64_t before, std::int64_t after, double value) const;
-  /// What indices from the front name on an axis; their dims take its place.
+  /// What indices name on an axis; their dims take its place. On devices without `gather` they count from the front.
   int gathered(int a, std::size_t axis, int index) const;
+  /// The elements of dims in the opposite order.
+  int flipped(int a, std::size_t dim) const;
 };
 
 }  // namespace xpuruntime::native

@@ -24,28 +24,22 @@ Slots concat(const NodeCall& call) {
   return {Calls{call.builder}.joined(parts, call.integer("axis", 0))};
 }
 
-constexpr std::int64_t most_indices = 1 << 24;
-
-/// The elements of an axis by known indices, which may repeat.
-int picked(Builder& builder, int slot, std::size_t axis, std::span<const std::int64_t> indices) {
-  return Calls{builder}.gathered(slot, axis, builder.integers(indices));
-}
-
 /// From the start down to the end, which is left out; both from the back where negative, then held inside.
 int sliced_backwards(const NodeCall& call, int slot, std::int64_t dim, std::int64_t start, std::int64_t end,
                      std::int64_t step) {
   const Dims shape = call.builder.shape(slot);
   const std::size_t axis = call.axis(dim, shape.size());
   const std::int64_t extent = shape[axis];
-  if (step == 0 || extent > most_indices) call.refuse("a step of 0, or steps backwards over 16 million elements");
+  if (step == 0) call.refuse("a step of 0");
   const auto held = [&](std::int64_t at) {
     return std::clamp<std::int64_t>(at < -extent ? -1 : at < 0 ? at + extent : at, -1, extent - 1);
   };
-  std::vector<std::int64_t> indices;
-  const std::int64_t last = held(end), back = std::max(step, -extent - 1);
-  for (std::int64_t at = held(start); at > last; at += back) indices.push_back(at);
-  if (indices.empty()) return Calls{call.builder}.slice(slot, dim, 0, 0);
-  return picked(call.builder, slot, axis, indices);
+  const Calls calls{call.builder};
+  const std::int64_t first = held(start), stop = held(end), back = -std::max(step, -extent - 1);
+  if (first <= stop) return calls.slice(slot, dim, 0, 0);
+  const std::int64_t last = first - (first - stop - 1) / back * back;
+  const bool is_whole = last == 0 && first == extent - 1 && back == 1;
+  return calls.flipped(is_whole ? slot : calls.slice(slot, dim, last, first + 1, back), axis);
 }
 
 /// One slice for each axis.
@@ -116,7 +110,6 @@ std::optional<std::vector<std::int64_t>> known_indices(const NodeCall& call, std
   return indices;
 }
 
-/// Indices that are only known in a run count from the front.
 Slots gather(const NodeCall& call) {
   Builder& builder = call.builder;
   const Dims data = call.shape(0), index_shape = call.shape(1);
@@ -138,67 +131,15 @@ Slots gather(const NodeCall& call) {
   return {Calls{builder}.gathered(call[0], axis, index)};
 }
 
-/// Where element `at` of a padded axis comes from: the edge again, the axis mirrored, or the axis again.
-std::int64_t source_of(std::int64_t at, std::int64_t extent, std::string_view mode) {
-  if (mode == "edge") return std::clamp<std::int64_t>(at, 0, extent - 1);
-  const std::int64_t period = mode == "wrap" || extent == 1 ? extent : 2 * (extent - 1);
-  const std::int64_t within = (at % period + period) % period;
-  return within < extent ? within : period - within;
-}
-
-int padded_by_itself(const NodeCall& call, int slot, std::size_t axis, std::int64_t before, std::int64_t after,
-                     std::string_view mode) {
-  const std::int64_t extent = call.builder.shape(slot)[axis];
-  if (before == 0 && after == 0) return slot;
-  if (extent == 0) call.refuse("mode " + std::string(mode) + " around no elements");
-  if (before + after > most_indices - std::min(extent, most_indices)) call.refuse("pads to over 16 million elements");
-  std::vector<std::int64_t> indices;
-  for (std::int64_t at = -before; at < extent + after; ++at) indices.push_back(source_of(at, extent, mode));
-  return picked(call.builder, slot, axis, indices);
-}
-
-double pad_value(const NodeCall& call) {
-  if (!call.has(2)) return call.real("value", 0);
-  call.need_constant(2);
-  const Tensor& tensor = call.builder.constant_of(call[2]);
-  if (element_count(tensor.spec()) != 1) call.refuse("a value that is not one number");
-  return loader_of(tensor.dtype())(tensor.as<const void>(), 0);
-}
-
-/// Around the input; less than nothing cuts off.
-Slots pad(const NodeCall& call) {
-  const std::string mode = call.text("mode", "constant");
-  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap") call.refuse("mode " + mode);
-  const std::size_t rank = call.shape(0).size();
-  const std::vector<std::int64_t> pads = call.values_or_list(1, "pads").value_or(std::vector<std::int64_t>{});
-  std::vector<std::int64_t> axes(rank);
-  std::iota(axes.begin(), axes.end(), std::int64_t{0});
-  if (call.has(3)) axes = call.values(3);
-  if (pads.size() != 2 * axes.size()) call.refuse("pads of another length than twice the axes");
-  int result = call[0];
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const std::size_t dim = call.axis(axes[i], rank);
-    const std::int64_t before = pads[i], after = pads[i + axes.size()];
-    constexpr std::int64_t most = std::int64_t{1} << 40;
-    if (std::min(before, after) < -most || std::max(before, after) > most) call.refuse("pads beyond 40 bits");
-    const Calls calls{call.builder};
-    if (before < 0 || after < 0) {
-      const std::int64_t extent = call.builder.shape(result)[dim];
-      result = calls.slice(result, static_cast<std::int64_t>(dim), std::max<std::int64_t>(-before, 0),
-                           std::max<std::int64_t>(extent + std::min<std::int64_t>(after, 0), 0));
-    }
-    const std::int64_t front = std::max<std::int64_t>(before, 0), back = std::max<std::int64_t>(after, 0);
-    result = mode == "constant" ? calls.padded(result, dim, front, back, pad_value(call))
-                                : padded_by_itself(call, result, dim, front, back, mode);
-  }
-  return {result};
-}
-
 /// Each dim beside one that is repeated.
 Slots tile(const NodeCall& call) {
   const Dims shape = call.shape(0);
   const std::vector<std::int64_t> repeats = call.values(1);
   if (repeats.size() != shape.size()) call.refuse("repeats of another length than the dims");
+  if (call.builder.has_kernel(OpId::tile)) {
+    Attributes attributes(OpId::tile);
+    return {call.builder.call(OpId::tile, {call[0]}, &attributes.set_list("repeats", repeats))};
+  }
   int result = call[0];
   for (std::size_t d = 0; d < shape.size(); ++d) {  // the last first: what is joined is neighbours
     if (repeats[d] == 1) continue;
@@ -245,7 +186,6 @@ constexpr Operator movement_rows[] = {
     {"Slice", slice},
     {"Split", split},
     {"Gather", gather},
-    {"Pad", pad},
     {"Tile", tile},
     {"DepthToSpace", move_blocks<true>},
     {"SpaceToDepth", move_blocks<false>},

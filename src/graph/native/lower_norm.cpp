@@ -152,7 +152,7 @@ Slots softmax(const NodeCall& call) {
 }
 
 /// What is reduced, and what becomes of it: the norms and logarithms are made of sums.
-enum class Reduction { sum, mean, max, min, absolute, square, root, logarithm, log_of_exp };
+enum class Reduction { sum, mean, max, min, product, absolute, square, root, logarithm, log_of_exp };
 
 int before(const Calls& calls, Reduction kind, int x) {
   if (kind == Reduction::absolute) return calls.absolute(x);
@@ -163,6 +163,7 @@ int before(const Calls& calls, Reduction kind, int x) {
 OpId op_of(Reduction kind) {
   if (kind == Reduction::mean) return OpId::reduce_mean;
   if (kind == Reduction::max) return OpId::reduce_max;
+  if (kind == Reduction::product) return OpId::reduce_prod;
   return kind == Reduction::min ? OpId::reduce_min : OpId::reduce_sum;
 }
 
@@ -216,6 +217,7 @@ constexpr Operator norm_rows[] = {
     {"ReduceMean", reduce<Reduction::mean>},
     {"ReduceMax", reduce<Reduction::max>},
     {"ReduceMin", reduce<Reduction::min>},
+    {"ReduceProd", reduce<Reduction::product>},
     {"ReduceL1", reduce<Reduction::absolute>},
     {"ReduceL2", reduce<Reduction::root>},
     {"ReduceSumSquare", reduce<Reduction::square>},

@@ -101,11 +101,7 @@ int turned_weight(const NodeCall& call, int slot, std::int64_t groups) {
   for (std::size_t d = 2; d < shape.size(); ++d) area *= shape[d];
   const std::int64_t swapped[] = {0, 2, 1, 3};
   int turned = calls.permuted(builder.reshaped(slot, {groups, shape[0] / groups, shape[1], area}), swapped);
-  if (area > 1) {  // back to front over all dims of the kernel as one
-    Lengths backwards(static_cast<std::size_t>(area));
-    std::iota(backwards.rbegin(), backwards.rend(), std::int64_t{0});
-    turned = calls.gathered(turned, 3, builder.integers(backwards));
-  }
+  turned = calls.flipped(turned, 3);  // over all dims of the kernel as one
   Dims result = shape;
   result[0] = shape[1] * groups;
   result[1] = shape[0] / groups;

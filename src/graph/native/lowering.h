@@ -36,6 +36,8 @@ class NodeCall {
 
   /// Fails with NeedsValues where an input is only known in a run.
   void need_constant(std::size_t input) const;
+  /// The one number of an input, cut off where it is floating, which must be known when shapes are.
+  std::int64_t number(std::size_t input) const;
   /// The numbers of an integer input, which must be known when shapes are.
   std::vector<std::int64_t> values(std::size_t input) const;
   /// The same of an input, or of an attribute in older opsets.
@@ -77,6 +79,10 @@ std::span<const Operator> quantized_operators();
 std::span<const Operator> norm_operators();
 std::span<const Operator> shape_operators();
 std::span<const Operator> movement_operators();
+std::span<const Operator> pad_operators();
+std::span<const Operator> indexing_operators();
+std::span<const Operator> choosing_operators();
+std::span<const Operator> einsum_operators();
 
 /// Null: there is none.
 const Operator* find_operator(const ModelNode& node);

@@ -30,7 +30,8 @@ const Operator* find_operator(const ModelNode& node) {
   for (const auto& family :
        {arithmetic_operators(), activation_operators(), attention_operators(), loss_operators(), logic_operators(),
         product_operators(), window_operators(), transposed_operators(), resize_operators(), recurrent_operators(),
-        quantized_operators(), norm_operators(), shape_operators(), movement_operators()}) {
+        quantized_operators(), norm_operators(), shape_operators(), movement_operators(), pad_operators(),
+        indexing_operators(), choosing_operators(), einsum_operators()}) {
     for (const Operator& one : family) {
       if (one.name == node.op) return &one;
     }
@@ -84,6 +85,17 @@ void NodeCall::need_constant(std::size_t input) const {
                     "input " + std::to_string(input) +
                         " depends on the values of the model's inputs, not only on their shapes; this version takes "
                         "such values from lists of up to 64 integers");
+}
+
+std::int64_t NodeCall::number(std::size_t input) const {
+  need_constant(input);
+  const Tensor& tensor = builder.constant_of(builder.contiguous((*this)[input]));
+  if (element_count(tensor.spec()) != 1) refuse("input " + std::to_string(input) + " is not one number");
+  const void* data = tensor.as<const void>();
+  if (!is_floating(tensor.dtype())) return integer_loader_of(tensor.dtype())(data, 0);
+  const double value = loader_of(tensor.dtype())(data, 0);
+  if (!(value > -0x1p62 && value < 0x1p62)) refuse("input " + std::to_string(input) + " is no integer");
+  return static_cast<std::int64_t>(value);
 }
 
 std::vector<std::int64_t> NodeCall::values(std::size_t input) const {

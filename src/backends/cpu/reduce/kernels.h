@@ -19,7 +19,7 @@ inline constexpr KernelSpec reduce_rows[] = {
      .supports = supports_reduce_simd,
      .workspace_bytes = workspace_reduce_simd,
      .outputs = floats},
-    {reduce_ops, "reference", summary::exact, any_dtype, prepare_reduce_reference},
+    {reduce_ops | OpId::reduce_prod, "reference", summary::exact, any_dtype, prepare_reduce_reference},
 };
 
 /// The one that computes a stage of another kernel.

@@ -12,6 +12,9 @@ std::int64_t sum(std::int64_t a, std::int64_t b) {
 }
 double sum(double a, double b) { return a + b; }
 
+std::int64_t product(std::int64_t a, std::int64_t b) { return multiply_add(std::int64_t{0}, a, b); }
+double product(double a, double b) { return a * b; }
+
 /// What is kept of a and b.
 template <class Value>
 Value fold(OpId op, Value a, Value b) {
@@ -20,6 +23,8 @@ Value fold(OpId op, Value a, Value b) {
       return maximum(a, b);
     case OpId::reduce_min:
       return minimum(a, b);
+    case OpId::reduce_prod:
+      return product(a, b);
     default:
       return sum(a, b);
   }
@@ -58,7 +63,7 @@ class ReducePlan final : public Plan {
   template <class Value, class Load>
   Value folded(Load load, const void* in, std::int64_t from) const {
     Walk<1> along(parts_.along.shape, parts_.along);
-    if (!along.more()) return 0;  // an empty sum; other ops have an element
+    if (!along.more()) return op_ == OpId::reduce_prod ? Value{1} : Value{0};  // extremes have an element
     Value value = load(in, from);
     for (along.next(); along.more(); along.next()) value = fold(op_, value, load(in, from + along.offset(0)));
     return value;

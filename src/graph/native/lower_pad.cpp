@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <numeric>
+
+#include "core/elements.h"
+#include "graph/native/calls.h"
+#include "graph/native/lowering.h"
+
+namespace xpuruntime::native {
+namespace {
+
+struct Padding {
+  std::vector<std::int64_t> before, after;  // of each dim
+  std::string_view mode;                    // of the op
+  int value = -1;                           // a slot; -1: zeros
+};
+
+/// The op takes four dims, the last: those before them are the last where what follows is one.
+int pad_all(Builder& builder, int slot, const Padding& padding) {
+  constexpr std::size_t most = max_rank / 2;
+  std::size_t end = padding.before.size();
+  while (end > 0) {
+    const bool is_cut = end < padding.before.size();
+    const std::size_t begin = end - std::min(end, most - (is_cut ? 1 : 0));
+    std::vector<std::int64_t> pads(is_cut ? 2 : 0, 0);
+    for (std::size_t d = end; d-- > begin;) pads.insert(pads.end(), {padding.before[d], padding.after[d]});
+    const Dims shape = builder.shape(slot);
+    if (std::any_of(pads.begin(), pads.end(), [](std::int64_t pad) { return pad != 0; })) {
+      Dims split(std::span(shape.begin(), end + (is_cut ? 1 : 0))), result = shape;
+      for (std::size_t d = end + 1; is_cut && d < shape.size(); ++d) split[end] *= shape[d];
+      for (std::size_t d = begin; d < end; ++d) result[d] += padding.before[d] + padding.after[d];
+      Attributes attributes(OpId::pad);
+      attributes.set_list("pads", pads).set_choice("mode", padding.mode);
+      const int whole = is_cut ? builder.reshaped(slot, split) : slot;
+      const bool has_value = padding.value >= 0 && padding.mode == "constant";
+      const int made = has_value ? builder.call(OpId::pad, {whole, padding.value}, &attributes)
+                                 : builder.call(OpId::pad, {whole}, &attributes);
+      slot = is_cut ? builder.reshaped(made, result) : made;
+    }
+    end = begin;
+  }
+  return slot;
+}
+
+std::string_view mode_of(const NodeCall& call) {
+  const std::string mode = call.text("mode", "constant");
+  if (mode == "constant") return "constant";
+  if (mode == "edge") return "replicate";
+  if (mode == "reflect") return "reflect";
+  if (mode != "wrap") call.refuse("mode " + mode);
+  return "wrap";
+}
+
+/// Pads and axes are inputs, or attributes before opset 11.
+Padding padding_of(const NodeCall& call) {
+  const std::size_t rank = call.shape(0).size();
+  const auto pads = call.values_or_list(1, call.opset < 2 ? "paddings" : "pads").value_or(std::vector<std::int64_t>{});
+  std::vector<std::int64_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), std::int64_t{0});
+  if (call.has(3)) axes = call.values(3);
+  if (pads.size() != 2 * axes.size()) call.refuse("pads of another length than twice the axes");
+  Padding padding = {std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), mode_of(call)};
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::size_t dim = call.axis(axes[i], rank);
+    padding.before[dim] = pads[i];
+    padding.after[dim] = pads[i + axes.size()];
+    if (std::max(std::abs(pads[i]), std::abs(pads[i + axes.size()])) > most) call.refuse("pads beyond 40 bits");
+  }
+  return padding;
+}
+
+/// What is cut off goes first: mirrored is what is left.
+int cut_off(const NodeCall& call, Padding& padding) {
+  int slot = call[0];
+  for (std::size_t d = 0; d < padding.before.size(); ++d) {
+    std::int64_t &before = padding.before[d], &after = padding.after[d];
+    if (before >= 0 && after >= 0) continue;
+    const std::int64_t extent = call.builder.shape(slot)[d];
+    slot = Calls{call.builder}.slice(slot, static_cast<std::int64_t>(d), std::max<std::int64_t>(-before, 0),
+                                     std::max<std::int64_t>(extent + std::min<std::int64_t>(after, 0), 0));
+    before = std::max<std::int64_t>(before, 0);
+    after = std::max<std::int64_t>(after, 0);
+  }
+  return slot;
+}
+
+/// On devices that have no kernel of the op: joined with what is around it.
+int padded_by_parts(const NodeCall& call, int slot, const Padding& padding) {
+  double value = 0;
+  if (padding.mode != "constant") call.refuse("mode " + call.text("mode", "") + " on this device");
+  if (padding.value >= 0) {
+    if (call.has(2)) call.need_constant(2);
+    const Tensor& tensor = call.builder.constant_of(padding.value);
+    value = loader_of(tensor.dtype())(tensor.as<const void>(), 0);
+  }
+  for (std::size_t d = 0; d < padding.before.size(); ++d) {
+    if (padding.before[d] == 0 && padding.after[d] == 0) continue;
+    slot = Calls{call.builder}.padded(slot, d, padding.before[d], padding.after[d], value);
+  }
+  return slot;
+}
+
+Slots pad(const NodeCall& call) {
+  Padding padding = padding_of(call);
+  Builder& builder = call.builder;
+  if (call.has(2)) {
+    if (element_count(builder.spec(call[2])) != 1) call.refuse("a value that is not one number");
+    padding.value = call[2];
+  } else if (call.real("value", 0) != 0) {
+    padding.value = Calls{builder}.number(call.real("value", 0), call[0]);
+  }
+  const int kept = cut_off(call, padding);
+  return {builder.has_kernel(OpId::pad) ? pad_all(builder, kept, padding) : padded_by_parts(call, kept, padding)};
+}
+
+constexpr Operator pad_rows[] = {{"Pad", pad}};
+
+}  // namespace
+
+std::span<const Operator> pad_operators() { return pad_rows; }
+
+}  // namespace xpuruntime::native
