@@ -36,7 +36,7 @@ const std::vector<CaseText>& all() {
     std::vector<CaseText> out;
     for (const auto family :
          {matrix_cases, conv_cases, pool_cases, attention_cases, norm_cases, reduce_cases, loss_cases,
-          elementwise_cases, movement_cases, indexing_cases, arranging_cases, decoder_cases}) {
+          elementwise_cases, movement_cases, indexing_cases, arranging_cases, decoder_cases, quantization_cases}) {
       const std::vector<CaseText> part = family();
       out.insert(out.end(), part.begin(), part.end());
     }
@@ -68,8 +68,9 @@ const Checks& checks() {
   static const Checks all = [] {
     Checks out;
     const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
-    for (const auto family : {matrix_checks, conv_checks, attention_checks, norm_checks, reduce_checks, loss_checks,
-                              elementwise_checks, movement_checks, indexing_checks, arranging_checks, decoder_checks}) {
+    for (const auto family :
+         {matrix_checks, conv_checks, attention_checks, norm_checks, reduce_checks, loss_checks, elementwise_checks,
+          movement_checks, indexing_checks, arranging_checks, decoder_checks, quantization_checks}) {
       const Checks part = family();
       append(out.small, part.small);
       append(out.by_lines, part.by_lines);

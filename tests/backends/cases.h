@@ -48,6 +48,7 @@ std::vector<CaseText> movement_cases();
 std::vector<CaseText> indexing_cases();
 std::vector<CaseText> arranging_cases();
 std::vector<CaseText> decoder_cases();
+std::vector<CaseText> quantization_cases();
 /// Of the forward cases, those whose ops have gradients, and more.
 std::vector<CaseText> backward_cases(const std::vector<CaseText>& forward);
 
@@ -76,6 +77,7 @@ Checks movement_checks();
 Checks indexing_checks();
 Checks arranging_checks();
 Checks decoder_checks();
+Checks quantization_checks();
 /// Those of all families.
 const Checks& checks();
 

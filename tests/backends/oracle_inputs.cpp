@@ -126,6 +126,9 @@ double floating_input(const Problem& problem, std::size_t input, Random& random)
       return random.uniform(-1, 1);
     case OpCategory::movement:
       if (problem.op == OpId::cast) return elementwise_input(problem, input, random);
+      if (problem.op == OpId::quantize || problem.op == OpId::dequantize) {
+        return input == 1 ? random.uniform(0.01, 0.1) : random.uniform(-6, 6);
+      }
       return random.uniform(-1, 1);
     case OpCategory::reduction:
       return random.uniform(-4, 4);

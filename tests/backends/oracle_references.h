@@ -77,6 +77,7 @@ std::span<const Reference> movement_references();
 std::span<const Reference> indexing_references();
 std::span<const Reference> arranging_references();
 std::span<const Reference> norm_references();
+std::span<const Reference> quantization_references();
 std::span<const Reference> reduce_references();
 std::span<const Reference> window_references();
 

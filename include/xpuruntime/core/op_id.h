@@ -76,6 +76,8 @@ enum class OpId : std::uint16_t {
   trilu,
   reduce_prod,
   reverse_sequence,
+  quantize,
+  dequantize,
   builtin_count,
 };
 

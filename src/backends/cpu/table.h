@@ -14,6 +14,7 @@
 #include "backends/cpu/norm/kernels.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/pool/kernels.h"
+#include "backends/cpu/quantization/kernels.h"
 #include "backends/cpu/reduce/kernels.h"
 
 namespace xpuruntime::cpu {
@@ -30,6 +31,6 @@ consteval auto joined(const KernelSpec (&... families)[sizes]) {
 // in between, those of convolutions after it.
 inline constexpr auto table =
     joined(product_rows, onednn_rows, product_rows_after_onednn, conv_rows, attention_rows, pool_rows, norm_rows,
-           elementwise_rows, reduce_rows, movement_rows, indexing_rows, loss_rows, decoder_rows);
+           elementwise_rows, reduce_rows, movement_rows, indexing_rows, loss_rows, decoder_rows, quantization_rows);
 
 }  // namespace xpuruntime::cpu

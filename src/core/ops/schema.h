@@ -24,6 +24,7 @@ std::span<const OpInfo> movement();
 std::span<const OpInfo> indexing();
 std::span<const OpInfo> arranging();
 std::span<const OpInfo> decoder();
+std::span<const OpInfo> quantization();
 
 using Id = OpId;
 using Kind = OpCategory;

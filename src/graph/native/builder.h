@@ -3,12 +3,21 @@
 #include <initializer_list>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/native/program.h"
 #include "xpuruntime/device/device_manager.h"
 
 namespace xpuruntime::native {
+
+/// The integers that a slot's floats were made of: (codes - zero) * scale.
+struct Codes {
+  int codes = -1;
+  int scale = -1;
+  int zero = -1;         // below 0: none
+  std::int64_t dim = 1;  // of the scales, where there is more than one
+};
 
 /// Makes a program, call by call. What depends on constants alone is computed at once, on the CPU.
 class Builder {
@@ -41,6 +50,14 @@ class Builder {
   bool is_constant(int slot) const { return slots()[static_cast<std::size_t>(slot)].kind == Slot::Kind::constant; }
   const Tensor& constant_of(int slot) const { return slots()[static_cast<std::size_t>(slot)].constant; }
 
+  /// For operators that can go on with the integers.
+  void remember(int slot, const Codes& codes) { codes_[slot] = codes; }
+  /// Null: it was not made of integers.
+  const Codes* codes_of(int slot) const {
+    const auto found = codes_.find(slot);
+    return found == codes_.end() ? nullptr : &found->second;
+  }
+
   /// The node that what follows is for.
   void begin_node(std::size_t node) { node_ = node; }
   void note_constant(int slot) { note(StepKind::constant, slot, 0); }
@@ -67,6 +84,7 @@ class Builder {
   std::uint64_t folded_bytes_ = 0;
   std::size_t node_ = 0;
   Program program_ = {};
+  std::unordered_map<int, Codes> codes_ = {};
 };
 
 }  // namespace xpuruntime::native

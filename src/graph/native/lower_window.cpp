@@ -3,6 +3,7 @@
 
 #include "graph/native/calls.h"
 #include "graph/native/lowering.h"
+#include "graph/native/quantized.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime::native {
@@ -85,13 +86,30 @@ void widen(Window& window) {
   for (Sizes* one : {&window.before, &window.after}) one->insert(one->begin(), 0);
 }
 
-Slots conv(const NodeCall& call) {
-  Builder& builder = call.builder;
-  const Dims& filter = call.shape(1);
+/// That of a convolution by this filter.
+Window window_of_filter(const NodeCall& call, const Dims& filter) {
   if (filter.size() < 3 || filter.size() > 5) call.refuse("images of " + std::to_string(filter.size()) + " - 2 dims");
-  Window window = window_of(call, Sizes(filter.begin() + 2, filter.end()));
-  int x = call[0], weight = call[1];
-  if (!window.is_even()) x = padded(builder, x, window, 0);
+  return window_of(call, Sizes(filter.begin() + 2, filter.end()));
+}
+
+Slots conv(const NodeCall& call) {
+  const int bias = call.has(2) ? call[2] : -1;
+  if (const auto quantized = conv_of_codes(call, bias)) return {*quantized};
+  return {convolved(call, call[0], call[1], bias)};
+}
+
+}  // namespace
+
+bool pads_images(const NodeCall& call, int weight) {
+  const Window window = window_of_filter(call, call.builder.shape(weight));
+  const Sizes none(window.kernel.size(), 0);
+  return window.before != none || window.after != none;
+}
+
+int convolved(const NodeCall& call, int x, int weight, int bias, double around) {
+  Builder& builder = call.builder;
+  Window window = window_of_filter(call, builder.shape(weight));
+  if (!window.is_even() || around != 0) x = padded(builder, x, window, around);
   const bool is_line = window.kernel.size() == 1;
   if (is_line) {
     x = as_plane(builder, x);
@@ -103,10 +121,12 @@ Slots conv(const NodeCall& call) {
   attributes.set_list("stride", window.stride).set_list("padding", window.before).set_list("dilation", window.dilation);
   attributes.set("groups", call.integer("group", 1));
   Slots inputs = {x, weight};
-  if (call.has(2)) inputs.push_back(call[2]);
+  if (bias >= 0) inputs.push_back(bias);
   const int result = builder.call(op, inputs, &attributes);
-  return {is_line ? as_line(builder, result) : result};
+  return is_line ? as_line(builder, result) : result;
 }
+
+namespace {
 
 /// Where the op's own padding cannot do it: sides that differ, or more than half the window.
 bool needs_padding(const Window& window) {
@@ -182,34 +202,8 @@ Slots global_pool(const NodeCall& call) {
   return {call.builder.call(op, {call[0]}, &attributes)};
 }
 
-/// An input without its zero point, in 32 bits, so that padding is zero.
-int centred(const NodeCall& call, std::size_t input) {
-  const Calls calls{call.builder};
-  const int wide = calls.cast(call[input], DataType::int32);
-  if (!call.has(input + 2)) return wide;
-  int zero = calls.cast(call[input + 2], DataType::int32);
-  const std::int64_t count = element_count(call.builder.spec(zero));
-  if (count > 1) {  // one for each row of the input
-    Dims shape = Dims::filled(call.builder.shape(wide).size(), 1);
-    const std::size_t dim = call.node().op == "ConvInteger" ? 0 : shape.size() - (input == 0 ? 2 : 1);
-    shape[dim] = count;
-    if (call.builder.shape(zero).size() <= 1) zero = call.builder.reshaped(zero, shape);
-  }
-  return calls.sub(wide, zero);
-}
-
-Slots matmul_integer(const NodeCall& call) {
-  return {call.builder.call(OpId::matmul, {centred(call, 0), centred(call, 1)})};
-}
-
-Slots conv_integer(const NodeCall& call) {
-  return conv(NodeCall(call.node(), call.opset, {centred(call, 0), centred(call, 1)}, call.builder));
-}
-
 constexpr Operator window_rows[] = {
     {"Conv", conv},
-    {"ConvInteger", conv_integer},
-    {"MatMulInteger", matmul_integer},
     {"MaxPool", pool<true>},
     {"AveragePool", pool<false>},
     {"GlobalMaxPool", global_pool<OpId::reduce_max>},

@@ -76,6 +76,8 @@ std::span<const Operator> transposed_operators();
 std::span<const Operator> resize_operators();
 std::span<const Operator> recurrent_operators();
 std::span<const Operator> quantized_operators();
+/// Of the domain com.microsoft.
+std::span<const Operator> contrib_operators();
 std::span<const Operator> norm_operators();
 std::span<const Operator> shape_operators();
 std::span<const Operator> movement_operators();

@@ -26,6 +26,11 @@ std::string operator_name(const ModelNode& node) {
 }
 
 const Operator* find_operator(const ModelNode& node) {
+  if (node.domain == "com.microsoft") {
+    for (const Operator& one : contrib_operators()) {
+      if (one.name == node.op) return &one;
+    }
+  }
   if (!node.domain.empty()) return nullptr;
   for (const auto& family :
        {arithmetic_operators(), activation_operators(), attention_operators(), loss_operators(), logic_operators(),

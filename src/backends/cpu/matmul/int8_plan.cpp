@@ -108,12 +108,12 @@ class Int8Plan final : public Plan {
   std::int64_t bias_words_ = 0;
 };
 
-bool has_quads(const DeviceProfile& profile) {
+}  // namespace
+
+bool has_int8_quads(const DeviceProfile& profile) {
   return (profile.has_cpu_feature("avx512_vnni") && profile.has_cpu_feature("avx512bw")) ||
          profile.has_cpu_feature("asimddp");
 }
-
-}  // namespace
 
 Verdict supports_product_int8(const Problem& problem, const DeviceProfile&) {
   const Product product = product_of(problem);
@@ -124,11 +124,11 @@ Verdict supports_product_int8(const Problem& problem, const DeviceProfile&) {
 }
 
 std::uint64_t workspace_product_int8(const Problem& problem, const DeviceProfile& profile) {
-  return *Int8Plan(product_of(problem), has_quads(profile)).workspace_bytes();
+  return *Int8Plan(product_of(problem), has_int8_quads(profile)).workspace_bytes();
 }
 
 std::unique_ptr<const Plan> prepare_product_int8(const Problem& problem, const PrepareContext& context) {
-  return std::make_unique<Int8Plan>(product_of(problem), has_quads(context.profile));
+  return std::make_unique<Int8Plan>(product_of(problem), has_int8_quads(context.profile));
 }
 
 }  // namespace xpuruntime::cpu

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backends/cpu/matmul/packed_task.h"
+#include "xpuruntime/device/profile.h"
 
 // Products of 8-bit integers, summed in 32 bits. As in packed_task.h, one operand is spread over vector lanes and the
 // other is broadcast; several elements along k share each 32-bit lane.
@@ -45,5 +46,8 @@ struct Int8Task {
 std::int64_t int8_buffer_words(std::int64_t rows, std::int64_t lanes);
 
 void run_int8(const Int8Task& task);
+
+/// For Int8Task::quads.
+bool has_int8_quads(const DeviceProfile& profile);
 
 }  // namespace xpuruntime::cpu
