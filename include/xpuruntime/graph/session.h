@@ -72,6 +72,10 @@ class Session {
   /// Bytes of memory between the inputs and the outputs of one run, without kernels' workspace.
   std::uint64_t memory_bytes(std::span<const TensorSpec> inputs) const;
 
+  /// The same for these very inputs: also for a model in which the values of some determine shapes and branches.
+  std::vector<SessionStep> explain(std::span<const Tensor> inputs) const;
+  std::uint64_t memory_bytes(std::span<const Tensor> inputs) const;
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

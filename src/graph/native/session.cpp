@@ -211,18 +211,18 @@ std::vector<Tensor> Session::run(std::span<const Tensor> inputs) const {
   return ready->run(inputs, native::Deadline(impl_->execution.execution_timeout_ms, "execution_timeout_ms"));
 }
 
-std::vector<SessionStep> Session::explain(std::span<const TensorSpec> inputs) const {
-  impl_->check_inputs(inputs);
-  const auto ready = impl_->programs.for_specs(inputs);
-  const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
-  const std::vector<Decision> decisions = ready->decide(inputs);
+namespace {
+
+/// What each node of a program became. Under the session's scope.
+std::vector<SessionStep> steps_of(const Model& model, native::ReadyProgram& ready, std::span<const TensorSpec> inputs) {
+  const std::vector<Decision> decisions = ready.decide(inputs);
   std::vector<SessionStep> steps;
-  for (const native::Note& note : ready->program().notes) {
-    const ModelNode& node = impl_->model.graph.nodes[note.node];
+  for (const native::Note& note : ready.program().notes) {
+    const ModelNode& node = model.graph.nodes[note.node];
     SessionStep step{.node = node.name.empty() ? node.op + " #" + std::to_string(note.node) : node.name,
                      .op = native::operator_name(node),
                      .kind = note.kind,
-                     .output = ready->program().slots[static_cast<std::size_t>(note.slot)].spec,
+                     .output = ready.program().slots[static_cast<std::size_t>(note.slot)].spec,
                      .output_name = note.name};
     if (note.kind == StepKind::kernel) step.decision = decisions[note.step];
     steps.push_back(std::move(step));
@@ -230,9 +230,31 @@ std::vector<SessionStep> Session::explain(std::span<const TensorSpec> inputs) co
   return steps;
 }
 
+}  // namespace
+
+std::vector<SessionStep> Session::explain(std::span<const TensorSpec> inputs) const {
+  impl_->check_inputs(inputs);
+  const auto ready = impl_->programs.for_specs(inputs);
+  const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
+  return steps_of(impl_->model, *ready, inputs);
+}
+
+std::vector<SessionStep> Session::explain(std::span<const Tensor> inputs) const {
+  const std::vector<TensorSpec> specs = specs_of(inputs);
+  impl_->check_inputs(specs);
+  const auto ready = impl_->programs.for_inputs(inputs);
+  const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
+  return steps_of(impl_->model, *ready, specs);
+}
+
 std::uint64_t Session::memory_bytes(std::span<const TensorSpec> inputs) const {
   impl_->check_inputs(inputs);
   return impl_->programs.for_specs(inputs)->program().memory_bytes;
+}
+
+std::uint64_t Session::memory_bytes(std::span<const Tensor> inputs) const {
+  impl_->check_inputs(specs_of(inputs));
+  return impl_->programs.for_inputs(inputs)->program().memory_bytes;
 }
 
 }  // namespace xpuruntime
