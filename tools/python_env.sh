@@ -18,11 +18,11 @@ base=/usr/bin/python3
 [[ -x $base ]] || base=$(command -v python3)
 [[ -x $env/bin/python3 ]] || "$base" -m venv --system-site-packages "$env" >&2
 
-# install NAME FILE: what FILE lists, unless it is what was installed last time.
+# install NAME FILE [OPTION...]: what FILE lists, unless it is what was installed last time.
 install() {
   cmp -s "$2" "$env/$1.installed" && return
   say "installing $(grep -v '^#' "$2" | tr '\n' ' ')"
-  "$env/bin/python3" -m pip install --quiet --disable-pip-version-check -r "$2" >&2 || return
+  "$env/bin/python3" -m pip install --quiet --disable-pip-version-check "${@:3}" -r "$2" >&2 || return
   cp "$2" "$env/$1.installed"
 }
 
@@ -32,5 +32,6 @@ if ! install build tools/python_build.txt; then
 fi
 if [[ ${1:-} == test ]]; then
   install test tests/python/requirements.txt || say "tests that need one of these will be skipped"
+  install models tools/models.txt --no-deps || say "tests of published models will be skipped"
 fi
 echo "$PWD/$env/bin/python3"

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "cli/commands.h"
+#include "cli/model_commands.h"
 #include "cli/table.h"
 #include "core/duration.h"
 #include "core/json_text.h"
@@ -15,6 +16,8 @@ struct BenchRequest {
   PolicyOptions policy = {};
   std::string budget = "5s";
   std::uint64_t seed = 1;
+  StoreOption store = {};
+  ModelOptions model = {};
 };
 
 std::string time_text(std::optional<double> us) {
@@ -130,7 +133,16 @@ TuneTask task_of(Context& context, const BenchRequest& options) {
   return task;
 }
 
-Answer bench(Context& context, const BenchRequest& options) {
+Answer bench_whole_model(Context& context, BenchRequest options) {
+  options.store.use_in(context.runtime(), StoreMode::read_only);
+  options.model.seed = options.seed;
+  const double budget_s = parse_duration(options.budget);
+  return bench_model(context, {options.problem, options.model, options.policy, {}}, budget_s);
+}
+
+Answer bench(Context& context, const CLI::App& command, const BenchRequest& options) {
+  if (names_model(options.problem)) return bench_whole_model(context, options);
+  refuse_options(command, {"--shape", "--input", "--execution", "--store"}, "a problem");
   const TuneTask task = task_of(context, options);
   TuneOptions how;
   how.problem_budget_s = parse_duration(options.budget);
@@ -147,19 +159,24 @@ Answer bench(Context& context, const BenchRequest& options) {
 }  // namespace
 
 void add_bench(CLI::App& app, Context& context) {
-  CLI::App& command = add_command(app, context, "bench",
-                                  "Time every kernel that can run a problem, side by side, and check its numbers",
-                                  "xrt bench \"matmul(f32[256,256], f32[256,256])\" --budget 2s");
+  CLI::App& command = add_command(
+      app, context, "bench",
+      "Time every kernel that can run a problem, side by side, and check its numbers; or time a model and its nodes",
+      "xrt bench \"matmul(f32[256,256], f32[256,256])\" --budget 2s\n  xrt bench model.onnx --shape x=1,3,224,224");
   const auto options = std::make_shared<BenchRequest>();
-  command.add_option("problem", options->problem, "Such as \"softmax(f32[128,1000]; dim=1)\"")
-      ->type_name("PROBLEM")
+  command.add_option("problem", options->problem, "Such as \"softmax(f32[128,1000]; dim=1)\", or an ONNX file")
+      ->type_name("PROBLEM|MODEL")
       ->required();
   options->policy.add_file_to(command);
   command.add_option("--budget", options->budget, "Measure this long at most (default 5s)")
       ->type_name("TIME")
       ->check(flaw_of_duration);
   add_seed_to(command, options->seed);
-  command.callback([&context, options] { context.command = [&context, options] { return bench(context, *options); }; });
+  options->store.add_to(command);
+  options->model.add_to(command);
+  command.callback([&context, &command, options] {
+    context.command = [&context, &command, options] { return bench(context, command, *options); };
+  });
 }
 
 }  // namespace xpuruntime::cli

@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/model_commands.h"
 #include "cli/store_option.h"
 #include "dispatch/by_precision.h"
 
@@ -11,6 +12,8 @@ struct ExplainRequest {
   std::string autocast = {};  // a dtype; empty: off
   PolicyOptions policy = {};
   StoreOption store = {};
+  ModelOptions model = {};
+  std::string lock = {};
 };
 
 bool has_kernels(const KernelRegistry& registry, DeviceType type) {
@@ -64,7 +67,16 @@ Decision explain_here(Context& context, const ExplainRequest& options) {
   return runtime.dispatcher().explain(problem);
 }
 
-Answer explain(Context& context, const ExplainRequest& options) {
+/// The same for each call of a model.
+Answer explain_all(Context& context, const CLI::App& command, const ExplainRequest& options) {
+  refuse_options(command, {"--profile", "--autocast", "--force"}, "a model");
+  options.store.use_in(context.runtime(), StoreMode::read_only);
+  return explain_model(context, {options.problem, options.model, options.policy, options.lock});
+}
+
+Answer explain(Context& context, const CLI::App& command, const ExplainRequest& options) {
+  if (names_model(options.problem)) return explain_all(context, command, options);
+  refuse_options(command, {"--shape", "--input", "--execution", "--lock"}, "a problem");
   const Decision decision =
       options.profile.empty() ? explain_here(context, options) : explain_described(context, options);
   return {context.json ? decision.to_json() + "\n" : context.paint.decision(decision.to_text()),
@@ -78,8 +90,10 @@ void add_explain(CLI::App& app, Context& context) {
       add_command(app, context, "explain", "Say which kernel would run a problem, why, and why not the others",
                   "xrt explain \"matmul(f32[256,256], f32[256,256])\" --force reference");
   const auto options = std::make_shared<ExplainRequest>();
-  command.add_option("problem", options->problem, "Such as \"matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0\"")
-      ->type_name("PROBLEM")
+  command
+      .add_option("problem", options->problem,
+                  "Such as \"matmul(bf16[1,4096], bf16[4096,4096]) @cuda:0\", or an ONNX file: each of its nodes")
+      ->type_name("PROBLEM|MODEL")
       ->required();
   options->policy.add_file_to(command);
   command
@@ -89,8 +103,11 @@ void add_explain(CLI::App& app, Context& context) {
       ->type_name("DTYPE");
   options->policy.add_force_to(command);
   options->store.add_to(command);
-  command.callback(
-      [&context, options] { context.command = [&context, options] { return explain(context, *options); }; });
+  options->model.add_to(command);
+  add_model_lock_to(command, options->lock);
+  command.callback([&context, &command, options] {
+    context.command = [&context, &command, options] { return explain(context, command, *options); };
+  });
 }
 
 }  // namespace xpuruntime::cli

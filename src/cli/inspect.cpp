@@ -1,6 +1,7 @@
 #include <map>
 
 #include "cli/commands.h"
+#include "cli/model_options.h"
 #include "cli/table.h"
 #include "core/json_text.h"
 #include "core/printable.h"
@@ -11,76 +12,9 @@ namespace {
 
 struct InspectRequest {
   std::string model = {};
-  std::vector<std::string> shapes = {};
+  ModelOptions options = {};
   PolicyOptions policy = {};
 };
-
-/// "1,3,224,224"
-Dims shape_from(const std::string& text, const std::string& whole) {
-  std::vector<std::int64_t> extents;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const std::string part = text.substr(at, end - at);
-    const bool is_number =
-        !part.empty() && part.size() < 16 && part.find_first_not_of("0123456789") == std::string::npos;
-    if (!is_number || extents.size() == max_rank) {
-      fail(ErrorCode::invalid_argument, "inspect",
-           "--shape " + printable(whole) + " is not a name and at most 8 numbers; write it as x=1,3,224,224");
-    }
-    extents.push_back(std::stoll(part));
-    at = end + 1;
-  }
-  return Dims(std::span(extents));
-}
-
-/// The shapes that the options give, by the names of inputs.
-std::map<std::string, Dims> shapes_of(const InspectRequest& options, const Model& model) {
-  std::map<std::string, Dims> shapes;
-  std::vector<std::string_view> names;
-  for (const ModelValue& input : model.graph.inputs) names.push_back(input.name);
-  for (const std::string& whole : options.shapes) {
-    const std::size_t equals = std::min(whole.rfind('='), whole.size());
-    const std::string name = whole.substr(0, equals);
-    if (std::find(names.begin(), names.end(), name) == names.end()) fail_unknown("inspect", "input", name, names);
-    shapes[name] = shape_from(equals < whole.size() ? whole.substr(equals + 1) : "?", whole);
-  }
-  return shapes;
-}
-
-/// What the inputs are, where all of their extents are known.
-std::optional<std::vector<TensorSpec>> specs_of(const InspectRequest& options, const Model& model) {
-  const std::map<std::string, Dims> given = shapes_of(options, model);
-  std::vector<TensorSpec> specs;
-  for (const ModelValue& input : model.graph.inputs) {
-    if (!input.dtype) return {};
-    if (const auto found = given.find(input.name); found != given.end()) {
-      specs.push_back(make_spec(*input.dtype, found->second));
-      continue;
-    }
-    std::vector<std::int64_t> extents;
-    if (!input.shape || input.shape->size() > max_rank) return {};
-    for (const ModelExtent& extent : *input.shape) {
-      if (extent.size < 0) return {};
-      extents.push_back(extent.size);
-    }
-    specs.push_back(make_spec(*input.dtype, Dims(std::span(extents))));
-  }
-  return specs;
-}
-
-std::string value_text(const ModelValue& value) {
-  std::string text;
-  if (value.shape) {
-    for (const ModelExtent& extent : *value.shape) {
-      const std::string size = extent.size >= 0 ? std::to_string(extent.size) : extent.name.empty() ? "?" : extent.name;
-      text += (text.empty() ? "" : ",") + size;
-    }
-  } else {
-    text = "...";
-  }
-  return value.name + " " + (value.dtype ? std::string(to_string(*value.dtype)) : value.type) + "[" + text + "]";
-}
 
 Json value_json(const ModelValue& value) {
   Json json = {{"name", value.name}, {"dtype", value.dtype ? std::string(to_string(*value.dtype)) : value.type}};
@@ -122,16 +56,15 @@ struct Inspected {
   std::uint64_t memory_bytes = 0;
 };
 
-Inspected inspect_model(Context& context, const InspectRequest& options) {
-  Inspected found{.model = load_onnx(options.model)};
+Inspected inspect_model(Context& context, const InspectRequest& request) {
+  Inspected found{.model = load_onnx(request.model)};
   found.missing = missing_ops(found.model);
-  const auto specs = specs_of(options, found.model);
-  if (!found.missing.empty() || !specs) return found;
-  Runtime& runtime = context.runtime();
-  const Session session(found.model, runtime.dispatcher(), runtime.devices(),
-                        {.policy = context.policy_of(options.policy.file)});
-  found.steps = session.explain(*specs);
-  found.memory_bytes = session.memory_bytes(*specs);
+  request.options.check_names(found.model);
+  if (!found.missing.empty() || !request.options.flaw_of_shapes(found.model).empty()) return found;
+  const Session session = request.options.open(context, found.model, context.policy_of(request.policy.file));
+  const std::vector<Tensor> inputs = request.options.tensors(session, context.runtime().devices());
+  found.steps = session.explain(std::span(inputs));
+  found.memory_bytes = session.memory_bytes(std::span(inputs));
   found.is_planned = true;
   return found;
 }
@@ -211,10 +144,7 @@ void add_inspect(CLI::App& app, Context& context) {
                                   "xrt inspect model.onnx --shape x=1,3,224,224");
   const auto options = std::make_shared<InspectRequest>();
   command.add_option("model", options->model, "An ONNX file")->type_name("FILE")->required();
-  command.add_option("--shape", options->shapes, "The shape of an input that the model leaves open, as x=1,3,224,224")
-      ->type_name("NAME=SHAPE")
-      ->expected(1)
-      ->take_all();
+  options->options.add_to(command);
   options->policy.add_file_to(command);
   command.callback(
       [&context, options] { context.command = [&context, options] { return inspect(context, *options); }; });

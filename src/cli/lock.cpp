@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/in_force.h"
+#include "cli/model_lock.h"
 #include "cli/problem_list.h"
 #include "cli/store_option.h"
 #include "cli/table.h"
@@ -25,6 +26,8 @@ struct LockRequest {
   bool seed_given = false;
   bool deterministic = false;
   bool revalidate = false;
+  ModelOptions model = {};
+  std::string lock = {};  // that a model is verified under
 };
 
 std::string decisions_text(std::size_t count) {
@@ -70,12 +73,12 @@ std::string limits_line(const KernelLock& lock, Limits set) {
 }
 
 Answer record(Context& context, const LockRequest& options) {
-  const auto [problems, ranges] = ProblemList{options.words, options.log}.read(context);
   Runtime& runtime = context.runtime();
   options.store.use_in(runtime, StoreMode::read_only);
   const std::string needed =
       policy_of_lock(runtime.dispatcher().policy().merge(context.policy_of(options.policy)), options.policy);
   const ScopedPolicy scope(runtime.dispatcher(), policy_of(context, options));
+  const auto [problems, ranges] = ProblemList{options.words, options.log, options.model}.read(context);
   KernelLock lock = record_lock(runtime, problems, options.seed);
   record_ranges(lock, runtime, ranges);
   if (options.out.empty()) return {lock.to_json()};
@@ -125,13 +128,22 @@ Json verify_json(const ReplayReport& report) {
 }
 
 Answer verify(Context& context, const LockRequest& options) {
-  const auto lock = std::make_shared<const KernelLock>(KernelLock::load(files_of(options, 1).front()));
+  const std::string word = files_of(options, 1).front();
+  const bool is_model = word.ends_with(".onnx");
+  options.model.check_used(is_model);
+  if (is_model == options.lock.empty()) {
+    fail(ErrorCode::invalid_argument, "xrt",
+         is_model ? "lock verify takes a model with its lock; name that with --lock"
+                  : "--lock goes with a model; name a file that ends in .onnx, or leave it out");
+  }
+  const auto lock = std::make_shared<const KernelLock>(KernelLock::load(is_model ? options.lock : word));
   if (lock->entries().empty()) {
     fail(ErrorCode::not_supported, "xrt", "the lock holds no decision, so there is nothing to verify; record it again");
   }
   Runtime& runtime = context.runtime();
+  const LockMode mode = options.revalidate ? LockMode::revalidate : LockMode::strict;
   const ReplayReport report =
-      verify_lock(runtime, {lock, options.revalidate ? LockMode::revalidate : LockMode::strict});
+      is_model ? verify_model(context, word, options.model, *lock, mode) : verify_lock(runtime, {lock, mode});
   if (report.fine() && !options.out.empty()) refreshed(runtime, *lock, report).save(options.out);
   return {context.json ? dumped(verify_json(report))
                        : verify_text(report, options.revalidate, context.paint) +
@@ -224,6 +236,8 @@ void check_options(const LockRequest& options) {
   if (!record && options.seed_given) refuse("--seed");  // each entry has its own
   if (!verify && options.revalidate) refuse("--revalidate");
   if (!verify && !record && !options.out.empty()) refuse("--out");
+  if (!verify && !options.lock.empty()) refuse("--lock");
+  if (!verify && !record) options.model.check_used(false);
 }
 
 Answer lock(Context& context, const LockRequest& options) {
@@ -234,12 +248,16 @@ Answer lock(Context& context, const LockRequest& options) {
 
 constexpr const char* help_by_action =
     R"help(Actions:
-  record PROBLEM...   Decide each problem as a call would, and write the lock to --out or stdout.
+  record PROBLEM...   Decide each problem as a call would, and write the lock to --out or stdout. A model (.onnx) means
+                      all its calls; it takes --shape, --input and --execution.
                       Takes --from-log, --out, --policy, --store, --seed, --deterministic.
   verify LOCK         Decide every entry under the lock, then run those with a hash of their outputs and compare.
                       verdict same: nothing that its kernel depends on has changed; revalidated: it was recorded in
                       another environment and is right here; failed: see the note. If one fails, none is run.
                       Takes --revalidate and --out.
+  verify MODEL --lock LOCK
+                      The same for the entries that the calls of a model use; one that is missing fails.
+                      Takes --shape, --input and --execution too.
   diff LOCK [LOCK]    What changed from the first to the second, or to what would be decided here and now.
                       With one lock it takes --policy, --store and --deterministic.
 Exit codes: 0 the lock holds, or nothing differs; 1 it does not, or something does; 2 wrong usage or a bad file.
@@ -248,7 +266,8 @@ Example:
   xrt lock record "matmul(f32[64,64], f32[64,64])" --out kernels.lock
   xrt lock verify kernels.lock
   xrt lock verify kernels.lock --revalidate --out kernels.lock
-  xrt lock diff before.lock after.lock)help";
+  xrt lock diff before.lock after.lock
+  xrt lock record model.onnx --shape x=1,3,224,224 --out kernels.lock)help";
 
 }  // namespace
 
@@ -262,8 +281,12 @@ void add_lock(CLI::App& app, Context& context) {
       ->type_name("ACTION")
       ->required()
       ->check(CLI::IsMember({"record", "verify", "diff"}));
-  command.add_option("words", options->words, "Problems for record, lock files for the others")
-      ->type_name("PROBLEM|LOCK");
+  command
+      .add_option("words", options->words,
+                  "Problems or a model for record, lock files for the others, or a model to verify")
+      ->type_name("PROBLEM|LOCK|MODEL");
+  options->model.add_to(command);
+  command.add_option("--lock", options->lock, "verify: the lock that a model is to hold")->type_name("FILE");
   command.add_option("--from-log", options->log, "record: take problems from a trace, or from a text with one a line")
       ->type_name("FILE");
   add_output_to(command, context, "--out", options->out,

@@ -1,7 +1,9 @@
 #include "cli/problem_list.h"
 
+#include <algorithm>
 #include <set>
 
+#include "cli/model_lock.h"
 #include "core/json_text.h"
 #include "xpuruntime/device/current.h"
 
@@ -113,9 +115,18 @@ void ProblemList::add_log_to(CLI::App& command) {
       ->type_name("FILE");
 }
 
+bool ProblemList::has_model() const { return std::any_of(texts.begin(), texts.end(), names_model); }
+
 ListedProblems ProblemList::read(Context& context) const {
+  model.check_used(has_model());
   std::vector<Placed> all;
-  for (const std::string& text : texts) all.push_back({text});
+  for (const std::string& text : texts) {
+    if (!names_model(text)) {
+      all.push_back({text});
+      continue;
+    }
+    for (const Problem& problem : problems_of_model(context, text, model)) all.push_back({to_string(problem)});
+  }
   if (!log.empty()) {
     const auto logged = problems_of_log(log);
     all.insert(all.end(), logged.begin(), logged.end());

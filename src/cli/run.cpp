@@ -4,6 +4,7 @@
 
 #include "cli/call_on.h"
 #include "cli/commands.h"
+#include "cli/model_commands.h"
 #include "cli/store_option.h"
 #include "cli/table.h"
 #include "core/elements.h"
@@ -25,6 +26,9 @@ struct RunRequest {
   int repeat = 10;
   std::uint64_t seed = 1;
   bool no_check = false;
+  ModelOptions model = {};
+  std::string lock = {};
+  ModelOutputs outputs = {};
 };
 
 struct Times {
@@ -177,7 +181,17 @@ Answer refusal(Context& context, const Decision& decision) {
   return {context.json ? document(decision, nullptr, nullptr) : context.paint.decision(decision.to_text()), exit_no};
 }
 
-Answer run(Context& context, const RunRequest& options) {
+Answer run_whole_model(Context& context, const CLI::App& command, RunRequest options) {
+  refuse_options(command, {"--no-check", "--force"}, "a model");
+  options.store.use_in(context.runtime(), StoreMode::read_only);
+  options.model.seed = options.seed;
+  const ModelRequest request{options.problem, options.model, options.policy, options.lock};
+  return run_model(context, request, options.outputs, options.repeat);
+}
+
+Answer run(Context& context, const CLI::App& command, const RunRequest& options) {
+  if (names_model(options.problem)) return run_whole_model(context, command, options);
+  refuse_options(command, {"--shape", "--input", "--execution", "--lock", "--out", "--output-dir"}, "a problem");
   const Problem problem = context.problem(options.problem);
   options.store.use_in(context.runtime(), StoreMode::read_only);
   const KernelPolicy policy =
@@ -196,12 +210,12 @@ Answer run(Context& context, const RunRequest& options) {
 }  // namespace
 
 void add_run(CLI::App& app, Context& context) {
-  CLI::App& command =
-      add_command(app, context, "run", "Run a problem on random inputs, time it and check it against float64",
-                  "xrt run \"matmul(f32[256,256], f32[256,256])\" --repeat 20");
+  CLI::App& command = add_command(
+      app, context, "run", "Run a problem on random inputs, time it and check it against float64; or run an ONNX model",
+      "xrt run \"matmul(f32[256,256], f32[256,256])\" --repeat 20\n  xrt run model.onnx --input x=x.npy --out y.npy");
   const auto options = std::make_shared<RunRequest>();
-  command.add_option("problem", options->problem, "Such as \"add(f32[1024], f32[1024]) @opencl:0\"")
-      ->type_name("PROBLEM")
+  command.add_option("problem", options->problem, "Such as \"add(f32[1024], f32[1024]) @opencl:0\", or an ONNX file")
+      ->type_name("PROBLEM|MODEL")
       ->required();
   options->policy.add_file_to(command);
   options->policy.add_force_to(command);
@@ -211,7 +225,17 @@ void add_run(CLI::App& app, Context& context) {
       ->check(CLI::Range(1, 100000));
   add_seed_to(command, options->seed);
   command.add_flag("--no-check", options->no_check, "Do not compare with the float64 reference");
-  command.callback([&context, options] { context.command = [&context, options] { return run(context, *options); }; });
+  options->model.add_to(command);
+  add_model_lock_to(command, options->lock);
+  add_output_to(command, context, "--out", options->outputs.file,
+                "Of a model: write its output into this .npy file, or all into this .npz file");
+  command
+      .add_option("--output-dir", options->outputs.folder,
+                  "Of a model: write each output into this folder, as NAME.npy")
+      ->type_name("FILE");
+  command.callback([&context, &command, options] {
+    context.command = [&context, &command, options] { return run(context, command, *options); };
+  });
 }
 
 }  // namespace xpuruntime::cli

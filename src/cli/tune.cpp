@@ -272,9 +272,12 @@ void add_tune(CLI::App& app, Context& context) {
       "Time every kernel that can run a problem, keep what was found, and write it down as a policy and a lock",
       "xrt tune \"matmul(f32[256,256], f32[256,256])\" --budget 5s --out policy.json --lock kernels.lock");
   const auto options = std::make_shared<TuneRequest>();
-  command.add_option("problems", options->list.texts, "What to tune; extents may be names with ranges: where m=1..512")
-      ->type_name("PROBLEM");
+  command
+      .add_option("problems", options->list.texts,
+                  "What to tune; extents may be names with ranges: where m=1..512; a model means all its calls")
+      ->type_name("PROBLEM|MODEL");
   options->list.add_log_to(command);
+  options->list.model.add_to(command);
   command.add_flag("--ranges", options->ranges,
                    "Tune problems of the log that differ in one size alone as ranges of that size");
   command.add_option("--policy", options->policy, "Under the limits and the preferences of this policy file")

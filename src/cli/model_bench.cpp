@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <chrono>
+
+#include "cli/model_commands.h"
+#include "cli/model_timing.h"
+#include "cli/table.h"
+
+namespace xpuruntime::cli {
+namespace {
+
+/// A call of the model, and its time in the median of some runs.
+struct NodeTime {
+  SessionStep step = {};
+  std::vector<double> runs_us = {};
+  double time_us = 0;
+};
+
+/// As many runs as the budget allows, from 3 to 1000.
+ModelTimes timed_runs(Context& context, const OpenedModel& opened, double budget_s) {
+  constexpr std::size_t least = 3, most = 1000;
+  ModelTimes times;
+  std::vector<Tensor> results;
+  const auto start = std::chrono::steady_clock::now();
+  const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  times.first_us = timed_run(context, opened.session, opened.inputs, opened.device, results);
+  while (times.runs_us.size() < least || (times.runs_us.size() < most && spent() < budget_s)) {
+    times.runs_us.push_back(timed_run(context, opened.session, opened.inputs, opened.device, results));
+  }
+  return times;
+}
+
+/// The calls of one run, as the log has them, to the nodes that made them: nodes of one problem are called in order.
+void add_times(const std::vector<LogEntry>& log, std::vector<NodeTime>& nodes, std::size_t run) {
+  for (const LogEntry& entry : log) {
+    const auto made_it = [&](const NodeTime& node) {
+      return node.runs_us.size() < run && node.step.decision->problem == entry.decision->problem;
+    };
+    const auto node = std::find_if(nodes.begin(), nodes.end(), made_it);
+    if (node != nodes.end()) node->runs_us.push_back(entry.elapsed_us);
+  }
+}
+
+/// The slowest first. In runs of their own: writing the log takes time too.
+std::vector<NodeTime> node_times(Context& context, const OpenedModel& opened, std::size_t runs) {
+  std::vector<NodeTime> nodes;
+  for (SessionStep& step : opened.session.explain(std::span<const Tensor>(opened.inputs))) {
+    if (step.decision) nodes.push_back({std::move(step)});
+  }
+  Dispatcher& dispatcher = context.runtime().dispatcher();
+  std::vector<Tensor> results;
+  for (std::size_t run = 1; run <= runs; ++run) {
+    dispatcher.enable_logging(4 * nodes.size() + 16);  // casts have entries too
+    timed_run(context, opened.session, opened.inputs, opened.device, results);
+    dispatcher.disable_logging();
+    add_times(dispatcher.logs(), nodes, run);
+    dispatcher.clear_logs();
+  }
+  std::erase_if(nodes, [](const NodeTime& node) { return node.runs_us.empty(); });
+  for (NodeTime& node : nodes) node.time_us = ModelTimes{.runs_us = node.runs_us}.median_us();
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [](const NodeTime& a, const NodeTime& b) { return a.time_us > b.time_us; });
+  return nodes;
+}
+
+double sum_of(const std::vector<NodeTime>& nodes) {
+  double sum = 0;
+  for (const NodeTime& node : nodes) sum += node.time_us;
+  return sum;
+}
+
+std::string as_text(const ModelRequest& request, const OpenedModel& opened, const ModelTimes& times,
+                    const std::vector<NodeTime>& nodes, const Painter& paint) {
+  std::string text = paint(Colour::bold, printable(request.path)) + "\n";
+  Table engines({"engine", "device", "first run", "median", "min", "runs"});
+  engines.add({"native", to_string(opened.device), duration_of_us(times.first_us), duration_of_us(times.median_us()),
+               duration_of_us(times.min_us()), std::to_string(times.runs_us.size())});
+  text += engines.to_text(paint) + "\n";
+  const double sum = sum_of(nodes);
+  Table table({"node", "operator", "problem", "kernel", "time", "share"});
+  for (const NodeTime& node : nodes) {
+    table.add({node.step.node, node.step.op, to_string(node.step.decision->problem), node.step.decision->kernel,
+               duration_of_us(node.time_us), figure("%.1f %%", 100 * node.time_us / std::max(sum, 1e-9))});
+  }
+  return text + table.to_text(paint) + std::to_string(nodes.size()) + " calls of native in " + duration_of_us(sum) +
+         "\n";
+}
+
+std::string as_json(const ModelRequest& request, const OpenedModel& opened, const ModelTimes& times,
+                    const std::vector<NodeTime>& nodes) {
+  Json json = {{"version", 1}, {"model", request.path}};
+  json["engines"] = Json::array({{{"engine", "native"},
+                                  {"device", to_string(opened.device)},
+                                  {"first_us", times.first_us},
+                                  {"median_us", times.median_us()},
+                                  {"min_us", times.min_us()},
+                                  {"runs", times.runs_us.size()}}});
+  json["nodes"] = Json::array();
+  for (const NodeTime& node : nodes) {
+    json["nodes"].push_back({{"node", node.step.node},
+                             {"operator", node.step.op},
+                             {"problem", to_string(node.step.decision->problem)},
+                             {"kernel", node.step.decision->kernel},
+                             {"time_us", node.time_us}});
+  }
+  return dump_json(json, 2) + "\n";
+}
+
+}  // namespace
+
+Answer bench_model(Context& context, const ModelRequest& request, double budget_s) {
+  const OpenedModel opened = open_model(context, request);
+  const ModelTimes times = timed_runs(context, opened, budget_s);
+  const std::vector<NodeTime> nodes = node_times(context, opened, std::min<std::size_t>(times.runs_us.size(), 15));
+  return {context.json ? as_json(request, opened, times, nodes)
+                       : as_text(request, opened, times, nodes, context.paint)};
+}
+
+}  // namespace xpuruntime::cli
