@@ -100,9 +100,16 @@ std::uint64_t memory_of_session(const Session& self, nb::list shapes) {
   return self.memory_bytes(specs);
 }
 
+nb::list names_to_python(const std::vector<std::string>& names) {
+  nb::list list;
+  for (const std::string& name : names) list.append(to_python(name));
+  return list;
+}
+
 std::string step_text(const SessionStep& step) {
-  const std::string how = step.decision ? step.decision->kernel + ", " + to_string(step.decision->problem)
-                                        : std::string(to_string(step.kind));
+  std::string how = step.decision ? step.decision->kernel + ", " + to_string(step.decision->problem)
+                                  : std::string(to_string(step.kind));
+  if (!step.fused_into.empty()) how += " into " + step.fused_into;
   return step.node + " (" + step.op + "): " + how;
 }
 
@@ -122,7 +129,8 @@ void bind_session(nb::module_& module) {
   nb::class_<SessionStep>(
       module, "SessionStep",
       "What a node of a model became, for inputs of given shapes. `op` is ONNX's name, `kind` is "
-      "\"kernel\", \"view\" or \"constant\", `output` the first result; only a kernel has a decision.")
+      "\"kernel\", \"view\", \"constant\" or \"fused\", `output` the first result; only a kernel has a decision. "
+      "`fused_into` is the node whose call one that is fused is a part of, `fused` the nodes that are parts of a call.")
       .def_prop_ro("node", [](const SessionStep& self) { return to_python(self.node); })
       .def_prop_ro("op", [](const SessionStep& self) { return to_python(self.op); })
       .def_prop_ro("kind", [](const SessionStep& self) { return to_python(to_string(self.kind)); })
@@ -135,6 +143,10 @@ void bind_session(nb::module_& module) {
           nb::sig("def kernel(self) -> str | None"))
       .def_prop_ro("output", [](const SessionStep& self) { return self.output; })
       .def_prop_ro("output_name", [](const SessionStep& self) { return to_python(self.output_name); })
+      .def_prop_ro("fused_into", [](const SessionStep& self) { return to_python(self.fused_into); })
+      .def_prop_ro(
+          "fused", [](const SessionStep& self) { return names_to_python(self.fused); },
+          nb::sig("def fused(self) -> list[str]"))
       .def("__str__", [](const SessionStep& self) { return to_python(step_text(self)); })
       .def("__repr__", [](const SessionStep& self) { return to_python("<" + step_text(self) + ">"); });
   nb::class_<Session>(module, "LoadedModel", "Behind xpuruntime.Session.")

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "graph/native/program.h"
+#include "graph/program/program.h"
 
 namespace xpuruntime::native {
 namespace {

@@ -29,6 +29,7 @@ enum class StepKind : std::uint8_t {
   kernel,    // a call, which was decided
   view,      // the same memory under another shape
   constant,  // computed once, when the shapes were first seen
+  fused,     // a part of the call of another node
 };
 std::string_view to_string(StepKind kind);
 
@@ -39,6 +40,8 @@ struct SessionStep {
   std::optional<Decision> decision = {};  // of a kernel; a node may become several steps
   TensorSpec output = {};                 // of the first result
   std::string output_name = {};
+  std::string fused_into = {};          // of what is fused: the node whose call it is a part of
+  std::vector<std::string> fused = {};  // of a kernel: the nodes that are parts of its call, besides its own
 };
 
 struct SessionOptions {

@@ -157,7 +157,7 @@ int Builder::broadcast(int slot, const Dims& shape) {
   return add_view(slot, make_spec(from.dtype, to, strides, from.alignment));
 }
 
-Program Builder::finish(std::span<const int> outputs) {
+Program Builder::finish(std::span<const int> outputs, const PassContext& passes) {
   for (int slot : outputs) {
     const auto& at = slots()[static_cast<std::size_t>(slot)];
     const bool is_read = at.kind != Slot::Kind::memory;
@@ -172,6 +172,8 @@ Program Builder::finish(std::span<const int> outputs) {
     program_.slots[static_cast<std::size_t>(slot)].kind = Slot::Kind::output;
     program_.outputs.push_back(slot);
   }
+  drop_unused(program_);
+  run_passes(program_, optimize_level_, passes);
   drop_unused(program_);
   drop_unread_constants(program_);
   plan_memory(program_);

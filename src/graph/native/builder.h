@@ -6,7 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "graph/native/program.h"
+#include "graph/passes/passes.h"
+#include "graph/program/program.h"
 #include "xpuruntime/device/device_manager.h"
 
 namespace xpuruntime::native {
@@ -64,8 +65,8 @@ class Builder {
   /// The name that the model has for a slot, for notes.
   void name(int slot, std::string_view name);
 
-  /// The program with these outputs, each in memory of its own.
-  Program finish(std::span<const int> outputs);
+  /// The program with these outputs, each in memory of its own, after the passes of its level.
+  Program finish(std::span<const int> outputs, const PassContext& passes);
 
  private:
   const std::vector<Slot>& slots() const { return program_.slots; }

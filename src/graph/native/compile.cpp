@@ -116,14 +116,14 @@ class Compiler {
 }  // namespace
 
 Program compile(const Model& model, std::span<const TensorSpec> inputs, Values values, Builder builder,
-                const Deadline& deadline) {
+                const PassContext& passes, const Deadline& deadline) {
   Compiler compiler(model, builder);
   compiler.add_inputs(inputs, values);
   for (std::size_t i = 0; i < model.graph.nodes.size(); ++i) {
     deadline.check();
     compiler.add_node(i);
   }
-  return builder.finish(compiler.outputs());
+  return builder.finish(compiler.outputs(), passes);
 }
 
 }  // namespace xpuruntime::native

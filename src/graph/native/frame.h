@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "graph/native/deadline.h"
-#include "graph/native/program.h"
+#include "graph/program/program.h"
 #include "xpuruntime/device/device_manager.h"
 
 namespace xpuruntime::native {

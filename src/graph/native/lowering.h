@@ -104,6 +104,6 @@ class NeedsValues : public Error {
 
 /// A model's program for inputs of these specs. Fails with NeedsValues where `values` are not enough.
 Program compile(const Model& model, std::span<const TensorSpec> inputs, Values values, Builder builder,
-                const Deadline& deadline);
+                const PassContext& passes, const Deadline& deadline);
 
 }  // namespace xpuruntime::native

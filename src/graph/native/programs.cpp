@@ -161,12 +161,25 @@ std::shared_ptr<ReadyProgram> Programs::make(std::span<const TensorSpec> specs, 
   return std::make_shared<ReadyProgram>(std::move(program), std::move(values), dispatcher_, devices_, device_);
 }
 
+PassContext Programs::pass_context() const {
+  PassContext context{.device = device_};
+  context.is_named = [policy = dispatcher_.policy()](OpId op) {
+    const auto is_for_it = [=](const PolicyRule& rule) { return rule.op == op; };
+    return policy.preferences.contains(op) || policy.precision.contains(op) ||
+           std::any_of(policy.rules.begin(), policy.rules.end(), is_for_it);
+  };
+  if (device_.type == DeviceType::cpu) return context;  // which has a reference for every problem
+  context.can_run = [this](const Problem& problem) { return !dispatcher_.explain(problem).kernel.empty(); };
+  return context;
+}
+
 Program Programs::compile_for(std::span<const TensorSpec> specs, Values values) const {
+  const PassContext passes = pass_context();  // of the policy of the runs
   // What is computed now is no part of a run: under no policy and no lock.
   const ScopedPolicy plain(dispatcher_, dispatcher_.make_scope({}, {}, LockUse{}));
   return compile(
       model_, specs, values,
-      Builder(dispatcher_, device_, devices_.profile(device_).global_memory_bytes, execution_.optimize_level),
+      Builder(dispatcher_, device_, devices_.profile(device_).global_memory_bytes, execution_.optimize_level), passes,
       Deadline(execution_.compile_timeout_ms, "compile_timeout_ms"));
 }
 

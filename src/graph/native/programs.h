@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/native/frame.h"
+#include "graph/passes/rewriter.h"
 #include "xpuruntime/core/mutex.h"
 #include "xpuruntime/graph/execution_policy.h"
 
@@ -54,6 +55,7 @@ class Programs {
   std::shared_ptr<ReadyProgram> find_or_make(std::span<const TensorSpec> specs, std::span<const Tensor> inputs);
   std::shared_ptr<ReadyProgram> find(std::span<const TensorSpec> specs, std::span<const Tensor> inputs);
   std::shared_ptr<ReadyProgram> make(std::span<const TensorSpec> specs, std::span<const Tensor> inputs) const;
+  PassContext pass_context() const;
   Program compile_for(std::span<const TensorSpec> specs, std::span<const std::optional<Tensor>> values) const;
 
   const Model& model_;

@@ -114,6 +114,8 @@ std::string_view to_string(StepKind kind) {
       return "view";
     case StepKind::constant:
       return "constant";
+    case StepKind::fused:
+      return "fused";
   }
   return "?";
 }
@@ -202,12 +204,31 @@ std::vector<TensorSpec> specs_of(std::span<const Tensor> tensors) {
   return specs;
 }
 
+std::string node_name(const Model& model, std::size_t index) {
+  const ModelNode& node = model.graph.nodes[index];
+  return node.name.empty() ? node.op + " #" + std::to_string(index) : node.name;
+}
+
+/// Says of each call which nodes are parts of it, and of these where they went.
+void name_fused(const native::Program& program, const std::map<std::size_t, std::size_t>& kernels,
+                std::vector<SessionStep>& steps) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const native::Note& note = program.notes[i];
+    const auto into = kernels.find(note.step);
+    if (note.kind != StepKind::fused || into == kernels.end()) continue;
+    SessionStep& kernel = steps[into->second];
+    steps[i].fused_into = kernel.node;
+    if (steps[i].node == kernel.node) continue;
+    if (kernel.fused.empty() || kernel.fused.back() != steps[i].node) kernel.fused.push_back(steps[i].node);
+  }
+}
+
 }  // namespace
 
 std::vector<Tensor> Session::run(std::span<const Tensor> inputs) const {
   impl_->check_inputs(specs_of(inputs));
-  const auto ready = impl_->programs.for_inputs(inputs);
   const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
+  const auto ready = impl_->programs.for_inputs(inputs);
   return ready->run(inputs, native::Deadline(impl_->execution.execution_timeout_ms, "execution_timeout_ms"));
 }
 
@@ -217,16 +238,21 @@ namespace {
 std::vector<SessionStep> steps_of(const Model& model, native::ReadyProgram& ready, std::span<const TensorSpec> inputs) {
   const std::vector<Decision> decisions = ready.decide(inputs);
   std::vector<SessionStep> steps;
+  std::map<std::size_t, std::size_t> kernels;  // the steps' places here, by those in the program
   for (const native::Note& note : ready.program().notes) {
     const ModelNode& node = model.graph.nodes[note.node];
-    SessionStep step{.node = node.name.empty() ? node.op + " #" + std::to_string(note.node) : node.name,
+    SessionStep step{.node = node_name(model, note.node),
                      .op = native::operator_name(node),
                      .kind = note.kind,
                      .output = ready.program().slots[static_cast<std::size_t>(note.slot)].spec,
                      .output_name = note.name};
-    if (note.kind == StepKind::kernel) step.decision = decisions[note.step];
+    if (note.kind == StepKind::kernel) {
+      step.decision = decisions[note.step];
+      kernels[note.step] = steps.size();
+    }
     steps.push_back(std::move(step));
   }
+  name_fused(ready.program(), kernels, steps);
   return steps;
 }
 
@@ -234,26 +260,28 @@ std::vector<SessionStep> steps_of(const Model& model, native::ReadyProgram& read
 
 std::vector<SessionStep> Session::explain(std::span<const TensorSpec> inputs) const {
   impl_->check_inputs(inputs);
-  const auto ready = impl_->programs.for_specs(inputs);
   const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
+  const auto ready = impl_->programs.for_specs(inputs);
   return steps_of(impl_->model, *ready, inputs);
 }
 
 std::vector<SessionStep> Session::explain(std::span<const Tensor> inputs) const {
   const std::vector<TensorSpec> specs = specs_of(inputs);
   impl_->check_inputs(specs);
-  const auto ready = impl_->programs.for_inputs(inputs);
   const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
+  const auto ready = impl_->programs.for_inputs(inputs);
   return steps_of(impl_->model, *ready, specs);
 }
 
 std::uint64_t Session::memory_bytes(std::span<const TensorSpec> inputs) const {
   impl_->check_inputs(inputs);
+  const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
   return impl_->programs.for_specs(inputs)->program().memory_bytes;
 }
 
 std::uint64_t Session::memory_bytes(std::span<const Tensor> inputs) const {
   impl_->check_inputs(specs_of(inputs));
+  const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
   return impl_->programs.for_inputs(inputs)->program().memory_bytes;
 }
 

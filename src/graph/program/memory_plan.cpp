@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <map>
 
-#include "graph/native/program.h"
+#include "graph/program/program.h"
 
 namespace xpuruntime::native {
 namespace {
@@ -96,10 +96,9 @@ void drop_unused(Program& program) {
   }
   std::vector<Note> notes;
   for (Note& note : program.notes) {
-    const bool stays =
-        note.kind == StepKind::kernel ? kept[note.step] : needed[static_cast<std::size_t>(base_of(program, note.slot))];
+    const bool stays = has_step(note) ? kept[note.step] : needed[static_cast<std::size_t>(base_of(program, note.slot))];
     if (!stays) continue;
-    if (note.kind == StepKind::kernel) note.step = place[note.step];
+    if (has_step(note)) note.step = place[note.step];
     notes.push_back(std::move(note));
   }
   program.steps = std::move(steps);
@@ -122,7 +121,7 @@ void plan_memory(Program& program) {
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
     for (const int output : step.outputs) {
-      Slot& slot = program.slots[static_cast<std::size_t>(output)];
+      Slot& slot = program.slots[static_cast<std::size_t>(base_of(program, output))];
       if (slot.kind == Slot::Kind::memory) slot.place = parts.take(bytes_of(slot));
     }
     std::vector<int> ended;

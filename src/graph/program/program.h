@@ -39,7 +39,7 @@ struct Step {
 struct Note {
   std::size_t node = 0;
   StepKind kind = StepKind::kernel;
-  std::size_t step = 0;   // of a kernel
+  std::size_t step = 0;   // of a kernel; of what is fused, the step that it is a part of
   int slot = -1;          // its result
   std::string name = {};  // the result's, in the model
 };
@@ -59,6 +59,9 @@ inline int base_of(const Program& program, int slot) {
   const Slot& at = program.slots[static_cast<std::size_t>(slot)];
   return at.kind == Slot::Kind::view ? at.base : slot;
 }
+
+/// Whether a note belongs to a step.
+inline bool has_step(const Note& note) { return note.kind == StepKind::kernel || note.kind == StepKind::fused; }
 
 /// Leaves out the steps that no output needs.
 void drop_unused(Program& program);

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "graph/passes/rewriter.h"
+
+namespace xpuruntime::native {
+
+/// Changes the program in every place where its pattern is found.
+using Pass = void(Rewriter& program);
+
+// Calls of one op in place of several that compute the same. From level 2 on, in this order.
+Pass fold_channel_scales;  // conv, batch_norm or products and sums by channel -> conv with other constants
+Pass add_biases;           // matmul or linear, sum -> linear with a bias
+Pass find_activations;     // formulas of gelu and silu -> gelu, silu, silu_mul
+Pass find_norms;           // formulas of layer_norm and rms_norm
+Pass find_attention;       // product, scale, mask, softmax, product -> attention
+Pass join_activations;     // linear, activation -> linear with an activation
+Pass join_residuals;       // sum, rms_norm -> add_rms_norm
+
+/// The passes of an optimise level. Every result that the caller or another step needs stays, and every note.
+void run_passes(Program& program, int optimize_level, const PassContext& context);
+
+}  // namespace xpuruntime::native
