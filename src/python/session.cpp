@@ -4,6 +4,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstdio>
+
 #include "python/arguments.h"
 #include "python/arrays.h"
 #include "python/gil.h"
@@ -94,6 +97,34 @@ std::vector<SessionStep> explain_session(const Session& self, nb::list shapes) {
   return self.explain(specs);
 }
 
+SessionProfile profile_session(const Session& self, nb::list arrays, nb::handle runs) {
+  const std::vector<Tensor> inputs = tensors_from(self, arrays);
+  const std::int64_t count = integer_from(runs, "Session.profile", "runs");
+  sync_scope();
+  const WithoutGil release;
+  return self.profile(inputs, count);
+}
+
+/// The calls that take longest first.
+std::string profile_text(const SessionProfile& self) {
+  std::vector<const CallTime*> calls;
+  for (const CallTime& call : self.calls) calls.push_back(&call);
+  std::stable_sort(calls.begin(), calls.end(), [](const auto* a, const auto* b) { return a->time_us > b->time_us; });
+  char line[64];
+  const auto figure = [&](const char* format, double number) {
+    std::snprintf(line, sizeof line, format, number);
+    return std::string(line);
+  };
+  std::string text = figure("a run takes %.1f us", self.run_us) + figure(", its calls %.1f us", self.sum_us) + " (" +
+                     std::to_string(self.calls.size()) + " calls, medians of " + std::to_string(self.runs) + " runs)";
+  for (const CallTime* call : calls) {
+    text += figure("\n%10.1f us", call->time_us) + figure(" %5.1f %%  ", call->share * 100) + call->kernel + "  " +
+            to_string(call->problem) + "  " + call->node;
+    for (const std::string& node : call->fused) text += " + " + node;
+  }
+  return text;
+}
+
 std::uint64_t memory_of_session(const Session& self, nb::list shapes) {
   const std::vector<TensorSpec> specs = specs_from(self, shapes);
   const WithoutGil release;
@@ -149,12 +180,33 @@ void bind_session(nb::module_& module) {
           nb::sig("def fused(self) -> list[str]"))
       .def("__str__", [](const SessionStep& self) { return to_python(step_text(self)); })
       .def("__repr__", [](const SessionStep& self) { return to_python("<" + step_text(self) + ">"); });
+  nb::class_<CallTime>(module, "CallTime",
+                       "What one call of a model takes: `time_us` is the median of the runs, `share` is of all calls' "
+                       "times. `fused` are the nodes that are parts of it besides `node`.")
+      .def_prop_ro("node", [](const CallTime& self) { return to_python(self.node); })
+      .def_prop_ro("op", [](const CallTime& self) { return to_python(self.op); })
+      .def_prop_ro("kernel", [](const CallTime& self) { return to_python(self.kernel); })
+      .def_prop_ro("problem", [](const CallTime& self) { return self.problem; })
+      .def_prop_ro("time_us", [](const CallTime& self) { return self.time_us; })
+      .def_prop_ro("share", [](const CallTime& self) { return self.share; })
+      .def_prop_ro(
+          "fused", [](const CallTime& self) { return names_to_python(self.fused); },
+          nb::sig("def fused(self) -> list[str]"));
+  nb::class_<SessionProfile>(module, "SessionProfile",
+                             "Where the time of a model's runs goes: `calls` in the order that they run in, `sum_us` "
+                             "of all of them, `run_us` of a whole run. As a text: the calls that take longest first.")
+      .def_prop_ro("calls", [](const SessionProfile& self) { return self.calls; })
+      .def_prop_ro("runs", [](const SessionProfile& self) { return self.runs; })
+      .def_prop_ro("sum_us", [](const SessionProfile& self) { return self.sum_us; })
+      .def_prop_ro("run_us", [](const SessionProfile& self) { return self.run_us; })
+      .def("__str__", [](const SessionProfile& self) { return to_python(profile_text(self)); });
   nb::class_<Session>(module, "LoadedModel", "Behind xpuruntime.Session.")
       .def_prop_ro("inputs", [](const Session& self) { return self.inputs(); })
       .def_prop_ro("outputs", [](const Session& self) { return self.outputs(); })
       .def_prop_ro("path", [](const Session& self) { return to_python(self.model().path); })
       .def("run", run_session, nb::arg("inputs"))
       .def("explain", explain_session, nb::arg("shapes"))
+      .def("profile", profile_session, nb::arg("inputs"), nb::arg("runs"))
       .def("memory_bytes", memory_of_session, nb::arg("shapes"));
   module.def("load_session", load_session, nb::arg("path").none(), nb::arg("policy").none(),
              nb::arg("execution").none(), nb::arg("lock").none());

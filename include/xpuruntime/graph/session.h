@@ -44,6 +44,25 @@ struct SessionStep {
   std::vector<std::string> fused = {};  // of a kernel: the nodes that are parts of its call, besides its own
 };
 
+/// What one call of a model's runs takes.
+struct CallTime {
+  std::string node = {};  // as in SessionStep
+  std::string op = {};    // ONNX's
+  std::string kernel = {};
+  Problem problem = {};
+  double time_us = 0;                   // the median of the runs
+  double share = 0;                     // of the sum of all calls' times
+  std::vector<std::string> fused = {};  // the nodes that are parts of the call
+};
+
+/// Where the time of a run goes.
+struct SessionProfile {
+  std::vector<CallTime> calls = {};  // in the order that they run in
+  std::int64_t runs = 0;
+  double sum_us = 0;  // of the calls
+  double run_us = 0;  // of a whole run that is not watched, the median
+};
+
 struct SessionOptions {
   /// Layered over the policy in force where the session is made.
   KernelPolicy policy = {};
@@ -72,6 +91,9 @@ class Session {
 
   /// What runs for inputs of these specs.
   std::vector<SessionStep> explain(std::span<const TensorSpec> inputs) const;
+  /// Runs so many times with these inputs and measures each call. On a device that works on by itself each call is
+  /// waited for.
+  SessionProfile profile(std::span<const Tensor> inputs, std::int64_t runs = 20) const;
   /// Bytes of memory between the inputs and the outputs of one run, without kernels' workspace.
   std::uint64_t memory_bytes(std::span<const TensorSpec> inputs) const;
 

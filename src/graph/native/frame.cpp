@@ -1,6 +1,9 @@
 #include "graph/native/frame.h"
 
+#include <chrono>
+
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/device/current.h"
 
 namespace xpuruntime::native {
 namespace {
@@ -89,6 +92,24 @@ std::vector<Tensor> Frame::run(Dispatcher& dispatcher, std::span<const Tensor> i
   for (const int slot : program_.outputs) results.push_back(tensors_[static_cast<std::size_t>(slot)]);
   release();
   return results;
+}
+
+std::vector<double> Frame::time(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline) {
+  using Clock = std::chrono::steady_clock;
+  bind(inputs);
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+    deadline.check();
+    const auto start = Clock::now();
+    dispatcher.dispatch(call_of(i));
+    if (device_.type != DeviceType::cpu) {
+      const Status status = devices_.driver(device_).synchronize(device_.index, current_stream(device_));
+      if (!status.ok()) fail(status.code(), "Session", status.message());
+    }
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  release();
+  return seconds;
 }
 
 std::vector<Decision> Frame::decide(Dispatcher& dispatcher, std::span<const Tensor> inputs) {

@@ -17,6 +17,8 @@ class Frame {
 
   /// Queues every call. Outputs are new tensors.
   std::vector<Tensor> run(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline);
+  /// The same, with the seconds that each call takes.
+  std::vector<double> time(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline);
   /// What each call is decided to be, without running it.
   std::vector<Decision> decide(Dispatcher& dispatcher, std::span<const Tensor> inputs);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "graph/native/lowering.h"
+#include "graph/native/report.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/device/current.h"
 
@@ -106,6 +107,23 @@ std::vector<Tensor> ReadyProgram::run(std::span<const Tensor> inputs, const Dead
   std::vector<Tensor> results = frame->run(dispatcher_, given, deadline);
   give_back(std::move(frame));
   return results;
+}
+
+std::vector<double> ReadyProgram::time(std::span<const Tensor> inputs, std::int64_t runs,
+                                       const std::function<Deadline()>& deadline_of_run) {
+  const std::vector<Tensor> given = moved(inputs, devices_, device_);
+  auto frame = take_frame();
+  frame->run(dispatcher_, given, deadline_of_run());  // decides, and brings the constants into the cache
+  std::vector<std::vector<double>> of_runs;
+  for (std::int64_t i = 0; i < runs; ++i) of_runs.push_back(frame->time(dispatcher_, given, deadline_of_run()));
+  give_back(std::move(frame));
+  std::vector<double> seconds;
+  for (std::size_t step = 0; step < program_.steps.size(); ++step) {
+    std::vector<double> times;
+    for (const auto& one : of_runs) times.push_back(one[step]);
+    seconds.push_back(median_of(times));
+  }
+  return seconds;
 }
 
 std::vector<Decision> ReadyProgram::decide(std::span<const TensorSpec> inputs) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,6 +27,9 @@ class ReadyProgram {
   /// Safe to call from many threads.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const Deadline& deadline);
   std::vector<Decision> decide(std::span<const TensorSpec> inputs);
+  /// The seconds of each call, the median of so many runs.
+  std::vector<double> time(std::span<const Tensor> inputs, std::int64_t runs,
+                           const std::function<Deadline()>& deadline_of_run);
 
  private:
   std::unique_ptr<Frame> take_frame();

@@ -1,11 +1,13 @@
 #include "xpuruntime/graph/session.h"
 
+#include <chrono>
 #include <cstring>
 #include <map>
 
 #include "core/printable.h"
 #include "graph/native/lowering.h"
 #include "graph/native/programs.h"
+#include "graph/native/report.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -204,25 +206,6 @@ std::vector<TensorSpec> specs_of(std::span<const Tensor> tensors) {
   return specs;
 }
 
-std::string node_name(const Model& model, std::size_t index) {
-  const ModelNode& node = model.graph.nodes[index];
-  return node.name.empty() ? node.op + " #" + std::to_string(index) : node.name;
-}
-
-/// Says of each call which nodes are parts of it, and of these where they went.
-void name_fused(const native::Program& program, const std::map<std::size_t, std::size_t>& kernels,
-                std::vector<SessionStep>& steps) {
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const native::Note& note = program.notes[i];
-    const auto into = kernels.find(note.step);
-    if (note.kind != StepKind::fused || into == kernels.end()) continue;
-    SessionStep& kernel = steps[into->second];
-    steps[i].fused_into = kernel.node;
-    if (steps[i].node == kernel.node) continue;
-    if (kernel.fused.empty() || kernel.fused.back() != steps[i].node) kernel.fused.push_back(steps[i].node);
-  }
-}
-
 }  // namespace
 
 std::vector<Tensor> Session::run(std::span<const Tensor> inputs) const {
@@ -232,37 +215,11 @@ std::vector<Tensor> Session::run(std::span<const Tensor> inputs) const {
   return ready->run(inputs, native::Deadline(impl_->execution.execution_timeout_ms, "execution_timeout_ms"));
 }
 
-namespace {
-
-/// What each node of a program became. Under the session's scope.
-std::vector<SessionStep> steps_of(const Model& model, native::ReadyProgram& ready, std::span<const TensorSpec> inputs) {
-  const std::vector<Decision> decisions = ready.decide(inputs);
-  std::vector<SessionStep> steps;
-  std::map<std::size_t, std::size_t> kernels;  // the steps' places here, by those in the program
-  for (const native::Note& note : ready.program().notes) {
-    const ModelNode& node = model.graph.nodes[note.node];
-    SessionStep step{.node = node_name(model, note.node),
-                     .op = native::operator_name(node),
-                     .kind = note.kind,
-                     .output = ready.program().slots[static_cast<std::size_t>(note.slot)].spec,
-                     .output_name = note.name};
-    if (note.kind == StepKind::kernel) {
-      step.decision = decisions[note.step];
-      kernels[note.step] = steps.size();
-    }
-    steps.push_back(std::move(step));
-  }
-  name_fused(ready.program(), kernels, steps);
-  return steps;
-}
-
-}  // namespace
-
 std::vector<SessionStep> Session::explain(std::span<const TensorSpec> inputs) const {
   impl_->check_inputs(inputs);
   const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
   const auto ready = impl_->programs.for_specs(inputs);
-  return steps_of(impl_->model, *ready, inputs);
+  return native::steps_of(impl_->model, ready->program(), ready->decide(inputs));
 }
 
 std::vector<SessionStep> Session::explain(std::span<const Tensor> inputs) const {
@@ -270,7 +227,29 @@ std::vector<SessionStep> Session::explain(std::span<const Tensor> inputs) const 
   impl_->check_inputs(specs);
   const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
   const auto ready = impl_->programs.for_inputs(inputs);
-  return steps_of(impl_->model, *ready, specs);
+  return native::steps_of(impl_->model, ready->program(), ready->decide(specs));
+}
+
+SessionProfile Session::profile(std::span<const Tensor> inputs, std::int64_t runs) const {
+  if (runs < 1 || runs > 1'000'000) {
+    refuse(ErrorCode::invalid_argument, std::to_string(runs) + " runs; give a number from 1 to 1000000");
+  }
+  std::vector<double> whole;
+  for (std::int64_t i = 0; i <= runs; ++i) {  // the first decides
+    const auto start = std::chrono::steady_clock::now();
+    run(inputs);
+    if (i > 0) whole.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  const std::vector<TensorSpec> specs = specs_of(inputs);
+  const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
+  const auto ready = impl_->programs.for_inputs(inputs);
+  const std::vector<double> seconds = ready->time(
+      inputs, runs, [this] { return native::Deadline(impl_->execution.execution_timeout_ms, "execution_timeout_ms"); });
+  SessionProfile profile = native::profile_of(native::steps_of(impl_->model, ready->program(), ready->decide(specs)),
+                                              ready->program(), seconds);
+  profile.runs = runs;
+  profile.run_us = native::median_of(whole) * 1e6;
+  return profile;
 }
 
 std::uint64_t Session::memory_bytes(std::span<const TensorSpec> inputs) const {

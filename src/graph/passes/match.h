@@ -59,16 +59,14 @@ inline std::size_t reduced_last_dims(const Rewriter& program, std::size_t step) 
   return dims.size();
 }
 
-/// A slot of this shape with the same elements in order: dims of one element do not count. -1: it is none.
+/// A slot of this shape with the same elements in order: dims of one element before the others do not count, as in
+/// broadcasts. -1: it is none.
 inline int with_shape(Rewriter& program, int slot, const Dims& shape) {
   const TensorSpec from = program.spec(slot);
   if (from.shape == shape) return slot;
   const auto kept = [](const Dims& dims) {
-    std::vector<std::int64_t> large;
-    for (const std::int64_t extent : dims) {
-      if (extent != 1) large.push_back(extent);
-    }
-    return large;
+    const auto first = std::find_if(dims.begin(), dims.end(), [](std::int64_t extent) { return extent != 1; });
+    return std::vector<std::int64_t>(first, dims.end());
   };
   if (!from.contiguous || kept(from.shape) != kept(shape)) return -1;
   return program.add_view(slot, make_spec(from.dtype, shape, contiguous_strides(shape), from.alignment));

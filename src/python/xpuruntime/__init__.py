@@ -38,6 +38,7 @@ from ._core import QuarantinedPlan as QuarantinedPlan
 from ._core import RangeResult as RangeResult
 from ._core import ReplayReport as ReplayReport
 from ._core import ReplayResult as ReplayResult
+from ._core import SessionProfile as SessionProfile
 from ._core import SessionStep as SessionStep
 from ._core import Tensor as Tensor
 from ._core import TensorSpec as TensorSpec

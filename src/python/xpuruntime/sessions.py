@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from ._core import ExecutionPolicy, KernelLock, ModelValue, SessionStep
+    from ._core import ExecutionPolicy, KernelLock, ModelValue, SessionProfile, SessionStep
     from .policies import KernelPolicy
 
     Path = str | os.PathLike[str]
@@ -44,21 +44,28 @@ class Session:
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs by name, for inputs by name."""
+        results = self._run(self._in_order(inputs, "run"))
+        return {value.name: result for value, result in zip(self.outputs, results)}
+
+    def _in_order(self, inputs: Mapping[str, Any], function: str) -> list[Any]:
         if not hasattr(inputs, "keys"):
-            raise ArgumentTypeError(f"[Session.run] inputs is of type {type(inputs).__name__}; pass a dict such as "
+            raise ArgumentTypeError(f"[Session.{function}] inputs is of type {type(inputs).__name__}; pass a dict such as "
                                     "{\"" + (self.inputs[0].name if self.inputs else "x") + "\": array}, or call the "
                                     "session with the arrays in order")
         names = [value.name for value in self.inputs]
         if set(inputs) != set(names):
-            raise InvalidArgumentError(f"[Session.run] the inputs are {', '.join(map(str, inputs)) or 'none'}; pass "
+            raise InvalidArgumentError(f"[Session.{function}] the inputs are {', '.join(map(str, inputs)) or 'none'}; pass "
                                        f"exactly {', '.join(names) or 'none'}")
-        results = self._run([inputs[name] for name in names])
-        return {value.name: result for value, result in zip(self.outputs, results)}
+        return [inputs[name] for name in names]
 
     def explain(self, shapes: Mapping[str, Sequence[int]] | None = None) -> list[SessionStep]:
         """What each node is for inputs of these shapes: by which kernel it runs and why. Shapes that the model fixes may
         be left out."""
         return self._loaded.explain(self._shapes(shapes))
+
+    def profile(self, inputs: Mapping[str, Any], runs: int = 20) -> SessionProfile:
+        """Runs so many times with these inputs and measures each call; print it for a table."""
+        return self._loaded.profile(self._in_order(inputs, "profile"), runs)
 
     def memory_bytes(self, shapes: Mapping[str, Sequence[int]] | None = None) -> int:
         """How much memory one run needs between inputs and outputs, without kernels' workspace."""

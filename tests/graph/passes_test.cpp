@@ -1,0 +1,366 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+#include <random>
+
+#include "xpuruntime/core/error.h"
+#include "xpuruntime/graph/session.h"
+#include "xpuruntime/runtime/runtime.h"
+
+// What the calls of a model are before and after the passes, and that its results stay.
+
+namespace xpuruntime {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Tensor random_numbers(const Dims& shape, unsigned seed, float least = -1) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> numbers(least, 1);
+  Tensor tensor = Tensor::empty(DataType::float32, shape);
+  for (std::int64_t i = 0; i < element_count(tensor.spec()); ++i) tensor.as<float>()[i] = numbers(random);
+  return tensor;
+}
+
+/// A model with inputs of fixed shapes, written node by node; each node has the name of its first result.
+class Graph {
+ public:
+  Graph() { model_.opsets[""] = 17; }
+
+  std::string input(const std::string& name, const Dims& shape) {
+    std::vector<ModelExtent> extents;
+    for (const std::int64_t extent : shape) extents.push_back({.size = extent});
+    model_.graph.inputs.push_back({.name = name, .type = "float", .dtype = DataType::float32, .shape = extents});
+    tensors_.push_back(random_numbers(shape, static_cast<unsigned>(tensors_.size()) + 90));
+    return name;
+  }
+  std::string constant(const std::string& name, const Tensor& tensor) {
+    model_.graph.constants.emplace(name, tensor);
+    return name;
+  }
+  std::string random(const std::string& name, const Dims& shape, float least = -1) {
+    return constant(name, random_numbers(shape, static_cast<unsigned>(model_.graph.constants.size()), least));
+  }
+  std::string number(double value) {
+    const Tensor tensor = Tensor::empty(DataType::float32, {});
+    *tensor.as<float>() = static_cast<float>(value);
+    return constant("number" + std::to_string(value), tensor);
+  }
+  std::string call(const std::string& name, const std::string& op, Names inputs,
+                   std::map<std::string, ModelAttribute, std::less<>> attributes = {}) {
+    model_.graph.nodes.push_back(
+        {.name = name, .op = op, .inputs = std::move(inputs), .outputs = {name}, .attributes = std::move(attributes)});
+    return name;
+  }
+  Graph& outputs(const Names& names) {
+    for (const std::string& name : names) model_.graph.outputs.push_back({.name = name, .type = "float"});
+    return *this;
+  }
+
+  Session session(int level, const KernelPolicy& policy = {}) const {
+    ExecutionPolicy execution;
+    execution.target = DeviceType::cpu;
+    execution.optimize_level = level;
+    Runtime& runtime = Runtime::global();
+    return {model_, runtime.dispatcher(), runtime.devices(), {.policy = policy, .execution = execution}};
+  }
+  std::vector<SessionStep> explain(const Session& session) const {
+    std::vector<TensorSpec> specs;
+    for (const Tensor& tensor : tensors_) specs.push_back(tensor.spec());
+    return session.explain(specs);
+  }
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+
+ private:
+  Model model_ = {};
+  std::vector<Tensor> tensors_ = {};
+};
+
+Names ops_of(const std::vector<SessionStep>& steps) {
+  Names ops;
+  for (const SessionStep& step : steps) {
+    if (step.decision) ops.emplace_back(to_string(step.decision->problem.op));
+  }
+  return ops;
+}
+
+/// The calls at level 1 and at level 2, whose results must agree; and every node is named at both.
+std::vector<SessionStep> expect_passes(const Graph& graph, const Names& before, const Names& after,
+                                       double tolerance = 2e-6) {
+  const Session plain = graph.session(1), fused = graph.session(2);
+  const std::vector<SessionStep> first = graph.explain(plain), second = graph.explain(fused);
+  EXPECT_EQ(ops_of(first), before);
+  EXPECT_EQ(ops_of(second), after);
+  EXPECT_EQ(first.size(), second.size());
+  const std::vector<Tensor> expected = plain.run(graph.tensors()), found = fused.run(graph.tensors());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(found[i].shape(), expected[i].shape());
+    for (std::int64_t n = 0; n < element_count(expected[i].spec()); ++n) {
+      EXPECT_NEAR(found[i].as<const float>()[n], expected[i].as<const float>()[n], tolerance) << i << " at " << n;
+    }
+  }
+  return second;
+}
+
+const std::map<std::string, ModelAttribute, std::less<>> last_axis = {{"axes", std::vector<std::int64_t>{-1}}};
+
+std::map<std::string, ModelAttribute, std::less<>> turned(std::vector<std::int64_t> dims) { return {{"perm", dims}}; }
+
+Graph conv_with_norm() {
+  Graph graph;
+  const std::string x = graph.input("x", {2, 3, 6, 5});
+  graph.call("conv", "Conv", {x, graph.random("w", {4, 3, 3, 3})});
+  graph.call("norm", "BatchNormalization",
+             {"conv", graph.random("scale", {4}), graph.random("shift", {4}), graph.random("mean", {4}),
+              graph.random("variance", {4}, 0.5f)});
+  return graph;
+}
+
+TEST(Passes, KnownStatisticsBecomePartOfAConvolution) {
+  Graph graph = conv_with_norm();
+  graph.outputs({"norm"});
+  const auto steps = expect_passes(graph, {"conv2d", "batch_norm2d"}, {"conv2d"});
+  EXPECT_EQ(steps[0].decision->problem.inputs.size(), 3u);  // with a bias
+  EXPECT_EQ(steps[0].fused, Names{"norm"});
+  EXPECT_EQ(steps[0].output_name, "norm");
+  EXPECT_EQ(steps[1].kind, StepKind::fused);
+  EXPECT_EQ(steps[1].fused_into, "conv");
+}
+
+TEST(Passes, ScalesAndShiftsByChannelBecomePartOfAConvolution) {
+  Graph graph;
+  const std::string x = graph.input("x", {1, 3, 4, 4});
+  graph.call("conv", "Conv", {x, graph.random("w", {2, 3, 1, 1}), graph.random("b", {2})});
+  graph.call("scaled", "Mul", {"conv", graph.random("scale", {1, 2, 1, 1})});
+  graph.call("moved", "Add", {graph.random("shift", {2, 1, 1}), "scaled"});
+  graph.call("less", "Sub", {"moved", graph.number(0.25)});
+  graph.outputs({"less"});
+  const auto steps = expect_passes(graph, {"conv2d", "mul", "add", "sub"}, {"conv2d"});
+  EXPECT_EQ(steps[0].fused, (Names{"scaled", "moved", "less"}));
+}
+
+TEST(Passes, ScalesOfOtherDimsStay) {
+  Graph graph;
+  const std::string x = graph.input("x", {1, 3, 4, 4});
+  graph.call("conv", "Conv", {x, graph.random("w", {4, 3, 1, 1})});
+  graph.call("scaled", "Mul", {"conv", graph.random("by column", {4})});
+  graph.outputs({"scaled"});
+  expect_passes(graph, {"conv2d", "mul"}, {"conv2d", "mul"});
+}
+
+TEST(Passes, AResultThatIsAnOutputOrReadTwiceStays) {
+  Graph output = conv_with_norm();
+  output.outputs({"norm", "conv"});
+  expect_passes(output, {"conv2d", "batch_norm2d"}, {"conv2d", "batch_norm2d"});
+  Graph twice = conv_with_norm();
+  twice.call("both", "Add", {"norm", "conv"});
+  twice.outputs({"both"});
+  expect_passes(twice, {"conv2d", "batch_norm2d", "add"}, {"conv2d", "batch_norm2d", "add"});
+  Graph viewed = conv_with_norm();  // read through a view
+  viewed.call("flat", "Flatten", {"conv"});
+  viewed.call("root", "Tanh", {"flat"});
+  viewed.outputs({"norm", "root"});
+  expect_passes(viewed, {"conv2d", "batch_norm2d", "tanh"}, {"conv2d", "batch_norm2d", "tanh"});
+}
+
+TEST(Passes, AnOpThatThePolicyNamesKeepsItsCalls) {
+  Graph graph = conv_with_norm();
+  graph.outputs({"norm"});
+  KernelPolicy forced;
+  forced.force("batch_norm2d", "reference");
+  EXPECT_EQ(ops_of(graph.explain(graph.session(2, forced))), (Names{"conv2d", "batch_norm2d"}));
+  KernelPolicy other;
+  other.force("conv2d", "reference");
+  const auto steps = graph.explain(graph.session(2, other));
+  EXPECT_EQ(ops_of(steps), Names{"conv2d"});
+  EXPECT_EQ(steps[0].decision->kernel, "reference");
+}
+
+TEST(Passes, AProductABiasAndAnActivationAreALinearLayer) {
+  for (const auto& [op, after] : {std::pair("Relu", Names{"linear"}), std::pair("Tanh", Names{"linear", "tanh"}),
+                                  std::pair("Gelu", Names{"linear"})}) {
+    Graph graph;
+    const std::string x = graph.input("x", {2, 5, 8});
+    graph.call("product", "MatMul", {x, graph.random("w", {8, 6})});
+    graph.call("sum", "Add", {graph.random("b", {6}), "product"});
+    graph.call("active", op, {"sum"});
+    graph.outputs({"active"});
+    const std::string name = op == std::string("Relu") ? "relu" : op == std::string("Tanh") ? "tanh" : "gelu";
+    const auto steps = expect_passes(graph, {"matmul", "add", name}, after);
+    EXPECT_EQ(steps[0].decision->problem.attributes.choice("activation"), after.size() == 2 ? "none" : name);
+    EXPECT_EQ(steps[0].node, "product");
+  }
+}
+
+TEST(Passes, ASumThatIsNoBiasStays) {
+  Graph graph;
+  const std::string x = graph.input("x", {6, 8});
+  graph.call("product", "MatMul", {x, graph.random("w", {8, 6})});
+  graph.call("sum", "Add", {"product", graph.random("by row", {6, 1})});
+  graph.outputs({"sum"});
+  expect_passes(graph, {"matmul", "add"}, {"matmul", "add"});
+}
+
+TEST(Passes, SiluIsFoundInItsFormula) {
+  Graph graph;
+  const std::string x = graph.input("x", {3, 7}), y = graph.input("y", {3, 7});
+  graph.call("gate", "Sigmoid", {x});
+  graph.call("silu", "Mul", {"gate", x});
+  graph.call("other", "Sigmoid", {y});
+  graph.call("no silu", "Mul", {"other", x});
+  graph.outputs({"silu", "no silu"});
+  expect_passes(graph, {"sigmoid", "mul", "sigmoid", "mul"}, {"silu", "sigmoid", "mul"});
+}
+
+TEST(Passes, SiluTimesAFactorIsOneCall) {
+  Graph graph;
+  const std::string x = graph.input("x", {3, 7}), y = graph.input("y", {3, 7});
+  graph.call("gate", "Sigmoid", {x});
+  graph.call("silu", "Mul", {x, "gate"});
+  graph.call("gated", "Mul", {"silu", y});
+  graph.outputs({"gated"});
+  expect_passes(graph, {"sigmoid", "mul", "mul"}, {"silu_mul"});
+}
+
+/// 0.5 x (1 + tanh(sqrt(2 / pi) (x + cubic x^3)))
+Graph gelu_by_tanh(double cubic) {
+  Graph graph;
+  const std::string x = graph.input("x", {4, 9});
+  graph.call("square", "Mul", {x, x});
+  graph.call("cube", "Mul", {"square", x});
+  graph.call("cubic", "Mul", {"cube", graph.number(cubic)});
+  graph.call("sum", "Add", {x, "cubic"});
+  graph.call("inner", "Mul", {"sum", graph.number(std::sqrt(2 / std::numbers::pi))});
+  graph.call("tanh", "Tanh", {"inner"});
+  graph.call("above", "Add", {"tanh", graph.number(1)});
+  graph.call("half", "Mul", {x, graph.number(0.5)});
+  graph.call("gelu", "Mul", {"half", "above"});
+  return graph.outputs({"gelu"});
+}
+
+TEST(Passes, GeluIsFoundInItsFormulaWithTanh) {
+  const Names before = {"mul", "mul", "mul", "add", "mul", "tanh", "add", "mul", "mul"};
+  const auto steps = expect_passes(gelu_by_tanh(0.044715), before, {"gelu"});
+  EXPECT_EQ(steps.back().decision->problem.attributes.choice("approximate"), "tanh");
+  EXPECT_EQ(steps.back().fused.size(), 8u);
+  expect_passes(gelu_by_tanh(0.0447), before, before);
+}
+
+TEST(Passes, GeluIsFoundInItsFormulaWithErf) {
+  if (!find_op("erf")) GTEST_SKIP() << "there is no op for erf yet";
+  for (const bool divides : {true, false}) {
+    Graph graph;
+    const std::string x = graph.input("x", {4, 9});
+    const double root = std::numbers::sqrt2;
+    graph.call("scaled", divides ? "Div" : "Mul", {x, graph.number(divides ? root : 1 / root)});
+    graph.call("erf", "Erf", {"scaled"});
+    graph.call("above", "Add", {graph.number(1), "erf"});
+    graph.call("product", "Mul", {"above", x});
+    graph.call("gelu", "Mul", {graph.number(0.5), "product"});
+    graph.outputs({"gelu"});
+    const auto steps = expect_passes(graph, {divides ? "div" : "mul", "erf", "add", "mul", "mul"}, {"gelu"});
+    EXPECT_EQ(steps.back().decision->problem.attributes.choice("approximate"), "none");
+  }
+}
+
+/// (x - mean) / sqrt(variance + eps), scaled and moved.
+Graph layer_norm(bool keeps) {
+  Graph graph;
+  const std::string x = graph.input("x", {2, 3, 8});
+  auto mean = last_axis;
+  mean["keepdims"] = std::int64_t{1};
+  graph.call("mean", "ReduceMean", {x}, mean);
+  graph.call("off", "Sub", {x, "mean"});
+  graph.call("square", "Pow", {"off", graph.number(2)});
+  graph.call("variance", "ReduceMean", {"square"}, mean);
+  graph.call("above", "Add", {"variance", graph.number(1e-3)});
+  graph.call("root", "Sqrt", {"above"});
+  graph.call("normed", "Div", {"off", "root"});
+  graph.call("scaled", "Mul", {"normed", graph.random("w", {8})});
+  graph.call("moved", "Add", {"scaled", graph.random("b", {8})});
+  return graph.outputs(keeps ? Names{"moved", "variance"} : Names{"moved"});
+}
+
+TEST(Passes, LayerNormIsFoundInItsFormula) {
+  const Names before = {"reduce_mean", "sub", "mul", "reduce_mean", "add", "sqrt", "div", "mul", "add"};
+  const auto steps = expect_passes(layer_norm(false), before, {"layer_norm"}, 1e-5);
+  for (const SessionStep& step : steps) {
+    if (!step.decision) continue;
+    EXPECT_EQ(step.decision->problem.inputs.size(), 3u);
+    EXPECT_NEAR(step.decision->problem.attributes.real("eps"), 1e-3, 1e-9);
+  }
+  expect_passes(layer_norm(true), before, before);
+}
+
+TEST(Passes, RmsNormIsFoundInItsFormulaAndTakesTheResidual) {
+  Graph graph;
+  const std::string x = graph.input("x", {2, 3, 8}), r = graph.input("r", {2, 3, 8});
+  auto mean = last_axis;
+  mean["keepdims"] = std::int64_t{1};
+  graph.call("sum", "Add", {x, r});
+  graph.call("square", "Mul", {"sum", "sum"});
+  graph.call("mean", "ReduceMean", {"square"}, mean);
+  graph.call("above", "Add", {"mean", graph.number(1e-3)});
+  graph.call("root", "Sqrt", {"above"});
+  graph.call("inverse", "Div", {graph.number(1), "root"});
+  graph.call("normed", "Mul", {"sum", "inverse"});
+  graph.call("scaled", "Mul", {graph.random("w", {8}), "normed"});
+  graph.call("next", "Add", {"sum", "scaled"});
+  graph.outputs({"next"});
+  expect_passes(graph, {"add", "mul", "reduce_mean", "add", "sqrt", "div", "mul", "mul", "add"},
+                {"add_rms_norm", "add"}, 1e-5);
+}
+
+/// As exporters write it: [batch, length, heads * size] by heads, and back.
+Graph attention(bool masked, bool shows_scores) {
+  Graph graph;
+  const std::int64_t size = 4;
+  const Dims shape = {2, 5, 3, size};
+  for (const std::string name : {"q", "k", "v"}) {
+    graph.input(name, shape);
+    graph.call(name + " by head", "Transpose", {name},
+               turned(name == "k" ? std::vector<std::int64_t>{0, 2, 3, 1} : std::vector<std::int64_t>{0, 2, 1, 3}));
+  }
+  graph.call("scores", "MatMul", {"q by head", "k by head"});
+  std::string scores = graph.call("scaled", "Div", {"scores", graph.number(2)});
+  if (masked) scores = graph.call("masked", "Add", {scores, graph.random("mask", {2, 1, 1, 5})});
+  graph.call("softmax", "Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+  graph.call("mixed", "MatMul", {"softmax", "v by head"});
+  graph.call("y", "Transpose", {"mixed"}, turned({0, 2, 1, 3}));
+  return graph.outputs(shows_scores ? Names{"y", "softmax"} : Names{"y"});
+}
+
+TEST(Passes, AttentionIsFoundInItsFormulaAndNothingIsTransposed) {
+  const Names before = {"transpose", "transpose", "transpose", "matmul", "div", "softmax", "matmul", "transpose"};
+  const auto steps = expect_passes(attention(false, false), before, {"attention"}, 1e-5);
+  for (const SessionStep& step : steps) {
+    EXPECT_EQ(step.fused.size(), step.decision ? 7u : 0u);
+    EXPECT_EQ(step.fused_into, step.decision ? "" : "scores");
+  }
+  expect_passes(attention(false, true), before, before);
+}
+
+TEST(Passes, AMaskIsPartOfAttention) {
+  const auto steps =
+      expect_passes(attention(true, false),
+                    {"transpose", "transpose", "transpose", "matmul", "div", "add", "softmax", "matmul", "transpose"},
+                    {"attention"}, 1e-5);
+  for (const SessionStep& step : steps) {
+    if (!step.decision) continue;
+    EXPECT_EQ(step.decision->problem.inputs.size(), 4u);
+  }
+}
+
+TEST(Passes, AModelWithoutPatternsStaysAsItIs) {
+  Graph graph;
+  const std::string x = graph.input("x", {3, 4});
+  graph.call("a", "Tanh", {x});
+  graph.call("b", "Mul", {"a", x});
+  graph.call("c", "Add", {"b", "a"});
+  graph.outputs({"c"});
+  expect_passes(graph, {"tanh", "mul", "add"}, {"tanh", "mul", "add"});
+}
+
+}  // namespace
+}  // namespace xpuruntime
