@@ -28,7 +28,7 @@ std::string numbers(std::initializer_list<float> values) {
 }
 
 TEST(Npy, ReadsHeadersOfAllVersionsWithKeysInAnyOrder) {
-  for (const char version : {1, 2, 3}) {
+  for (const char version : {'\1', '\2', '\3'}) {
     const Tensor x = parse_npy(
         file("{\"shape\": (2, 1), 'fortran_order':False,'descr': '<f4'}  \n", numbers({1.5f, -2}), version), source);
     EXPECT_EQ(x.shape(), (Dims{2, 1}));
