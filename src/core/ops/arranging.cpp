@@ -190,7 +190,6 @@ constexpr OpInfo rows[] = {
             "the smallest."),
     {.id = Id::top_k,
      .name = "top_k",
-     .aliases = "topk",
      .category = Kind::movement,
      .summary = "Takes the k largest or smallest elements along a dim and their places, in order; of equal ones those "
                 "in front. NaN counts as the largest.",
