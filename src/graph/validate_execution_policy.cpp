@@ -25,7 +25,7 @@ std::vector<PolicyFinding> validate_policy(const ExecutionPolicy& policy, const 
   if (const std::string why = absent(devices, policy.target); !why.empty()) {
     findings.push_back(about_target(policy, why, no_fallback.empty()));
   }
-  if (policy.precision != DataType::float32) {
+  if (policy.precision == DataType::int8) {
     findings.push_back({Severity::error, "precision",
                         "this version runs models in the dtypes of their files; set fp32, or cast the model"});
   }

@@ -35,6 +35,7 @@ Session load_session(nb::handle path, nb::handle policy, nb::handle execution, n
   sync_scope();
   const WithoutGil release;
   Runtime& runtime = Runtime::global();
+  options.amp = runtime.amp().snapshot();
   return Session(load_onnx(file), runtime.dispatcher(), runtime.devices(), options);
 }
 

@@ -69,6 +69,9 @@ struct SessionOptions {
   std::optional<LockUse> lock = {};
   /// Where and how; nothing: on the CPU, with optimise level 2.
   std::optional<ExecutionPolicy> execution = {};
+  /// With precision f16 or bf16: which ops are computed in it. Nothing: the default rules. Autocast in force where the
+  /// session is made has rules of its own, which then count.
+  std::shared_ptr<const AmpRules> amp = {};
 };
 
 /// A model that runs: each node by a kernel that was decided once for the shapes of the inputs. Runs may go on in many

@@ -175,6 +175,7 @@ Program Builder::finish(std::span<const int> outputs, const PassContext& passes)
   drop_unused(program_);
   run_passes(program_, optimize_level_, passes);
   drop_unused(program_);
+  lower_precision(program_, passes);
   drop_unread_constants(program_);
   plan_memory(program_);
   check_room(program_.memory_bytes);

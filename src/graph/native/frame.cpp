@@ -78,8 +78,11 @@ void Frame::release() {
 
 Call Frame::call_of(std::size_t step) const {
   const Step& at = program_.steps[step];
-  return {
-      .op = at.op, .inputs = pointers_[step].inputs, .outputs = pointers_[step].outputs, .attributes = &at.attributes};
+  return {.op = at.op,
+          .inputs = pointers_[step].inputs,
+          .outputs = pointers_[step].outputs,
+          .attributes = &at.attributes,
+          .precision = at.precision};
 }
 
 std::vector<Tensor> Frame::run(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline) {

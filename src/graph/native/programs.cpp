@@ -137,7 +137,12 @@ std::vector<Decision> ReadyProgram::decide(std::span<const TensorSpec> inputs) {
 
 Programs::Programs(const Model& model, Dispatcher& dispatcher, const DeviceManager& devices, Device device,
                    const ExecutionPolicy& execution)
-    : model_(model), dispatcher_(dispatcher), devices_(devices), device_(device), execution_(execution) {}
+    : model_(model),
+      dispatcher_(dispatcher),
+      devices_(devices),
+      device_(device),
+      execution_(execution),
+      casts_(model, dispatcher) {}
 
 std::shared_ptr<ReadyProgram> Programs::for_inputs(std::span<const Tensor> inputs) {
   std::vector<TensorSpec> specs;
@@ -186,6 +191,14 @@ PassContext Programs::pass_context() const {
     return policy.preferences.contains(op) || policy.precision.contains(op) ||
            std::any_of(policy.rules.begin(), policy.rules.end(), is_for_it);
   };
+  if (execution_.precision == DataType::float16 || execution_.precision == DataType::bfloat16) {
+    context.autocast = dispatcher_.current_scope()->autocast;
+    context.precision_rules = dispatcher_.policy().precision;
+    context.decide = [this](const Problem& problem, DataType precision) {
+      return dispatcher_.explain(problem, precision);
+    };
+    context.cast = [this](const Tensor& constant, DataType dtype) { return casts_.cast(constant, dtype); };
+  }
   if (device_.type == DeviceType::cpu) return context;  // which has a reference for every problem
   context.can_run = [this](const Problem& problem) { return !dispatcher_.explain(problem).kernel.empty(); };
   return context;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/native/constant_casts.h"
 #include "graph/native/frame.h"
 #include "graph/passes/rewriter.h"
 #include "xpuruntime/core/mutex.h"
@@ -67,6 +68,7 @@ class Programs {
   const DeviceManager& devices_;
   const Device device_;
   const ExecutionPolicy& execution_;
+  mutable ConstantCasts casts_;
   Mutex making_ = {};  // held while one is made, so that it is made once
   Mutex mutex_ = {};
   std::vector<std::shared_ptr<ReadyProgram>> programs_ = {};  // the latest first

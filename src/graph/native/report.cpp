@@ -40,6 +40,8 @@ std::vector<SessionStep> steps_of(const Model& model, const Program& program, co
                      .output_name = note.name};
     if (note.kind == StepKind::kernel) {
       step.decision = decisions[note.step];
+      const std::string& because = program.steps[note.step].because;
+      if (!because.empty()) step.decision->precision.because = because;
       kernels[note.step] = steps.size();
     }
     steps.push_back(std::move(step));

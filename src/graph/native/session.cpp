@@ -33,10 +33,22 @@ Model with_aligned_constants(Model model) {
   return model;
 }
 
+bool is_16_bit(DataType dtype) { return dtype == DataType::float16 || dtype == DataType::bfloat16; }
+
+/// The rules that say what a graph in f16 or bf16 computes in it: those in force, else those given, else the default.
+Autocast autocast_of(DataType precision, const Scope& scope, const std::shared_ptr<const AmpRules>& given) {
+  Autocast autocast{scope.autocast.on() ? scope.autocast.rules : given};
+  if (autocast.rules == nullptr) autocast.rules = AmpRegistry().snapshot();
+  autocast.config = autocast.rules->config();
+  autocast.config.enabled = true;
+  autocast.config.target_precision = precision;
+  return autocast;
+}
+
 /// What of the policy this version cannot do is refused, never ignored.
 void check_policy(const ExecutionPolicy& policy) {
   policy.check();
-  if (policy.precision != DataType::float32) {
+  if (policy.precision == DataType::int8) {
     refuse(ErrorCode::not_supported, "precision " + std::string(engine_precision_name(policy.precision)) +
                                          ": this version runs a model in the dtypes of its file; set fp32");
   }
@@ -142,6 +154,9 @@ struct Session::Impl {
     check_operators();
     const ScopedPolicy layered(dispatcher, options.policy);
     scope = options.lock ? dispatcher.layered_scope(*options.lock) : dispatcher.current_scope();
+    if (is_16_bit(execution.precision)) {
+      scope = dispatcher.make_scope(scope->policy, autocast_of(execution.precision, *scope, options.amp), scope->lock);
+    }
     if (execution.static_shape && execution.fixed_shapes.size() != model.graph.inputs.size()) {
       refuse(ErrorCode::invalid_argument, std::to_string(execution.fixed_shapes.size()) + " fixed_shapes; " +
                                               expected_inputs(model) + "; give one for each");

@@ -19,4 +19,7 @@ Pass join_residuals;       // sum, rms_norm -> add_rms_norm
 /// The passes of an optimise level. Every result that the caller or another step needs stays, and every note.
 void run_passes(Program& program, int optimize_level, const PassContext& context);
 
+/// Computes in f16 or bf16 where the context's autocast asks for that: after all other passes, at every level.
+void lower_precision(Program& program, const PassContext& context);
+
 }  // namespace xpuruntime::native

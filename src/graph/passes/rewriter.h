@@ -1,12 +1,15 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "graph/program/program.h"
+#include "xpuruntime/precision/autocast.h"
+#include "xpuruntime/precision/precision.h"
 
 namespace xpuruntime::native {
 
@@ -17,6 +20,13 @@ struct PassContext {
   std::function<bool(OpId)> is_named = {};  // empty: of none
   /// Whether the device has a kernel for a problem.
   std::function<bool(const Problem&)> can_run = {};  // empty: for all
+
+  // What computing in f16 or bf16 needs.
+  Autocast autocast = {};  // off: each call keeps its dtypes
+  std::map<OpId, DirectionPrecisions> precision_rules = {};
+  std::function<Decision(const Problem&, DataType precision)> decide = {};
+  /// A constant in another dtype; nothing where some of its finite numbers are none there.
+  std::function<std::optional<Tensor>(const Tensor&, DataType)> cast = {};
 };
 
 /// A program while passes change it: who makes and who reads each tensor. Steps keep their numbers until the end.

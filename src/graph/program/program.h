@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,9 @@ struct Step {
   Attributes attributes = {};
   std::vector<int> inputs = {};  // slots
   std::vector<int> outputs = {};
-  std::size_t node = 0;  // of the model
+  std::size_t node = 0;                    // of the model
+  std::optional<DataType> precision = {};  // computed in this, whatever rules say
+  std::string because = {};                // who says so
 };
 
 /// What became of a node, in the order of the model.

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "xpuruntime/core/mutex.h"
+#include "xpuruntime/dispatch/dispatcher.h"
+#include "xpuruntime/graph/model.h"
+
+namespace xpuruntime::native {
+
+/// A model's constants in other dtypes, each cast once for all programs.
+class ConstantCasts {
+ public:
+  /// The model outlives it.
+  ConstantCasts(const Model& model, Dispatcher& dispatcher);
+
+  /// Under the same strides; nothing where some of its finite numbers are none in the dtype.
+  std::optional<Tensor> cast(const Tensor& constant, DataType dtype);
+
+ private:
+  struct Known {
+    Tensor elements = {};  // in the order of memory
+    bool overflows = false;
+  };
+  Known make(const Tensor& constant, DataType dtype) const;
+
+  Dispatcher& dispatcher_;
+  Mutex mutex_ = {};
+  std::map<const void*, std::size_t> sizes_ = {};  // of the file's constants in bytes, by place
+  std::map<std::pair<const void*, DataType>, Known> known_ = {};
+};
+
+}  // namespace xpuruntime::native
