@@ -19,15 +19,23 @@ HEADS = {
     "api": """# Python API
 
 Every public function of `import xpuruntime as xrt`, from the package's stubs; the classes are in
-[api_objects.md](api_objects.md). `tools/api_reference.py` writes both pages, and the tests compare.
+[api_objects.md](api_objects.md), those of whole models in [api_models.md](api_models.md). `tools/api_reference.py` writes the
+pages, and the tests compare.
 [python.md](python.md) is the way in.
 """,
     "api_objects": """# Python API: objects
 
-Every public class of `import xpuruntime as xrt`, and the functions that have no section in [api.md](api.md), from the
+Every public class of `import xpuruntime as xrt` but those of [models](api_models.md), and the functions that have no section in [api.md](api.md), from the
 package's stubs. `tools/api_reference.py` writes this page.
 """,
+    "api_models": """# Python API: models
+
+The classes of [whole models](sessions.md), from the package's stubs. `tools/api_reference.py` writes this page.
+""",
 }
+
+# What the library itself brings for whole models.
+OF_MODELS = {"CallTime", "ModelValue", "QuantizationError", "QuantizationReport", "QuantizedNode", "SessionProfile", "SessionStep"}
 
 # Files in the order of the pages, each with its heading; others follow under their own names.
 SECTIONS = {
@@ -191,6 +199,8 @@ def rendered(entry: Entry) -> list[str]:
 def page_of(entry: Entry) -> str:
     """Classes and what the library itself brings have a page of their own; errors are a list."""
     is_class = any(isinstance(node, ast.ClassDef) for node in entry.definitions)
+    if entry.name in OF_MODELS or (is_class and entry.section in ("sessions", "policies.execution_policy")):
+        return "api_models"
     return "api_objects" if entry.section == "_core" or (is_class and entry.section != "errors") else "api"
 
 

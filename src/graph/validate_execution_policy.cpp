@@ -26,8 +26,9 @@ std::vector<PolicyFinding> validate_policy(const ExecutionPolicy& policy, const 
     findings.push_back(about_target(policy, why, no_fallback.empty()));
   }
   if (policy.precision == DataType::int8) {
-    findings.push_back({Severity::error, "precision",
-                        "this version runs models in the dtypes of their files; set fp32, or cast the model"});
+    findings.push_back(
+        {Severity::note, "precision",
+         "a model of floats needs calibration inputs where it is loaded; one that is quantized does not"});
   }
   if (!policy.static_shape && !policy.fixed_shapes.empty()) {
     findings.push_back({Severity::note, "fixed_shapes", "not read: static_shape is false"});

@@ -34,6 +34,7 @@ void bind_store(nb::module_& module);
 void bind_lock(nb::module_& module);
 void bind_report(nb::module_& module);
 void bind_session(nb::module_& module);
+void bind_quantization(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_synchronize(nb::module_& module);
 void bind_opencl_kernel(nb::module_& module);

@@ -41,6 +41,7 @@ NB_MODULE(_core, module) {
   bind_lock(module);
   bind_report(module);
   bind_session(module);
+  bind_quantization(module);
   bind_graph(module);
   bind_synchronize(module);
   bind_opencl_kernel(module);

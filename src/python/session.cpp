@@ -1,4 +1,4 @@
-#include "xpuruntime/graph/session.h"
+#include "python/session.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -26,9 +26,23 @@ std::shared_ptr<const KernelLock> lock_of_session(nb::handle value) {
   return std::make_shared<const KernelLock>(KernelLock::load(path));
 }
 
-Session load_session(nb::handle path, nb::handle policy, nb::handle execution, nb::handle lock) {
+/// Tensors of arrays, in the order of the inputs.
+std::vector<Tensor> tensors_from(const Session& session, nb::list arrays) {
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const auto& inputs = session.inputs();
+    const std::string name = i < inputs.size() ? "input '" + inputs[i].name + "'" : "input " + std::to_string(i);
+    tensors.push_back(tensor_from(arrays[i], Access::read, name.c_str()));
+  }
+  return tensors;
+}
+
+/// `like`: a session of the same model, which says what calibration inputs are; None: there are none.
+Session load_session(nb::handle path, nb::handle policy, nb::handle execution, nb::handle lock, nb::handle like,
+                     nb::list calibration) {
   const std::string file = path_from(path, "load");
   SessionOptions options;
+  if (!like.is_none()) options.calibration = calibration_from(nb::cast<const Session&>(like), calibration);
   if (!policy.is_none()) options.policy = policy_from(policy, "load");
   if (!execution.is_none()) options.execution = nb::cast<ExecutionPolicy>(execution);
   if (!lock.is_none()) options.lock = LockUse{lock_of_session(lock)};
@@ -53,17 +67,6 @@ nb::object shape_to_python(const ModelValue& value) {
 
 nb::str dtype_to_python(const ModelValue& value) {
   return value.dtype ? to_python(*value.dtype) : to_python(value.type);
-}
-
-/// Tensors of arrays, in the order of the inputs.
-std::vector<Tensor> tensors_from(const Session& session, nb::list arrays) {
-  std::vector<Tensor> tensors;
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const auto& inputs = session.inputs();
-    const std::string name = i < inputs.size() ? "input '" + inputs[i].name + "'" : "input " + std::to_string(i);
-    tensors.push_back(tensor_from(arrays[i], Access::read, name.c_str()));
-  }
-  return tensors;
 }
 
 nb::list run_session(const Session& self, nb::list arrays) {
@@ -96,6 +99,20 @@ std::vector<SessionStep> explain_session(const Session& self, nb::list shapes) {
   sync_scope();
   const WithoutGil release;
   return self.explain(specs);
+}
+
+std::vector<SessionStep> explain_inputs(const Session& self, nb::list arrays) {
+  const std::vector<Tensor> inputs = tensors_from(self, arrays);
+  sync_scope();
+  const WithoutGil release;
+  return self.explain(inputs);
+}
+
+std::uint64_t memory_of_inputs(const Session& self, nb::list arrays) {
+  const std::vector<Tensor> inputs = tensors_from(self, arrays);
+  sync_scope();
+  const WithoutGil release;
+  return self.memory_bytes(inputs);
 }
 
 SessionProfile profile_session(const Session& self, nb::list arrays, nb::handle runs) {
@@ -146,6 +163,12 @@ std::string step_text(const SessionStep& step) {
 }
 
 }  // namespace
+
+std::vector<std::vector<Tensor>> calibration_from(const Session& session, nb::list calibration) {
+  std::vector<std::vector<Tensor>> inputs;
+  for (const nb::handle one : calibration) inputs.push_back(tensors_from(session, nb::cast<nb::list>(one)));
+  return inputs;
+}
 
 void bind_session(nb::module_& module) {
   nb::class_<ModelValue>(module, "ModelValue", "What a model says of one of its inputs or outputs.")
@@ -205,12 +228,15 @@ void bind_session(nb::module_& module) {
       .def_prop_ro("inputs", [](const Session& self) { return self.inputs(); })
       .def_prop_ro("outputs", [](const Session& self) { return self.outputs(); })
       .def_prop_ro("path", [](const Session& self) { return to_python(self.model().path); })
+      .def_prop_ro("quantization", [](const Session& self) { return self.quantization(); })
       .def("run", run_session, nb::arg("inputs"))
       .def("explain", explain_session, nb::arg("shapes"))
+      .def("explain_inputs", explain_inputs, nb::arg("inputs"))
+      .def("memory_of_inputs", memory_of_inputs, nb::arg("inputs"))
       .def("profile", profile_session, nb::arg("inputs"), nb::arg("runs"))
       .def("memory_bytes", memory_of_session, nb::arg("shapes"));
   module.def("load_session", load_session, nb::arg("path").none(), nb::arg("policy").none(),
-             nb::arg("execution").none(), nb::arg("lock").none());
+             nb::arg("execution").none(), nb::arg("lock").none(), nb::arg("like").none(), nb::arg("calibration"));
 }
 
 }  // namespace xpuruntime::python

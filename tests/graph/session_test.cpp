@@ -223,7 +223,8 @@ TEST(Session, ObeysTheExecutionPolicyOrRefuses) {
   execution.allow_fallback = DeviceType::cpu;
   expect_perceptron(session_of(perceptron(), {.execution = execution}), 2, 1);
   execution.precision = DataType::int8;
-  expect_error(ErrorCode::not_supported, "precision int8", [&] { session_of(perceptron(), {.execution = execution}); });
+  expect_error(ErrorCode::invalid_argument, "precision int8: the model is one of floats; pass calibration",
+               [&] { session_of(perceptron(), {.execution = execution}); });
   execution.precision = DataType::float32;
   execution.static_shape = true;
   execution.fixed_shapes = {{2, 8}};
@@ -234,6 +235,26 @@ TEST(Session, ObeysTheExecutionPolicyOrRefuses) {
   execution.fixed_shapes = {{2, 8}, {1}};
   expect_error(ErrorCode::invalid_argument, "2 fixed_shapes",
                [&] { session_of(perceptron(), {.execution = execution}); });
+}
+
+TEST(Session, QuantizesByCalibrationInputsAndSaysHowFarItIsOff) {
+  SessionOptions options{.execution = ExecutionPolicy{.target = DeviceType::cpu, .precision = DataType::int8}};
+  const Tensor x = random_tensor({4, 8}, 1);
+  options.calibration = {{x}};
+  const Session session = session_of(perceptron(), options);
+  ASSERT_TRUE(session.quantization().has_value());
+  const double most = session.quantization()->errors.at(0).max_error;
+  EXPECT_GT(most, 0);
+  const Tensor want = session_of(perceptron()).run({&x, 1})[0], got = session.run({&x, 1})[0];
+  for (std::int64_t i = 0; i < element_count(want.spec()); ++i) {
+    EXPECT_NEAR(got.as<float>()[i], want.as<float>()[i], 1.01 * most);
+  }
+  const TensorSpec spec = x.spec();
+  const std::vector<SessionStep> steps = session.explain({&spec, 1});
+  EXPECT_TRUE(std::any_of(steps.begin(), steps.end(), [](const SessionStep& step) {
+    return step.decision && step.decision->problem.op == OpId::linear &&
+           step.decision->problem.inputs[1].dtype == DataType::int8;
+  }));
 }
 
 TEST(Session, ALockIsReplayedAndWhatItLacksIsAnError) {

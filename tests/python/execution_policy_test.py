@@ -193,6 +193,10 @@ class ValidateExecutionPolicyTest(unittest.TestCase):
         self.assertRegex(finding, "^warning: target: .*falls back to cpu")
         (finding,) = xrt.validate_policy(ExecutionPolicy("cpu", fixed_shapes=[[1]]))
         self.assertRegex(finding, "^note: fixed_shapes: ")
+        for precision in ("fp16", "bf16"):
+            self.assertEqual(xrt.validate_policy(ExecutionPolicy("cpu", precision)), [])
+        (finding,) = xrt.validate_policy(ExecutionPolicy("cpu", "int8"))
+        self.assertRegex(finding, "^note: precision: a model of floats needs calibration inputs")
 
 
 if __name__ == "__main__":

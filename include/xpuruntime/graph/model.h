@@ -76,4 +76,8 @@ Model load_onnx(const std::string& path);
 /// The same from bytes, which are copied once; `folder` is where its external data lies, empty: it may have none.
 Model parse_onnx(std::span<const std::byte> bytes, const std::string& folder = {});
 
+/// Writes an ONNX file of up to 2 GiB: to a temporary name, synced, renamed. What reading does not keep (attributes of
+/// kinds that no op reads) is refused or, such as texts for people, left out.
+void save_onnx(const Model& model, const std::string& path);
+
 }  // namespace xpuruntime

@@ -10,6 +10,7 @@
 #include "xpuruntime/dispatch/dispatcher.h"
 #include "xpuruntime/graph/execution_policy.h"
 #include "xpuruntime/graph/model.h"
+#include "xpuruntime/graph/quantize.h"
 
 namespace xpuruntime {
 
@@ -72,6 +73,8 @@ struct SessionOptions {
   /// With precision f16 or bf16: which ops are computed in it. Nothing: the default rules. Autocast in force where the
   /// session is made has rules of its own, which then count.
   std::shared_ptr<const AmpRules> amp = {};
+  /// With precision int8 and a model of floats: what to quantize it by, each as Session::run takes it.
+  std::vector<std::vector<Tensor>> calibration = {};
 };
 
 /// A model that runs: each node by a kernel that was decided once for the shapes of the inputs. Runs may go on in many
@@ -87,6 +90,8 @@ class Session {
   const Model& model() const;
   const std::vector<ModelValue>& inputs() const;
   const std::vector<ModelValue>& outputs() const;
+  /// Where the model was quantized when the session was made.
+  const std::optional<QuantizationReport>& quantization() const;
 
   /// Results in the order of outputs(), in new memory. Inputs in the order of inputs(); a wrong number, dtype or shape
   /// is an error that lists what is expected. The first run with new shapes decides and plans for them.
@@ -100,7 +105,8 @@ class Session {
   /// Bytes of memory between the inputs and the outputs of one run, without kernels' workspace.
   std::uint64_t memory_bytes(std::span<const TensorSpec> inputs) const;
 
-  /// The same for these very inputs: also for a model in which the values of some determine shapes and branches.
+  /// The same for these very inputs: also for a model in which the values of some determine shapes, branches and loops.
+  /// Such a model may run as several programs; memory is that of the largest.
   std::vector<SessionStep> explain(std::span<const Tensor> inputs) const;
   std::uint64_t memory_bytes(std::span<const Tensor> inputs) const;
 

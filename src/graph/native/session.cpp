@@ -8,6 +8,7 @@
 #include "graph/native/lowering.h"
 #include "graph/native/programs.h"
 #include "graph/native/report.h"
+#include "graph/quantize/prepare.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -43,15 +44,6 @@ Autocast autocast_of(DataType precision, const Scope& scope, const std::shared_p
   autocast.config.enabled = true;
   autocast.config.target_precision = precision;
   return autocast;
-}
-
-/// What of the policy this version cannot do is refused, never ignored.
-void check_policy(const ExecutionPolicy& policy) {
-  policy.check();
-  if (policy.precision == DataType::int8) {
-    refuse(ErrorCode::not_supported, "precision " + std::string(engine_precision_name(policy.precision)) +
-                                         ": this version runs a model in the dtypes of its file; set fp32");
-  }
 }
 
 /// The target, or where it is not here what is declared instead.
@@ -144,12 +136,13 @@ std::vector<MissingOp> missing_ops(const Model& model) {
 }
 
 struct Session::Impl {
-  Impl(Model read, Dispatcher& on, const DeviceManager& known, const SessionOptions& options)
-      : model(with_aligned_constants(std::move(read))),
+  Impl(quantization::Prepared prepared, Dispatcher& on, const DeviceManager& known, const SessionOptions& options)
+      : model(with_aligned_constants(std::move(prepared.model))),
+        quantization(std::move(prepared.report)),
         dispatcher(on),
         devices(known),
         execution(options.execution.value_or(on_cpu())),
-        device((check_policy(execution), device_of(execution, known))),
+        device((execution.check(), device_of(execution, known))),
         programs(model, on, known, device, execution) {
     check_operators();
     const ScopedPolicy layered(dispatcher, options.policy);
@@ -195,6 +188,7 @@ struct Session::Impl {
   }
 
   const Model model;
+  const std::optional<QuantizationReport> quantization;
   Dispatcher& dispatcher;
   const DeviceManager& devices;
   const ExecutionPolicy execution;
@@ -204,12 +198,14 @@ struct Session::Impl {
 };
 
 Session::Session(Model model, Dispatcher& dispatcher, const DeviceManager& devices, const SessionOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(model), dispatcher, devices, options)) {}
+    : impl_(std::make_unique<Impl>(quantization::prepared(std::move(model), dispatcher, devices, options), dispatcher,
+                                   devices, options)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 const Model& Session::model() const { return impl_->model; }
+const std::optional<QuantizationReport>& Session::quantization() const { return impl_->quantization; }
 const std::vector<ModelValue>& Session::inputs() const { return impl_->model.graph.inputs; }
 const std::vector<ModelValue>& Session::outputs() const { return impl_->model.graph.outputs; }
 

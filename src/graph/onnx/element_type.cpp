@@ -1,5 +1,6 @@
 #include "graph/onnx/element_type.h"
 
+#include <algorithm>
 #include <iterator>
 #include <string_view>
 
@@ -52,6 +53,18 @@ std::string element_type_name(std::int64_t number) {
 
 std::optional<DataType> element_dtype(std::int64_t number) {
   return is_listed(number) ? element_types[number].dtype : std::nullopt;
+}
+
+std::int64_t element_type_number(DataType dtype) {
+  const auto found = std::find_if(std::begin(element_types), std::end(element_types),
+                                  [=](const ElementType& type) { return type.dtype == dtype; });
+  return found == std::end(element_types) ? -1 : found - std::begin(element_types);
+}
+
+std::int64_t element_type_number(const std::string& name) {
+  const auto found = std::find_if(std::begin(element_types), std::end(element_types),
+                                  [&](const ElementType& type) { return type.name == name; });
+  return found == std::end(element_types) ? -1 : found - std::begin(element_types);
 }
 
 }  // namespace xpuruntime::onnx

@@ -15,4 +15,8 @@ std::string element_type_name(std::int64_t number);
 /// Nothing where it is none of ours.
 std::optional<DataType> element_dtype(std::int64_t number);
 
+/// The number of either; -1: it has none.
+std::int64_t element_type_number(DataType dtype);
+std::int64_t element_type_number(const std::string& name);
+
 }  // namespace xpuruntime::onnx

@@ -34,6 +34,9 @@ from ._core import OpenclKernel as OpenclKernel
 from ._core import Precision as Precision
 from ._core import Problem as Problem
 from ._core import ProblemRange as ProblemRange
+from ._core import QuantizationError as QuantizationError
+from ._core import QuantizationReport as QuantizationReport
+from ._core import QuantizedNode as QuantizedNode
 from ._core import QuarantinedPlan as QuarantinedPlan
 from ._core import RangeResult as RangeResult
 from ._core import ReplayReport as ReplayReport
@@ -101,5 +104,6 @@ from .scopes import use_lock as use_lock
 from .scopes import with_policy as with_policy
 from .sessions import Session as Session
 from .sessions import load as load
+from .sessions import quantize_model as quantize_model
 from .tuning import enable_tuning as enable_tuning
 from .tuning import tune as tune

@@ -8,10 +8,10 @@ from .errors import ArgumentTypeError, InvalidArgumentError
 TYPE_CHECKING = False  # type checkers take it for True; typing itself takes long to import
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from ._core import ExecutionPolicy, KernelLock, ModelValue, SessionProfile, SessionStep
+    from ._core import ExecutionPolicy, KernelLock, ModelValue, QuantizationReport, SessionProfile, SessionStep
     from .policies import KernelPolicy
 
     Path = str | os.PathLike[str]
@@ -32,6 +32,11 @@ class Session:
     def outputs(self) -> list[ModelValue]:
         """What a run gives, in the order of the model."""
         return self._loaded.outputs
+
+    @property
+    def quantization(self) -> QuantizationReport | None:
+        """What was quantized when the session was loaded, and the error; None where nothing was."""
+        return self._loaded.quantization
 
     @property
     def path(self) -> str:
@@ -58,18 +63,27 @@ class Session:
                                        f"exactly {', '.join(names) or 'none'}")
         return [inputs[name] for name in names]
 
-    def explain(self, shapes: Mapping[str, Sequence[int]] | None = None) -> list[SessionStep]:
+    def explain(self, shapes: Mapping[str, Any] | None = None) -> list[SessionStep]:
         """What each node is for inputs of these shapes: by which kernel it runs and why. Shapes that the model fixes may
-        be left out."""
+        be left out. Where the values of inputs determine shapes or loops, pass arrays instead of shapes."""
+        if self._are_arrays(shapes):
+            return self._loaded.explain_inputs(self._in_order(shapes, "explain"))
         return self._loaded.explain(self._shapes(shapes))
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 20) -> SessionProfile:
         """Runs so many times with these inputs and measures each call; print it for a table."""
         return self._loaded.profile(self._in_order(inputs, "profile"), runs)
 
-    def memory_bytes(self, shapes: Mapping[str, Sequence[int]] | None = None) -> int:
-        """How much memory one run needs between inputs and outputs, without kernels' workspace."""
+    def memory_bytes(self, shapes: Mapping[str, Any] | None = None) -> int:
+        """How much memory one run needs between inputs and outputs, without kernels' workspace; of shapes or arrays, as
+        `explain`."""
+        if self._are_arrays(shapes):
+            return self._loaded.memory_of_inputs(self._in_order(shapes, "memory_bytes"))
         return self._loaded.memory_bytes(self._shapes(shapes))
+
+    @staticmethod
+    def _are_arrays(given: Mapping[str, Any] | None) -> bool:
+        return bool(given) and all(hasattr(value, "shape") for value in given.values())
 
     def __repr__(self) -> str:
         return f"Session({self.path!r}, inputs={self.inputs}, outputs={self.outputs})"
@@ -94,13 +108,36 @@ class Session:
 
 
 def load(path: Path, *, policy: KernelPolicy | None = None, execution: ExecutionPolicy | None = None,
-         lock: KernelLock | Path | None = None) -> Session:
+         lock: KernelLock | Path | None = None, calibration: Iterable[Any] = ()) -> Session:
     """Reads an ONNX model and makes it ready to run on the CPU, or where `execution` says.
 
     `policy` is layered over the policy in force; `lock` replays recorded decisions or raises an error. A model with
-    operators that are not implemented here is one error that lists all of them.
+    operators that are not implemented here is one error that lists all of them. `calibration` is for precision int8 and
+    a model of floats: typical inputs, each a dict by name, one array, or a tuple in order.
     """
-    return Session(_core.load_session(path, policy, execution, lock))
+    samples = list(calibration)
+    like = _core.load_session(path, None, None, None, None, []) if samples else None
+    arrays = [_arrays_of(Session(like), sample, "load") for sample in samples] if like else []
+    return Session(_core.load_session(path, policy, execution, lock, like, arrays))
+
+
+def quantize_model(path: Path, out: Path, *, calibration: Iterable[Any], percentile: float = 100.0,
+                   keep: Iterable[str] = ()) -> QuantizationReport:
+    """Writes a copy of an ONNX model in which Conv, Gemm and MatMul with constant weights multiply 8-bit integers.
+
+    `calibration`: typical inputs, each a dict by name, one array, or a tuple in order; they give the ranges, and the
+    report has the error on them. `percentile`: how much of each tensor's values the codes reach, the rest is cut off.
+    `keep`: nodes that stay in floats, by name.
+    """
+    loaded = _core.load_session(path, None, None, None, None, [])
+    arrays = [_arrays_of(Session(loaded), sample, "quantize_model") for sample in calibration]
+    return _core.quantize_session(loaded, arrays, out, percentile, list(keep))
+
+
+def _arrays_of(session: Session, sample: Any, function: str) -> list[Any]:
+    if hasattr(sample, "keys"):
+        return session._in_order(sample, function)
+    return list(sample) if isinstance(sample, (tuple, list)) else [sample]
 
 
 def _like(result: _core.Tensor, array: Any) -> Any:

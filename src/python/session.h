@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "python/bindings.h"
+#include "xpuruntime/graph/session.h"
+
+namespace xpuruntime::python {
+
+/// Tensors of lists of arrays, each list in the order of the session's inputs.
+std::vector<std::vector<Tensor>> calibration_from(const Session& session, nb::list calibration);
+
+}  // namespace xpuruntime::python
