@@ -141,6 +141,36 @@ class Recurrent(nn.Module):
         return self.out(y), hidden, cell
 
 
+class Settling(nn.Module):
+    """A cell until its state is small, and at most so many steps: a loop of a scripted model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, most: torch.Tensor):  # type: ignore[no-untyped-def]
+        steps = torch.zeros(1)
+        i = 0
+        while i < int(most) and bool((x.abs().max() - 0.05).relu()):
+            x = 0.5 * torch.tanh(self.cell(x))
+            steps = steps + 1
+            i += 1
+        return x, steps
+
+
+def settling() -> tuple[nn.Module, bytes]:
+    """With inputs `x` and `most`, results `y` and `steps`."""
+    torch.manual_seed(6)
+    module = Settling().eval()
+    keywords = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
+    file = io.BytesIO()
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(torch.jit.script(module), (torch.ones(2, 8), torch.tensor(5)), file, opset_version=16,
+                          input_names=["x", "most"], output_names=["y", "steps"], dynamic_axes={"x": {0: "batch"}}, **keywords)
+    return module, file.getvalue()
+
+
 def lively(module: nn.Module) -> nn.Module:
     """With weights that keep values large through many layers, and norms that do something."""
     for part in module.modules():

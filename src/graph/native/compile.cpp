@@ -37,7 +37,9 @@ class Compiler {
     try {
       keep_results(node, lower(node));
     } catch (const NeedsValues& error) {
-      throw NeedsValues(error.code(), "Session", describe(model_, index) + std::string(error.message()));
+      NeedsValues described(error.code(), "Session", describe(model_, index) + std::string(error.message()));
+      described.node = index;
+      throw described;
     } catch (const Error& error) {
       fail(error.code(), "Session", describe(model_, index) + std::string(error.message()));
     }

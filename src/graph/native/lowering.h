@@ -100,6 +100,7 @@ using Values = std::span<const std::optional<Tensor>>;
 class NeedsValues : public Error {
  public:
   using Error::Error;
+  std::size_t node = 0;  // of the graph, which asks for it
 };
 
 /// A model's program for inputs of these specs. Fails with NeedsValues where `values` are not enough.

@@ -1,12 +1,13 @@
 #include "xpuruntime/graph/session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <map>
 
 #include "core/printable.h"
+#include "graph/native/graph_runs.h"
 #include "graph/native/lowering.h"
-#include "graph/native/programs.h"
 #include "graph/native/report.h"
 #include "graph/quantize/prepare.h"
 #include "xpuruntime/core/error.h"
@@ -99,7 +100,7 @@ namespace {
 
 void count_missing(const ModelGraph& graph, std::map<std::string, std::size_t>& counts) {
   for (const ModelNode& node : graph.nodes) {
-    if (native::is_branch(node)) {
+    if (native::is_branch(node) || native::is_control(node)) {
       for (const auto& [name, value] : node.attributes) {
         const auto* branch = std::get_if<std::shared_ptr<const ModelGraph>>(&value);
         if (branch != nullptr) count_missing(**branch, counts);
@@ -143,7 +144,7 @@ struct Session::Impl {
         devices(known),
         execution(options.execution.value_or(on_cpu())),
         device((execution.check(), device_of(execution, known))),
-        programs(model, on, known, device, execution) {
+        runs({model, on, known, device, execution}) {
     check_operators();
     const ScopedPolicy layered(dispatcher, options.policy);
     scope = options.lock ? dispatcher.layered_scope(*options.lock) : dispatcher.current_scope();
@@ -194,7 +195,7 @@ struct Session::Impl {
   const ExecutionPolicy execution;
   const Device device;
   ScopePtr scope = {};
-  mutable native::Programs programs;
+  const native::GraphRuns runs;
 };
 
 Session::Session(Model model, Dispatcher& dispatcher, const DeviceManager& devices, const SessionOptions& options)
@@ -222,23 +223,26 @@ std::vector<TensorSpec> specs_of(std::span<const Tensor> tensors) {
 std::vector<Tensor> Session::run(std::span<const Tensor> inputs) const {
   impl_->check_inputs(specs_of(inputs));
   const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
-  const auto ready = impl_->programs.for_inputs(inputs);
-  return ready->run(inputs, native::Deadline(impl_->execution.execution_timeout_ms, "execution_timeout_ms"));
+  return impl_->runs.run(inputs);
 }
 
 std::vector<SessionStep> Session::explain(std::span<const TensorSpec> inputs) const {
   impl_->check_inputs(inputs);
   const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
-  const auto ready = impl_->programs.for_specs(inputs);
+  const auto ready = impl_->runs.for_specs(inputs, "explain it with inputs instead of shapes");
   return native::steps_of(impl_->model, ready->program(), ready->decide(inputs));
 }
 
 std::vector<SessionStep> Session::explain(std::span<const Tensor> inputs) const {
-  const std::vector<TensorSpec> specs = specs_of(inputs);
-  impl_->check_inputs(specs);
+  impl_->check_inputs(specs_of(inputs));
   const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
-  const auto ready = impl_->programs.for_inputs(inputs);
-  return native::steps_of(impl_->model, ready->program(), ready->decide(specs));
+  std::vector<SessionStep> steps;
+  impl_->runs.each_program(inputs, [&](const Model& model, const auto& ready, std::span<const Tensor> given) {
+    for (SessionStep& step : native::steps_of(model, ready->program(), ready->decide(specs_of(given)))) {
+      steps.push_back(std::move(step));
+    }
+  });
+  return steps;
 }
 
 SessionProfile Session::profile(std::span<const Tensor> inputs, std::int64_t runs) const {
@@ -253,9 +257,8 @@ SessionProfile Session::profile(std::span<const Tensor> inputs, std::int64_t run
   }
   const std::vector<TensorSpec> specs = specs_of(inputs);
   const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
-  const auto ready = impl_->programs.for_inputs(inputs);
-  const std::vector<double> seconds = ready->time(
-      inputs, runs, [this] { return native::Deadline(impl_->execution.execution_timeout_ms, "execution_timeout_ms"); });
+  const auto ready = impl_->runs.for_inputs(inputs, "time whole runs instead of a profile");
+  const std::vector<double> seconds = ready->time(inputs, runs, [this] { return impl_->runs.deadline(); });
   SessionProfile profile = native::profile_of(native::steps_of(impl_->model, ready->program(), ready->decide(specs)),
                                               ready->program(), seconds);
   profile.runs = runs;
@@ -266,13 +269,17 @@ SessionProfile Session::profile(std::span<const Tensor> inputs, std::int64_t run
 std::uint64_t Session::memory_bytes(std::span<const TensorSpec> inputs) const {
   impl_->check_inputs(inputs);
   const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
-  return impl_->programs.for_specs(inputs)->program().memory_bytes;
+  return impl_->runs.for_specs(inputs, "ask with inputs instead of shapes")->program().memory_bytes;
 }
 
 std::uint64_t Session::memory_bytes(std::span<const Tensor> inputs) const {
   impl_->check_inputs(specs_of(inputs));
   const ScopedPolicy entered(impl_->dispatcher, impl_->scope);
-  return impl_->programs.for_inputs(inputs)->program().memory_bytes;
+  std::uint64_t most = 0;
+  impl_->runs.each_program(inputs, [&](const Model&, const auto& ready, std::span<const Tensor>) {
+    most = std::max(most, ready->program().memory_bytes);
+  });
+  return most;
 }
 
 }  // namespace xpuruntime

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <atomic>
+
+#include "graph/native/pieces.h"
+
+namespace xpuruntime::native {
+
+/// How a model runs: as one program for its inputs' shapes, or piece by piece where only a run tells more.
+class GraphRuns {
+ public:
+  /// Everything that the context names outlives it.
+  explicit GraphRuns(const PieceContext& context);
+
+  /// Results are new memory. Enter the session's scope first, here and below.
+  std::vector<Tensor> run(std::span<const Tensor> inputs) const;
+  /// Each program that a run with these inputs uses, once.
+  void each_program(std::span<const Tensor> inputs, const ProgramHook& use) const;
+
+  /// The one program for such inputs. Where there is none it is an error that ends with what to do instead.
+  std::shared_ptr<ReadyProgram> for_specs(std::span<const TensorSpec> specs, const char* instead) const;
+  std::shared_ptr<ReadyProgram> for_inputs(std::span<const Tensor> inputs, const char* instead) const;
+  Deadline deadline() const;
+
+ private:
+  std::shared_ptr<ReadyProgram> find_whole(std::span<const Tensor> inputs) const;
+  void check_whole(const char* instead) const;
+
+  const PieceContext context_;
+  mutable Programs whole_;
+  const PiecedGraph pieces_;
+  mutable std::atomic<bool> in_pieces_;
+};
+
+}  // namespace xpuruntime::native
