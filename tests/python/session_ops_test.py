@@ -27,10 +27,12 @@ def uniform(*shape: int) -> np.ndarray:
 
 def model_of(node: onnx.NodeProto, x: np.ndarray, constants: dict[str, np.ndarray]) -> bytes:
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)]
-    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in node.output if name]
+    counts = node.output if node.op_type in ("NonZero", "NonMaxSuppression") else ("places", "first", "which", "counts")
+    outputs = [helper.make_tensor_value_info(name, TensorProto.INT64 if name in counts else TensorProto.FLOAT, None)
+               for name in node.output if name]
     known = [numpy_helper.from_array(value, name) for name, value in constants.items()]
     graph = helper.make_graph([node], "test", inputs, outputs, initializer=known)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     return model.SerializeToString()
 
 
@@ -63,6 +65,73 @@ class SessionOps(unittest.TestCase):
                     outputs += ["y_c"]
                 self.check(op, uniform(6, batch, width), constants, outputs, inputs, hidden_size=hidden,
                            direction=direction, **options)
+
+    def test_recurrent_layers_with_lengths_clips_and_functions(self) -> None:
+        for op, gates, direction, options in function_cases():
+            with self.subTest(op, direction=direction, **options):
+                count, batch, hidden = 2 if direction == "bidirectional" else 1, 3, 4
+                constants = {"w": uniform(count, gates * hidden, 5), "r": uniform(count, gates * hidden, hidden),
+                             "b": uniform(count, 2 * gates * hidden), "lengths": np.array([6, 2, 4], np.int32)}
+                outputs = ["y", "y_h", "y_c"] if op == "LSTM" else ["y", "y_h"]
+                self.check(op, uniform(6, batch, 5), constants, outputs, hidden_size=hidden, direction=direction, **options)
+
+    def test_resize_by_cubics_and_with_antialias(self) -> None:
+        for mode, coordinates, scales, options in interpolation_cases():
+            with self.subTest(mode, coordinates=coordinates, scales=scales, **options):
+                constants = {"r": np.array([0, 0, 0.1, 0.2, 1, 1, 0.9, 1.3], np.float32),
+                             "s": np.array([1, 1, *scales], np.float32)}
+                self.check("Resize", uniform(2, 3, 6, 5), constants, mode=mode,
+                           coordinate_transformation_mode=coordinates, **options)
+
+    def test_pools_with_places_and_uneven_windows(self) -> None:
+        for dims in (1, 2, 3):
+            for options in ({}, {"strides": [2] * dims, "pads": [1] * dims + [0] * dims}, {"dilations": [2] * dims},
+                            {"strides": [2] * dims, "ceil_mode": 1}):
+                shape = (2, 3, *[9, 8, 7][:dims])
+                with self.subTest(dims=dims, **options):
+                    self.check("MaxPool", uniform(*shape), {}, ["y", "places"], kernel_shape=[3, 2, 2][:dims], **options)
+                    for p in (1, 2, 3):
+                        if "dilations" not in options and "ceil_mode" not in options:
+                            self.check("LpPool", uniform(*shape), {}, kernel_shape=[3, 2, 2][:dims], p=p, **options)
+        self.check("MaxPool", uniform(1, 2, 5, 6), {}, ["y", "places"], kernel_shape=[2, 2], storage_order=1)
+
+    def test_grids(self) -> None:
+        for mode in ("nearest", "bilinear", "bicubic"):
+            for padding in ("zeros", "border", "reflection"):
+                for aligned in (0, 1):
+                    with self.subTest(mode, padding=padding, aligned=aligned):
+                        grid = RANDOM.uniform(-1.6, 1.6, (2, 7, 5, 2)).astype(np.float32)
+                        self.check("GridSample", uniform(2, 3, 6, 4), {"grid": grid}, mode=mode, padding_mode=padding,
+                                   align_corners=aligned)
+
+    def test_boxes(self) -> None:
+        corners = RANDOM.uniform(0, 6, (5, 2))
+        boxes = np.concatenate([corners, corners + RANDOM.uniform(1, 6, (5, 2))], 1).astype(np.float32)
+        for options in ({}, {"sampling_ratio": 2}, {"coordinate_transformation_mode": "output_half_pixel"}):
+            constants = {"boxes": boxes, "images": np.array([0, 1, 1, 0, 1])}
+            self.check("RoiAlign", uniform(2, 3, 9, 8), constants, output_height=3, output_width=2, spatial_scale=0.7, **options)
+        x = uniform(1, 2, 40)
+        corners = RANDOM.uniform(0, 1, (1, 40, 2))
+        constants = {"boxes": np.concatenate([corners, corners + 0.3], 2).astype(np.float32), "most": np.array(9),
+                     "overlap": np.array(0.4, np.float32), "score": np.array(-0.5, np.float32)}
+        for by_centre in (0, 1):
+            self.check("NonMaxSuppression", x, constants, ["y"], ["boxes", "x", "most", "overlap", "score"],
+                       center_point_box=by_centre)
+
+    def test_what_depends_on_values_follows_them(self) -> None:
+        for op, constants, outputs in (("NonZero", {}, ["y"]), ("Unique", {}, ["y", "first", "which", "counts"])):
+            node = helper.make_node(op, ["x", *constants], outputs)
+            model = model_of(node, uniform(3, 4), constants)
+            session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model.onnx"
+                path.write_bytes(model)
+                for level in (0, 2):
+                    ours = xrt.load(path, execution=xrt.ExecutionPolicy(target="cpu", optimize_level=level))
+                    for _ in range(3):
+                        x = RANDOM.integers(-1, 2, (3, 4)).astype(np.float32)
+                        for result, want in zip(ours.run({"x": x}).values(), session.run(None, {"x": x}), strict=True):
+                            np.testing.assert_array_equal(result, want)
 
     def test_sequences_of_more_steps_than_one_call_joins(self) -> None:
         constants = {"w": uniform(1, 12, 3), "r": uniform(1, 12, 4), "b": uniform(1, 24)}
@@ -100,6 +169,32 @@ def recurrent_cases() -> Iterator[tuple[str, int, str, dict[str, Any]]]:
             yield "GRU", 3, direction, {"linear_before_reset": linear_before_reset}
         for activation in ("Tanh", "Relu", "Sigmoid"):
             yield "RNN", 1, direction, {"activations": [activation] * count}
+
+
+def function_cases() -> Iterator[tuple[str, int, str, dict[str, Any]]]:
+    for direction in ("forward", "reverse", "bidirectional"):
+        count = 2 if direction == "bidirectional" else 1
+        for options in ({}, {"clip": 0.5}):
+            yield "LSTM", 4, direction, options | {"input_forget": 1}
+            yield "LSTM", 4, direction, options | {"activations": ["HardSigmoid", "Softsign", "Elu"] * count,
+                                                   "activation_alpha": [0.3, 0.7] * count}
+            yield "GRU", 3, direction, options | {"activations": ["HardSigmoid", "LeakyRelu"] * count}
+            yield "GRU", 3, direction, options | {"activations": ["Sigmoid", "Softplus"] * count}
+            yield "RNN", 1, direction, options | {"activations": ["ScaledTanh"] * count,
+                                                  "activation_alpha": [0.8] * count, "activation_beta": [0.6] * count}
+            yield "RNN", 1, direction, options | {"activations": ["ThresholdedRelu"] * count,
+                                                  "activation_alpha": [0.1] * count}
+
+
+def interpolation_cases() -> Iterator[tuple[str, str, tuple[float, float], dict[str, Any]]]:
+    for scales in ((2, 3), (0.5, 0.4), (1.4, 0.8)):
+        for coordinates in ("half_pixel", "asymmetric", "pytorch_half_pixel"):
+            yield "cubic", coordinates, scales, {}
+            yield "cubic", coordinates, scales, {"cubic_coeff_a": -0.5, "exclude_outside": 1}
+        if scales != (1.4, 0.8):  # where onnxruntime rounds first
+            yield "linear", "tf_crop_and_resize", scales, {"extrapolation_value": 7.0}
+    for mode in ("linear", "cubic"):
+        yield mode, "half_pixel", (0.5, 0.4), {"antialias": 1, "exclude_outside": 1}
 
 
 def resize_cases() -> Iterator[tuple[str, str, str, tuple[float, float]]]:

@@ -145,6 +145,11 @@ int Builder::reshaped(int slot, const Dims& shape) {
   return add_view(slot, make_spec(from.dtype, shape, contiguous_strides(shape), spec(slot).alignment));
 }
 
+int Builder::reinterpreted(int slot, DataType dtype) {
+  slot = contiguous(slot);
+  return add_view(slot, make_spec(dtype, shape(slot), contiguous_strides(shape(slot)), spec(slot).alignment));
+}
+
 int Builder::broadcast(int slot, const Dims& shape) {
   const TensorSpec from = spec(slot);
   const Dims to = broadcast_shapes(from.shape, shape);

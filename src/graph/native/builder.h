@@ -41,6 +41,8 @@ class Builder {
   bool has_kernel(OpId op) const;
   /// The same elements in order, under another shape: a view, of a copy where they are not neighbours.
   int reshaped(int slot, const Dims& shape);
+  /// The same bytes as elements of another type of the same size: a view.
+  int reinterpreted(int slot, DataType dtype);
   /// Its elements as neighbours: itself, or a copy.
   int contiguous(int slot);
   /// Repeated to a larger shape: a view.

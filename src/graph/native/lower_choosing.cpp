@@ -33,6 +33,24 @@ Slots cumsum(const NodeCall& call) {
   return {call.builder.call(OpId::cumsum, {call[0]}, &attributes)};
 }
 
+/// Each element and so many before it: twice as many in each turn.
+Slots cumprod(const NodeCall& call) {
+  const Calls calls{call.builder};
+  int result = call[0];
+  if (call.shape(0).empty()) call.refuse("a number; it takes a list or more");
+  const std::size_t axis = call.axis(call.number(1), call.shape(0).size());
+  const auto dim = static_cast<std::int64_t>(axis);
+  const std::int64_t extent = call.shape(0)[axis];
+  const bool reverse = call.integer("reverse", 0) != 0;
+  const auto moved = [&](int slot, std::int64_t by) {  // with ones behind it
+    const int kept = reverse ? calls.slice(slot, dim, by, extent) : calls.slice(slot, dim, 0, extent - by);
+    return calls.padded(kept, axis, reverse ? 0 : by, reverse ? by : 0, 1);
+  };
+  if (extent > 0 && call.integer("exclusive", 0) != 0) result = moved(result, 1);
+  for (std::int64_t by = 1; by < extent; by *= 2) result = calls.mul(result, moved(result, by));
+  return {result};
+}
+
 Slots trilu(const NodeCall& call) {
   Attributes attributes(OpId::trilu);
   attributes.set("diagonal", call.has(1) ? call.number(1) : 0).set("upper", call.integer("upper", 1) != 0);
@@ -44,6 +62,7 @@ constexpr Operator choosing_rows[] = {
     {"ArgMin", arg<OpId::arg_min>},
     {"TopK", top_k},
     {"CumSum", cumsum},
+    {"CumProd", cumprod},
     {"Trilu", trilu},
 };
 

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cstring>
-
 #include "core/elements.h"
 #include "graph/native/calls.h"
 #include "graph/native/lowering.h"
@@ -67,55 +64,6 @@ Slots reverse_sequence(const NodeCall& call) {
   return {call.builder.call(OpId::reverse_sequence, {call[0], call[1]}, &attributes)};
 }
 
-/// The bytes of a constant input, element by element.
-struct Known {
-  const std::byte* data;
-  std::int64_t count;
-  std::int64_t size;
-  LoadElement load;
-
-  Known(const NodeCall& call, std::size_t input) {
-    call.need_constant(input);
-    const Tensor& tensor = call.builder.constant_of(call.builder.contiguous(call[input]));
-    data = tensor.as<const std::byte>();
-    count = element_count(tensor.spec());
-    size = static_cast<std::int64_t>(size_of(tensor.dtype()));
-    load = loader_of(tensor.dtype());
-  }
-};
-
-/// The places of what is not 0, a column for each: their number is the result's shape.
-Slots non_zero(const NodeCall& call) {
-  const Known x(call, 0);
-  const Dims shape = call.shape(0), strides = contiguous_strides(shape);
-  std::vector<std::int64_t> places;
-  for (std::int64_t i = 0; i < x.count; ++i) {
-    if (x.load(x.data, i) != 0) places.push_back(i);
-  }
-  const auto found = static_cast<std::int64_t>(places.size()), rank = static_cast<std::int64_t>(shape.size());
-  std::vector<std::int64_t> columns;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    for (const std::int64_t place : places) columns.push_back(place / strides[d] % shape[d]);
-  }
-  return {call.builder.reshaped(call.builder.integers(columns), {rank, found})};
-}
-
-/// Slices of an axis, or elements, where a condition that is known before a run holds.
-Slots compress(const NodeCall& call) {
-  const Known condition(call, 1);
-  std::vector<std::int64_t> kept;
-  for (std::int64_t i = 0; i < condition.count; ++i) {
-    if (condition.load(condition.data, i) != 0) kept.push_back(i);
-  }
-  Builder& builder = call.builder;
-  const int picked = builder.integers(kept);
-  if (call.attribute("axis") == nullptr) {
-    const int flat = builder.reshaped(call[0], {element_count(builder.spec(call[0]))});
-    return {Calls{builder}.gathered(flat, 0, picked)};
-  }
-  return {Calls{builder}.gathered(call[0], call.axis(call.integer("axis", 0), call.shape(0).size()), picked)};
-}
-
 constexpr Operator indexing_rows[] = {
     {"GatherElements", gather_elements},
     {"GatherND", gather_nd},
@@ -125,8 +73,6 @@ constexpr Operator indexing_rows[] = {
     {"OneHot", one_hot},
     {"Hardmax", hardmax},
     {"ReverseSequence", reverse_sequence},
-    {"NonZero", non_zero},
-    {"Compress", compress},
 };
 
 }  // namespace

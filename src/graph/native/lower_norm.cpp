@@ -1,4 +1,5 @@
 #include <array>
+#include <limits>
 #include <numeric>
 
 #include "graph/native/calls.h"
@@ -7,8 +8,39 @@
 namespace xpuruntime::native {
 namespace {
 
+std::pair<int, int> moments(const Calls& calls, int x, std::span<const std::int64_t> dims);
+
+/// By the statistics of the batch, which the running ones follow.
+Slots batch_norm_in_training(const NodeCall& call) {
+  Builder& builder = call.builder;
+  const Calls calls{builder};
+  const Dims shape = call.shape(0);
+  if (shape.size() < 2) call.refuse("an input without channels");
+  Dims by_channel = Dims::filled(shape.size() - 1, 1);
+  by_channel[0] = shape[1];
+  std::vector<std::int64_t> dims;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (d != 1) dims.push_back(static_cast<std::int64_t>(d));
+  }
+  const int x = calls.widened(call[0]);
+  const DataType dtype = builder.spec(x).dtype;
+  const auto channels = [&](int slot) { return builder.reshaped(calls.cast(slot, dtype), by_channel); };
+  const auto [mean, variance] = moments(calls, x, dims);
+  const int deviation = calls.one(OpId::sqrt, calls.add(variance, calls.number(call.real("epsilon", 1e-5), variance)));
+  const int normed = calls.div(calls.sub(x, mean), deviation);
+  const int result = calls.add(calls.mul(normed, channels(call[1])), channels(call[2]));
+  const double momentum = call.real("momentum", 0.9);
+  const auto followed = [&](std::size_t running, int now) {
+    const int before = calls.cast(call[running], dtype), flat = builder.reshaped(now, {shape[1]});
+    const int sum =
+        calls.add(calls.mul(before, calls.number(momentum, before)), calls.mul(flat, calls.number(1 - momentum, flat)));
+    return calls.cast(sum, call.dtype(running));
+  };
+  return {calls.cast(result, call.dtype(0)), followed(3, mean), followed(4, variance)};
+}
+
 Slots batch_norm(const NodeCall& call) {
-  if (call.integer("training_mode", 0) != 0) call.refuse("training");
+  if (call.integer("training_mode", 0) != 0) return batch_norm_in_training(call);
   const std::size_t rank = call.shape(0).size();
   if (rank < 2 || rank > 5) call.refuse("an input with " + std::to_string(rank) + " dims; it takes 2 to 5");
   const OpId op = rank <= 3 ? OpId::batch_norm1d : rank == 4 ? OpId::batch_norm2d : OpId::batch_norm3d;
@@ -177,21 +209,42 @@ int log_of_exp(const Calls& calls, int x, std::span<const std::int64_t> dims, bo
   return calls.add(calls.one(OpId::log, sum), calls.builder.reshaped(highest, calls.builder.shape(sum)));
 }
 
+/// What the largest, the smallest and the logarithm of a sum of no elements are.
+int of_nothing(const NodeCall& call, Reduction kind, std::span<const std::int64_t> axes, bool keep) {
+  const DataType dtype = call.dtype(0);
+  const Dims& from = call.shape(0);
+  std::vector<bool> gone(from.size(), axes.empty());
+  for (const std::int64_t axis : axes) gone[call.axis(axis, from.size())] = true;
+  std::vector<std::int64_t> shape;
+  for (std::size_t d = 0; d < from.size(); ++d) {
+    if (!gone[d] || keep) shape.push_back(gone[d] ? 1 : from[d]);
+  }
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double least = dtype == DataType::boolean ? 0 : -infinity;  // integers stop at their ends
+  const double value = kind == Reduction::min ? infinity : least;
+  return call.builder.broadcast(call.builder.number(dtype, value), Dims(std::span(shape)));
+}
+
 template <Reduction kind>
 Slots reduce(const NodeCall& call) {
   const Calls calls{call.builder};
   const auto axes = call.values_or_list(1, "axes").value_or(std::vector<std::int64_t>{});
   const bool keep = call.integer("keepdims", 1) != 0;
-  const bool needs_floats = kind >= Reduction::absolute && (kind != Reduction::square || is_floating(call.dtype(0)));
-  if (call.dtype(0) == DataType::boolean || (needs_floats && !is_floating(call.dtype(0)))) {
-    call.refuse("elements of type " + std::string(to_string(call.dtype(0))));
-  }
-  const bool needs_elements = kind == Reduction::max || kind == Reduction::min || kind == Reduction::log_of_exp;
-  if (needs_elements && element_count(call.builder.spec(call[0])) == 0) call.refuse("no elements");
   const DataType dtype = call.dtype(0);
-  int result = before(calls, kind, needs_floats ? calls.widened(call[0]) : call[0]);
+  const bool needs_floats = kind >= Reduction::absolute && (kind != Reduction::square || is_floating(dtype));
+  const bool chooses = kind == Reduction::max || kind == Reduction::min;
+  if (needs_floats ? !is_floating(dtype) : dtype == DataType::boolean && !chooses) {
+    call.refuse("elements of type " + std::string(to_string(dtype)));
+  }
+  const bool does_nothing = axes.empty() && call.integer("noop_with_empty_axes", 0) != 0;
+  const bool is_empty = element_count(call.builder.spec(call[0])) == 0;
+  if (is_empty && (chooses || kind == Reduction::log_of_exp) && !does_nothing) {
+    return {of_nothing(call, kind, axes, keep)};
+  }
+  const int x = dtype == DataType::boolean ? calls.cast(call[0], DataType::uint8) : call[0];
+  int result = before(calls, kind, needs_floats ? calls.widened(x) : x);
   const auto finished = [&](int made) { return Slots{calls.cast(made, dtype)}; };
-  if (axes.empty() && call.integer("noop_with_empty_axes", 0) != 0) {
+  if (does_nothing) {
     if (kind == Reduction::log_of_exp) return finished(result);
   } else if (kind == Reduction::log_of_exp) {
     return finished(log_of_exp(calls, result, axes, keep));

@@ -100,6 +100,11 @@ int padded_by_parts(const NodeCall& call, int slot, const Padding& padding) {
   return slot;
 }
 
+int padded_by(const NodeCall& call, int slot, const Padding& padding) {
+  const bool has_op = call.builder.has_kernel(OpId::pad);
+  return has_op ? pad_all(call.builder, slot, padding) : padded_by_parts(call, slot, padding);
+}
+
 Slots pad(const NodeCall& call) {
   Padding padding = padding_of(call);
   Builder& builder = call.builder;
@@ -110,10 +115,37 @@ Slots pad(const NodeCall& call) {
     padding.value = Calls{builder}.number(call.real("value", 0), call[0]);
   }
   const int kept = cut_off(call, padding);
-  return {builder.has_kernel(OpId::pad) ? pad_all(builder, kept, padding) : padded_by_parts(call, kept, padding)};
+  return {padded_by(call, kept, padding)};
 }
 
-constexpr Operator pad_rows[] = {{"Pad", pad}};
+/// Cut off or filled up with zeros on both sides alike, one more at the end.
+Slots center_crop_pad(const NodeCall& call) {
+  const Dims shape = call.shape(0);
+  const std::vector<std::int64_t> sizes = call.values(1);
+  std::vector<std::int64_t> axes(shape.size());
+  std::iota(axes.begin(), axes.end(), std::int64_t{0});
+  axes = call.list("axes").value_or(axes);
+  if (axes.size() != sizes.size()) call.refuse("another number of sizes than axes");
+  Padding padding = {std::vector<std::int64_t>(shape.size(), 0), std::vector<std::int64_t>(shape.size(), 0),
+                     "constant"};
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  int kept = call[0];
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::size_t axis = call.axis(axes[i], shape.size());
+    const std::int64_t size = sizes[i], extent = call.builder.shape(kept)[axis];
+    if (size < 0 || size > most) call.refuse("a size of " + std::to_string(size));
+    const std::int64_t before = std::abs(size - extent) / 2;
+    if (size < extent) {
+      kept = Calls{call.builder}.slice(kept, static_cast<std::int64_t>(axis), before, before + size);
+    } else {
+      padding.before[axis] = before;
+      padding.after[axis] = size - extent - before;
+    }
+  }
+  return {padded_by(call, kept, padding)};
+}
+
+constexpr Operator pad_rows[] = {{"Pad", pad}, {"CenterCropPad", center_crop_pad}};
 
 }  // namespace
 

@@ -39,7 +39,13 @@ int quantized_float(const NodeCall& call, DataType dtype) {
     shape[0] = call.builder.shape(scale)[0];
     scale = call.builder.reshaped(scale, shape);
   }
-  return calls.cast(calls.div(calls.cast(call[0], DataType::float32), scale), dtype);
+  int quotient = calls.div(calls.cast(call[0], DataType::float32), scale);
+  if (call.integer("saturate", 1) != 0) {  // at the largest, where the cast would give NaN or infinity
+    const double most = dtype == DataType::float8_e4m3 ? 448 : 57344;
+    quotient = calls.extreme(OpId::reduce_max, quotient, calls.number(-most, quotient));
+    quotient = calls.extreme(OpId::reduce_min, quotient, calls.number(most, quotient));
+  }
+  return calls.cast(quotient, dtype);
 }
 
 Slots quantize(const NodeCall& call) {

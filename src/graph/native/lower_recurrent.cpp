@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "graph/native/calls.h"
+#include "graph/native/gate_functions.h"
 #include "graph/native/lowering.h"
 
 // LSTM, GRU and RNN, a step at a time: the length of the sequence is known from the shapes.
@@ -9,37 +11,11 @@
 namespace xpuruntime::native {
 namespace {
 
-using Names = std::vector<std::string>;
-
 /// The numbers of a recurrent node, checked against its inputs.
 struct Recurrence {
   std::int64_t steps, batch, width, hidden, gates, directions;
   bool batch_first;
 };
-
-Names activations_of(const NodeCall& call, const Names& defaults, std::int64_t directions) {
-  Names names;
-  for (std::int64_t d = 0; d < directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
-  const auto* given = call.attribute("activations");
-  const auto* list = given == nullptr ? nullptr : std::get_if<Names>(given);
-  if (list == nullptr || list->empty()) return names;
-  if (list->size() != names.size()) call.refuse("another number of activations than " + std::to_string(names.size()));
-  return *list;
-}
-
-void refuse_other_activations(const NodeCall& call, const Names& defaults, std::int64_t directions) {
-  const Names given = activations_of(call, defaults, directions);
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    if (given[i] != defaults[i % defaults.size()]) call.refuse("the activation " + given[i] + "; it has the default");
-  }
-}
-
-void refuse_uneven_sequences(const NodeCall& call, std::int64_t steps) {
-  if (!call.has(4)) return;
-  for (const std::int64_t length : call.values(4)) {
-    if (length != steps) call.refuse("a sequence of " + std::to_string(length) + " of " + std::to_string(steps));
-  }
-}
 
 Recurrence recurrence_of(const NodeCall& call, std::int64_t gates) {
   const Dims x = call.shape(0), w = call.shape(1), r = call.shape(2);
@@ -59,9 +35,8 @@ Recurrence recurrence_of(const NodeCall& call, std::int64_t gates) {
   if (w != w_shape || r != r_shape) call.refuse("weights " + to_string(w) + " and " + to_string(r));
   if (call.has(3) && call.shape(3) != Dims{directions, 2 * rows}) call.refuse("a bias " + to_string(call.shape(3)));
   if (found.steps < 1 || found.steps > 10'000) call.refuse("a sequence of " + std::to_string(found.steps) + " steps");
-  if (call.attribute("clip") != nullptr) call.refuse("clip");
   if (call.opset < 7) call.refuse("an opset before 7");
-  refuse_uneven_sequences(call, found.steps);
+  if (call.has(4) && call.shape(4) != Dims{found.batch}) call.refuse("lengths " + to_string(call.shape(4)));
   return found;
 }
 
@@ -122,6 +97,30 @@ struct Sequence {
   State last = {};
 };
 
+/// [steps, batch, 1]: 1 where a sequence has not ended, else 0. Below 0: all have the same length.
+int unfinished(const NodeCall& call, const Recurrence& all) {
+  if (!call.has(4)) return -1;
+  Builder& builder = call.builder;
+  const Calls calls{builder};
+  if (builder.is_constant(call[4])) {
+    const std::vector<std::int64_t> lengths = call.values(4);
+    const auto is_whole = [&](std::int64_t length) { return length == all.steps; };
+    if (std::all_of(lengths.begin(), lengths.end(), is_whole)) return -1;
+  }
+  std::vector<std::int64_t> steps(static_cast<std::size_t>(all.steps));
+  std::iota(steps.begin(), steps.end(), std::int64_t{0});
+  const int step = builder.reshaped(builder.integers(steps), {all.steps, 1, 1});
+  const int length = builder.reshaped(calls.cast(call[4], DataType::int64), {all.batch, 1});
+  const int left = calls.one(OpId::relu, calls.cast(calls.sub(length, step), DataType::float32));
+  return calls.cast(calls.cast(left, DataType::boolean), call.dtype(0));
+}
+
+/// `now` where the mask is 1, else `before`.
+int masked(const Calls& calls, int mask, int now, int before) {
+  const int rest = calls.sub(calls.number(1, mask), mask);
+  return calls.add(calls.mul(mask, now), calls.mul(rest, before));
+}
+
 /// All products with the input at once, then the steps.
 Sequence run_direction(const NodeCall& call, const Recurrence& all, const Weights& weights, bool reverse, State state,
                        const Advance& step) {
@@ -131,10 +130,19 @@ Sequence run_direction(const NodeCall& call, const Recurrence& all, const Weight
   const int rows = call.builder.reshaped(x, {all.steps * all.batch, all.width});
   const int projected = linear(calls, rows, weights.input, weights.input_bias);
   Sequence sequence{.hidden = std::vector<int>(static_cast<std::size_t>(all.steps))};
+  const int going_on = unfinished(call, all);
   for (std::int64_t i = 0; i < all.steps; ++i) {
     const std::int64_t at = reverse ? all.steps - 1 - i : i;
-    state = step(calls.slice(projected, 0, at * all.batch, (at + 1) * all.batch), state);
-    sequence.hidden[static_cast<std::size_t>(at)] = call.builder.reshaped(state.hidden, {1, all.batch, all.hidden});
+    State now = step(calls.slice(projected, 0, at * all.batch, (at + 1) * all.batch), state);
+    int result = now.hidden;
+    if (going_on >= 0) {
+      const int mask = call.builder.reshaped(calls.slice(going_on, 0, at, at + 1), {all.batch, 1});
+      result = calls.mul(result, mask);  // zeros after the end
+      now.hidden = masked(calls, mask, now.hidden, state.hidden);
+      if (now.cell >= 0) now.cell = masked(calls, mask, now.cell, state.cell);
+    }
+    state = now;
+    sequence.hidden[static_cast<std::size_t>(at)] = call.builder.reshaped(result, {1, all.batch, all.hidden});
   }
   sequence.last = state;
   return sequence;
@@ -201,39 +209,54 @@ Peepholes peepholes_of(const NodeCall& call, const Recurrence& all, std::int64_t
           .forget = column_block(calls, rows, 2, all.hidden)};
 }
 
+/// An LSTM's cell: what its gates look at, and how they open.
+struct Cell {
+  const NodeCall& call;
+  std::int64_t hidden;
+  Peepholes peepholes;
+  Function gate, candidate, output;
+  bool is_coupled;  // what is let in is what is forgotten
+};
+
 /// The gates in ONNX's order: input, output, forget, cell.
-State lstm_step(const Calls& calls, int gates, const State& before, std::int64_t hidden, const Peepholes& peepholes) {
-  const auto gate = [&](std::int64_t block) { return column_block(calls, gates, block, hidden); };
-  const auto opened = [&](int sum, int peephole, int cell) {
-    return calls.one(OpId::sigmoid, calls.add(sum, calls.mul(peephole, cell)));
+State lstm_step(const Cell& cell, int gates, const State& before) {
+  const Calls calls{cell.call.builder};
+  const auto gate = [&](std::int64_t block) { return column_block(calls, gates, block, cell.hidden); };
+  const auto opened = [&](int sum, int peephole, int state) {
+    return applied(cell.call, cell.gate, peephole < 0 ? sum : calls.add(sum, calls.mul(peephole, state)));
   };
-  const int candidate = calls.one(OpId::tanh, gate(3));
-  const auto cell_of = [&](int input, int forget) {
+  const auto result = [&](int open, int state) {
+    return State{.hidden = calls.mul(open, applied(cell.call, cell.output, state)), .cell = state};
+  };
+  const int candidate = applied(cell.call, cell.candidate, gate(3));
+  const auto next = [&](int input, int forget) {
     return calls.add(calls.mul(forget, before.cell), calls.mul(input, candidate));
   };
-  if (peepholes.input < 0) {
-    const int open = calls.one(OpId::sigmoid, column_block(calls, gates, 0, hidden, 3));
-    const auto part = [&](std::int64_t block) { return column_block(calls, open, block, hidden); };
-    const int cell = cell_of(part(0), part(2));
-    return {.hidden = calls.mul(part(1), calls.one(OpId::tanh, cell)), .cell = cell};
+  if (cell.peepholes.input < 0 && !cell.is_coupled) {
+    const int open = applied(cell.call, cell.gate, column_block(calls, gates, 0, cell.hidden, 3));
+    const auto part = [&](std::int64_t block) { return column_block(calls, open, block, cell.hidden); };
+    return result(part(1), next(part(0), part(2)));
   }
-  const int input = opened(gate(0), peepholes.input, before.cell);
-  const int cell = cell_of(input, opened(gate(2), peepholes.forget, before.cell));
-  const int output = opened(gate(1), peepholes.output, cell);
-  return {.hidden = calls.mul(output, calls.one(OpId::tanh, cell)), .cell = cell};
+  const int input = opened(gate(0), cell.peepholes.input, before.cell);
+  const int forget =
+      cell.is_coupled ? calls.sub(calls.number(1, input), input) : opened(gate(2), cell.peepholes.forget, before.cell);
+  const int state = next(input, forget);
+  return result(opened(gate(1), cell.peepholes.output, state), state);
 }
 
 Slots lstm(const NodeCall& call) {
   const Recurrence all = recurrence_of(call, 4);
-  refuse_other_activations(call, {"Sigmoid", "Tanh", "Tanh"}, all.directions);
-  if (call.integer("input_forget", 0) != 0) call.refuse("input_forget");
+  const Functions functions = functions_of(call, {"Sigmoid", "Tanh", "Tanh"}, all.directions);
   const Calls calls{call.builder};
   return recurrent(call, all, true, [&](Weights& weights, std::int64_t direction) -> Advance {
     join_biases(calls, weights);
-    const Peepholes peepholes = peepholes_of(call, all, direction);
-    return [=](int projected, const State& before) {
-      const int gates = calls.add(projected, linear(calls, before.hidden, weights.recurrent, -1));
-      return lstm_step(calls, gates, before, all.hidden, peepholes);
+    const Function* own = functions.data() + 3 * direction;
+    Function output = own[2];
+    output.clip = 0;
+    const Cell cell{call,   all.hidden, peepholes_of(call, all, direction),  own[0],
+                    own[1], output,     call.integer("input_forget", 0) != 0};
+    return [=, recurrent = weights.recurrent](int projected, const State& before) {
+      return lstm_step(cell, calls.add(projected, linear(calls, before.hidden, recurrent, -1)), before);
     };
   });
 }
@@ -243,60 +266,66 @@ State blended(const Calls& calls, int update, int candidate, const State& before
   return {.hidden = calls.add(candidate, calls.mul(update, calls.sub(before.hidden, candidate)))};
 }
 
+/// A GRU's functions.
+struct Gates {
+  const NodeCall& call;
+  std::int64_t hidden;
+  Function gate, candidate;
+};
+
 /// The reset gate works on the state's product with the weights.
-Advance reset_after(const Calls& calls, const Weights& weights, std::int64_t hidden) {
+Advance reset_after(const Gates& gates, const Weights& weights) {
   return [=](int projected, const State& before) {
+    const Calls calls{gates.call.builder};
+    const std::int64_t hidden = gates.hidden;
     const int product = linear(calls, before.hidden, weights.recurrent, weights.recurrent_bias);
     const int sum = calls.add(column_block(calls, projected, 0, hidden, 2), column_block(calls, product, 0, hidden, 2));
-    const int open = calls.one(OpId::sigmoid, sum);
+    const int open = applied(gates.call, gates.gate, sum);
     const int kept = calls.mul(column_block(calls, open, 1, hidden), column_block(calls, product, 2, hidden));
-    const int candidate = calls.one(OpId::tanh, calls.add(column_block(calls, projected, 2, hidden), kept));
+    const int candidate =
+        applied(gates.call, gates.candidate, calls.add(column_block(calls, projected, 2, hidden), kept));
     return blended(calls, column_block(calls, open, 0, hidden), candidate, before);
   };
 }
 
 /// The reset gate works on the state.
-Advance reset_before(const Calls& calls, Weights& weights, std::int64_t hidden) {
+Advance reset_before(const Gates& gates, Weights& weights) {
+  const Calls calls{gates.call.builder};
+  const std::int64_t hidden = gates.hidden;
   join_biases(calls, weights);
   const int of_gates = calls.slice(weights.recurrent, 0, 0, 2 * hidden);
   const int of_candidate = calls.slice(weights.recurrent, 0, 2 * hidden, 3 * hidden);
   return [=](int projected, const State& before) {
     const int product = linear(calls, before.hidden, of_gates, -1);
-    const int open = calls.one(OpId::sigmoid, calls.add(column_block(calls, projected, 0, hidden, 2), product));
+    const int open = applied(gates.call, gates.gate, calls.add(column_block(calls, projected, 0, hidden, 2), product));
     const int kept = calls.mul(column_block(calls, open, 1, hidden), before.hidden);
     const int sum = calls.add(column_block(calls, projected, 2, hidden), linear(calls, kept, of_candidate, -1));
-    return blended(calls, column_block(calls, open, 0, hidden), calls.one(OpId::tanh, sum), before);
+    return blended(calls, column_block(calls, open, 0, hidden), applied(gates.call, gates.candidate, sum), before);
   };
 }
 
 /// The gates in ONNX's order: update, reset, candidate.
 Slots gru(const NodeCall& call) {
   const Recurrence all = recurrence_of(call, 3);
-  refuse_other_activations(call, {"Sigmoid", "Tanh"}, all.directions);
-  const Calls calls{call.builder};
+  const Functions functions = functions_of(call, {"Sigmoid", "Tanh"}, all.directions);
   const bool is_after = call.integer("linear_before_reset", 0) != 0;
-  return recurrent(call, all, false, [&](Weights& weights, std::int64_t) {
-    return is_after ? reset_after(calls, weights, all.hidden) : reset_before(calls, weights, all.hidden);
+  return recurrent(call, all, false, [&](Weights& weights, std::int64_t direction) {
+    const Function* own = functions.data() + 2 * direction;
+    const Gates gates{call, all.hidden, own[0], own[1]};
+    return is_after ? reset_after(gates, weights) : reset_before(gates, weights);
   });
-}
-
-OpId activation_named(const NodeCall& call, const std::string& name) {
-  if (name == "Tanh") return OpId::tanh;
-  if (name == "Relu") return OpId::relu;
-  if (name == "Sigmoid") return OpId::sigmoid;
-  call.refuse("the activation " + name);
 }
 
 Slots rnn(const NodeCall& call) {
   const Recurrence all = recurrence_of(call, 1);
-  const Names names = activations_of(call, {"Tanh"}, all.directions);
+  const Functions functions = functions_of(call, {"Tanh"}, all.directions);
   const Calls calls{call.builder};
   return recurrent(call, all, false, [&](Weights& weights, std::int64_t direction) -> Advance {
     join_biases(calls, weights);
-    const OpId activation = activation_named(call, names[static_cast<std::size_t>(direction)]);
-    return [=](int projected, const State& before) {
+    const Function function = functions[static_cast<std::size_t>(direction)];
+    return [&call, calls, weights, function](int projected, const State& before) {
       const int sum = calls.add(projected, linear(calls, before.hidden, weights.recurrent, -1));
-      return State{.hidden = calls.one(activation, sum)};
+      return State{.hidden = applied(call, function, sum)};
     };
   });
 }

@@ -18,14 +18,19 @@ struct Resizing {
   std::size_t axis = 0;
   std::int64_t from = 0, to = 0;
   double scale = 1;
-  bool is_by_scale = false;  // else by size
+  bool is_by_scale = false;   // else by size
+  double begin = 0, end = 1;  // of what is cut out, as shares of the axis
 
-  bool is_changed() const { return from != to || scale != 1; }
+  bool is_changed() const { return from != to || scale != 1 || begin != 0 || end != 1; }
 };
 
 struct ResizeOptions {
   std::string mode, coordinates, rounding;
   bool is_first_version = false;  // before opset 11
+  bool antialias = false, exclude_outside = false;
+  double cubic = -0.75, extrapolation = 0;
+
+  bool crops() const { return coordinates == "tf_crop_and_resize"; }
 };
 
 /// Floating numbers of a constant input; nothing where it is absent or empty.
@@ -119,9 +124,14 @@ ResizeOptions options_of(const NodeCall& call) {
                         .rounding = call.text("nearest_mode", "round_prefer_floor"),
                         .is_first_version = call.opset < 11};
   if (options.is_first_version) options.coordinates = "asymmetric", options.rounding = "floor";
-  if (options.mode != "nearest" && options.mode != "linear") call.refuse("mode " + options.mode);
-  constexpr std::string_view known[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric",
-                                        "align_corners"};
+  options.antialias = call.integer("antialias", 0) != 0;
+  options.exclude_outside = call.integer("exclude_outside", 0) != 0;
+  options.cubic = call.real("cubic_coeff_a", -0.75);
+  options.extrapolation = call.real("extrapolation_value", 0);
+  if (options.mode != "nearest" && options.mode != "linear" && options.mode != "cubic")
+    call.refuse("mode " + options.mode);
+  constexpr std::string_view known[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
+                                        "asymmetric", "align_corners",        "tf_crop_and_resize"};
   if (std::find(std::begin(known), std::end(known), options.coordinates) == std::end(known)) {
     call.refuse("coordinate_transformation_mode " + options.coordinates);
   }
@@ -135,22 +145,26 @@ double divided(const Resizing& one, double at) {
 }
 
 /// Where element `at` of the result comes from.
-double origin(const NodeCall& call, const Resizing& one, const std::string& coordinates, std::int64_t at) {
+double origin(const Resizing& one, const std::string& coordinates, std::int64_t at) {
   const auto place = static_cast<double>(at), from = static_cast<double>(one.from), to = static_cast<double>(one.to);
   const double exact = one.is_by_scale ? one.scale * from : to;
   if (coordinates == "asymmetric") return divided(one, place);
   if (coordinates == "align_corners") {
-    if (exact != to) call.refuse("align_corners with a scale to " + std::to_string(exact) + " elements");
-    return one.to == 1 ? 0 : place * (from - 1) / (to - 1);
+    return exact == 1 ? 0 : place * (from - 1) / (exact - 1);
+  }
+  if (coordinates == "tf_crop_and_resize") {
+    const double part = one.end - one.begin;
+    return (exact == 1 ? part / 2 : one.begin + place * part / (exact - 1)) * (from - 1) +
+           (exact == 1 ? one.begin * (from - 1) : 0);
   }
   if (coordinates == "pytorch_half_pixel" && one.to == 1) return 0;
   const double half = divided(one, place + 0.5) - 0.5;
   return coordinates == "half_pixel_symmetric" ? from / 2 * (1 - to / exact) + half : half;
 }
 
-Numbers origins(const NodeCall& call, const Resizing& one, const std::string& coordinates) {
+Numbers origins(const Resizing& one, const std::string& coordinates) {
   Numbers found;
-  for (std::int64_t at = 0; at < one.to; ++at) found.push_back(origin(call, one, coordinates, at));
+  for (std::int64_t at = 0; at < one.to; ++at) found.push_back(origin(one, coordinates, at));
   return found;
 }
 
@@ -168,7 +182,7 @@ double rounded(const NodeCall& call, double place, const std::string& rounding) 
 
 std::vector<std::int64_t> nearest_indices(const NodeCall& call, const Resizing& one, const ResizeOptions& options) {
   std::vector<std::int64_t> indices;
-  for (const double place : origins(call, one, options.coordinates)) {
+  for (const double place : origins(one, options.coordinates)) {
     const double index = rounded(call, place, options.rounding);
     const bool is_unclear = options.is_first_version && one.scale < 1 && index != place;
     if (is_unclear) call.refuse("fewer elements in opset " + std::to_string(call.opset) + ", which does not say which");
@@ -232,40 +246,112 @@ int weights_along(Builder& builder, const Numbers& weights, DataType dtype, std:
   return builder.reshaped(builder.constant(host), shape);
 }
 
-/// Between two neighbours; beyond the ends there is the last element.
-int linear_along(const NodeCall& call, int slot, const Resizing& one, const ResizeOptions& options) {
-  std::vector<std::int64_t> low, high;
-  Numbers low_weights, high_weights;
-  for (const double place : origins(call, one, options.coordinates)) {
-    const double below = std::floor(place);
-    low.push_back(within(one, below));
-    high.push_back(within(one, below + 1));
-    low_weights.push_back(1 - (place - below));
-    high_weights.push_back(place - below);
+/// The share of a neighbour by its distance: a triangle, or ONNX's cubic.
+double share_of(const ResizeOptions& options, double distance) {
+  const double x = std::abs(distance), a = options.cubic;
+  if (options.mode == "linear") return std::max(1 - x, 0.0);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+/// Where the elements of the result come from: some neighbours of each, with shares that add up to 1.
+struct Neighbours {
+  std::int64_t count;
+  std::vector<std::int64_t> index = {};
+  Numbers share = {};
+};
+
+Neighbours neighbours_of(const NodeCall& call, const Resizing& one, const ResizeOptions& options) {
+  // With antialias the neighbours reach as far as the elements of the result are apart.
+  const double narrow = options.antialias ? std::min(one.scale, 1.0) : 1;
+  const double reach = (options.mode == "linear" ? 1 : 2) / narrow;
+  if (!(reach < longest_axis)) call.refuse("a scale of " + std::to_string(one.scale));
+  const auto before = static_cast<std::int64_t>(std::ceil(reach)) - 1;
+  Neighbours found{2 * before + 2};
+  if (static_cast<double>(found.count) * static_cast<double>(one.to) > longest_axis) {
+    call.refuse("more than 16 million neighbours");
   }
+  for (const double place : origins(one, options.coordinates)) {
+    const double below = std::floor(place);
+    double sum = 0;
+    for (std::int64_t i = 0; i < found.count; ++i) {
+      const double at = below + static_cast<double>(i - before);
+      const bool is_outside = at < 0 || at >= static_cast<double>(one.from);
+      const double share = options.exclude_outside && is_outside ? 0 : share_of(options, (at - place) * narrow);
+      found.index.push_back(within(one, at));
+      found.share.push_back(share);
+      sum += share;
+    }
+    if (!options.antialias && !options.exclude_outside) continue;
+    for (auto i = found.share.end() - found.count; i != found.share.end(); ++i) *i /= sum == 0 ? 1 : sum;
+  }
+  return found;
+}
+
+/// Beyond the ends there is the last element.
+int interpolated_along(const NodeCall& call, int slot, const Resizing& one, const ResizeOptions& options) {
   Builder& builder = call.builder;
   const Calls calls{builder};
   const std::size_t rank = builder.shape(slot).size();
-  const auto share = [&](const std::vector<std::int64_t>& indices, const Numbers& weights) {
-    const int neighbours = calls.gathered(slot, one.axis, builder.integers(indices));
-    return calls.mul(neighbours, weights_along(builder, weights, builder.spec(slot).dtype, one.axis, rank));
+  const Neighbours all = neighbours_of(call, one, options);
+  int result = -1;
+  for (std::int64_t i = 0; i < all.count; ++i) {
+    std::vector<std::int64_t> index;
+    Numbers share;
+    for (auto at = static_cast<std::size_t>(i); at < all.index.size(); at += static_cast<std::size_t>(all.count)) {
+      index.push_back(all.index[at]);
+      share.push_back(all.share[at]);
+    }
+    const int neighbours = calls.gathered(slot, one.axis, builder.integers(index));
+    const int part = calls.mul(neighbours, weights_along(builder, share, builder.spec(slot).dtype, one.axis, rank));
+    result = result < 0 ? part : calls.add(result, part);
+  }
+  return result;
+}
+
+/// What comes from outside the image is one value.
+int extrapolated(const NodeCall& call, int slot, const Resizing& one, const ResizeOptions& options) {
+  Numbers inside, value;
+  for (const double place : origins(one, options.coordinates)) {
+    const bool is_inside = place >= 0 && place <= static_cast<double>(one.from - 1);
+    inside.push_back(is_inside ? 1 : 0);
+    value.push_back(is_inside ? 0 : options.extrapolation);
+  }
+  if (std::find(inside.begin(), inside.end(), 0.0) == inside.end()) return slot;
+  const Calls calls{call.builder};
+  const auto along = [&](const Numbers& numbers) {
+    return weights_along(call.builder, numbers, call.builder.spec(slot).dtype, one.axis,
+                         call.builder.shape(slot).size());
   };
-  const int first = share(low, low_weights);
-  return calls.add(first, share(high, high_weights));
+  return calls.add(calls.mul(slot, along(inside)), along(value));
+}
+
+/// What is cut out, of each axis first where it begins, then where it ends.
+void read_crop(const NodeCall& call, std::vector<Resizing>& all) {
+  const Numbers crop = known_numbers(call, 1);
+  const std::size_t count = all.size();
+  if (crop.size() != 2 * count) call.refuse("a roi of another length than twice the axes");
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!(std::abs(crop[i]) < longest_axis && std::abs(crop[count + i]) < longest_axis))
+      call.refuse("a roi without bounds");
+    all[i].begin = crop[i];
+    all[i].end = crop[count + i];
+  }
 }
 
 Slots resize(const NodeCall& call) {
   const ResizeOptions options = options_of(call);
-  const std::vector<Resizing> all = resizings_of(call);
+  std::vector<Resizing> all = resizings_of(call);
+  if (options.crops()) read_crop(call, all);
   for (const Resizing& one : all) {
     if (one.from < 1 || one.to < 1) call.refuse("an axis without elements");
-    if (one.scale < 1 && call.integer("antialias", 0) != 0) call.refuse("antialias with fewer elements");
   }
-  if (options.mode == "nearest") return {nearest(call, all, options)};
+  if (options.mode == "nearest" && !options.crops()) return {nearest(call, all, options)};
   if (!is_floating(call.dtype(0))) call.refuse("integers between integers");
-  int result = call[0];
+  int result = options.mode == "nearest" ? nearest(call, all, options) : call[0];
   for (const Resizing& one : all) {
-    if (one.is_changed()) result = linear_along(call, result, one, options);
+    if (options.mode != "nearest" && one.is_changed()) result = interpolated_along(call, result, one, options);
+    if (options.crops()) result = extrapolated(call, result, one, options);
   }
   return {result};
 }

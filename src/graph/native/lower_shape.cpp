@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cstring>
-#include <numeric>
+#include <cmath>
 
-#include "core/elements.h"
-#include "graph/native/lowering.h"
+#include "graph/native/calls.h"
+#include "graph/native/known.h"
+#include "graph/onnx/element_type.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime::native {
@@ -134,33 +134,71 @@ Slots constant_of_shape(const NodeCall& call) {
 
 Slots expand(const NodeCall& call) { return {call.builder.broadcast(call[0], dims_of(call, call.values(1)))}; }
 
-Slots range(const NodeCall& call) {
-  const auto one = [&](std::size_t input) {
-    const std::vector<std::int64_t> values = call.values(input);
-    if (values.size() != 1) call.refuse("an end of the range that is not one number");
-    return values[0];
-  };
-  const std::int64_t start = one(0), limit = one(1), delta = one(2);
-  constexpr std::int64_t most = 1 << 24;
+constexpr std::int64_t most_numbers = 1 << 24;  // that are made before a run
+
+int integer_range(const NodeCall& call) {
+  const std::int64_t start = call.number(0), limit = call.number(1), delta = call.number(2);
   if (delta == 0) call.refuse("a range with steps of 0");
   std::vector<std::int64_t> values;
   bool ends = false;  // past what 64 bits hold
   for (std::int64_t at = start; !ends && (delta > 0 ? at < limit : at > limit);) {
-    if (static_cast<std::int64_t>(values.size()) == most) call.refuse("a range of over 16 million numbers");
+    if (static_cast<std::int64_t>(values.size()) == most_numbers) call.refuse("a range of over 16 million numbers");
     values.push_back(at);
     ends = __builtin_add_overflow(at, delta, &at);
   }
-  const int result = call.builder.integers(values);
-  if (call.dtype(0) == DataType::int64) return {result};
-  Attributes attributes(OpId::cast);
-  attributes.set("dtype", static_cast<std::int64_t>(call.dtype(0)));
-  return {call.builder.call(OpId::cast, {result}, &attributes)};
+  return call.builder.integers(values);
+}
+
+Slots range(const NodeCall& call) {
+  const DataType dtype = call.dtype(0);
+  if (!is_floating(dtype)) return {Calls{call.builder}.cast(integer_range(call), dtype)};
+  const auto one = [&](std::size_t input) {
+    const Known known(call, input);
+    if (known.count != 1) call.refuse("an end of the range that is not one number");
+    return known.real(0);
+  };
+  const double start = one(0), limit = one(1), delta = one(2), count = std::ceil((limit - start) / delta);
+  if (!(count <= static_cast<double>(most_numbers))) call.refuse("a range of over 16 million numbers");
+  const Tensor host = Tensor::empty(dtype, {static_cast<std::int64_t>(std::max(count, 0.0))});
+  for (std::int64_t i = 0; i < host.shape()[0]; ++i) {
+    storer_of(dtype)(host.data(), i, start + static_cast<double>(i) * delta);
+  }
+  return {call.builder.constant(host)};
+}
+
+DataType dtype_named(const NodeCall& call, std::string_view name, std::int64_t otherwise) {
+  const std::int64_t number = call.integer(name, otherwise);
+  const std::optional<DataType> dtype = onnx::element_dtype(number);
+  if (!dtype) call.refuse("ONNX's type " + onnx::element_type_name(number) + ", which is not one of ours");
+  return *dtype;
+}
+
+/// Ones on a diagonal, zeros elsewhere.
+Slots eye_like(const NodeCall& call) {
+  const Dims shape = call.shape(0);
+  const std::int64_t diagonal = call.integer("k", 0);
+  if (shape.size() != 2 || checked_count(shape, 1) > most_numbers)
+    call.refuse("an input that is no matrix, or too large");
+  const DataType dtype = call.attribute("dtype") == nullptr ? call.dtype(0) : dtype_named(call, "dtype", 1);
+  const Tensor host = Tensor::empty(dtype, shape);
+  for (std::int64_t i = 0; i < element_count(host.spec()); ++i) {
+    storer_of(dtype)(host.data(), i, i % shape[1] - i / shape[1] == diagonal ? 1 : 0);
+  }
+  return {call.builder.constant(host)};
+}
+
+/// The same bits as numbers of another type.
+Slots bit_cast(const NodeCall& call) {
+  const DataType to = dtype_named(call, "to", 0), from = call.dtype(0);
+  if (size_of(to) != size_of(from)) call.refuse("types of different sizes");
+  if (to == DataType::boolean && from != to) call.refuse("bits as booleans");
+  return {call.builder.reinterpreted(call[0], to)};
 }
 
 constexpr Operator shape_rows[] = {
     {"Reshape", reshape}, {"Flatten", flatten},  {"Squeeze", squeeze},   {"Unsqueeze", unsqueeze},
     {"Shape", shape_of},  {"Size", size_of_all}, {"Constant", constant}, {"ConstantOfShape", constant_of_shape},
-    {"Expand", expand},   {"Range", range},
+    {"Expand", expand},   {"Range", range},      {"EyeLike", eye_like},  {"BitCast", bit_cast},
 };
 
 }  // namespace

@@ -4,21 +4,10 @@
 #include "graph/native/calls.h"
 #include "graph/native/lowering.h"
 #include "graph/native/quantized.h"
+#include "graph/native/window.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime::native {
-namespace {
-
-using Sizes = std::vector<std::int64_t>;
-
-/// What ONNX says of a sliding window: one number for each dim of an image.
-struct Window {
-  Sizes kernel, stride, dilation, before, after;
-  bool ceil = false;
-
-  bool is_even() const { return before == after; }
-};
-
 Window window_of(const NodeCall& call, const Sizes& kernel) {
   const std::size_t dims = kernel.size();
   const Dims& shape = call.shape(0);
@@ -61,6 +50,8 @@ Window window_of(const NodeCall& call, const Sizes& kernel) {
   }
   return window;
 }
+
+namespace {
 
 /// The images with both sides filled up.
 int padded(Builder& builder, int slot, Window& window, double value) {
@@ -161,19 +152,24 @@ int average_without_padding(Builder& builder, int x, Window window, OpId op) {
   return calls.div(builder.call(op, {all}, &attributes), builder.call(op, {ones}, &attributes));
 }
 
+/// What the ops lack: places of the largest, averages of dilated windows, and padding that only some windows see.
+bool needs_patches(const NodeCall& call, const Window& window, bool is_max) {
+  if (is_max && call.results() > 1) return true;
+  if (!is_max && window.dilation != Sizes(window.kernel.size(), 1)) return true;
+  return needs_padding(window) && (window.ceil || !is_floating(call.dtype(0)));
+}
+
 template <bool is_max>
 Slots pool(const NodeCall& call) {
   Builder& builder = call.builder;
-  const auto kernel = call.list("kernel_shape");
-  if (!kernel || kernel->empty() || kernel->size() > 3) call.refuse("windows of other than 1 to 3 dims");
-  Window window = window_of(call, *kernel);
+  Window window = window_of_pool(call);
   const bool counts_padding = call.integer("count_include_pad", 0) != 0;
-  if (!is_max && window.dilation != Sizes(kernel->size(), 1)) call.refuse("an average over a dilated window");
+  if (needs_patches(call, window, is_max)) {
+    return is_max ? max_of_patches(call, window) : average_of_patches(call, window, counts_padding);
+  }
   const bool is_padded_here = needs_padding(window);
-  if (is_padded_here && !is_floating(call.dtype(0))) call.refuse("integers with padding that differs between sides");
-  if (is_padded_here && window.ceil) call.refuse("ceil_mode with padding that differs between sides or is wide");
   int x = call[0];
-  const bool is_line = kernel->size() == 1;
+  const bool is_line = window.kernel.size() == 1;
   if (is_line) {
     x = as_plane(builder, x);
     widen(window);

@@ -84,6 +84,11 @@ std::span<const Operator> movement_operators();
 std::span<const Operator> pad_operators();
 std::span<const Operator> indexing_operators();
 std::span<const Operator> choosing_operators();
+std::span<const Operator> selecting_operators();
+std::span<const Operator> patch_operators();
+std::span<const Operator> sampling_operators();
+std::span<const Operator> spectrum_operators();
+std::span<const Operator> sequence_operators();
 std::span<const Operator> einsum_operators();
 
 /// Null: there is none.

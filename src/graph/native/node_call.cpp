@@ -33,10 +33,12 @@ const Operator* find_operator(const ModelNode& node) {
   }
   if (!node.domain.empty()) return nullptr;
   for (const auto& family :
-       {arithmetic_operators(), activation_operators(), attention_operators(), loss_operators(), logic_operators(),
-        product_operators(), window_operators(), transposed_operators(), resize_operators(), recurrent_operators(),
-        quantized_operators(), norm_operators(), shape_operators(), movement_operators(), pad_operators(),
-        indexing_operators(), choosing_operators(), einsum_operators()}) {
+       {arithmetic_operators(), activation_operators(), attention_operators(), loss_operators(),
+        logic_operators(),      product_operators(),    window_operators(),    transposed_operators(),
+        resize_operators(),     recurrent_operators(),  quantized_operators(), norm_operators(),
+        shape_operators(),      movement_operators(),   pad_operators(),       indexing_operators(),
+        choosing_operators(),   einsum_operators(),     selecting_operators(), patch_operators(),
+        sampling_operators(),   spectrum_operators(),   sequence_operators()}) {
     for (const Operator& one : family) {
       if (one.name == node.op) return &one;
     }
@@ -89,7 +91,7 @@ void NodeCall::need_constant(std::size_t input) const {
   throw NeedsValues(ErrorCode::not_supported, "Session",
                     "input " + std::to_string(input) +
                         " depends on the values of the model's inputs, not only on their shapes; this version takes "
-                        "such values from lists of up to 64 integers");
+                        "such values from inputs of up to 1 MiB in all");
 }
 
 std::int64_t NodeCall::number(std::size_t input) const {

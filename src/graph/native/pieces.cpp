@@ -176,8 +176,10 @@ std::vector<Tensor> PiecedGraph::run(std::span<const Tensor> inputs, const Deadl
       const std::vector<Tensor> results = run_piece(piece, given, deadline, hook);
       for (std::size_t i = 0; i < results.size(); ++i) values[piece.model.graph.outputs[i].name] = results[i];
     } catch (const NeedsValues& error) {
-      if (piece.control != nullptr || error.node == 0 || error.node >= piece.end - piece.begin) throw;
-      pieces = cut_at(piece.begin + error.node);  // what it needs is made by the nodes before it
+      const std::size_t count = piece.end - piece.begin;
+      if (piece.control != nullptr || count == 1 || error.node >= count) throw;
+      // What it needs is made by the nodes before it, or is given: then it is a piece of its own.
+      pieces = cut_at(piece.begin + std::max<std::size_t>(error.node, 1));
       continue;
     }
     for (const std::string& name : piece.drops) values.erase(name);

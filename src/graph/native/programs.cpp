@@ -26,13 +26,33 @@ bool same_contents(const Tensor& known, const Tensor& given, const DeviceManager
           std::memcmp(known.as<const void>(), here.as<const void>(), span_bytes(known.spec())) == 0);
 }
 
-/// Copies on the host of the inputs that shapes may be made of; nothing for the others.
-std::vector<std::optional<Tensor>> values_of(std::span<const Tensor> inputs, const DeviceManager& devices) {
-  std::vector<std::optional<Tensor>> values(inputs.size());
+using KnownInputs = std::vector<std::optional<Tensor>>;
+
+/// Copies on the host of the inputs that `is_known` names; nothing for the others.
+template <class IsKnown>
+KnownInputs values_of(std::span<const Tensor> inputs, const DeviceManager& devices, IsKnown is_known) {
+  KnownInputs values(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (is_list_of_integers(inputs[i].spec())) values[i] = devices.copy_to(inputs[i], Device{});
+    if (is_known(inputs[i].spec())) values[i] = devices.copy_to(inputs[i], Device{});
   }
   return values;
+}
+
+/// What a program may be made of, the least first: shapes, lists of integers, and for one node alone, where it is
+/// little, all that is given.
+std::vector<KnownInputs> ways_to_know(std::span<const Tensor> inputs, const DeviceManager& devices, bool one_node) {
+  constexpr std::uint64_t most_bytes = std::uint64_t{8} << 20;
+  std::vector<KnownInputs> ways = {{}};
+  const auto is_list = [](const Tensor& input) { return is_list_of_integers(input.spec()); };
+  if (std::any_of(inputs.begin(), inputs.end(), is_list)) {
+    ways.push_back(values_of(inputs, devices, is_list_of_integers));
+  }
+  std::uint64_t bytes = 0;
+  for (const Tensor& input : inputs) bytes += span_bytes(input.spec());
+  if (one_node && !inputs.empty() && bytes <= most_bytes && !std::all_of(inputs.begin(), inputs.end(), is_list)) {
+    ways.push_back(values_of(inputs, devices, [](const TensorSpec&) { return true; }));
+  }
+  return ways;
 }
 
 std::vector<Tensor> constants_on(const Program& program, const DeviceManager& devices, Device device) {
@@ -172,16 +192,17 @@ std::shared_ptr<ReadyProgram> Programs::find_or_make(std::span<const TensorSpec>
 }
 
 std::shared_ptr<ReadyProgram> Programs::make(std::span<const TensorSpec> specs, std::span<const Tensor> inputs) const {
-  std::vector<std::optional<Tensor>> values;
-  Program program;
-  try {
-    program = compile_for(specs, {});
-  } catch (const NeedsValues&) {
-    values = values_of(inputs, devices_);
-    if (std::none_of(values.begin(), values.end(), [](const auto& value) { return value.has_value(); })) throw;
-    program = compile_for(specs, values);
+  const std::vector<KnownInputs> ways = ways_to_know(inputs, devices_, model_.graph.nodes.size() == 1);
+  for (std::size_t way = 0;; ++way) {
+    try {
+      // To fold floats too, where shapes depend on them.
+      const int level = std::max(execution_.optimize_level, way + 1 < ways.size() || way == 0 ? 0 : 1);
+      return std::make_shared<ReadyProgram>(compile_for(specs, ways[way], level), ways[way], dispatcher_, devices_,
+                                            device_);
+    } catch (const NeedsValues&) {
+      if (way + 1 == ways.size()) throw;
+    }
   }
-  return std::make_shared<ReadyProgram>(std::move(program), std::move(values), dispatcher_, devices_, device_);
 }
 
 PassContext Programs::pass_context() const {
@@ -204,14 +225,13 @@ PassContext Programs::pass_context() const {
   return context;
 }
 
-Program Programs::compile_for(std::span<const TensorSpec> specs, Values values) const {
+Program Programs::compile_for(std::span<const TensorSpec> specs, Values values, int optimize_level) const {
   const PassContext passes = pass_context();  // of the policy of the runs
   // What is computed now is no part of a run: under no policy and no lock.
   const ScopedPolicy plain(dispatcher_, dispatcher_.make_scope({}, {}, LockUse{}));
-  return compile(
-      model_, specs, values,
-      Builder(dispatcher_, device_, devices_.profile(device_).global_memory_bytes, execution_.optimize_level), passes,
-      Deadline(execution_.compile_timeout_ms, "compile_timeout_ms"));
+  return compile(model_, specs, values,
+                 Builder(dispatcher_, device_, devices_.profile(device_).global_memory_bytes, optimize_level), passes,
+                 Deadline(execution_.compile_timeout_ms, "compile_timeout_ms"));
 }
 
 }  // namespace xpuruntime::native

@@ -61,7 +61,8 @@ class Programs {
   std::shared_ptr<ReadyProgram> find(std::span<const TensorSpec> specs, std::span<const Tensor> inputs);
   std::shared_ptr<ReadyProgram> make(std::span<const TensorSpec> specs, std::span<const Tensor> inputs) const;
   PassContext pass_context() const;
-  Program compile_for(std::span<const TensorSpec> specs, std::span<const std::optional<Tensor>> values) const;
+  Program compile_for(std::span<const TensorSpec> specs, std::span<const std::optional<Tensor>> values,
+                      int optimize_level) const;
 
   const Model& model_;
   Dispatcher& dispatcher_;
