@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -325,6 +326,29 @@ TEST(Session, AnAttributeOfAnotherTypeIsAnError) {
   const Session session = session_of(model);
   const Tensor x = random_tensor({3, 8}, 1);
   expect_error(ErrorCode::corrupt_data, "attribute 'axis' is not of the type", [&] { session.run({&x, 1}); });
+}
+
+TEST(Session, WhatWouldTakeLongIsNotComputedInAdvance) {
+  constexpr std::int64_t extent = 512, products = 160;  // of 2^27 multiplications each
+  const Tensor zeros = Tensor::empty(DataType::float32, {extent, extent});
+  std::fill_n(zeros.as<float>(), extent * extent, 0.0f);
+  Model model = perceptron();
+  model.graph.constants["m"] = zeros;
+  std::string last = "m";
+  for (std::int64_t i = 0; i < products; ++i) {
+    const std::string result = "m" + std::to_string(i);
+    model.graph.nodes.push_back({.name = result, .op = "MatMul", .inputs = {last, "m"}, .outputs = {result}});
+    last = result;
+  }
+  model.graph.outputs.push_back({.name = last});
+  const Session session = session_of(std::move(model));
+  const TensorSpec spec = make_spec(DataType::float32, {3, 8});
+  std::map<StepKind, int> kinds;
+  for (const SessionStep& step : session.explain({&spec, 1})) {
+    if (step.op == "MatMul") ++kinds[step.kind];
+  }
+  EXPECT_GT(kinds[StepKind::kernel], 30);
+  EXPECT_LT(kinds[StepKind::kernel], products);  // the first ones are
 }
 
 TEST(Session, TimeoutsMayBeAsLongAsTheyCanBeWritten) {

@@ -9,6 +9,33 @@
 namespace xpuruntime::native {
 namespace {
 
+// Of all that is computed before a run; more is left to the runs.
+constexpr std::uint64_t most_folded_bytes = std::uint64_t{1} << 30;
+constexpr double most_folded_work = 0x1p34;
+
+/// About as many multiplications as a call takes, and no fewer than it has elements.
+double work_of(OpId op, std::span<const TensorSpec> inputs, const Attributes& attributes,
+               std::span<const TensorSpec> outputs) {
+  double elements = 0, each = 1;
+  for (const auto& specs : {inputs, outputs}) {
+    for (const TensorSpec& spec : specs) elements += static_cast<double>(element_count(spec));
+  }
+  const auto longest = [](const Dims& shape) {
+    double extent = 1;
+    for (const std::int64_t one : shape) extent = std::max(extent, static_cast<double>(one));
+    return extent;
+  };
+  if (product_ops.contains(op)) each = longest(inputs[0].shape);
+  if (op == OpId::attention) each = longest(inputs[1].shape) * longest(inputs[0].shape);
+  if (conv_ops.contains(op)) {
+    each = static_cast<double>(element_count(inputs[1])) / std::max(static_cast<double>(inputs[1].shape[0]), 1.0);
+  }
+  if (pool_ops.contains(op)) {
+    for (const std::int64_t one : attributes.list("kernel_size")) each *= static_cast<double>(one);
+  }
+  return elements * each;
+}
+
 bool is_read_by_shapes(DataType dtype) { return !is_floating(dtype); }
 
 Tensor contiguous_copy(Dispatcher& dispatcher, const Tensor& host) {
@@ -67,14 +94,14 @@ int Builder::integers(std::span<const std::int64_t> values) {
   return constant(host);
 }
 
-bool Builder::may_fold(std::span<const int> inputs, std::span<const TensorSpec> outputs) const {
-  constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;  // in all; more is left to the runs
+bool Builder::may_fold(std::span<const int> inputs, std::span<const TensorSpec> outputs, double work) const {
   std::uint64_t bytes = folded_bytes_;
   for (const TensorSpec& output : outputs) {
     bytes += span_bytes(output);
     if (optimize_level_ == 0 && !is_read_by_shapes(output.dtype)) return false;
   }
-  return bytes <= most_bytes && std::all_of(inputs.begin(), inputs.end(), [&](int slot) { return is_constant(slot); });
+  if (bytes > most_folded_bytes || folded_work_ + work > most_folded_work) return false;
+  return std::all_of(inputs.begin(), inputs.end(), [&](int slot) { return is_constant(slot); });
 }
 
 std::vector<int> Builder::fold(OpId op, std::span<const int> inputs, const Attributes& attributes,
@@ -111,7 +138,16 @@ std::vector<int> Builder::call_all(OpId op, std::span<const int> inputs, const A
   count = std::min(count, problem.outputs.size());
   const std::span outputs(problem.outputs.data(), count);
   for (const TensorSpec& output : outputs) check_room(span_bytes(output));
-  if (may_fold(inputs, outputs)) return fold(op, inputs, attributes, outputs);
+  const double work = work_of(op, specs, attributes, outputs);
+  if (may_fold(inputs, outputs, work)) {
+    folded_work_ += work;
+    return fold(op, inputs, attributes, outputs);
+  }
+  constexpr std::size_t most_calls = std::size_t{1} << 19;
+  if (program_.steps.size() >= most_calls) {
+    fail(ErrorCode::not_supported, "Session",
+         "a run of more than " + std::to_string(most_calls) + " calls; give shorter sequences");
+  }
   std::vector<int> results;
   for (const TensorSpec& output : outputs) results.push_back(add({.kind = Slot::Kind::memory, .spec = output}));
   program_.steps.push_back({op, attributes, {inputs.begin(), inputs.end()}, results, node_});
@@ -131,8 +167,15 @@ int Builder::add_view(int of, const TensorSpec& spec) {
 
 int Builder::contiguous(int slot) {
   if (spec(slot).contiguous) return slot;
-  check_room(static_cast<std::uint64_t>(element_count(spec(slot))) * size_of(spec(slot).dtype));
-  return is_constant(slot) ? constant(contiguous_copy(dispatcher_, constant_of(slot))) : call(OpId::copy, {slot});
+  const std::uint64_t bytes = static_cast<std::uint64_t>(element_count(spec(slot))) * size_of(spec(slot).dtype);
+  check_room(bytes);
+  if (!is_constant(slot)) return call(OpId::copy, {slot});
+  if (bytes > most_folded_bytes - std::min(folded_bytes_, most_folded_bytes)) {
+    fail(ErrorCode::out_of_memory, "Session",
+         "constants of more than 1 GiB would be made before a run; give smaller shapes, or make them inputs");
+  }
+  folded_bytes_ += bytes;
+  return constant(contiguous_copy(dispatcher_, constant_of(slot)));
 }
 
 int Builder::reshaped(int slot, const Dims& shape) {
@@ -162,17 +205,27 @@ int Builder::broadcast(int slot, const Dims& shape) {
   return add_view(slot, make_spec(from.dtype, to, strides, from.alignment));
 }
 
+std::vector<bool> Builder::bases() const {
+  std::vector<bool> found(slots().size(), false);
+  for (const Slot& slot : slots()) {
+    if (slot.kind == Slot::Kind::view) found[static_cast<std::size_t>(slot.base)] = true;
+  }
+  return found;
+}
+
 Program Builder::finish(std::span<const int> outputs, const PassContext& passes) {
+  std::vector<bool> is_taken = bases();  // viewed by others, or an output already
   for (int slot : outputs) {
     const auto& at = slots()[static_cast<std::size_t>(slot)];
     const bool is_read = at.kind != Slot::Kind::memory;
-    bool is_base = std::find(program_.outputs.begin(), program_.outputs.end(), slot) != program_.outputs.end();
-    for (const Slot& other : slots()) is_base = is_base || (other.kind == Slot::Kind::view && other.base == slot);
+    const bool is_base = is_taken[static_cast<std::size_t>(slot)];
     if (is_read || is_base) {  // the caller gets memory that nothing else has
       const int copy = add({.kind = Slot::Kind::memory, .spec = make_spec(spec(slot).dtype, shape(slot))});
       program_.steps.push_back({OpId::copy, Attributes(OpId::copy), {slot}, {copy}, node_});
       note(StepKind::kernel, copy, program_.steps.size() - 1);
       slot = copy;
+    } else {
+      is_taken[static_cast<std::size_t>(slot)] = true;
     }
     program_.slots[static_cast<std::size_t>(slot)].kind = Slot::Kind::output;
     program_.outputs.push_back(slot);

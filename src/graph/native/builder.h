@@ -75,7 +75,9 @@ class Builder {
   int add(Slot slot);
   int add_view(int of, const TensorSpec& spec);
   void note(StepKind kind, int slot, std::size_t step);
-  bool may_fold(std::span<const int> inputs, std::span<const TensorSpec> outputs) const;
+  bool may_fold(std::span<const int> inputs, std::span<const TensorSpec> outputs, double work) const;
+  /// The slots that others are views of.
+  std::vector<bool> bases() const;
   void check_room(std::uint64_t bytes) const;
   std::vector<int> fold(OpId op, std::span<const int> inputs, const Attributes& attributes,
                         std::span<const TensorSpec> outputs);
@@ -85,6 +87,7 @@ class Builder {
   std::uint64_t memory_bytes_;
   int optimize_level_;
   std::uint64_t folded_bytes_ = 0;
+  double folded_work_ = 0;  // multiplications, about
   std::size_t node_ = 0;
   Program program_ = {};
   std::unordered_map<int, Codes> codes_ = {};
