@@ -27,16 +27,34 @@ Json value_json(const ModelValue& value) {
   return json;
 }
 
+/// Calls `use` with each node, also of branches and bodies.
+template <class Use>
+void each_node(const ModelGraph& graph, const Use& use) {
+  for (const ModelNode& node : graph.nodes) {
+    use(node);
+    for (const auto& [name, value] : node.attributes) {
+      const auto* body = std::get_if<std::shared_ptr<const ModelGraph>>(&value);
+      if (body != nullptr) each_node(**body, use);
+    }
+  }
+}
+
 std::uint64_t constant_bytes(const ModelGraph& graph) {
   std::uint64_t bytes = 0;
   for (const auto& [name, tensor] : graph.constants) bytes += span_bytes(tensor.spec());
+  for (const ModelNode& node : graph.nodes) {
+    for (const auto& [name, value] : node.attributes) {
+      if (const auto* tensor = std::get_if<Tensor>(&value)) bytes += span_bytes(tensor->spec());
+      if (const auto* body = std::get_if<std::shared_ptr<const ModelGraph>>(&value)) bytes += constant_bytes(**body);
+    }
+  }
   return bytes;
 }
 
 std::map<std::string, std::size_t> operators_of(const Model& model) {
   std::map<std::string, std::size_t> counts;
-  for (const ModelNode& node : model.graph.nodes)
-    ++counts[node.domain.empty() ? node.op : node.domain + "::" + node.op];
+  each_node(model.graph,
+            [&](const ModelNode& node) { ++counts[node.domain.empty() ? node.op : node.domain + "::" + node.op]; });
   return counts;
 }
 
@@ -92,6 +110,7 @@ std::string as_text(const Inspected& found, const Painter& paint) {
   if (!found.is_planned) return text;
   Table steps({"node", "operator", "runs as", "output", "because"});
   for (const SessionStep& step : found.steps) {
+    if (step.op == "Constant") continue;
     steps.add({step.node, step.op, runs_as(step), to_string(step.output), because(step)});
   }
   return text + "\n" + steps.to_text(paint) +

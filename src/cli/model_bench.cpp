@@ -77,10 +77,12 @@ std::string as_text(const ModelRequest& request, const OpenedModel& opened, cons
   text += engines.to_text(paint) + "\n";
   const double sum = sum_of(nodes);
   Table table({"node", "operator", "problem", "kernel", "time", "share"});
-  for (const NodeTime& node : nodes) {
+  constexpr std::size_t most = 20;  // of a terminal's page
+  for (const NodeTime& node : std::span(nodes).first(std::min(most, nodes.size()))) {
     table.add({node.step.node, node.step.op, to_string(node.step.decision->problem), node.step.decision->kernel,
                duration_of_us(node.time_us), figure("%.1f %%", 100 * node.time_us / std::max(sum, 1e-9))});
   }
+  if (nodes.size() > most) table.add({"... " + std::to_string(nodes.size() - most) + " more", "", "--json lists all"});
   return text + table.to_text(paint) + std::to_string(nodes.size()) + " calls of native in " + duration_of_us(sum) +
          "\n";
 }

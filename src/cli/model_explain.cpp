@@ -34,7 +34,7 @@ std::string counts_text(const std::vector<SessionStep>& steps) {
   }
   for (const auto& [kind, count] : kinds) {
     text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + std::string(to_string(kind)) +
-            (count == 1 ? "" : "s");
+            (count == 1 || kind == StepKind::fused ? "" : "s");
     if (kind == StepKind::kernel) text += " (" + by_kernel + ")";
   }
   return text.empty() ? "nothing is computed" : text;

@@ -36,10 +36,24 @@ class Inspect(CliTest):
         known = xrt("inspect", self.model, "--shape", "x=5,8")
         self.assertRegex(known.stdout, r"layer +Gemm +small +f32\[5,4\]")
         document = self.document("inspect", self.model, "--shape", "x=5,8", "--json")
-        self.assertEqual([step["kind"] for step in document["steps"]], ["kernel", "kernel"])
+        self.assertEqual([step["kind"] for step in document["steps"]], ["kernel", "fused"])
         self.assertEqual(document["steps"][0]["decision"]["kernel"], "small")
         self.assertEqual(document["inputs"], [{"name": "x", "dtype": "f32", "shape": ["batch", 8]}])
-        self.assertGreater(document["memory_bytes"], 0)
+        self.assertEqual(document["memory_bytes"], 0)  # the only call writes the output
+
+    def test_constants_and_operators_of_branches_count(self):
+        value = numpy_helper.from_array(np.ones(1000, np.float32))
+        branches = {name: helper.make_graph([helper.make_node("Constant", [], ["c"], value=value)], name, [],
+                                            [helper.make_tensor_value_info("c", TensorProto.FLOAT, [1000])])
+                    for name in ("then_branch", "else_branch")}
+        nodes = [helper.make_node("If", ["condition"], ["y"], "choice", **branches)]
+        values = [helper.make_tensor_value_info("condition", TensorProto.BOOL, None),
+                  helper.make_tensor_value_info("y", TensorProto.FLOAT, [1000])]
+        graph = helper.make_graph(nodes, "branches", values[:1], values[1:])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.model)
+        document = self.document("inspect", self.model, "--json")
+        self.assertEqual(document["constant_bytes"], 8000)
+        self.assertEqual({one["name"]: one["nodes"] for one in document["operators"]}, {"If": 1, "Constant": 2})
 
     def test_a_missing_operator_is_the_answer_no(self):
         save(self.model, op="Erf")
