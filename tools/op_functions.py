@@ -6,6 +6,7 @@ Run it with the package on PYTHONPATH and clang-format on PATH. With --check not
 says something else than the rows, whatever its layout.
 """
 
+import math
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ Row = dict[str, Any]
 OPTIONS_HEAD = """#pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "xpuruntime/runtime/call_op.h"
@@ -64,8 +66,13 @@ def default_text(attribute: Row) -> str:
         return str(value).lower()
     if attribute["kind"] == "choice":
         return f'"{value}"'
+    if attribute["kind"] == "dtype":
+        kind, bits = re.match(r"([a-z]+)(\d*)", value).groups()
+        return "DataType::" + {"f": "float", "bf": "bfloat", "i": "int", "u": "uint", "bool": "boolean"}[kind] + bits
     if value == ():
         return "{}"
+    if value in (math.inf, -math.inf):
+        return ("-" if value < 0 else "") + "std::numeric_limits<double>::infinity()"
     return "INT64_MAX" if value == 2**63 - 1 else repr(value)
 
 

@@ -163,7 +163,7 @@ Precision resolve_precision(const Problem& problem, const PrecisionRequests& req
     case OpCategory::lookup:
       return {own, own, inputs + " only looks them up"};
     default:
-      return {own, own, name + " is computed in f32 or f64 whatever rules say"};
+      return {own, own, name + " takes its inputs as they are, whatever rules say"};
   }
 }
 

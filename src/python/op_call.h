@@ -82,7 +82,7 @@ class OpCall {
   BoundArray& new_array();
   Call call() const;
   void bind_outputs(const Call& call);
-  DataType dtype_of_result() const;
+  DataType dtype_of_result(DataType out) const;
   Dims without_dropped(const Dims& shape) const;
   void make_results(const Call& call);
   void make_results(std::span<const TensorSpec> specs);

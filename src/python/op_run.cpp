@@ -249,7 +249,8 @@ void OpCall::bind_outputs(const Call& call) {
   const bool one = out_ != nullptr && out_ != Py_None && PyTuple_Check(out_) == 0 && signature_.outputs == 1;
   if (one && outputs_.size() == 0 && dropped_.empty()) [[likely]] {
     result_.emplace().use(out_, where("out"));
-    check_out(op_, dtype_of_result(), result_->tensor().dtype(), where("out"));
+    const DataType out = result_->tensor().dtype();
+    check_out(op_, dtype_of_result(out), out, where("out"));
     outputs_.push_back(&result_->tensor());
     if (result_->bound().is_copy()) check_stand_ins();
   } else {
@@ -257,9 +258,15 @@ void OpCall::bind_outputs(const Call& call) {
   }
 }
 
-// What the result would be without `out`, as far as it decides which `out` may be given.
-DataType OpCall::dtype_of_result() const {
+// What the result would be without `out`, as far as it decides which `out` may be given. Ops that give integers or
+// booleans of floats are asked where it does.
+DataType OpCall::dtype_of_result(DataType out) const {
   if (op_ == OpId::cast) return static_cast<DataType>(attributes_->integer("dtype"));
+  if (!is_floating(out)) {
+    std::vector<TensorSpec> specs;
+    for (const Tensor* tensor : inputs_.span()) specs.push_back(tensor->spec());
+    return make_problem(op_, specs, attributes_ ? *attributes_ : Attributes(op_), input(0).device()).outputs[0].dtype;
+  }
   for (const Tensor* tensor : inputs_.span()) {
     if (is_floating(tensor->dtype())) return tensor->dtype();
   }

@@ -144,6 +144,8 @@ std::vector<Slack> forward(const Solved& solved) {
       return {Slack(count_of(solved.operands.outputs()[0]),
                     6 * largest_of(solved.operands.inputs()[0]) *
                         std::max(largest_of(solved.operands.inputs()[2]), largest_of(solved.operands.inputs()[3])))};
+    case Rounding::largest:
+      return {};
     case Rounding::category:
       break;
   }

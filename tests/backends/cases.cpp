@@ -34,9 +34,9 @@ void List::each_op(Words ops, Words dtypes, Words texts, oracle::Fill fill) {
 const std::vector<CaseText>& all() {
   static const std::vector<CaseText> list = [] {
     std::vector<CaseText> out;
-    for (const auto family :
-         {matrix_cases, conv_cases, pool_cases, attention_cases, norm_cases, reduce_cases, loss_cases,
-          elementwise_cases, movement_cases, indexing_cases, arranging_cases, decoder_cases, quantization_cases}) {
+    for (const auto family : {matrix_cases, conv_cases, pool_cases, attention_cases, norm_cases, reduce_cases,
+                              loss_cases, elementwise_cases, movement_cases, indexing_cases, arranging_cases,
+                              decoder_cases, quantization_cases, pointwise_cases}) {
       const std::vector<CaseText> part = family();
       out.insert(out.end(), part.begin(), part.end());
     }
@@ -70,7 +70,7 @@ const Checks& checks() {
     const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
     for (const auto family :
          {matrix_checks, conv_checks, attention_checks, norm_checks, reduce_checks, loss_checks, elementwise_checks,
-          movement_checks, indexing_checks, arranging_checks, decoder_checks, quantization_checks}) {
+          movement_checks, indexing_checks, arranging_checks, decoder_checks, quantization_checks, pointwise_checks}) {
       const Checks part = family();
       append(out.small, part.small);
       append(out.by_lines, part.by_lines);

@@ -49,6 +49,7 @@ std::vector<CaseText> indexing_cases();
 std::vector<CaseText> arranging_cases();
 std::vector<CaseText> decoder_cases();
 std::vector<CaseText> quantization_cases();
+std::vector<CaseText> pointwise_cases();
 /// Of the forward cases, those whose ops have gradients, and more.
 std::vector<CaseText> backward_cases(const std::vector<CaseText>& forward);
 
@@ -78,6 +79,7 @@ Checks indexing_checks();
 Checks arranging_checks();
 Checks decoder_checks();
 Checks quantization_checks();
+Checks pointwise_checks();
 /// Those of all families.
 const Checks& checks();
 

@@ -49,6 +49,11 @@ bool hands_on(const Problem& problem) {
     case OpId::max_pool3d:
     case OpId::reduce_max:
     case OpId::reduce_min:
+    case OpId::maximum:
+    case OpId::minimum:
+    case OpId::clip:
+    case OpId::abs:
+    case OpId::neg:
       return true;
     default:
       return false;

@@ -20,10 +20,10 @@ Tensor upload(Runtime& runtime, const TensorSpec& spec, const std::vector<std::b
 
 using Family = std::span<const Reference> (*)();
 
-constexpr Family families[] = {attention_references, decoder_references,   elementwise_references,
-                               loss_references,      matrix_references,    movement_references,
-                               indexing_references,  arranging_references, norm_references,
-                               reduce_references,    window_references,    quantization_references};
+constexpr Family families[] = {
+    attention_references, decoder_references,      elementwise_references, loss_references, matrix_references,
+    movement_references,  indexing_references,     arranging_references,   norm_references, reduce_references,
+    window_references,    quantization_references, pointwise_references};
 
 /// Empty where no family has the op.
 Reference reference_of(OpId op) {

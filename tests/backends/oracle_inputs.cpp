@@ -45,6 +45,14 @@ double small_integer(const Problem& problem, std::size_t input, DataType dtype, 
       return random.whole(-8, 8);
     case OpId::mul:
       return random.whole(is_unsigned ? 0 : -11, 11);
+    case OpId::pow:
+      return input == 0 ? random.whole(is_unsigned ? 0 : -5, 5) : random.whole(is_unsigned ? 0 : -2, 3);
+    case OpId::shift_left:
+      return input == 0 ? random.whole(is_unsigned ? 0 : -1, 1) : random.whole(0, 6);
+    case OpId::remainder:
+    case OpId::fmod:
+    case OpId::trunc_div:
+      return random.whole(is_unsigned ? 0 : -20, 20);
     default:
       if (input_spec(op_info(problem.op), input).values == InputValues::count) return random.whole(0, 6);
       return random.whole(is_unsigned ? 0 : -100, 100);
@@ -105,6 +113,27 @@ double elementwise_input(const Problem& problem, std::size_t input, Random& rand
     case OpId::div:
       if (input == 1) return random.uniform(0.25, 2) * (random.one_in(2) ? 1 : -1);
       return random.uniform(-1, 1);
+    case OpId::remainder:
+    case OpId::fmod:
+      if (input == 1) return random.uniform(0.25, 2) * (random.one_in(2) ? 1 : -1);
+      return random.uniform(-6, 6);
+    case OpId::pow:
+      return input == 0 ? std::exp2(random.uniform(-4, 4)) : random.uniform(-3, 3);
+    case OpId::reciprocal:
+      return std::exp2(random.uniform(-12, 12)) * (random.one_in(2) ? 1 : -1);
+    case OpId::asin:
+    case OpId::acos:
+    case OpId::atanh:
+      return random.uniform(-0.99, 0.99);
+    case OpId::acosh:
+      return random.uniform(1, 9);
+    case OpId::equal:
+    case OpId::not_equal:
+    case OpId::less:
+    case OpId::less_equal:
+    case OpId::greater:
+    case OpId::greater_equal:
+      return random.whole(-3, 3);  // some are equal
     case OpId::cast:
       return random.uniform(-100, 100);
     default:  // functions with tails: mostly where they bend, sometimes far out

@@ -78,6 +78,7 @@ std::span<const Reference> indexing_references();
 std::span<const Reference> arranging_references();
 std::span<const Reference> norm_references();
 std::span<const Reference> quantization_references();
+std::span<const Reference> pointwise_references();
 std::span<const Reference> reduce_references();
 std::span<const Reference> window_references();
 

@@ -56,10 +56,10 @@ class Inspect(CliTest):
         self.assertEqual({one["name"]: one["nodes"] for one in document["operators"]}, {"If": 1, "Constant": 2})
 
     def test_a_missing_operator_is_the_answer_no(self):
-        save(self.model, op="Erf")
+        save(self.model, op="Det")
         answer = xrt("inspect", self.model)
         self.assertEqual(answer.returncode, 1)
-        self.assertRegex(answer.stdout, r"Erf +1 +no: there is no kernel")
+        self.assertRegex(answer.stdout, r"Det +1 +no: there is no kernel")
         self.assertIsNone(json.loads(xrt("inspect", self.model, "--json").stdout)["steps"])
 
     def test_wrong_words_and_files_are_wrong_usage(self):

@@ -31,11 +31,11 @@ def elementwise(kind: str) -> Callable[[Node], Any]:
 
 
 def binary(kind: str) -> Callable[[Node], Any]:
-    """Arithmetic: ours has no quotient of integers."""
+    """Arithmetic: the quotient of integers is an op of its own."""
 
     def run(node: Node) -> Any:
         if kind == "Div" and node.inputs[0].dtype.kind in "iu":
-            raise OutOfScope("division of integers")
+            return ops.trunc_div(*node.inputs)
         return op_of(kind)(*node.inputs)
 
     return run
@@ -213,7 +213,12 @@ def constant(node: Node) -> Any:
 
 OPERATORS: dict[str, Callable[[Node], Any]] = {
     **{kind: binary(kind) for kind in ("Add", "Sub", "Mul", "Div")},
-    **{kind: elementwise(kind) for kind in ("Exp", "Log", "Sqrt", "Relu", "Sigmoid", "Tanh", "MatMul")},
+    **{kind: elementwise(kind) for kind in (
+        "Exp", "Log", "Sqrt", "Relu", "Sigmoid", "Tanh", "MatMul", "Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Erf",
+        "Reciprocal", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Softplus",
+        "HardSwish", "PRelu", "IsNaN", "Equal", "Less", "Greater", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot",
+        "Where")},
+    **{kind: elementwise("logical_" + kind) for kind in ("And", "Or", "Xor", "Not")},
     "Identity": elementwise("copy"), "Gelu": gelu, "Swish": swish, "Sum": folded("sum"), "Mean": folded("mean"),
     "ReduceSum": reduction("sum"), "ReduceMean": reduction("mean"), "ReduceMax": reduction("amax"),
     "ReduceMin": reduction("amin"), "Softmax": softmax("softmax"), "LogSoftmax": softmax("log_softmax"),

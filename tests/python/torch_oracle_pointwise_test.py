@@ -15,6 +15,7 @@ import torch.nn.functional as functional
 from hypothesis import strategies as st
 
 import torch_oracle_decoder_test
+import torch_oracle_functions_test
 import torch_oracle_test
 import xpuruntime as xrt
 from oracle_case import CHECKED, OracleCase, against_oracle
@@ -199,7 +200,8 @@ class MovementOps(OracleCase):
 
 class AllOps(unittest.TestCase):
     def test_every_op_has_an_oracle(self) -> None:
-        self.assertTrue(torch_oracle_test.MatrixOps and torch_oracle_decoder_test.DecoderOps)  # decorators fill the set
+        modules = (torch_oracle_test, torch_oracle_decoder_test, torch_oracle_functions_test)
+        self.assertTrue(all(modules))  # their decorators fill the set
         self.assertEqual(set(xrt.get_registered_ops()) - CHECKED, set())
 
 

@@ -99,8 +99,9 @@ enum class Rounding : std::uint8_t {
   exact,           // values are chosen or moved
   few_operations,  // relative to the result
   function,        // exp, log and the like, relative to the result
-  gelu,
-  products,  // sums of products of inputs
+  gelu,            // relative to the input
+  largest,         // relative to the largest of the results
+  products,        // sums of products of inputs
   attention,
   sum,
   mean,

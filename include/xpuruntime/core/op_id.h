@@ -78,6 +78,57 @@ enum class OpId : std::uint16_t {
   reverse_sequence,
   quantize,
   dequantize,
+  abs,
+  neg,
+  sign,
+  floor,
+  ceil,
+  round,
+  reciprocal,
+  erf,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  asinh,
+  acosh,
+  atanh,
+  softplus,
+  isnan,
+  isinf,
+  maximum,
+  minimum,
+  pow,
+  remainder,
+  fmod,
+  trunc_div,
+  clip,
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  logical_and,
+  logical_or,
+  logical_xor,
+  logical_not,
+  bitwise_and,
+  bitwise_or,
+  bitwise_xor,
+  bitwise_not,
+  shift_left,
+  shift_right,
+  where,
+  leaky_relu,
+  prelu,
+  elu,
+  hard_sigmoid,
+  hard_swish,
   builtin_count,
 };
 
@@ -127,6 +178,14 @@ inline constexpr OpList row_norm_ops = {OpId::layer_norm, OpId::rms_norm};
 inline constexpr OpList softmax_ops = {OpId::softmax, OpId::log_softmax};
 inline constexpr OpList activation_ops = {OpId::relu, OpId::gelu, OpId::silu, OpId::sigmoid, OpId::tanh};
 inline constexpr OpList function_ops = {OpId::log, OpId::exp, OpId::sqrt};
+// What the C library computes for one element at a time.
+inline constexpr OpList library_ops = {OpId::tan,  OpId::asin,  OpId::acos,  OpId::atan, OpId::sinh,
+                                       OpId::cosh, OpId::asinh, OpId::acosh, OpId::atanh};
+inline constexpr OpList comparison_ops = {OpId::equal,      OpId::not_equal, OpId::less,
+                                          OpId::less_equal, OpId::greater,   OpId::greater_equal};
+inline constexpr OpList logical_ops = {OpId::logical_and, OpId::logical_or, OpId::logical_xor};
+inline constexpr OpList bitwise_ops = {OpId::bitwise_and, OpId::bitwise_or, OpId::bitwise_xor};
+inline constexpr OpList extreme_ops = {OpId::maximum, OpId::minimum};
 inline constexpr OpList reduce_ops = {OpId::reduce_sum, OpId::reduce_mean, OpId::reduce_max, OpId::reduce_min};
 inline constexpr OpList class_loss_ops = {OpId::cross_entropy, OpId::nll_loss};
 inline constexpr OpList pointwise_loss_ops = {OpId::kl_div, OpId::poisson_nll_loss};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "xpuruntime/runtime/call_op.h"
@@ -230,6 +231,38 @@ using ReduceProdOptions = ReduceSumOptions;
 struct ReverseSequenceOptions {
   std::int64_t batch_dim = 0;
   std::int64_t time_dim = 1;
+};
+
+struct QuantizeOptions {
+  const Tensor* zero_point = nullptr;
+  std::int64_t dim = 1;         // of the scales, where there is more than one
+  std::int64_t block_size = 0;  // 0: a scale for each slice
+  DataType dtype = DataType::uint8;
+};
+
+struct DequantizeOptions {
+  const Tensor* zero_point = nullptr;
+  std::int64_t dim = 1;         // of the scales, where there is more than one
+  std::int64_t block_size = 0;  // 0: a scale for each slice
+  DataType dtype = DataType::float32;
+};
+
+struct ClipOptions {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+};
+
+struct LeakyReluOptions {
+  double negative_slope = 0.01;
+};
+
+struct EluOptions {
+  double alpha = 1.0;
+};
+
+struct HardSigmoidOptions {
+  double alpha = 0.16666666666666666;
+  double beta = 0.5;
 };
 
 }  // namespace xpuruntime::ops

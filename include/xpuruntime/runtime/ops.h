@@ -569,4 +569,293 @@ inline void reverse_sequence_out(const Tensor& out, const Tensor& input, const T
   call_out({&out, 1}, OpId::reverse_sequence, {input, lengths}, {options.batch_dim, options.time_dim});
 }
 
+/// Each value over its scale, rounded to an integer (ties to even), plus the zero point, held in the range of the
+/// result's dtype.
+inline Tensor quantize(const Tensor& input, const Operand& scale, const QuantizeOptions& options = {}) {
+  return call(OpId::quantize, {input, scale, options.zero_point}, {options.dim, options.block_size, options.dtype});
+}
+inline void quantize_out(const Tensor& out, const Tensor& input, const Operand& scale,
+                         const QuantizeOptions& options = {}) {
+  call_out({&out, 1}, OpId::quantize, {input, scale, options.zero_point},
+           {options.dim, options.block_size, options.dtype});
+}
+
+/// Each integer less the zero point, times its scale.
+inline Tensor dequantize(const Tensor& input, const Operand& scale, const DequantizeOptions& options = {}) {
+  return call(OpId::dequantize, {input, scale, options.zero_point}, {options.dim, options.block_size, options.dtype});
+}
+inline void dequantize_out(const Tensor& out, const Tensor& input, const Operand& scale,
+                           const DequantizeOptions& options = {}) {
+  call_out({&out, 1}, OpId::dequantize, {input, scale, options.zero_point},
+           {options.dim, options.block_size, options.dtype});
+}
+
+/// Each element without its sign.
+inline Tensor abs(const Tensor& input) { return call(OpId::abs, {input}); }
+inline void abs_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::abs, {input}); }
+
+/// Each element with the other sign.
+inline Tensor neg(const Tensor& input) { return call(OpId::neg, {input}); }
+inline void neg_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::neg, {input}); }
+
+/// -1, 0 or 1, by the sign of each element; NaN stays.
+inline Tensor sign(const Tensor& input) { return call(OpId::sign, {input}); }
+inline void sign_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::sign, {input}); }
+
+/// The largest integer that is not above each element.
+inline Tensor floor(const Tensor& input) { return call(OpId::floor, {input}); }
+inline void floor_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::floor, {input}); }
+
+/// The smallest integer that is not below each element.
+inline Tensor ceil(const Tensor& input) { return call(OpId::ceil, {input}); }
+inline void ceil_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::ceil, {input}); }
+
+/// The integer nearest to each element, of two the even one.
+inline Tensor round(const Tensor& input) { return call(OpId::round, {input}); }
+inline void round_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::round, {input}); }
+
+/// 1 divided by each element.
+inline Tensor reciprocal(const Tensor& input) { return call(OpId::reciprocal, {input}); }
+inline void reciprocal_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::reciprocal, {input}); }
+
+/// The error function of each element.
+inline Tensor erf(const Tensor& input) { return call(OpId::erf, {input}); }
+inline void erf_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::erf, {input}); }
+
+/// The sine of each element.
+inline Tensor sin(const Tensor& input) { return call(OpId::sin, {input}); }
+inline void sin_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::sin, {input}); }
+
+/// The cosine of each element.
+inline Tensor cos(const Tensor& input) { return call(OpId::cos, {input}); }
+inline void cos_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::cos, {input}); }
+
+/// The tangent of each element.
+inline Tensor tan(const Tensor& input) { return call(OpId::tan, {input}); }
+inline void tan_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::tan, {input}); }
+
+/// The arc sine of each element.
+inline Tensor asin(const Tensor& input) { return call(OpId::asin, {input}); }
+inline void asin_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::asin, {input}); }
+
+/// The arc cosine of each element.
+inline Tensor acos(const Tensor& input) { return call(OpId::acos, {input}); }
+inline void acos_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::acos, {input}); }
+
+/// The arc tangent of each element.
+inline Tensor atan(const Tensor& input) { return call(OpId::atan, {input}); }
+inline void atan_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::atan, {input}); }
+
+/// The hyperbolic sine of each element.
+inline Tensor sinh(const Tensor& input) { return call(OpId::sinh, {input}); }
+inline void sinh_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::sinh, {input}); }
+
+/// The hyperbolic cosine of each element.
+inline Tensor cosh(const Tensor& input) { return call(OpId::cosh, {input}); }
+inline void cosh_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::cosh, {input}); }
+
+/// The inverse hyperbolic sine of each element.
+inline Tensor asinh(const Tensor& input) { return call(OpId::asinh, {input}); }
+inline void asinh_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::asinh, {input}); }
+
+/// The inverse hyperbolic cosine of each element.
+inline Tensor acosh(const Tensor& input) { return call(OpId::acosh, {input}); }
+inline void acosh_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::acosh, {input}); }
+
+/// The inverse hyperbolic tangent of each element.
+inline Tensor atanh(const Tensor& input) { return call(OpId::atanh, {input}); }
+inline void atanh_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::atanh, {input}); }
+
+/// log(1 + exp(x)) of each element x.
+inline Tensor softplus(const Tensor& input) { return call(OpId::softplus, {input}); }
+inline void softplus_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::softplus, {input}); }
+
+/// Whether each element is NaN.
+inline Tensor isnan(const Tensor& input) { return call(OpId::isnan, {input}); }
+inline void isnan_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::isnan, {input}); }
+
+/// Whether each element is infinite.
+inline Tensor isinf(const Tensor& input) { return call(OpId::isinf, {input}); }
+inline void isinf_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::isinf, {input}); }
+
+/// The larger of two elements; NaN where one of them is.
+inline Tensor maximum(const Tensor& input, const Operand& other) { return call(OpId::maximum, {input, other}); }
+inline void maximum_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::maximum, {input, other});
+}
+
+/// The smaller of two elements; NaN where one of them is.
+inline Tensor minimum(const Tensor& input, const Operand& other) { return call(OpId::minimum, {input, other}); }
+inline void minimum_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::minimum, {input, other});
+}
+
+/// The first array to the power of the second, element by element.
+inline Tensor pow(const Tensor& input, const Operand& exponent) { return call(OpId::pow, {input, exponent}); }
+inline void pow_out(const Tensor& out, const Tensor& input, const Operand& exponent) {
+  call_out({&out, 1}, OpId::pow, {input, exponent});
+}
+
+/// What is left of a division whose quotient is rounded down: of the second array's sign. Of integers by 0: 0.
+inline Tensor remainder(const Tensor& input, const Operand& other) { return call(OpId::remainder, {input, other}); }
+inline void remainder_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::remainder, {input, other});
+}
+
+/// What is left of a division whose quotient is cut off: of the first array's sign. Of integers by 0: 0.
+inline Tensor fmod(const Tensor& input, const Operand& other) { return call(OpId::fmod, {input, other}); }
+inline void fmod_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::fmod, {input, other});
+}
+
+/// The quotient of two integers, cut off; by 0 it is 0.
+inline Tensor trunc_div(const Tensor& input, const Operand& other) { return call(OpId::trunc_div, {input, other}); }
+inline void trunc_div_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::trunc_div, {input, other});
+}
+
+/// Each element, held between min and max; NaN stays.
+inline Tensor clip(const Tensor& input, const ClipOptions& options = {}) {
+  return call(OpId::clip, {input}, {options.min, options.max});
+}
+inline void clip_out(const Tensor& out, const Tensor& input, const ClipOptions& options = {}) {
+  call_out({&out, 1}, OpId::clip, {input}, {options.min, options.max});
+}
+
+/// Whether two elements are equal; NaN is equal to nothing.
+inline Tensor equal(const Tensor& input, const Operand& other) { return call(OpId::equal, {input, other}); }
+inline void equal_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::equal, {input, other});
+}
+
+/// Whether two elements differ; NaN differs from everything.
+inline Tensor not_equal(const Tensor& input, const Operand& other) { return call(OpId::not_equal, {input, other}); }
+inline void not_equal_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::not_equal, {input, other});
+}
+
+/// Whether the first element is below the second.
+inline Tensor less(const Tensor& input, const Operand& other) { return call(OpId::less, {input, other}); }
+inline void less_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::less, {input, other});
+}
+
+/// Whether the first element is not above the second.
+inline Tensor less_equal(const Tensor& input, const Operand& other) { return call(OpId::less_equal, {input, other}); }
+inline void less_equal_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::less_equal, {input, other});
+}
+
+/// Whether the first element is above the second.
+inline Tensor greater(const Tensor& input, const Operand& other) { return call(OpId::greater, {input, other}); }
+inline void greater_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::greater, {input, other});
+}
+
+/// Whether the first element is not below the second.
+inline Tensor greater_equal(const Tensor& input, const Operand& other) {
+  return call(OpId::greater_equal, {input, other});
+}
+inline void greater_equal_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::greater_equal, {input, other});
+}
+
+/// Whether both elements are true.
+inline Tensor logical_and(const Tensor& input, const Operand& other) { return call(OpId::logical_and, {input, other}); }
+inline void logical_and_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::logical_and, {input, other});
+}
+
+/// Whether one of two elements is true.
+inline Tensor logical_or(const Tensor& input, const Operand& other) { return call(OpId::logical_or, {input, other}); }
+inline void logical_or_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::logical_or, {input, other});
+}
+
+/// Whether just one of two elements is true.
+inline Tensor logical_xor(const Tensor& input, const Operand& other) { return call(OpId::logical_xor, {input, other}); }
+inline void logical_xor_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::logical_xor, {input, other});
+}
+
+/// Whether each element is false.
+inline Tensor logical_not(const Tensor& input) { return call(OpId::logical_not, {input}); }
+inline void logical_not_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::logical_not, {input}); }
+
+/// The bits that both elements have.
+inline Tensor bitwise_and(const Tensor& input, const Operand& other) { return call(OpId::bitwise_and, {input, other}); }
+inline void bitwise_and_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::bitwise_and, {input, other});
+}
+
+/// The bits that one of two elements has.
+inline Tensor bitwise_or(const Tensor& input, const Operand& other) { return call(OpId::bitwise_or, {input, other}); }
+inline void bitwise_or_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::bitwise_or, {input, other});
+}
+
+/// The bits that just one of two elements has.
+inline Tensor bitwise_xor(const Tensor& input, const Operand& other) { return call(OpId::bitwise_xor, {input, other}); }
+inline void bitwise_xor_out(const Tensor& out, const Tensor& input, const Operand& other) {
+  call_out({&out, 1}, OpId::bitwise_xor, {input, other});
+}
+
+/// The bits that each element does not have.
+inline Tensor bitwise_not(const Tensor& input) { return call(OpId::bitwise_not, {input}); }
+inline void bitwise_not_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::bitwise_not, {input}); }
+
+/// Each element's bits, moved up by so many places.
+inline Tensor shift_left(const Tensor& input, const Operand& bits) { return call(OpId::shift_left, {input, bits}); }
+inline void shift_left_out(const Tensor& out, const Tensor& input, const Operand& bits) {
+  call_out({&out, 1}, OpId::shift_left, {input, bits});
+}
+
+/// Each element's bits, moved down by so many places; a sign stays.
+inline Tensor shift_right(const Tensor& input, const Operand& bits) { return call(OpId::shift_right, {input, bits}); }
+inline void shift_right_out(const Tensor& out, const Tensor& input, const Operand& bits) {
+  call_out({&out, 1}, OpId::shift_right, {input, bits});
+}
+
+/// The second array's element where the condition is true, else the third's.
+inline Tensor where(const Tensor& condition, const Tensor& input, const Tensor& other) {
+  return call(OpId::where, {condition, input, other});
+}
+inline void where_out(const Tensor& out, const Tensor& condition, const Tensor& input, const Tensor& other) {
+  call_out({&out, 1}, OpId::where, {condition, input, other});
+}
+
+/// Each element, times negative_slope where it is negative.
+inline Tensor leaky_relu(const Tensor& input, const LeakyReluOptions& options = {}) {
+  return call(OpId::leaky_relu, {input}, {options.negative_slope});
+}
+inline void leaky_relu_out(const Tensor& out, const Tensor& input, const LeakyReluOptions& options = {}) {
+  call_out({&out, 1}, OpId::leaky_relu, {input}, {options.negative_slope});
+}
+
+/// Each element, times its weight where it is negative.
+inline Tensor prelu(const Tensor& input, const Tensor& weight) { return call(OpId::prelu, {input, weight}); }
+inline void prelu_out(const Tensor& out, const Tensor& input, const Tensor& weight) {
+  call_out({&out, 1}, OpId::prelu, {input, weight});
+}
+
+/// Each element x, or alpha (exp(x) - 1) where it is negative.
+inline Tensor elu(const Tensor& input, const EluOptions& options = {}) {
+  return call(OpId::elu, {input}, {options.alpha});
+}
+inline void elu_out(const Tensor& out, const Tensor& input, const EluOptions& options = {}) {
+  call_out({&out, 1}, OpId::elu, {input}, {options.alpha});
+}
+
+/// alpha x + beta of each element x, held between 0 and 1.
+inline Tensor hard_sigmoid(const Tensor& input, const HardSigmoidOptions& options = {}) {
+  return call(OpId::hard_sigmoid, {input}, {options.alpha, options.beta});
+}
+inline void hard_sigmoid_out(const Tensor& out, const Tensor& input, const HardSigmoidOptions& options = {}) {
+  call_out({&out, 1}, OpId::hard_sigmoid, {input}, {options.alpha, options.beta});
+}
+
+/// Each element x times (x / 6 + 1 / 2) held between 0 and 1.
+inline Tensor hard_swish(const Tensor& input) { return call(OpId::hard_swish, {input}); }
+inline void hard_swish_out(const Tensor& out, const Tensor& input) { call_out({&out, 1}, OpId::hard_swish, {input}); }
+
 }  // namespace xpuruntime::ops

@@ -13,6 +13,7 @@
 #include "backends/cpu/movement/kernels.h"
 #include "backends/cpu/norm/kernels.h"
 #include "backends/cpu/onednn/kernels.h"
+#include "backends/cpu/pointwise/kernels.h"
 #include "backends/cpu/pool/kernels.h"
 #include "backends/cpu/quantization/kernels.h"
 #include "backends/cpu/reduce/kernels.h"
@@ -29,8 +30,8 @@ consteval auto joined(const KernelSpec (&... families)[sizes]) {
 
 // The rows of an op stand fastest first, reference last: their order is the priority. Those of products have oneDNN's
 // in between, those of convolutions after it.
-inline constexpr auto table =
-    joined(product_rows, onednn_rows, product_rows_after_onednn, conv_rows, attention_rows, pool_rows, norm_rows,
-           elementwise_rows, reduce_rows, movement_rows, indexing_rows, loss_rows, decoder_rows, quantization_rows);
+inline constexpr auto table = joined(product_rows, onednn_rows, product_rows_after_onednn, conv_rows, attention_rows,
+                                     pool_rows, norm_rows, elementwise_rows, reduce_rows, movement_rows, indexing_rows,
+                                     loss_rows, decoder_rows, quantization_rows, pointwise_rows);
 
 }  // namespace xpuruntime::cpu

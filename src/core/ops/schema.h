@@ -20,6 +20,8 @@ std::span<const OpInfo> norm();
 std::span<const OpInfo> reduce();
 std::span<const OpInfo> loss();
 std::span<const OpInfo> elementwise();
+std::span<const OpInfo> pointwise();
+std::span<const OpInfo> logic();
 std::span<const OpInfo> movement();
 std::span<const OpInfo> indexing();
 std::span<const OpInfo> arranging();

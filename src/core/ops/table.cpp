@@ -10,9 +10,9 @@ using Table = std::array<OpInfo, static_cast<std::size_t>(OpId::builtin_count)>;
 
 Table in_order_of_numbers() {
   Table table;
-  for (const auto& family :
-       {op_rows::matrix, op_rows::window, op_rows::norm, op_rows::reduce, op_rows::loss, op_rows::elementwise,
-        op_rows::movement, op_rows::indexing, op_rows::arranging, op_rows::decoder, op_rows::quantization}) {
+  for (const auto& family : {op_rows::matrix, op_rows::window, op_rows::norm, op_rows::reduce, op_rows::loss,
+                             op_rows::elementwise, op_rows::movement, op_rows::indexing, op_rows::arranging,
+                             op_rows::decoder, op_rows::quantization, op_rows::pointwise, op_rows::logic}) {
     for (const OpInfo& row : family()) table[static_cast<std::size_t>(row.id)] = with_input_counts(row);
   }
   return table;

@@ -78,14 +78,17 @@ int Calls::gathered(int a, std::size_t axis, int index) const {
   return permuted(rows, back);
 }
 
+/// Without a kernel, a reduction of both.
 int Calls::extreme(OpId op, int a, int b) const {
+  if (has(op)) return builder.call(op, {a, b});
   const Dims shape = broadcast_shapes(builder.shape(a), builder.shape(b));
   const Dims flat = {1, checked_count(shape, 1)};
   const int parts[] = {builder.reshaped(builder.broadcast(a, shape), flat),
                        builder.reshaped(builder.broadcast(b, shape), flat)};
   if (flat[1] == 0) return builder.reshaped(parts[0], shape);
   const std::int64_t dims[] = {0};
-  return builder.reshaped(reduce(op, concat(parts, 0), dims, false), shape);
+  return builder.reshaped(
+      reduce(op == OpId::maximum ? OpId::reduce_max : OpId::reduce_min, concat(parts, 0), dims, false), shape);
 }
 
 }  // namespace xpuruntime::native

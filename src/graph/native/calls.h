@@ -15,9 +15,14 @@ struct Calls {
   int one(OpId op, int a) const { return builder.call(op, {a}); }
   /// A number in the dtype of another slot.
   int number(double value, int like) const { return builder.number(builder.spec(like).dtype, value); }
-  int negative(int a) const { return mul(a, number(-1, a)); }
-  /// Exact, as one of the terms is 0.
-  int absolute(int a) const { return add(one(OpId::relu, a), one(OpId::relu, negative(a))); }
+  // On devices that have no kernel of the op, in other ways that are as exact.
+  int negative(int a) const { return has(OpId::neg) ? one(OpId::neg, a) : mul(a, number(-1, a)); }
+  int absolute(int a) const {
+    return has(OpId::abs) ? one(OpId::abs, a) : add(one(OpId::relu, a), one(OpId::relu, negative(a)));
+  }
+  /// The larger (maximum) or the smaller of two, element by element.
+  int extreme(OpId op, int a, int b) const;
+  bool has(OpId op) const { return builder.has_kernel(op); }
   int cast(int a, DataType dtype) const {
     if (builder.spec(a).dtype == dtype) return a;
     Attributes attributes(OpId::cast);
@@ -51,9 +56,6 @@ struct Calls {
     attributes.set("dim", dim).set("start", start).set("end", end).set("step", step);
     return builder.call(OpId::slice, {a}, &attributes);
   }
-  /// The larger (reduce_max) or the smaller of two, element by element: a reduction of both, as there is no op for it
-  /// yet.
-  int extreme(OpId op, int a, int b) const;
   /// f16 and bf16 as f32: sums of squares and the like would overflow.
   int widened(int a) const { return size_of(builder.spec(a).dtype) == 2 ? cast(a, DataType::float32) : a; }
   /// So much of one value before and after a dim.

@@ -27,54 +27,57 @@ Slots binary(const NodeCall& call) {
   return {call.builder.call(op, {call[0], second_operand(call)})};
 }
 
-/// Quotients of integers are cut off; only those of shapes are needed.
+/// Quotients of integers are cut off.
 Slots divide(const NodeCall& call) {
-  if (is_floating(call.dtype(0))) return binary<OpId::div>(call);
-  Builder& builder = call.builder;
-  if (!builder.is_constant(call[0]) || !builder.is_constant(call[1])) {
-    call.refuse("the quotient of integers that are not known before a run; this version divides floats only");
-  }
   if (call.dtype(0) != call.dtype(1)) call.refuse("inputs of different types");
-  const Dims shape = broadcast_shapes(call.shape(0), call.shape(1));
-  if (checked_count(shape, 1) > 1 << 24) call.refuse("more than 16 million integers before a run");
-  const int a = builder.contiguous(builder.broadcast(call[0], shape));
-  const int b = builder.contiguous(builder.broadcast(call[1], shape));
-  const DataType dtype = call.dtype(0);
-  const Tensor result = Tensor::empty(dtype, shape);
-  const auto load = integer_loader_of(dtype);
-  const auto store = integer_storer_of(dtype);
-  for (std::int64_t i = 0; i < element_count(result.spec()); ++i) {
-    const std::int64_t divisor = load(builder.constant_of(b).as<const void>(), i);
-    if (divisor == 0) call.refuse("a division of integers by zero");
-    const std::int64_t number = load(builder.constant_of(a).as<const void>(), i);
-    store(result.data(), i,
-          divisor == -1 ? static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(number)) : number / divisor);
-  }
-  return {builder.constant(result)};
+  return is_floating(call.dtype(0)) ? binary<OpId::div>(call) : binary<OpId::trunc_div>(call);
 }
 
-Slots negate(const NodeCall& call) {
-  return {call.builder.call(OpId::mul, {call[0], call.builder.number(call.dtype(0), -1)})};
-}
+Slots negate(const NodeCall& call) { return {Calls{call.builder}.negative(call[0])}; }
+Slots absolute(const NodeCall& call) { return {Calls{call.builder}.absolute(call[0])}; }
 
 Slots invert(const NodeCall& call) {
-  return {call.builder.call(OpId::div, {call.builder.number(call.dtype(0), 1), call[0]})};
+  const Calls calls{call.builder};
+  if (calls.has(OpId::reciprocal)) return unary<OpId::reciprocal>(call);
+  return {calls.div(calls.number(1, call[0]), call[0])};
 }
 
-/// By exponents that an op has: the square, the root, the number itself and its inverse.
-Slots power(const NodeCall& call) {
-  Builder& builder = call.builder;
+std::optional<double> constant_exponent(const NodeCall& call) {
+  const Builder& builder = call.builder;
   if (!builder.is_constant(call[1]) || element_count(builder.spec(call[1])) != 1 || !is_floating(call.dtype(0))) {
-    call.refuse("an exponent that is not one constant; this version has powers of 2, 1, 0.5 and -1");
+    return std::nullopt;
   }
   const Tensor& tensor = builder.constant_of(call[1]);
-  const double exponent = loader_of(tensor.dtype())(tensor.as<const void>(), 0);
-  const int x = builder.broadcast(call[0], builder.shape(call[1]));
-  if (exponent == 2) return {builder.call(OpId::mul, {x, x})};
-  if (exponent == 1) return {x};
-  if (exponent == 0.5) return {builder.call(OpId::sqrt, {x})};
-  if (exponent == -1) return {builder.call(OpId::div, {builder.number(call.dtype(0), 1), x})};
-  call.refuse("the exponent " + std::to_string(exponent) + "; this version has powers of 2, 1, 0.5 and -1");
+  return loader_of(tensor.dtype())(tensor.as<const void>(), 0);
+}
+
+/// Of the first input's type. The square, the root, the number itself and its inverse are other ops' results.
+Slots power(const NodeCall& call) {
+  Builder& builder = call.builder;
+  const Calls calls{builder};
+  if (const std::optional<double> exponent = constant_exponent(call)) {
+    const int x = builder.broadcast(call[0], builder.shape(call[1]));
+    if (*exponent == 2) return {calls.mul(x, x)};
+    if (*exponent == 1) return {x};
+    if (*exponent == 0.5) return {calls.one(OpId::sqrt, x)};
+    if (*exponent == -1) return {calls.div(calls.number(1, x), x)};
+  }
+  const DataType dtype = call.dtype(0);
+  const int exponent =
+      is_floating(dtype) && !is_floating(call.dtype(1)) ? calls.cast(call[1], dtype) : second_operand(call);
+  return {calls.cast(builder.call(OpId::pow, {call[0], exponent}), dtype)};
+}
+
+Slots modulo(const NodeCall& call) {
+  if (call.dtype(0) != call.dtype(1)) call.refuse("inputs of different types");
+  const bool cut_off = call.integer("fmod", 0) != 0;
+  return {call.builder.call(cut_off ? OpId::fmod : OpId::remainder, {call[0], call[1]})};
+}
+
+Slots shift(const NodeCall& call) {
+  const std::string direction = call.text("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") call.refuse("a shift whose direction is neither LEFT nor RIGHT");
+  return {call.builder.call(direction == "LEFT" ? OpId::shift_left : OpId::shift_right, {call[0], call[1]})};
 }
 
 Slots sum(const NodeCall& call) {
@@ -120,12 +123,34 @@ constexpr Operator arithmetic_rows[] = {
     {"Mul", binary<OpId::mul>},
     {"Div", divide},
     {"Neg", negate},
+    {"Abs", absolute},
     {"Reciprocal", invert},
     {"Pow", power},
+    {"Mod", modulo},
     {"Exp", unary<OpId::exp>},
     {"Log", unary<OpId::log>},
     {"Sqrt", unary<OpId::sqrt>},
-
+    {"Sign", unary<OpId::sign>},
+    {"Floor", unary<OpId::floor>},
+    {"Ceil", unary<OpId::ceil>},
+    {"Round", unary<OpId::round>},
+    {"Erf", unary<OpId::erf>},
+    {"Sin", unary<OpId::sin>},
+    {"Cos", unary<OpId::cos>},
+    {"Tan", unary<OpId::tan>},
+    {"Asin", unary<OpId::asin>},
+    {"Acos", unary<OpId::acos>},
+    {"Atan", unary<OpId::atan>},
+    {"Sinh", unary<OpId::sinh>},
+    {"Cosh", unary<OpId::cosh>},
+    {"Asinh", unary<OpId::asinh>},
+    {"Acosh", unary<OpId::acosh>},
+    {"Atanh", unary<OpId::atanh>},
+    {"BitShift", shift},
+    {"BitwiseAnd", binary<OpId::bitwise_and>},
+    {"BitwiseOr", binary<OpId::bitwise_or>},
+    {"BitwiseXor", binary<OpId::bitwise_xor>},
+    {"BitwiseNot", unary<OpId::bitwise_not>},
     {"Sum", sum},
     {"Mean", mean},
     {"Cast", cast},

@@ -1,27 +1,21 @@
-#include <cstring>
+#include <limits>
 
 #include "core/elements.h"
 #include "graph/native/calls.h"
 #include "graph/native/lowering.h"
 
-// Comparisons, logic and choices have no op yet: they are computed where all they depend on is known before a run, as
-// what shapes and masks are made of mostly is.
+// Comparisons, logic and choices. What they give is known before a run where all they depend on is, as shapes and masks
+// mostly are.
 
 namespace xpuruntime::native {
 namespace {
 
-/// So many inputs as neighbours of one shape, which must be known.
-std::vector<const Tensor*> known_inputs(const NodeCall& call, std::size_t count, Dims& shape, Slots& kept) {
-  for (std::size_t i = 0; i < count; ++i) shape = broadcast_shapes(shape, call.shape(i));
-  constexpr std::int64_t most = 1 << 24;  // the time this takes is bounded
-  if (checked_count(shape, 1) > most) call.refuse("more than 16 million elements before a run");
-  for (std::size_t i = 0; i < count; ++i) {
-    call.need_constant(i);
-    kept.push_back(call.builder.contiguous(call.builder.broadcast(call[i], shape)));
+/// On devices without a kernel of the op the inputs must be known before a run.
+int call_or_fold(const NodeCall& call, OpId op, std::initializer_list<int> inputs) {
+  if (!call.builder.has_kernel(op)) {
+    for (std::size_t i = 0; i < call.size(); ++i) call.need_constant(i);
   }
-  std::vector<const Tensor*> tensors;
-  for (const int slot : kept) tensors.push_back(&call.builder.constant_of(slot));
-  return tensors;
+  return call.builder.call(op, inputs);
 }
 
 void need_boolean(const NodeCall& call, std::size_t input) {
@@ -32,56 +26,40 @@ void need_same_dtype(const NodeCall& call, std::size_t a, std::size_t b) {
   if (call.dtype(a) != call.dtype(b)) call.refuse("inputs of different types");
 }
 
-template <class Compare>
+template <OpId op>
 Slots compare(const NodeCall& call) {
   need_same_dtype(call, 0, 1);
-  Dims shape;
-  Slots kept;
-  const auto inputs = known_inputs(call, 2, shape, kept);
-  const Tensor result = Tensor::empty(DataType::boolean, shape);
-  const bool floats = is_floating(inputs[0]->dtype());
-  const LoadElement load = loader_of(inputs[0]->dtype());
-  const LoadInteger load_integer = floats ? nullptr : integer_loader_of(inputs[0]->dtype());
-  for (std::int64_t i = 0; i < element_count(result.spec()); ++i) {
-    const auto at = [&](std::size_t input) { return inputs[input]->as<const void>(); };
-    result.as<bool>()[i] =
-        floats ? Compare{}(load(at(0), i), load(at(1), i)) : Compare{}(load_integer(at(0), i), load_integer(at(1), i));
-  }
-  return {call.builder.constant(result)};
+  return {call_or_fold(call, op, {call[0], call[1]})};
 }
 
-struct Either {
-  bool operator()(auto a, auto b) const { return a != 0 || b != 0; }
-};
-struct Both {
-  bool operator()(auto a, auto b) const { return a != 0 && b != 0; }
-};
+template <OpId op>
+Slots logical(const NodeCall& call) {
+  need_boolean(call, 0);
+  need_boolean(call, 1);
+  return {call_or_fold(call, op, {call[0], call[1]})};
+}
 
 Slots opposite(const NodeCall& call) {
   need_boolean(call, 0);
-  Dims shape;
-  Slots kept;
-  const auto inputs = known_inputs(call, 1, shape, kept);
-  const Tensor result = Tensor::empty(DataType::boolean, shape);
-  for (std::int64_t i = 0; i < element_count(result.spec()); ++i)
-    result.as<bool>()[i] = !inputs[0]->as<const bool>()[i];
-  return {call.builder.constant(result)};
+  return {call_or_fold(call, OpId::logical_not, {call[0]})};
 }
 
 Slots choose(const NodeCall& call) {
   need_boolean(call, 0);
   need_same_dtype(call, 1, 2);
-  Dims shape;
-  Slots kept;
-  const auto inputs = known_inputs(call, 3, shape, kept);
-  const Tensor result = Tensor::empty(inputs[1]->dtype(), shape);
-  const std::size_t size = size_of(result.dtype());
-  for (std::int64_t i = 0; i < element_count(result.spec()); ++i) {
-    const Tensor& from = *inputs[inputs[0]->as<const bool>()[i] ? 1 : 2];
-    const std::size_t at = static_cast<std::size_t>(i) * size;
-    std::memcpy(result.as<std::byte>() + at, from.as<const std::byte>() + at, size);
-  }
-  return {call.builder.constant(result)};
+  return {call_or_fold(call, OpId::where, {call[0], call[1], call[2]})};
+}
+
+Slots is_nan(const NodeCall& call) { return {call_or_fold(call, OpId::isnan, {call[0]})}; }
+
+Slots is_infinite(const NodeCall& call) {
+  const bool above = call.integer("detect_positive", 1) != 0, below = call.integer("detect_negative", 1) != 0;
+  if (above && below) return {call_or_fold(call, OpId::isinf, {call[0]})};
+  const Calls calls{call.builder};
+  const double infinity = std::numeric_limits<double>::infinity();
+  // Nothing is below minus infinity.
+  return {call_or_fold(call, above || below ? OpId::equal : OpId::less,
+                       {call[0], calls.number(above ? infinity : -infinity, call[0])})};
 }
 
 template <OpId op>
@@ -91,49 +69,53 @@ Slots extreme_of_all(const NodeCall& call) {
   return {result};
 }
 
+/// A bound that the op takes as an attribute: one number that a double holds.
+std::optional<double> constant_bound(const NodeCall& call, std::size_t input) {
+  if (!call.builder.is_constant(call[input])) return std::nullopt;
+  const Tensor& tensor = call.builder.constant_of(call[input]);
+  if (element_count(tensor.spec()) != 1) return std::nullopt;
+  const double bound = loader_of(tensor.dtype())(tensor.as<const void>(), 0);
+  const bool exact = is_floating(tensor.dtype()) ? bound == bound : bound > -0x1p53 && bound < 0x1p53;
+  return exact ? std::optional(bound) : std::nullopt;
+}
+
 /// Bounds are inputs, or attributes before opset 11.
 Slots clip(const NodeCall& call) {
   const Calls calls{call.builder};
+  Attributes attributes(OpId::clip);
   int result = call[0];
-  const auto bound = [&](std::size_t input, std::string_view name, OpId op) {
-    if (call.has(input)) result = calls.extreme(op, result, call[input]);
-    if (call.attribute(name) != nullptr) result = calls.extreme(op, result, calls.number(call.real(name, 0), result));
+  const auto bound = [&](std::size_t input, const char* name, OpId op) {
+    const bool given = call.has(input), named = call.attribute(name) != nullptr;
+    if (!given && !named) return;
+    const std::optional<double> value = given ? constant_bound(call, input) : call.real(name, 0);
+    if (value && calls.has(OpId::clip)) {
+      attributes.set_real(name, *value);
+    } else {
+      result = calls.extreme(op, result, given ? call[input] : calls.number(*value, result));
+    }
   };
-  bound(1, "min", OpId::reduce_max);
-  bound(2, "max", OpId::reduce_min);
-  return {result};
-}
-
-int hard_sigmoid_of(const Calls& calls, int x, double alpha, double beta) {
-  const int line = calls.add(calls.mul(x, calls.number(alpha, x)), calls.number(beta, x));
-  return calls.extreme(OpId::reduce_min, calls.one(OpId::relu, line), calls.number(1, x));
-}
-
-Slots hard_sigmoid(const NodeCall& call) {
-  return {hard_sigmoid_of(Calls{call.builder}, call[0], call.real("alpha", 0.2), call.real("beta", 0.5))};
-}
-
-Slots hard_swish(const NodeCall& call) {
-  const Calls calls{call.builder};
-  return {calls.mul(call[0], hard_sigmoid_of(calls, call[0], 1.0 / 6, 0.5))};
+  bound(1, "min", OpId::maximum);
+  bound(2, "max", OpId::minimum);
+  const bool holds = !attributes.is_default("min") || !attributes.is_default("max");
+  return {holds ? call.builder.call(OpId::clip, {result}, &attributes) : result};
 }
 
 constexpr Operator logic_rows[] = {
-    {"Equal", compare<std::equal_to<>>},
-    {"Less", compare<std::less<>>},
-    {"LessOrEqual", compare<std::less_equal<>>},
-    {"Greater", compare<std::greater<>>},
-    {"GreaterOrEqual", compare<std::greater_equal<>>},
-    {"And", compare<Both>},
-    {"Or", compare<Either>},
-    {"Xor", compare<std::not_equal_to<>>},
+    {"Equal", compare<OpId::equal>},
+    {"Less", compare<OpId::less>},
+    {"LessOrEqual", compare<OpId::less_equal>},
+    {"Greater", compare<OpId::greater>},
+    {"GreaterOrEqual", compare<OpId::greater_equal>},
+    {"And", logical<OpId::logical_and>},
+    {"Or", logical<OpId::logical_or>},
+    {"Xor", logical<OpId::logical_xor>},
     {"Not", opposite},
     {"Where", choose},
-    {"Max", extreme_of_all<OpId::reduce_max>},
-    {"Min", extreme_of_all<OpId::reduce_min>},
+    {"IsNaN", is_nan},
+    {"IsInf", is_infinite},
+    {"Max", extreme_of_all<OpId::maximum>},
+    {"Min", extreme_of_all<OpId::minimum>},
     {"Clip", clip},
-    {"HardSigmoid", hard_sigmoid},
-    {"HardSwish", hard_swish},
 };
 
 }  // namespace

@@ -203,8 +203,8 @@ OpId op_of(Reduction kind) {
 int log_of_exp(const Calls& calls, int x, std::span<const std::int64_t> dims, bool keep) {
   const double most = 3.4028234663852886e38;  // infinities less themselves would be NaN
   const int largest = calls.reduce(OpId::reduce_max, x, dims, true);
-  const int above = calls.extreme(OpId::reduce_max, largest, calls.number(-most, x));
-  const int highest = calls.extreme(OpId::reduce_min, above, calls.number(most, x));
+  const int above = calls.extreme(OpId::maximum, largest, calls.number(-most, x));
+  const int highest = calls.extreme(OpId::minimum, above, calls.number(most, x));
   const int sum = calls.reduce(OpId::reduce_sum, calls.one(OpId::exp, calls.sub(x, highest)), dims, keep);
   return calls.add(calls.one(OpId::log, sum), calls.builder.reshaped(highest, calls.builder.shape(sum)));
 }

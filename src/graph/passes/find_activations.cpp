@@ -11,20 +11,14 @@ namespace {
 
 constexpr double gelu_cubic = 0.044715;
 
-/// An op that may not be in the table yet.
-bool is_named_op(const Rewriter& program, std::size_t step, std::string_view name) {
-  const auto op = find_op(name);
-  return op && program.is(step, *op);
-}
-
 /// One plus what a step makes of its one input: that input, with the steps in between; -1: it is not that.
-int argument_of_one_plus(const Rewriter& program, int slot, std::string_view function, Steps& steps) {
+int argument_of_one_plus(const Rewriter& program, int slot, OpId function, Steps& steps) {
   const std::size_t sum = program.maker(slot);
   if (!program.is(sum, OpId::add)) return -1;
   int argument = -1;
   either_order(program.step(sum), [&](int value, int one) {
     const std::size_t of = program.maker(value);
-    if (!is_named_op(program, of, function) || !program.is_number(one, 1)) return false;
+    if (!program.is(of, function) || !program.is_number(one, 1)) return false;
     steps.insert(steps.end(), {sum, of});
     argument = program.step(of).inputs[0];
     return true;
@@ -59,7 +53,7 @@ bool is_cubic_term(const Rewriter& program, int slot, int x, Steps& steps) {
     collect_factors(program, cube, steps, inner);
     return inner.size() == 3 && take(inner, x) && take(inner, x) && take(inner, x);
   }
-  if (!is_named_op(program, cube, "pow")) return false;
+  if (!program.is(cube, OpId::pow)) return false;
   steps.push_back(cube);
   const Step& at = program.step(cube);
   return at.inputs.size() == 2 && at.inputs[0] == x && program.is_number(at.inputs[1], 3);
@@ -86,7 +80,7 @@ bool is_gelu_of(const Rewriter& program, std::vector<int> factors, int x, int su
   }
   for (const bool approximate : {false, true}) {
     Steps more = steps;
-    const int argument = argument_of_one_plus(program, sum, approximate ? "tanh" : "erf", more);
+    const int argument = argument_of_one_plus(program, sum, approximate ? OpId::tanh : OpId::erf, more);
     if (argument < 0) continue;
     const bool fits =
         approximate ? is_scaled_for_tanh(program, argument, x, more) : is_scaled_for_erf(program, argument, x, more);

@@ -78,6 +78,8 @@ TEST_P(WholeRange, IsWithinItsUnitsInTheLastPlace) {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double silu(double x) { return x / (1 + std::exp(-x)); }
+double elu(double x) { return x < 0 ? std::expm1(x) : x; }
+double softplus(double x) { return std::log1p(std::exp(-std::fabs(x))) + std::fmax(x, 0); }
 double gelu(double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }
 
 // The bounds that math.h states. From -80 on the parts of silu are normal numbers.
@@ -85,7 +87,9 @@ INSTANTIATE_TEST_SUITE_P(EveryFunction, WholeRange,
                          ::testing::Values(Function{"exp", std::exp, 1}, Function{"log", std::log, 1},
                                            Function{"sqrt", std::sqrt, 0.5}, Function{"tanh", std::tanh, 4},
                                            Function{"sigmoid", sigmoid, 3}, Function{"silu", silu, 3, -80},
-                                           Function{"gelu", gelu, 3.5, -1}),
+                                           Function{"gelu", gelu, 3.5, -1}, Function{"erf", std::erf, 4},
+                                           Function{"elu", elu, 3}, Function{"softplus", softplus, 4},
+                                           Function{"sin", std::sin, 4}, Function{"cos", std::cos, 4}),
                          [](const auto& info) { return std::string(info.param.op); });
 
 }  // namespace

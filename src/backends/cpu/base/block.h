@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "xpuruntime/core/data_type.h"
@@ -14,6 +15,9 @@ struct BlockOperand {
   std::int64_t column = 1;
 };
 
+/// Numbers that a function of elements takes beside them, such as a slope.
+using FunctionParameters = std::array<float, 2>;
+
 /// Two inputs at most, then the output.
 struct Block {
   std::int64_t rows = 0;
@@ -21,6 +25,7 @@ struct Block {
   BlockOperand a = {};
   BlockOperand b = {};
   BlockOperand out = {};
+  FunctionParameters parameters = {};
 };
 
 using RunBlock = void (*)(const Block& block);

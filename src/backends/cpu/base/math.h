@@ -1,7 +1,7 @@
 // Functions of vectors of f32 over their whole range, with denormals, infinities and NaN as from the C library. In ulp:
-// exp and log 1, sigmoid and silu 3, tanh 4, gelu 3.5 (half a unit more without fused multiply-add; below -1 gelu is
-// within 5 x 2^-24 |x|, below -5.4 it is 0). The polynomials and their quotients are minimax fits of our own. Has
-// Highway's toggling guard: include it after simd.h.
+// exp and log 1, sigmoid, silu and expm1 3, tanh, sin, erf and softplus 4, gelu 3.5 (half a unit more without fused
+// multiply-add; below -1 gelu is within 5 x 2^-24 |x|, below -5.4 it is 0). The polynomials and their quotients are
+// minimax fits of our own. Has Highway's toggling guard: include it after simd.h.
 #if defined(XRT_CPU_MATH_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef XRT_CPU_MATH_H_
 #undef XRT_CPU_MATH_H_
@@ -167,6 +167,53 @@ HWY_INLINE F32Vec vphi(F32Vec x) {
       polynomial(s, 1.0f, 0x1.005356p-2f, 0x1.d0f4dcp-6f, 0x1.e75220p-10f, 0x1.2faafep-14f, 0x1.469320p-20f);
   const F32Vec slope = hn::MulAdd(p, reciprocal(q), constant(0.2f));
   return bounded(hn::MulAdd(x, slope, constant(0.5f)), 0.0f, 1.0f);
+}
+
+/// In the form of vtanh; from 3.92 on it is held at 1.
+HWY_INLINE F32Vec verf(F32Vec x) {
+  const F32Vec s = hn::Min(constant(3.92f * 3.92f), hn::Mul(x, x));
+  const F32Vec p = polynomial(s, 0x1.81baeap-1f, 0x1.16f388p-9f, 0x1.464c22p-7f, -0x1.e465fep-10f, -0x1.3cd0cep-13f,
+                              -0x1.9a8434p-17f);
+  const F32Vec q =
+      polynomial(s, 1.0f, 0x1.01102ap-1f, 0x1.d36448p-4f, 0x1.ea8346p-7f, 0x1.30c0e6p-10f, 0x1.3f8994p-15f);
+  const F32Vec slope = hn::MulAdd(p, reciprocal(q), constant(0.375f));
+  return bounded(hn::Mul(x, slope), -1.0f, 1.0f);
+}
+
+/// exp(x) - 1 for x up to 88, which keeps its digits near 0: 2^n p + (2^n - 1), where p is small.
+HWY_INLINE F32Vec vexpm1(F32Vec x) {
+  F32Vec n;
+  const F32Vec p = expm1_reduced(bounded(x, -104.0f, 88.0f), n);
+  return hn::Add(scaled(p, n), hn::Sub(scaled(constant(1), n), constant(1)));
+}
+
+/// log(1 + exp(x)), as the larger of x and 0 plus log(1 + e) with e = exp(-|x|), which keeps its digits where e is
+/// tiny.
+HWY_INLINE F32Vec vsoftplus(F32Vec x) {
+  const F32Vec e = vexp(hn::Neg(hn::Abs(x)));
+  const auto large = hn::Gt(e, constant(0.5f));  // 1 + e = 2 (1 + (e - 1) / 2)
+  const F32Vec f = hn::IfThenElse(large, hn::MulSub(e, constant(0.5f), constant(0.5f)), e);
+  const F32Vec rest = log_combined(hn::IfThenElseZero(large, constant(1)), f);
+  return hn::Add(hn::IfThenZeroElse(hn::Le(x, constant(0)), x), rest);
+}
+
+/// The sine of x + quarter pi / 2, for |x| up to 8192: x less n pi / 2, which is taken off in pieces of 11 bits, so
+/// that each product with n is exact without fused multiply-add too.
+HWY_INLINE F32Vec vsin(F32Vec x, int quarter) {
+  const F32Vec n = hn::Round(hn::Mul(x, constant(0x1.45f306p-1f)));
+  F32Vec r = x;
+  for (const float piece : {0x1.92p+0f, 0x1.fb4p-12f, 0x1.444p-24f, 0x1.68cp-39f, 0x1.1a6264p-54f}) {
+    r = hn::NegMulAdd(n, constant(piece), r);
+  }
+  const F32Vec s = hn::Mul(r, r);
+  const F32Vec sine = hn::MulAdd(hn::Mul(r, s), polynomial(s, -0x1.555546p-3f, 0x1.11073p-7f, -0x1.99406p-13f), r);
+  const F32Vec cosine = hn::MulAdd(hn::Mul(s, s), polynomial(s, 0x1.55554ap-5f, -0x1.6c0c28p-10f, 0x1.99e86ap-16f),
+                                   hn::NegMulAdd(constant(0.5f), s, constant(1)));
+  const I32Vec turns = hn::Add(hn::ConvertTo(I32(), n), hn::Set(I32(), quarter));
+  const auto odd = hn::RebindMask(F32(), hn::Ne(hn::And(turns, hn::Set(I32(), 1)), hn::Zero(I32())));
+  // The second bit is the sign.
+  const F32Vec sign = hn::BitCast(F32(), hn::ShiftLeft<30>(hn::And(turns, hn::Set(I32(), 2))));
+  return hn::Xor(hn::IfThenElse(odd, cosine, sine), sign);
 }
 
 HWY_INLINE F32Vec vgelu(F32Vec x) { return hn::Mul(x, vphi(x)); }

@@ -58,6 +58,15 @@ inline const float* widened(const BlockOperand& row, std::int64_t n, float* buff
   return buffer;
 }
 
+/// The same of elements of one type, as they are.
+template <class T>
+const T* in_line(const BlockOperand& row, std::int64_t n, T* buffer) {
+  const T* from = static_cast<const T*>(row.data);
+  if (row.column == 1) return from;
+  for (std::int64_t i = 0; i < n; ++i) buffer[i] = from[i * row.column];
+  return buffer;
+}
+
 inline void narrowed(const float* from, const BlockOperand& row, std::int64_t n) {
   with_storage(row.dtype, [&](auto type) { narrow_row(from, static_cast<decltype(type)*>(row.data), row.column, n); });
 }

@@ -6,16 +6,15 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "backends/cpu/elementwise/chunk.h"
 #include "backends/cpu/elementwise/plan.h"
 
-// Sums, differences and products of integers of one type, which wrap.
+// Integers of one type: sums, differences and products, which wrap, the larger and the smaller, and bits.
 
 HWY_BEFORE_NAMESPACE();
 namespace xpuruntime::cpu {
 namespace HWY_NAMESPACE {
 namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 struct AddIntegers {
   template <class V>
@@ -36,6 +35,37 @@ struct MulIntegers {
   }
 };
 
+struct MaxIntegers {
+  template <class V>
+  static HWY_INLINE V of(V a, V b) {
+    return hn::Max(a, b);
+  }
+};
+struct MinIntegers {
+  template <class V>
+  static HWY_INLINE V of(V a, V b) {
+    return hn::Min(a, b);
+  }
+};
+struct AndIntegers {
+  template <class V>
+  static HWY_INLINE V of(V a, V b) {
+    return hn::And(a, b);
+  }
+};
+struct OrIntegers {
+  template <class V>
+  static HWY_INLINE V of(V a, V b) {
+    return hn::Or(a, b);
+  }
+};
+struct XorIntegers {
+  template <class V>
+  static HWY_INLINE V of(V a, V b) {
+    return hn::Xor(a, b);
+  }
+};
+
 template <class Function, class T>
 void combine_row(const T* a, const T* b, T* out, std::int64_t n) {
   const hn::ScalableTag<T> d;
@@ -46,15 +76,6 @@ void combine_row(const T* a, const T* b, T* out, std::int64_t n) {
   }
   const hn::CappedTag<T, 1> one;
   for (; i < n; ++i) hn::StoreU(Function::of(hn::LoadU(one, a + i), hn::LoadU(one, b + i)), one, out + i);
-}
-
-/// A row in line: where it is, or gathered in the buffer.
-template <class T>
-const T* in_line(const BlockOperand& row, std::int64_t n, T* buffer) {
-  const T* from = static_cast<const T*>(row.data);
-  if (row.column == 1) return from;
-  for (std::int64_t i = 0; i < n; ++i) buffer[i] = from[i * row.column];
-  return buffer;
 }
 
 template <class Function, class T>
@@ -75,19 +96,59 @@ void combine_block(const Block& block) {
 
 template <class T>
 RunBlock find_for(OpId op) {
-  if (op == OpId::add) return combine_block<AddIntegers, T>;
-  if (op == OpId::sub) return combine_block<SubIntegers, T>;
-  // Highway has no products of 8-bit and, on some targets, of 64-bit lanes.
-  if constexpr (std::is_same_v<T, std::int32_t>) return op == OpId::mul ? combine_block<MulIntegers, T> : nullptr;
-  return nullptr;
+  switch (op) {
+    case OpId::add:
+      return combine_block<AddIntegers, T>;
+    case OpId::sub:
+      return combine_block<SubIntegers, T>;
+    case OpId::maximum:
+      return combine_block<MaxIntegers, T>;
+    case OpId::minimum:
+      return combine_block<MinIntegers, T>;
+    case OpId::mul:
+      // Highway has no products of 8-bit and, on some targets, of 64-bit lanes.
+      if constexpr (std::is_same_v<T, std::int32_t>) return combine_block<MulIntegers, T>;
+      return nullptr;
+    default:
+      return nullptr;
+  }
 }
+
+/// Of any dtype of this size; booleans are bytes of 0 and 1.
+template <class T>
+RunBlock find_bits(OpId op) {
+  switch (op) {
+    case OpId::bitwise_and:
+    case OpId::logical_and:
+      return combine_block<AndIntegers, T>;
+    case OpId::bitwise_or:
+    case OpId::logical_or:
+      return combine_block<OrIntegers, T>;
+    default:
+      return combine_block<XorIntegers, T>;
+  }
+}
+
+bool works_on_bits(OpId op) { return bitwise_ops.contains(op) || logical_ops.contains(op); }
 
 }  // namespace
 
 RunBlock find_integers_of(OpId op, DataType dtype) {
-  if (dtype == DataType::int64) return find_for<std::int64_t>(op);
-  if (dtype == DataType::int32) return find_for<std::int32_t>(op);
-  return dtype == DataType::int8 || dtype == DataType::uint8 ? find_for<std::int8_t>(op) : nullptr;
+  const bool bits = works_on_bits(op);
+  switch (dtype) {
+    case DataType::int64:
+      return bits ? find_bits<std::int64_t>(op) : find_for<std::int64_t>(op);
+    case DataType::int32:
+      return bits ? find_bits<std::int32_t>(op) : find_for<std::int32_t>(op);
+    case DataType::int8:
+      return bits ? find_bits<std::uint8_t>(op) : find_for<std::int8_t>(op);
+    case DataType::uint8:
+      return bits ? find_bits<std::uint8_t>(op) : find_for<std::uint8_t>(op);
+    case DataType::boolean:
+      return bits ? find_bits<std::uint8_t>(op) : nullptr;
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -10,13 +10,14 @@ namespace {
 /// The last operand is the output; a unary op has its input twice, and its blocks carry it as `a` alone.
 class BlockPlan final : public Plan {
  public:
-  BlockPlan(const Problem& problem, RunBlock run_block, std::int64_t grain)
+  BlockPlan(const Problem& problem, RunBlock run_block, std::int64_t grain, const FunctionParameters& parameters)
       : nest_(problem.outputs[0].shape, {&problem.inputs.front(), &problem.inputs.back(), &problem.outputs[0]},
               NestOrder::by_last_operand),
         dtypes_{problem.inputs.front().dtype, problem.inputs.back().dtype, problem.outputs[0].dtype},
         unary_(problem.inputs.size() == 1),
         run_block_(run_block),
         grain_(grain),
+        parameters_(parameters),
         threads_(threads_for(problem)) {
     for (std::size_t which = 0; which < 2 && across_ == 0; ++which) across_ = dim_across(which);
   }
@@ -34,7 +35,7 @@ class BlockPlan final : public Plan {
       nest_.for_blocks(begin * line, std::min(end * line, nest_.count()),
                        [&](const auto& offsets, std::int64_t rows, std::int64_t columns, std::int64_t) {
                          run_block_({rows, columns, operand(bases, offsets, 0), operand(bases, offsets, 1),
-                                     operand(bases, offsets, 2)});
+                                     operand(bases, offsets, 2), parameters_});
                        });
     });
     return {};
@@ -88,7 +89,7 @@ class BlockPlan final : public Plan {
       transpose_panel({columns, rows, nest_.stride(which, 0), side}, size, data, turned[which]);
       operands[which] = {turned[which], dtypes_[which], side, 1};
     }
-    run_block_({rows, columns, operands[0], operands[1], operands[2]});
+    run_block_({rows, columns, operands[0], operands[1], operands[2], parameters_});
   }
 
   BlockOperand operand(void* const* bases, const Nest<3>::Offsets& offsets, std::size_t which) const {
@@ -102,13 +103,15 @@ class BlockPlan final : public Plan {
   std::size_t across_ = 0;  // 0: no input lies across
   RunBlock run_block_;
   std::int64_t grain_;
+  FunctionParameters parameters_;
   int threads_;
 };
 
 }  // namespace
 
-std::unique_ptr<const Plan> make_block_plan(const Problem& problem, RunBlock run_block, std::int64_t grain) {
-  return std::make_unique<BlockPlan>(problem, run_block, grain);
+std::unique_ptr<const Plan> make_block_plan(const Problem& problem, RunBlock run_block, std::int64_t grain,
+                                            const FunctionParameters& parameters) {
+  return std::make_unique<BlockPlan>(problem, run_block, grain, parameters);
 }
 
 }  // namespace xpuruntime::cpu

@@ -13,7 +13,8 @@ inline constexpr std::int64_t heavy_grain = 16384;
 
 /// A plan that goes over the operands' positions in blocks, on several threads where there are enough elements.
 /// Each output element must depend on its own inputs alone.
-std::unique_ptr<const Plan> make_block_plan(const Problem& problem, RunBlock run_block, std::int64_t grain);
+std::unique_ptr<const Plan> make_block_plan(const Problem& problem, RunBlock run_block, std::int64_t grain,
+                                            const FunctionParameters& parameters = {});
 
 /// The code for this CPU; null where there is none for these dtypes.
 RunBlock find_binary_integers(OpId op, DataType dtype);

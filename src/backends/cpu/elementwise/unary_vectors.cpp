@@ -4,8 +4,8 @@
 #include <hwy/highway.h>
 
 #include "backends/cpu/base/math.h"
-#include "backends/cpu/elementwise/chunk.h"
 #include "backends/cpu/elementwise/kernels.h"
+#include "backends/cpu/elementwise/map.h"
 #include "backends/cpu/elementwise/plan.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -40,39 +40,6 @@ struct Exp {
 struct Sqrt {
   static HWY_INLINE F32Vec of(F32Vec x) { return hn::Sqrt(x); }
 };
-
-/// The step is 1, or 0 where one element stands for the row.
-template <class Function, class T>
-void map_row(const T* in, std::int64_t step, T* out, std::int64_t n) {
-  if (step == 0) {
-    const F32Vec value = Function::of(splat(in));
-    return for_vectors(n, [&](std::size_t i, auto, auto store) HWY_ATTR { store(value, out + i); });
-  }
-  for_vectors(n, [&](std::size_t i, auto load, auto store) HWY_ATTR { store(Function::of(load(in + i)), out + i); });
-}
-
-template <class Function>
-void map_chunks(const Block& block) {
-  HWY_ALIGN float in[chunk_size], out[chunk_size];
-  for_chunks(block, [&](std::int64_t i, std::int64_t j, std::int64_t n) {
-    map_row<Function>(widened(row_of(block.a, i, j), n, in), 1, out, n);
-    narrowed(out, row_of(block.out, i, j), n);
-  });
-}
-
-template <class Function>
-void map_block(const Block& block) {
-  if (block.a.dtype != block.out.dtype || !in_line_or_one(block.a) || block.out.column != 1) {
-    return map_chunks<Function>(block);
-  }
-  with_storage(block.out.dtype, [&](auto type) {
-    using T = decltype(type);
-    for (std::int64_t i = 0; i < block.rows; ++i) {
-      map_row<Function>(static_cast<const T*>(block.a.data) + i * block.a.row, block.a.column,
-                        static_cast<T*>(block.out.data) + i * block.out.row, block.columns);
-    }
-  });
-}
 
 }  // namespace
 
