@@ -196,7 +196,9 @@ std::shared_ptr<ReadyProgram> Programs::make(std::span<const TensorSpec> specs, 
   for (std::size_t way = 0;; ++way) {
     try {
       // To fold floats too, where shapes depend on them.
-      const int level = std::max(execution_.optimize_level, way + 1 < ways.size() || way == 0 ? 0 : 1);
+      const bool knows_all = !ways[way].empty() && std::all_of(ways[way].begin(), ways[way].end(),
+                                                               [](const auto& input) { return input.has_value(); });
+      const int level = std::max(execution_.optimize_level, knows_all ? 1 : 0);
       return std::make_shared<ReadyProgram>(compile_for(specs, ways[way], level), ways[way], dispatcher_, devices_,
                                             device_);
     } catch (const NeedsValues&) {
