@@ -1,4 +1,4 @@
-#include "backends/opencl/disk_cache.h"
+#include "cache/disk_cache.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,12 +16,12 @@
 #include "core/json_text.h"
 #include "core/sha256.h"
 
-namespace xpuruntime::opencl {
+namespace xpuruntime {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view magic = "xpuruntime opencl 1\n";
+constexpr std::string_view magic = "xpuruntime cache 1\n";
 constexpr std::string_view suffix = ".entry";
 constexpr std::size_t checksum_bytes = 64;
 // What a killed process left; nobody writes for that long.
@@ -36,8 +36,8 @@ std::string checksum(std::string_view value) { return Sha256().add(value).finish
 
 }  // namespace
 
-std::string DiskCache::default_folder() {
-  if (std::string folder = folder_variable("XPURUNTIME_OPENCL_CACHE"); !folder.empty()) return folder;
+std::string DiskCache::default_folder(const char* variable, const std::string& name) {
+  if (std::string folder = folder_variable(variable); !folder.empty()) return folder;
   // The XDG specification has relative paths ignored.
   std::string cache = folder_variable("XDG_CACHE_HOME");
   if (!cache.starts_with("/")) {
@@ -45,7 +45,7 @@ std::string DiskCache::default_folder() {
     if (!home.starts_with("/")) return {};
     cache = home + "/.cache";
   }
-  return cache + "/xpuruntime/opencl";
+  return cache + "/xpuruntime/" + name;
 }
 
 DiskCache::DiskCache(std::string folder, std::uint64_t max_bytes) : folder_(std::move(folder)), max_bytes_(max_bytes) {}
@@ -87,13 +87,37 @@ void DiskCache::put(const std::string& key, std::string_view value) const {
 
 void DiskCache::remove(const std::string& key) const { std::remove(path_of(key).c_str()); }
 
+std::vector<DiskCache::Entry> DiskCache::entries() const {
+  std::vector<Entry> found;
+  std::error_code error;
+  for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
+    std::error_code gone;
+    const auto used = at->last_write_time(gone);
+    const auto bytes = gone ? 0 : at->file_size(gone);
+    if (gone || at->path().extension() != suffix) continue;
+    const auto since = fs::file_time_type::clock::to_sys(used).time_since_epoch();
+    found.push_back(
+        {at->path().stem().string(), bytes, std::chrono::duration_cast<std::chrono::seconds>(since).count()});
+  }
+  std::sort(found.begin(), found.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(-a.used, std::string_view(a.key)) < std::pair(-b.used, std::string_view(b.key));
+  });
+  return found;
+}
+
+std::size_t DiskCache::clear() const {
+  std::size_t removed = 0;
+  for (const Entry& entry : entries()) removed += std::remove(path_of(entry.key).c_str()) == 0 ? 1 : 0;
+  return removed;
+}
+
 void DiskCache::trim() const {
-  struct Entry {
+  struct Used {
     fs::file_time_type used;
     std::uint64_t bytes;
     fs::path path;
   };
-  std::vector<Entry> entries;
+  std::vector<Used> entries;
   std::uint64_t total = 0;
   std::error_code error;
   for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
@@ -112,11 +136,11 @@ void DiskCache::trim() const {
   }
   if (total <= max_bytes_) return;
   // Some more than needed, so that the next ones need no search.
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
-  for (const Entry& entry : entries) {
+  std::sort(entries.begin(), entries.end(), [](const Used& a, const Used& b) { return a.used < b.used; });
+  for (const Used& entry : entries) {
     if (total <= max_bytes_ / 4 * 3) return;
     if (fs::remove(entry.path, error)) total -= entry.bytes;
   }
 }
 
-}  // namespace xpuruntime::opencl
+}  // namespace xpuruntime
