@@ -31,7 +31,7 @@ def session_of(engine, path, threads, level):
         import xpuruntime as xrt
 
         model = xrt.load(path, policy=xrt.KernelPolicy(threads=threads),
-                         execution=xrt.ExecutionPolicy(target="cpu", optimize_level=level))
+                         execution=xrt.ExecutionPolicy(target="cpu", engine="native", optimize_level=level))
         return lambda inputs: list(model.run(inputs).values())
     import onnxruntime
 

@@ -19,6 +19,7 @@ void add_policy(CLI::App& app, Context& context);
 void add_lock(CLI::App& app, Context& context);
 void add_store(CLI::App& app, Context& context);
 void add_tune(CLI::App& app, Context& context);
+void add_cache(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 void add_demo(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);

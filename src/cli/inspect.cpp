@@ -1,6 +1,7 @@
 #include <map>
 
 #include "cli/commands.h"
+#include "cli/model_engines.h"
 #include "cli/model_options.h"
 #include "cli/table.h"
 #include "core/json_text.h"
@@ -12,6 +13,7 @@ namespace {
 
 struct InspectRequest {
   std::string model = {};
+  bool engines = false;
   ModelOptions options = {};
   PolicyOptions policy = {};
 };
@@ -72,14 +74,18 @@ struct Inspected {
   bool is_planned = false;  // its shapes are known and its operators are here
   std::vector<SessionStep> steps = {};
   std::uint64_t memory_bytes = 0;
+  std::vector<EngineAnswer> engines = {};
 };
 
 Inspected inspect_model(Context& context, const InspectRequest& request) {
   Inspected found{.model = load_onnx(request.model)};
   found.missing = missing_ops(found.model);
+  if (request.engines) found.engines = ask_engines(context, found.model, request.options);
   request.options.check_names(found.model);
   if (!found.missing.empty() || !request.options.flaw_of_shapes(found.model).empty()) return found;
-  const Session session = request.options.open(context, found.model, context.policy_of(request.policy.file));
+  ModelOptions native = request.options;  // the others do not tell
+  native.engine = "native";
+  const Session session = native.open(context, found.model, context.policy_of(request.policy.file));
   const std::vector<Tensor> inputs = request.options.tensors(session, context.runtime().devices());
   found.steps = session.explain(std::span(inputs));
   found.memory_bytes = session.memory_bytes(std::span(inputs));
@@ -107,6 +113,13 @@ std::string as_text(const Inspected& found, const Painter& paint) {
     operators.add({name, std::to_string(count), why.empty() ? "yes" : "no: " + why});
   }
   text += "\n" + operators.to_text(paint);
+  if (!found.engines.empty()) {
+    Table engines({"engine", "version", "takes the model"});
+    for (const EngineAnswer& one : found.engines) {
+      engines.add({one.engine, one.version, one.reason.empty() ? "yes" : "no: " + one.reason});
+    }
+    text += "\n" + engines.to_text(paint);
+  }
   if (!found.is_planned) return text;
   Table steps({"node", "operator", "runs as", "output", "because"});
   for (const SessionStep& step : found.steps) {
@@ -116,13 +129,6 @@ std::string as_text(const Inspected& found, const Painter& paint) {
   return text + "\n" + steps.to_text(paint) +
          "\nmemory between inputs and outputs: " + figure("%.1f kB", static_cast<double>(found.memory_bytes) / 1e3) +
          "\n";
-}
-
-Json step_json(const SessionStep& step) {
-  Json json = {{"node", step.node}, {"operator", step.op}, {"kind", to_string(step.kind)}};
-  json["output"] = to_string(step.output);
-  json["decision"] = step.decision ? Json::parse(step.decision->to_json()) : Json();
-  return json;
 }
 
 std::string as_json(const Inspected& found) {
@@ -139,6 +145,11 @@ std::string as_json(const Inspected& found) {
   for (const auto& [name, count] : operators_of(model)) {
     const std::string why = missing_reason(found.missing, name);
     json["operators"].push_back({{"name", name}, {"nodes", count}, {"missing", why.empty() ? Json() : Json(why)}});
+  }
+  json["engines"] = Json::array();
+  for (const EngineAnswer& one : found.engines) {
+    json["engines"].push_back(
+        {{"engine", one.engine}, {"version", one.version}, {"reason", one.reason.empty() ? Json() : Json(one.reason)}});
   }
   json["steps"] = Json();
   json["memory_bytes"] = Json();
@@ -164,6 +175,7 @@ void add_inspect(CLI::App& app, Context& context) {
   const auto options = std::make_shared<InspectRequest>();
   command.add_option("model", options->model, "An ONNX file")->type_name("FILE")->required();
   options->options.add_to(command);
+  command.add_flag("--engines", options->engines, "Ask every other engine whether it takes the model");
   options->policy.add_file_to(command);
   command.callback(
       [&context, options] { context.command = [&context, options] { return inspect(context, *options); }; });

@@ -31,8 +31,9 @@ void add_all(CLI::App& app, Context& context) {
       ->expected(1)
       ->take_all();
   app.require_subcommand(1);
-  for (const auto add : {add_devices, add_profile, add_kernels, add_explain, add_inspect, add_run, add_bench, add_tune,
-                         add_policy, add_lock, add_store, add_report, add_trace, add_amp, add_demo, add_completion}) {
+  for (const auto add :
+       {add_devices, add_profile, add_kernels, add_explain, add_inspect, add_run, add_bench, add_tune, add_policy,
+        add_lock, add_store, add_cache, add_report, add_trace, add_amp, add_demo, add_completion}) {
     add(app, context);
   }
   app.footer("Each command has its own --help with an example. Exit codes: 0 fine, 1 the answer is no, 2 wrong usage.");

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <chrono>
 
 #include "cli/model_commands.h"
+#include "cli/model_engines.h"
 #include "cli/model_timing.h"
 #include "cli/table.h"
 
@@ -14,20 +14,6 @@ struct NodeTime {
   std::vector<double> runs_us = {};
   double time_us = 0;
 };
-
-/// As many runs as the budget allows, from 3 to 1000.
-ModelTimes timed_runs(Context& context, const OpenedModel& opened, double budget_s) {
-  constexpr std::size_t least = 3, most = 1000;
-  ModelTimes times;
-  std::vector<Tensor> results;
-  const auto start = std::chrono::steady_clock::now();
-  const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  times.first_us = timed_run(context, opened.session, opened.inputs, opened.device, results);
-  while (times.runs_us.size() < least || (times.runs_us.size() < most && spent() < budget_s)) {
-    times.runs_us.push_back(timed_run(context, opened.session, opened.inputs, opened.device, results));
-  }
-  return times;
-}
 
 /// The calls of one run, as the log has them, to the nodes that made them: nodes of one problem are called in order.
 void add_times(const std::vector<LogEntry>& log, std::vector<NodeTime>& nodes, std::size_t run) {
@@ -68,13 +54,10 @@ double sum_of(const std::vector<NodeTime>& nodes) {
   return sum;
 }
 
-std::string as_text(const ModelRequest& request, const OpenedModel& opened, const ModelTimes& times,
-                    const std::vector<NodeTime>& nodes, const Painter& paint) {
-  std::string text = paint(Colour::bold, printable(request.path)) + "\n";
-  Table engines({"engine", "device", "first run", "median", "min", "runs"});
-  engines.add({"native", to_string(opened.device), duration_of_us(times.first_us), duration_of_us(times.median_us()),
-               duration_of_us(times.min_us()), std::to_string(times.runs_us.size())});
-  text += engines.to_text(paint) + "\n";
+std::string as_text(const ModelRequest& request, const EngineTimes& times, const std::vector<NodeTime>& nodes,
+                    const Painter& paint) {
+  std::string text = paint(Colour::bold, printable(request.path)) + "\n" + engines_text(times, paint);
+  if (nodes.empty()) return text;
   const double sum = sum_of(nodes);
   Table table({"node", "operator", "problem", "kernel", "time", "share"});
   constexpr std::size_t most = 20;  // of a terminal's page
@@ -83,19 +66,12 @@ std::string as_text(const ModelRequest& request, const OpenedModel& opened, cons
                duration_of_us(node.time_us), figure("%.1f %%", 100 * node.time_us / std::max(sum, 1e-9))});
   }
   if (nodes.size() > most) table.add({"... " + std::to_string(nodes.size() - most) + " more", "", "--json lists all"});
-  return text + table.to_text(paint) + std::to_string(nodes.size()) + " calls of native in " + duration_of_us(sum) +
-         "\n";
+  return text + "\n" + table.to_text(paint) + std::to_string(nodes.size()) + " calls of native in " +
+         duration_of_us(sum) + "\n";
 }
 
-std::string as_json(const ModelRequest& request, const OpenedModel& opened, const ModelTimes& times,
-                    const std::vector<NodeTime>& nodes) {
-  Json json = {{"version", 1}, {"model", request.path}};
-  json["engines"] = Json::array({{{"engine", "native"},
-                                  {"device", to_string(opened.device)},
-                                  {"first_us", times.first_us},
-                                  {"median_us", times.median_us()},
-                                  {"min_us", times.min_us()},
-                                  {"runs", times.runs_us.size()}}});
+std::string as_json(const ModelRequest& request, const EngineTimes& times, const std::vector<NodeTime>& nodes) {
+  Json json = {{"version", 1}, {"model", request.path}, {"engines", engines_json(times)}};
   json["nodes"] = Json::array();
   for (const NodeTime& node : nodes) {
     json["nodes"].push_back({{"node", node.step.node},
@@ -107,14 +83,26 @@ std::string as_json(const ModelRequest& request, const OpenedModel& opened, cons
   return dump_json(json, 2) + "\n";
 }
 
+/// Those of native, if it takes the model and is not left out.
+std::vector<NodeTime> native_node_times(Context& context, ModelRequest request, const EngineTimes& times) {
+  const auto& engines = times.engines;
+  const auto native = std::find_if(engines.begin(), engines.end(), [](const EngineTime& time) {
+    return time.engine == "native" && time.reason.empty();
+  });
+  if (native == engines.end()) return {};
+  request.options.engine = "native";
+  constexpr std::int64_t most = 15;
+  return node_times(context, open_model(context, request), static_cast<std::size_t>(std::min(native->runs, most)));
+}
+
 }  // namespace
 
 Answer bench_model(Context& context, const ModelRequest& request, double budget_s) {
-  const OpenedModel opened = open_model(context, request);
-  const ModelTimes times = timed_runs(context, opened, budget_s);
-  const std::vector<NodeTime> nodes = node_times(context, opened, std::min<std::size_t>(times.runs_us.size(), 15));
-  return {context.json ? as_json(request, opened, times, nodes)
-                       : as_text(request, opened, times, nodes, context.paint)};
+  const ScopedPolicy scope(context.runtime().dispatcher(), context.policy_of(request.policy.file));
+  const EngineTimes times = time_engines(context, request.path, request.options, nullptr, budget_s);
+  const std::vector<NodeTime> nodes = native_node_times(context, request, times);
+  return {context.json ? as_json(request, times, nodes) : as_text(request, times, nodes, context.paint),
+          times.chosen.empty() ? exit_no : exit_fine};
 }
 
 }  // namespace xpuruntime::cli

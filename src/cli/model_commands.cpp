@@ -5,12 +5,9 @@
 namespace xpuruntime::cli {
 namespace {
 
-/// Where a session runs: the target, or where it is not here what is declared instead.
-Device device_of(const ModelOptions& options, const DeviceManager& devices) {
-  if (options.execution.empty()) return {};
-  const ExecutionPolicy policy = ExecutionPolicy::load(options.execution);
-  const Device target{policy.target, 0};
-  return devices.has(target) ? target : Device{policy.allow_fallback.value_or(policy.target), 0};
+/// Where a session's results are: other engines than ours give them on the host.
+Device device_of(const SessionRecord& record) {
+  return record.engine == "native" ? Device{record.target, 0} : Device{};
 }
 
 }  // namespace
@@ -24,12 +21,30 @@ OpenedModel open_model(Context& context, const ModelRequest& request) {
   OpenedModel opened{
       request.options.open(context, load_onnx(request.path), context.policy_of(request.policy.file), lock)};
   opened.inputs = request.options.tensors(opened.session, runtime.devices());
-  opened.device = device_of(request.options, runtime.devices());
+  opened.device = device_of(opened.session.record());
   return opened;
 }
 
 void add_model_lock_to(CLI::App& command, std::string& lock) {
   command.add_option("--lock", lock, "Of a model: the choices of this lock, or an error")->type_name("FILE");
+}
+
+Json engine_json(const SessionRecord& record) {
+  Json json = {{"name", record.engine},
+               {"version", record.version},
+               {"target", to_string(record.target)},
+               {"is_fallback", record.is_fallback},
+               {"because", record.because}};
+  json["rejections"] = Json::array();
+  for (const EngineRejection& one : record.rejections) {
+    json["rejections"].push_back({{"engine", one.engine}, {"target", to_string(one.target)}, {"reason", one.reason}});
+  }
+  return json;
+}
+
+std::string engine_text(const SessionRecord& record) {
+  return "engine " + record.engine + " " + record.version + " on " + std::string(to_string(record.target)) + ": " +
+         printable(record.because);
 }
 
 Json step_json(const SessionStep& step) {

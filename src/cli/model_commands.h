@@ -39,6 +39,9 @@ Answer bench_model(Context& context, const ModelRequest& request, double budget_
 /// Adds --lock, and a check that refuses the options of `problem_only` for a model and the model's for a problem.
 void add_model_lock_to(CLI::App& command, std::string& lock);
 
+/// Which engine runs a model, and why.
+Json engine_json(const SessionRecord& record);
+std::string engine_text(const SessionRecord& record);
 /// A step as `inspect` and `explain` print it in JSON.
 Json step_json(const SessionStep& step);
 /// "12.3 us", "1.234 ms", "1.2 s"

@@ -40,17 +40,27 @@ std::string counts_text(const std::vector<SessionStep>& steps) {
   return text.empty() ? "nothing is computed" : text;
 }
 
+/// Other engines than ours do not tell what becomes of each node.
+Answer explain_engine(const Context& context, const ModelRequest& request, const SessionRecord& record) {
+  if (!context.json) return {engine_text(record) + "\n"};
+  const Json json = {{"version", 1}, {"model", request.path}, {"engine", engine_json(record)}};
+  return {dump_json(json, 2) + "\n"};
+}
+
 }  // namespace
 
 Answer explain_model(Context& context, const ModelRequest& request) {
   const OpenedModel opened = open_model(context, request);
   const std::span<const Tensor> inputs(opened.inputs);
+  const SessionRecord& record = opened.session.record();
+  if (record.engine != "native") return explain_engine(context, request, record);
   const std::vector<SessionStep> steps = opened.session.explain(inputs);
   const std::uint64_t bytes = opened.session.memory_bytes(inputs);
   bool fine = true;
   for (const SessionStep& step : steps) fine = fine && (!step.decision || !step.decision->kernel.empty());
   if (context.json) {
     Json json = {{"version", 1}, {"model", request.path}, {"device", to_string(opened.device)}};
+    json["engine"] = engine_json(record);
     json["steps"] = Json::array();
     for (const SessionStep& step : steps) json["steps"].push_back(step_json(step));
     json["memory_bytes"] = bytes;
@@ -59,7 +69,8 @@ Answer explain_model(Context& context, const ModelRequest& request) {
   std::string text;
   for (const SessionStep& step : steps) text += text_of(step, context.paint);
   text += "\n" + counts_text(steps) + " on " + to_string(opened.device) +
-          "; memory between inputs and outputs: " + figure("%.1f kB", static_cast<double>(bytes) / 1e3) + "\n";
+          "; memory between inputs and outputs: " + figure("%.1f kB", static_cast<double>(bytes) / 1e3) + "\n" +
+          engine_text(record) + "\n";
   return {text, fine ? exit_fine : exit_no};
 }
 

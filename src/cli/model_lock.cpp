@@ -5,7 +5,9 @@
 namespace xpuruntime::cli {
 
 std::vector<Problem> problems_of_model(Context& context, const std::string& path, const ModelOptions& options) {
-  const OpenedModel opened = open_model(context, {path, options});
+  ModelOptions native = options;  // only its calls are problems
+  if (native.engine.empty()) native.engine = "native";
+  const OpenedModel opened = open_model(context, {path, native});
   std::vector<Problem> problems;
   for (const SessionStep& step : opened.session.explain(std::span<const Tensor>(opened.inputs))) {
     if (step.decision) problems.push_back(step.decision->problem);

@@ -13,14 +13,17 @@ namespace xpuruntime::cli {
 /// Whether a word names a model's file: it ends in .onnx, or is a file and no problem.
 bool names_model(const std::string& word);
 
-/// --input, --shape and --execution, as all commands take them that work on a whole model.
+/// --input, --shape, --execution and --engine, as all commands take them that work on a whole model.
 struct ModelOptions {
   std::vector<std::string> inputs = {};
   std::vector<std::string> shapes = {};
   std::string execution = {};
+  std::string engine = {};
   std::uint64_t seed = 1;  // of the inputs that are not given
 
   void add_to(CLI::App& command);
+  /// What the options say: that of the file, or one for the CPU.
+  ExecutionPolicy execution_policy() const;
   /// A session under the policy in force and one of the command's own.
   Session open(Context& context, Model model, const KernelPolicy& policy = {},
                const std::optional<LockUse>& lock = {}) const;

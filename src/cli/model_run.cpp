@@ -114,6 +114,7 @@ std::string as_text(const ModelRun& run, const ModelRequest& request, const Pain
   std::string text = paint(Colour::bold, printable(request.path)) + " on " + to_string(run.opened.device) + "\n";
   text += "  first run " + duration_of_us(times.first_us) + ", then median " + duration_of_us(times.median_us()) +
           ", min " + duration_of_us(times.min_us()) + " of " + std::to_string(times.runs_us.size()) + "\n";
+  text += "  " + engine_text(run.opened.session.record()) + "\n";
   Table table({"output", "is", "min", "mean", "max", "note"});
   for (std::size_t i = 0; i < run.results.size(); ++i) {
     const Summary summary = summary_of(run.results[i]);
@@ -131,6 +132,7 @@ std::string as_text(const ModelRun& run, const ModelRequest& request, const Pain
 std::string as_json(const ModelRun& run, const ModelRequest& request) {
   const ModelTimes& times = run.times;
   Json json = {{"version", 1}, {"model", request.path}, {"device", to_string(run.opened.device)}};
+  json["engine"] = engine_json(run.opened.session.record());
   json["time"] = {{"runs", times.runs_us.size()},
                   {"first_us", times.first_us},
                   {"median_us", times.median_us()},

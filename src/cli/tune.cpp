@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/in_force.h"
+#include "cli/model_engines.h"
 #include "cli/problem_list.h"
 #include "cli/progress.h"
 #include "cli/store_option.h"
@@ -216,6 +217,43 @@ bool wrote(const Context& context, const Tuned& tuned, const std::string& what, 
   }
 }
 
+/// A model and the engines that run it.
+struct TimedModel {
+  std::string path = {};
+  EngineTimes times = {};
+};
+
+/// Of each model that is tuned, with what was tuned. Their times are stored too.
+std::vector<TimedModel> time_models(Context& context, const TuneRequest& options) {
+  std::vector<TimedModel> timed;
+  for (const std::string& text : options.list.texts) {
+    if (!names_model(text) || interrupted.load()) continue;
+    const double budget_s = std::min(parse_duration(options.budget), 2.0);
+    timed.push_back({text, time_engines(context, text, options.list.model, context.runtime().store(), budget_s)});
+    if (!timed.back().times.not_stored.empty()) {
+      context.note("which engine is fastest was not stored: " + timed.back().times.not_stored);
+    }
+  }
+  return timed;
+}
+
+std::string answer_text(const Context& context, const Tuned& tuned, const std::vector<TimedModel>& models) {
+  if (context.json && models.empty()) return tuned_json(tuned);
+  if (context.json) {
+    Json json = parse_known_json(tuned_json(tuned));
+    json["models"] = Json::array();
+    for (const TimedModel& model : models) {
+      json["models"].push_back({{"model", model.path}, {"engines", engines_json(model.times)}});
+    }
+    return dump_json(json, 2) + "\n";
+  }
+  std::string text = tuned_text(tuned, context.paint);
+  for (const TimedModel& model : models) {
+    text += "\n" + context.paint(Colour::bold, printable(model.path)) + "\n" + engines_text(model.times, context.paint);
+  }
+  return text;
+}
+
 Answer tune(Context& context, const TuneRequest& options) {
   if (options.ranges && options.list.log.empty()) {
     fail(ErrorCode::invalid_argument, "xrt",
@@ -241,11 +279,13 @@ Answer tune(Context& context, const TuneRequest& options) {
   tuned.problem_budget += " " + (options.per_problem.empty() ? "500ms" : options.per_problem);
   tuned.files.store = options.store.file();
   const std::vector<Problem> each = one_of_each(problems, ranges);
+  std::vector<TimedModel> models;
   KernelPolicy named = policy;  // that what is printed puts in force
   if (tuned.complete) {
     runtime.refresh_measurements();
     const ScopedPolicy measured(runtime.dispatcher(), measured_policy(policy));
     tuned.decisions = decide_all(runtime.dispatcher(), problems);
+    models = time_models(context, options);
     const KernelPolicy base = with_shared_limits(policy, each);
     const auto save = [&] { save_policy(runtime, options.out, base, tuned.decisions, tuned.ranges); };
     if (!options.out.empty() && wrote(context, tuned, "policy", save)) {
@@ -261,7 +301,7 @@ Answer tune(Context& context, const TuneRequest& options) {
   tuned.files.other_limits = other_limits(each, named.limits());
   const bool all_written = tuned.files.policy == options.out && tuned.files.lock == options.lock;
   const bool fine = tell(context, tuned, options) && all_written;
-  return {context.json ? tuned_json(tuned) : tuned_text(tuned, context.paint), fine ? exit_fine : exit_no};
+  return {answer_text(context, tuned, models), fine ? exit_fine : exit_no};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/names.h"
+#include "core/printable.h"
 #include "xpuruntime/core/dims.h"
 #include "xpuruntime/core/error.h"
 
@@ -72,6 +73,9 @@ void ExecutionPolicy::check() const {
   if (cache_dir.find('\0') != cache_dir.npos) refuse("cache_dir holds a zero byte; name a folder");
   check_timeout("compile_timeout_ms", compile_timeout_ms);
   check_timeout("execution_timeout_ms", execution_timeout_ms);
+  const bool is_name = !engine.empty() && engine.size() <= 64 && engine[0] >= 'a' && engine[0] <= 'z' &&
+                       engine.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == engine.npos;
+  if (!is_name) refuse("engine is '" + printable(engine) + "'; give auto, or a name such as native or onnxruntime");
 }
 
 }  // namespace xpuruntime

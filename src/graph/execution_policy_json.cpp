@@ -60,6 +60,9 @@ struct FieldsOf<ExecutionPolicy> {
       field<&P::cache_dir>("cache_dir"),
       timeout<&P::compile_timeout_ms>("compile_timeout_ms"),
       timeout<&P::execution_timeout_ms>("execution_timeout_ms"),
+      // Left out where it is the usual: readers of the seed take no field that is not theirs.
+      {"engine", field<&P::engine>("").read,
+       [](const P& policy) { return policy.engine == "auto" ? left_out() : Json(policy.engine); }},
   };
 };
 

@@ -13,5 +13,6 @@ def main() -> None:
     for folder in folders:
         program = Path(folder) / "bin" / "xrt"
         if program.is_file():
+            os.environ.setdefault("XRT_PYTHON", sys.executable)  # engines that are Python packages run in this one
             os.execv(program, ["xrt", *sys.argv[1:]])
     sys.exit(f"xrt: the program is in none of {folders}; install the package again")

@@ -112,6 +112,8 @@ const Field fields[] = {
      },
      [](const ExecutionPolicy& p) { return nb::object(nb::int_(p.execution_timeout_ms)); }, "int",
      "How long one run may take."},
+    {"engine", [](ExecutionPolicy& p, nb::handle value) { p.engine = text_from(value, in_execution_policy, "engine"); },
+     [](const ExecutionPolicy& p) { return text(p.engine); }, "str", "auto, or the name of the engine that runs it."},
 };
 
 const Field& field_named(const std::string& name) {
@@ -203,7 +205,8 @@ void bind_execution_policy(nb::module_& module) {
             nb::sig("def __init__(self, target: str = 'cuda', precision: object = 'fp32', static_shape: bool = False,"
                     " fixed_shapes: Sequence[Sequence[int]] | None = None, allow_fallback: str | None = None,"
                     " optimize_level: int = 2, cache_compiled: bool = True, cache_dir: str | os.PathLike[str] = '',"
-                    " compile_timeout_ms: int = 300000, execution_timeout_ms: int = 30000) -> None"));
+                    " compile_timeout_ms: int = 300000, execution_timeout_ms: int = 30000,"
+                    " engine: str = 'auto') -> None"));
   for (const Field& field : fields) bind_field(bound, field);
   bound
       .def(

@@ -10,10 +10,13 @@
 #include "python/arguments.h"
 #include "python/arrays.h"
 #include "python/gil.h"
+#include "python/in_process_engine.h"
 #include "python/policy_values.h"
 #include "python/scopes.h"
 #include "python/tensor_object.h"
 #include "python/types.h"
+#include "xpuruntime/graph/measure_engines.h"
+#include "xpuruntime/graph/process_engine.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::python {
@@ -37,19 +40,70 @@ std::vector<Tensor> tensors_from(const Session& session, nb::list arrays) {
   return tensors;
 }
 
+/// Those that come with the package need no process for a run in Python.
+void put_engines_in_process() {
+  static const bool done = [] {
+    EngineRegistry& engines = Runtime::global().engines();
+    engines.add(make_in_process_engine("onnxruntime", "xpuruntime.engines.onnxruntime:OnnxRuntime"));
+    engines.add(make_in_process_engine("openvino", "xpuruntime.engines.openvino:OpenVino"));
+    return true;
+  }();
+  static_cast<void>(done);
+}
+
+void register_engine(nb::handle name, nb::handle code, bool in_process) {
+  const std::string engine = text_from(name, "register_engine", "name");
+  const std::string place = text_from(code, "register_engine", "code");
+  const WithoutGil release;
+  put_engines_in_process();
+  Runtime::global().engines().add(in_process ? make_in_process_engine(engine, place)
+                                             : make_process_engine(engine, place));
+}
+
+bool unregister_engine(nb::handle name) {
+  const std::string engine = text_from(name, "unregister_engine", "name");
+  const WithoutGil release;
+  put_engines_in_process();
+  return Runtime::global().engines().remove(engine);
+}
+
+SessionOptions options_from(nb::handle policy, nb::handle execution, const char* function) {
+  SessionOptions options;
+  if (!policy.is_none()) options.policy = policy_from(policy, function);
+  if (!execution.is_none()) options.execution = nb::cast<ExecutionPolicy>(execution);
+  return options;
+}
+
+/// Puts what it finds into the store in use, or the user's.
+EngineTimes measure_engines_on(nb::handle path, nb::list arrays, nb::handle policy, nb::handle execution,
+                               double budget_s) {
+  const std::string file = path_from(path, "tune_engines");
+  SessionOptions options = options_from(policy, execution, "tune_engines");
+  std::vector<Tensor> inputs;
+  for (const nb::handle array : arrays) inputs.push_back(tensor_from(array, Access::read, "inputs"));
+  sync_scope();
+  const WithoutGil release;
+  Runtime& runtime = Runtime::global();
+  put_engines_in_process();
+  options.engines = &runtime.engines();
+  options.store = runtime.store(StoreMode::read_write);
+  return measure_engines(load_onnx(file), runtime.dispatcher(), runtime.devices(), options, inputs, budget_s);
+}
+
 /// `like`: a session of the same model, which says what calibration inputs are; None: there are none.
 Session load_session(nb::handle path, nb::handle policy, nb::handle execution, nb::handle lock, nb::handle like,
                      nb::list calibration) {
   const std::string file = path_from(path, "load");
-  SessionOptions options;
+  SessionOptions options = options_from(policy, execution, "load");
   if (!like.is_none()) options.calibration = calibration_from(nb::cast<const Session&>(like), calibration);
-  if (!policy.is_none()) options.policy = policy_from(policy, "load");
-  if (!execution.is_none()) options.execution = nb::cast<ExecutionPolicy>(execution);
   if (!lock.is_none()) options.lock = LockUse{lock_of_session(lock)};
   sync_scope();
   const WithoutGil release;
   Runtime& runtime = Runtime::global();
   options.amp = runtime.amp().snapshot();
+  put_engines_in_process();
+  options.engines = &runtime.engines();
+  options.store = runtime.readable_store();
   return Session(load_onnx(file), runtime.dispatcher(), runtime.devices(), options);
 }
 
@@ -224,17 +278,66 @@ void bind_session(nb::module_& module) {
       .def_prop_ro("sum_us", [](const SessionProfile& self) { return self.sum_us; })
       .def_prop_ro("run_us", [](const SessionProfile& self) { return self.run_us; })
       .def("__str__", [](const SessionProfile& self) { return to_python(profile_text(self)); });
+  nb::class_<EngineRejection>(module, "EngineRejection", "An engine that was asked and does not run a model, and why.")
+      .def_prop_ro("engine", [](const EngineRejection& self) { return to_python(self.engine); })
+      .def_prop_ro("target", [](const EngineRejection& self) { return to_python(to_string(self.target)); })
+      .def_prop_ro("reason", [](const EngineRejection& self) { return to_python(self.reason); });
+  nb::class_<SessionRecord>(module, "SessionRecord",
+                            "Which engine runs a model, on which type of device, and why; `rejections` are those that "
+                            "were asked before.")
+      .def_prop_ro("engine", [](const SessionRecord& self) { return to_python(self.engine); })
+      .def_prop_ro("version", [](const SessionRecord& self) { return to_python(self.version); })
+      .def_prop_ro("target", [](const SessionRecord& self) { return to_python(to_string(self.target)); })
+      .def_prop_ro("is_fallback", [](const SessionRecord& self) { return self.is_fallback; })
+      .def_prop_ro("because", [](const SessionRecord& self) { return to_python(self.because); })
+      .def_prop_ro("rejections", [](const SessionRecord& self) { return self.rejections; })
+      .def("__repr__", [](const SessionRecord& self) {
+        return to_python("<" + self.engine + " on " + std::string(to_string(self.target)) + ": " + self.because + ">");
+      });
+  nb::class_<EngineTime>(
+      module, "EngineTime",
+      "How fast one engine runs a model: medians and minima in microseconds; `reason` says why one was "
+      "not measured.")
+      .def_prop_ro("engine", [](const EngineTime& self) { return to_python(self.engine); })
+      .def_prop_ro("version", [](const EngineTime& self) { return to_python(self.version); })
+      .def_prop_ro("reason", [](const EngineTime& self) { return to_python(self.reason); })
+      .def_prop_ro("first_us", [](const EngineTime& self) { return self.first_us; })
+      .def_prop_ro("median_us", [](const EngineTime& self) { return self.median_us; })
+      .def_prop_ro("min_us", [](const EngineTime& self) { return self.min_us; })
+      .def_prop_ro("runs", [](const EngineTime& self) { return self.runs; })
+      .def("__repr__", [](const EngineTime& self) {
+        const std::string how = self.reason.empty() ? std::to_string(self.median_us) + " us" : self.reason;
+        return to_python("<" + self.engine + ": " + how + ">");
+      });
+  nb::class_<EngineTimes>(
+      module, "EngineTimes",
+      "Engines side by side: `chosen` is the fastest, \"\" where none takes the model; `not_stored` "
+      "says why that could not be put into the store.")
+      .def_prop_ro("engines", [](const EngineTimes& self) { return self.engines; })
+      .def_prop_ro("chosen", [](const EngineTimes& self) { return to_python(self.chosen); })
+      .def_prop_ro("because", [](const EngineTimes& self) { return to_python(self.because); })
+      .def_prop_ro("not_stored", [](const EngineTimes& self) { return to_python(self.not_stored); });
   nb::class_<Session>(module, "LoadedModel", "Behind xpuruntime.Session.")
       .def_prop_ro("inputs", [](const Session& self) { return self.inputs(); })
       .def_prop_ro("outputs", [](const Session& self) { return self.outputs(); })
       .def_prop_ro("path", [](const Session& self) { return to_python(self.model().path); })
       .def_prop_ro("quantization", [](const Session& self) { return self.quantization(); })
+      .def_prop_ro("record", [](const Session& self) { return self.record(); })
       .def("run", run_session, nb::arg("inputs"))
       .def("explain", explain_session, nb::arg("shapes"))
       .def("explain_inputs", explain_inputs, nb::arg("inputs"))
       .def("memory_of_inputs", memory_of_inputs, nb::arg("inputs"))
       .def("profile", profile_session, nb::arg("inputs"), nb::arg("runs"))
       .def("memory_bytes", memory_of_session, nb::arg("shapes"));
+  module.def("set_engine_python", [](nb::handle program, nb::handle path) {
+    xpuruntime::set_engine_python(path_from(program, "load"), path_from(path, "load"));
+  });
+  module.def("register_engine", register_engine, nb::arg("name").none(), nb::arg("code").none(), nb::arg("in_process"),
+             nb::sig("def register_engine(name: str, code: str, in_process: bool) -> None"));
+  module.def("unregister_engine", unregister_engine, nb::arg("name").none(),
+             nb::sig("def unregister_engine(name: str) -> bool"));
+  module.def("measure_engines", measure_engines_on, nb::arg("path").none(), nb::arg("inputs"), nb::arg("policy").none(),
+             nb::arg("execution").none(), nb::arg("budget_s"));
   module.def("load_session", load_session, nb::arg("path").none(), nb::arg("policy").none(),
              nb::arg("execution").none(), nb::arg("lock").none(), nb::arg("like").none(), nb::arg("calibration"));
 }

@@ -7,6 +7,7 @@
 #include "runtime/runtime_parts.h"
 #include "runtime/tune_range.h"
 #include "runtime/tune_together.h"
+#include "xpuruntime/graph/process_engine.h"
 
 namespace xpuruntime {
 namespace {
@@ -40,11 +41,14 @@ Runtime::Runtime(const RuntimeOptions& options)
       registry_(std::make_unique<KernelRegistry>(*devices_)),
       dispatcher_(std::make_unique<Dispatcher>(*registry_)),
       amp_(std::make_unique<AmpRegistry>()),
+      engines_(std::make_unique<EngineRegistry>()),
       measured_(std::make_unique<MeasuredChoices>(*dispatcher_)) {
   dispatcher_->set_revalidator([this](const Problem& problem, const std::string& kernel, const std::string& plan) {
     return flaw_of_kernel(*registry_, problem, kernel, plan);
   });
   add_builtin_backends(*registry_, options);
+  engines_->add(make_process_engine("onnxruntime", "xpuruntime.engines.onnxruntime:OnnxRuntime"));
+  engines_->add(make_process_engine("openvino", "xpuruntime.engines.openvino:OpenVino"));
   for (const std::string& path : options.plugins) registry_->load_plugin(path);
 }
 
@@ -75,6 +79,14 @@ void Runtime::use_store(std::shared_ptr<MeasurementStore> store) { measured_->us
 std::shared_ptr<MeasurementStore> Runtime::store() const { return measured_->store(); }
 
 std::shared_ptr<MeasurementStore> Runtime::store(StoreMode mode) const { return measured_->store(mode); }
+
+std::shared_ptr<MeasurementStore> Runtime::readable_store() const noexcept {
+  try {
+    return store(StoreMode::read_only);
+  } catch (...) {
+    return nullptr;
+  }
+}
 
 void Runtime::refresh_measurements() { measured_->refresh(); }
 

@@ -123,7 +123,7 @@ class Models(CliTest):
         self.assertEqual({node["node"] for node in document["nodes"]}, {"layer", "gate"})
         self.assertTrue(all(node["time_us"] > 0 for node in document["nodes"]))
         text = self.fine("bench", self.model, "--input", self.given, "--budget", "100ms")
-        self.assertRegex(text, r"engine +device +first run")
+        self.assertRegex(text, r"engine +version +first run")
         self.assertRegex(text, r"layer +Gemm +linear\(f32\[3,8\], f32\[4,8\]; activation=relu\) @cpu:0 +small")
 
     def test_bench_shows_a_page_of_the_slowest_nodes(self):

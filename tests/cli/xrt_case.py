@@ -24,7 +24,7 @@ for variable in ("XPURUNTIME_POLICY", "XPURUNTIME_LOCK"):
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SQUARE = "matmul(f32[64,64], f32[64,64])"
-COMMANDS = ["devices", "profile", "kernels", "explain", "inspect", "run", "bench", "tune", "policy", "lock", "store", "report", "trace", "amp", "demo", "completion"]
+COMMANDS = ["devices", "profile", "kernels", "explain", "inspect", "run", "bench", "tune", "policy", "lock", "store", "cache", "report", "trace", "amp", "demo", "completion"]
 
 
 def xrt(*arguments, **options):

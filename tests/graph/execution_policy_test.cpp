@@ -24,6 +24,7 @@ ExecutionPolicy full_policy() {
   policy.cache_dir = "compiled";
   policy.compile_timeout_ms = 1000;
   policy.execution_timeout_ms = 50;
+  policy.engine = "openvino";
   return policy;
 }
 
@@ -42,6 +43,8 @@ TEST(ExecutionPolicy, HasTheSeedsDefaults) {
   EXPECT_TRUE(policy.cache_compiled);
   EXPECT_EQ(policy.compile_timeout_ms, 300000);
   EXPECT_EQ(policy.execution_timeout_ms, 30000);
+  EXPECT_EQ(policy.engine, "auto");
+  EXPECT_EQ(policy.to_json().find("engine"), std::string::npos) << "the seed's readers take no field beyond theirs";
   policy.check();
 }
 
@@ -70,6 +73,9 @@ TEST(ExecutionPolicy, RefusesWhatCannotBe) {
   refuses("64 bits", [](auto& policy) { policy.fixed_shapes[0].assign(8, 1 << 20); });
   refuses("give 0, 1, 2 or 3", [](auto& policy) { policy.optimize_level = 4; });
   refuses("compile_timeout_ms is 0", [](auto& policy) { policy.compile_timeout_ms = 0; });
+  for (const char* name : {"", "Native", "1st", "open vino", "a-b"}) {
+    refuses("engine is '" + std::string(name), [name](auto& policy) { policy.engine = name; });
+  }
   refuses("execution_timeout_ms is -1", [](auto& policy) { policy.execution_timeout_ms = -1; });
   refuses("no engine computes in f64", [](auto& policy) { policy.precision = DataType::float64; });
   expect_invalid("no engine computes in f64", [] { (void)full_policy().with_precision("double"); });

@@ -53,6 +53,26 @@ class Docs(unittest.TestCase):
         self.assertIn("layer Gemm kernel small", output.getvalue())
         self.assertIn("ModelValue('x', f32, ('batch', 8))", output.getvalue())
 
+    def test_the_blocks_of_the_page_on_engines_run(self) -> None:
+        if optional("onnx") is None:
+            self.skipTest("onnx is not installed")
+        first, engine, last = BLOCK.findall((ROOT / "docs" / "engines.md").read_text(encoding="utf-8"))
+        output, here = io.StringIO(), os.getcwd()
+        self.addCleanup(os.chdir, here)
+        self.addCleanup(xrt.unregister_engine, "mine")
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(output):
+            os.chdir(folder)
+            Path("my_engine.py").write_text(engine, encoding="utf-8")
+            sys.path.insert(0, folder)
+            self.addCleanup(sys.path.remove, folder)
+            names: dict[str, object] = {}
+            for block in (first, last):
+                exec(compile(block, "docs/engines.md", "exec"), names)
+            del names["session"]
+            os.chdir(here)
+        self.assertIn("native because the first that takes the model", output.getvalue())
+        self.assertIn("[2. 2. 2.]", output.getvalue())
+
     def test_the_reference_is_up_to_date(self) -> None:
         command = [sys.executable, str(ROOT / "tools" / "api_reference.py"), "--check", str(Path(xrt.__file__).parent)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)

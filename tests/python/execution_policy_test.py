@@ -27,6 +27,7 @@ FULL = {
     "cache_dir": "compiled",
     "compile_timeout_ms": 1000,
     "execution_timeout_ms": 50,
+    "engine": "openvino",
 }
 
 
@@ -35,7 +36,7 @@ class ExecutionPolicyTest(unittest.TestCase):
         return {name: getattr(policy, name) for name in FULL}
 
     def test_the_defaults_are_the_seeds(self) -> None:
-        usual = ["cuda", "fp32", False, None, None, 2, True, "", 300000, 30000]
+        usual = ["cuda", "fp32", False, None, None, 2, True, "", 300000, 30000, "auto"]
         self.assertEqual(list(self.fields(ExecutionPolicy()).values()), usual)
 
     def test_fields_come_by_name_or_in_order(self) -> None:

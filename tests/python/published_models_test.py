@@ -37,7 +37,7 @@ def peer_of(path: Path) -> onnxruntime.InferenceSession:
 
 
 def at_levels(path: Path) -> list[tuple[int, xrt.Session]]:
-    return [(level, xrt.load(path, execution=xrt.ExecutionPolicy(target="cpu", optimize_level=level))) for level in range(4)]
+    return [(level, xrt.load(path, execution=xrt.ExecutionPolicy(target="cpu", engine="native", optimize_level=level))) for level in range(4)]
 
 
 class PublishedModels(unittest.TestCase):

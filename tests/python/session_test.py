@@ -165,7 +165,7 @@ class SessionTest(unittest.TestCase):
         node = helper.make_node
         model = model_of([node("NoSuchOp", ["x"], ["a"]), node("Det", ["x"], ["y"])], {"x": [2]}, {"y": [2]})
         with self.assertRaisesRegex(xrt.NotSupportedError, r"Det \(1\), NoSuchOp \(1\)"):
-            xrt.load(self.saved(model))
+            xrt.load(self.saved(model), execution=xrt.ExecutionPolicy(target="cpu", engine="native"))
         path = Path(self.folder.name) / "model.onnx"
         path.write_bytes(self.saved(small_cnn()) and path.read_bytes()[:1000])
         with self.assertRaises(xrt.CorruptDataError):

@@ -25,6 +25,7 @@ struct ExecutionPolicy {
   std::string cache_dir = {};  // empty: the usual one
   std::int64_t compile_timeout_ms = 300000;
   std::int64_t execution_timeout_ms = 30000;
+  std::string engine = "auto";  // or the name of one: "native", "onnxruntime", "openvino" ...
 
   bool operator==(const ExecutionPolicy&) const = default;
 
@@ -33,7 +34,8 @@ struct ExecutionPolicy {
   /// By any name of the device type; nothing: no fallback.
   ExecutionPolicy with_fallback(std::optional<std::string_view> device) const;
 
-  /// Fails if static shapes are not given, an extent is not positive, or a number is out of its range.
+  /// Fails if static shapes are not given, an extent is not positive, a number is out of its range, or the engine's
+  /// name is none.
   void check() const;
 
   /// The file format; docs/interfaces.md describes it.

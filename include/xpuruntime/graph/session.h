@@ -8,20 +8,15 @@
 #include <vector>
 
 #include "xpuruntime/dispatch/dispatcher.h"
+#include "xpuruntime/graph/engine.h"
 #include "xpuruntime/graph/execution_policy.h"
 #include "xpuruntime/graph/model.h"
 #include "xpuruntime/graph/quantize.h"
+#include "xpuruntime/tune/store.h"
 
 namespace xpuruntime {
 
-/// An operator of a model that this library cannot run, and why.
-struct MissingOp {
-  std::string op = {};      // "Conv", or "com.microsoft::Gelu"
-  std::string reason = {};  // "no kernel for it in this version"
-  std::size_t nodes = 0;    // how many nodes of the model have it
-};
-
-/// All operators of a model that have no implementation here, by name. Empty: a session can be made; a node may still
+/// All operators of a model that `native` lacks, by name. Empty: it takes the model; a node may still
 /// be refused for what its attributes or shapes ask.
 std::vector<MissingOp> missing_ops(const Model& model);
 
@@ -75,13 +70,18 @@ struct SessionOptions {
   std::shared_ptr<const AmpRules> amp = {};
   /// With precision int8 and a model of floats: what to quantize it by, each as Session::run takes it.
   std::vector<std::vector<Tensor>> calibration = {};
+  /// The engines besides `native`; null: none.
+  const EngineRegistry* engines = nullptr;
+  /// Where engine "auto" looks for what measure_engines found; null: nowhere.
+  std::shared_ptr<MeasurementStore> store = {};
 };
 
-/// A model that runs: each node by a kernel that was decided once for the shapes of the inputs. Runs may go on in many
-/// threads at once. The dispatcher and the devices outlive it.
+/// A model that runs, by the engine that the execution policy names or that is chosen; by `native` each node by a
+/// kernel that was decided once for the shapes of the inputs. Runs may go on in many threads at once. The dispatcher
+/// and the devices outlive it.
 class Session {
  public:
-  /// A model with operators that are not here is one error that lists all of them.
+  /// A model that no engine takes is one error with the reason of each, and all operators that `native` lacks.
   Session(Model model, Dispatcher& dispatcher, const DeviceManager& devices, const SessionOptions& options = {});
   ~Session();
   Session(Session&&) noexcept;
@@ -92,6 +92,8 @@ class Session {
   const std::vector<ModelValue>& outputs() const;
   /// Where the model was quantized when the session was made.
   const std::optional<QuantizationReport>& quantization() const;
+  /// Which engine runs it, where, and why.
+  const SessionRecord& record() const;
 
   /// Results in the order of outputs(), in new memory. Inputs in the order of inputs(); a wrong number, dtype or shape
   /// is an error that lists what is expected. The first run with new shapes decides and plans for them.

@@ -9,6 +9,7 @@
 
 #include "xpuruntime/device/device_manager.h"
 #include "xpuruntime/dispatch/dispatcher.h"
+#include "xpuruntime/graph/engine.h"
 #include "xpuruntime/precision/amp_registry.h"
 #include "xpuruntime/registry/kernel_registry.h"
 #include "xpuruntime/tune/range_result.h"
@@ -47,6 +48,9 @@ class Runtime {
   Dispatcher& dispatcher() { return *dispatcher_; }
   /// The precision rules that autocast scopes of this runtime usually take.
   AmpRegistry& amp() { return *amp_; }
+  /// What can run whole models besides `native`, for SessionOptions::engines: onnxruntime and openvino, and what is
+  /// added.
+  EngineRegistry& engines() { return *engines_; }
 
   // Measured choices. They are frozen when a strategy first asks for them: what this or another process puts into the
   // store afterwards counts once refresh_measurements was called and a policy is set or a scope entered.
@@ -58,6 +62,8 @@ class Runtime {
   /// The same, or where none was put in use that at default_store_path(), opened now (only the global runtime has it);
   /// to read, null where that file is missing.
   std::shared_ptr<MeasurementStore> store(StoreMode mode) const;
+  /// The same to read, for what only looks whether something was measured: null also where it cannot be read.
+  std::shared_ptr<MeasurementStore> readable_store() const noexcept;
   void refresh_measurements();
 
   /// Measures problems that the strategy best_performance meets for the first time, before they run, and puts what it
@@ -88,6 +94,7 @@ class Runtime {
   std::unique_ptr<KernelRegistry> registry_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<AmpRegistry> amp_;
+  std::unique_ptr<EngineRegistry> engines_;
   std::unique_ptr<MeasuredChoices> measured_;
 };
 

@@ -13,8 +13,6 @@ GraphRuns::GraphRuns(const PieceContext& context)
       pieces_(context, context.model.graph, {}),
       in_pieces_(std::any_of(context.model.graph.nodes.begin(), context.model.graph.nodes.end(), is_control)) {}
 
-Deadline GraphRuns::deadline() const { return {context_.execution.execution_timeout_ms, "execution_timeout_ms"}; }
-
 std::shared_ptr<ReadyProgram> GraphRuns::find_whole(std::span<const Tensor> inputs) const {
   if (in_pieces_) return nullptr;
   try {
@@ -25,9 +23,9 @@ std::shared_ptr<ReadyProgram> GraphRuns::find_whole(std::span<const Tensor> inpu
   }
 }
 
-std::vector<Tensor> GraphRuns::run(std::span<const Tensor> inputs) const {
-  if (const auto ready = find_whole(inputs)) return ready->run(inputs, deadline());
-  std::vector<Tensor> results = pieces_.run(inputs, deadline(), {});
+std::vector<Tensor> GraphRuns::run(std::span<const Tensor> inputs, const Deadline& deadline) const {
+  if (const auto ready = find_whole(inputs)) return ready->run(inputs, deadline);
+  std::vector<Tensor> results = pieces_.run(inputs, deadline, {});
   for (Tensor& result : results) {  // the caller gets memory that nothing else has
     const bool is_given =
         std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& input) { return input.data() == result.data(); });
@@ -43,7 +41,8 @@ std::vector<Tensor> GraphRuns::run(std::span<const Tensor> inputs) const {
 void GraphRuns::each_program(std::span<const Tensor> inputs, const ProgramHook& use) const {
   if (const auto ready = find_whole(inputs)) return use(context_.model, ready, inputs);
   std::vector<std::shared_ptr<ReadyProgram>> seen;
-  pieces_.run(inputs, deadline(), [&](const Model& piece, const auto& ready, std::span<const Tensor> given) {
+  const Deadline deadline(context_.execution.execution_timeout_ms, "execution_timeout_ms");
+  pieces_.run(inputs, deadline, [&](const Model& piece, const auto& ready, std::span<const Tensor> given) {
     if (std::find(seen.begin(), seen.end(), ready) != seen.end()) return;
     seen.push_back(ready);
     use(piece, ready, given);

@@ -13,14 +13,13 @@ class GraphRuns {
   explicit GraphRuns(const PieceContext& context);
 
   /// Results are new memory. Enter the session's scope first, here and below.
-  std::vector<Tensor> run(std::span<const Tensor> inputs) const;
+  std::vector<Tensor> run(std::span<const Tensor> inputs, const Deadline& deadline) const;
   /// Each program that a run with these inputs uses, once.
   void each_program(std::span<const Tensor> inputs, const ProgramHook& use) const;
 
   /// The one program for such inputs. Where there is none it is an error that ends with what to do instead.
   std::shared_ptr<ReadyProgram> for_specs(std::span<const TensorSpec> specs, const char* instead) const;
   std::shared_ptr<ReadyProgram> for_inputs(std::span<const Tensor> inputs, const char* instead) const;
-  Deadline deadline() const;
 
  private:
   std::shared_ptr<ReadyProgram> find_whole(std::span<const Tensor> inputs) const;

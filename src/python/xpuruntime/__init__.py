@@ -42,6 +42,7 @@ from ._core import RangeResult as RangeResult
 from ._core import ReplayReport as ReplayReport
 from ._core import ReplayResult as ReplayResult
 from ._core import SessionProfile as SessionProfile
+from ._core import SessionRecord as SessionRecord
 from ._core import SessionStep as SessionStep
 from ._core import Tensor as Tensor
 from ._core import TensorSpec as TensorSpec
@@ -105,5 +106,8 @@ from .scopes import with_policy as with_policy
 from .sessions import Session as Session
 from .sessions import load as load
 from .sessions import quantize_model as quantize_model
+from .sessions import register_engine as register_engine
+from .sessions import tune_engines as tune_engines
+from .sessions import unregister_engine as unregister_engine
 from .tuning import enable_tuning as enable_tuning
 from .tuning import tune as tune

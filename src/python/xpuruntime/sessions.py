@@ -1,20 +1,27 @@
-"""Whole models: an ONNX file that runs, each node by a kernel that was chosen and can be explained."""
+"""Whole models: an ONNX file that runs, on our own kernels or another engine, chosen on record."""
 
 from __future__ import annotations
+
+import os
+import sys
 
 from . import _core
 from .errors import ArgumentTypeError, InvalidArgumentError
 
 TYPE_CHECKING = False  # type checkers take it for True; typing itself takes long to import
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from ._core import ExecutionPolicy, KernelLock, ModelValue, QuantizationReport, SessionProfile, SessionStep
+    from ._core import EngineTimes, ExecutionPolicy, KernelLock, ModelValue, QuantizationReport
+    from ._core import SessionProfile, SessionRecord, SessionStep
+    from .engines import Engine
     from .policies import KernelPolicy
 
     Path = str | os.PathLike[str]
+
+
+_PARENT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Session:
@@ -41,6 +48,21 @@ class Session:
     @property
     def path(self) -> str:
         return self._loaded.path
+
+    @property
+    def record(self) -> SessionRecord:
+        """Which engine runs the model, where, and why; what was asked before and why it does not."""
+        return self._loaded.record
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine that runs the model."""
+        return self.record.engine
+
+    @property
+    def because(self) -> str:
+        """Why this engine."""
+        return self.record.because
 
     def __call__(self, *arrays: Any) -> Any:
         """The outputs for inputs in the order of the model: one array, or a tuple of them, of the inputs' package."""
@@ -111,12 +133,14 @@ def load(path: Path, *, policy: KernelPolicy | None = None, execution: Execution
          lock: KernelLock | Path | None = None, calibration: Iterable[Any] = ()) -> Session:
     """Reads an ONNX model and makes it ready to run on the CPU, or where `execution` says.
 
-    `policy` is layered over the policy in force; `lock` replays recorded decisions or raises an error. A model with
-    operators that are not implemented here is one error that lists all of them. `calibration` is for precision int8 and
-    a model of floats: typical inputs, each a dict by name, one array, or a tuple in order.
+    `policy` is layered over the policy in force; `lock` replays recorded decisions or raises an error. A model that no
+    engine takes is one error with the reason of each. `calibration` is for precision int8 and a model of floats: typical
+    inputs, each a dict by name, one array, or a tuple in order.
     """
+    # An engine's process is to find what this one does.
+    _core.set_engine_python(sys.executable or "python3", os.pathsep.join(path for path in (_PARENT, *sys.path) if path))
     samples = list(calibration)
-    like = _core.load_session(path, None, None, None, None, []) if samples else None
+    like = _native(path) if samples else None
     arrays = [_arrays_of(Session(like), sample, "load") for sample in samples] if like else []
     return Session(_core.load_session(path, policy, execution, lock, like, arrays))
 
@@ -129,7 +153,7 @@ def quantize_model(path: Path, out: Path, *, calibration: Iterable[Any], percent
     report has the error on them. `percentile`: how much of each tensor's values the codes reach, the rest is cut off.
     `keep`: nodes that stay in floats, by name.
     """
-    loaded = _core.load_session(path, None, None, None, None, [])
+    loaded = _native(path)
     arrays = [_arrays_of(Session(loaded), sample, "quantize_model") for sample in calibration]
     return _core.quantize_session(loaded, arrays, out, percentile, list(keep))
 
@@ -138,6 +162,46 @@ def _arrays_of(session: Session, sample: Any, function: str) -> list[Any]:
     if hasattr(sample, "keys"):
         return session._in_order(sample, function)
     return list(sample) if isinstance(sample, (tuple, list)) else [sample]
+
+
+def _native(path: Path) -> _core.LoadedModel:
+    return _core.load_session(path, None, _core.ExecutionPolicy(target="cpu", engine="native"), None, None, [])
+
+
+def tune_engines(path: Path, inputs: Mapping[str, Any], *, policy: KernelPolicy | None = None,
+                 execution: ExecutionPolicy | None = None, seconds: float = 2.0) -> EngineTimes:
+    """Runs a model with these inputs by every engine that takes it, in turns, for about so long, and puts the fastest into the
+    store: sessions with engine "auto" take it from then on, for these shapes and those that the model leaves open."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise ArgumentTypeError(f"[tune_engines] seconds is of type {type(seconds).__name__}; pass a number")
+    if not 0 < seconds <= 86400:
+        raise InvalidArgumentError(f"[tune_engines] seconds is {seconds}; give a number above 0, up to 86400")
+    first = load(path, policy=policy, execution=execution)
+    return _core.measure_engines(path, first._in_order(inputs, "tune_engines"), policy, execution, float(seconds))
+
+
+def register_engine(name: str, engine: type[Engine] | str) -> None:
+    """Adds an engine under a name, for `ExecutionPolicy(engine=name)` and "auto". It is a class of a module, or its place
+    as "module:Class". Each model that it compiles has a process of its own, which imports the class; a class with
+    `in_process` is only tried there. One of the same name is replaced."""
+    in_process = bool(getattr(engine, "in_process", False))
+    if isinstance(engine, type):
+        if engine.__module__ == "__main__":
+            raise InvalidArgumentError(f"[register_engine] {engine.__qualname__} is defined in the program itself, which "
+                                       "another process cannot import; move it to a module")
+        engine = f"{engine.__module__}:{engine.__qualname__}"
+    if not isinstance(engine, str):
+        raise ArgumentTypeError(f"[register_engine] engine is of type {type(engine).__name__}; pass a class, or "
+                                "\"module:Class\"")
+    module, _, qualified = engine.partition(":")
+    if not module or not qualified:
+        raise InvalidArgumentError(f"[register_engine] engine is {engine!r}; pass a class, or \"module:Class\"")
+    _core.register_engine(name, engine, in_process)
+
+
+def unregister_engine(name: str) -> bool:
+    """Removes an engine; sessions that it runs keep it. False if there was none."""
+    return _core.unregister_engine(name)
 
 
 def _like(result: _core.Tensor, array: Any) -> Any:

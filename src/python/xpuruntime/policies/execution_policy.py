@@ -8,6 +8,7 @@ _FIELDS = (
     ("target", str, "cuda"), ("precision", str, "fp32"), ("static_shape", bool, False), ("fixed_shapes", object, None),
     ("allow_fallback", object, None), ("optimize_level", int, 2), ("cache_compiled", bool, True), ("cache_dir", str, ""),
     ("compile_timeout_ms", int, 300000), ("execution_timeout_ms", int, 30000),
+    ("engine", str, "auto"),
 )
 
 

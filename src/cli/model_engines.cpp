@@ -1,0 +1,70 @@
+#include "cli/model_engines.h"
+
+#include <algorithm>
+
+#include "cli/table.h"
+
+namespace xpuruntime::cli {
+
+EngineTimes time_engines(Context& context, const std::string& path, const ModelOptions& options,
+                         std::shared_ptr<MeasurementStore> store, double budget_s) {
+  Runtime& runtime = context.runtime();
+  Model model = load_onnx(path);
+  // Of any engine that takes it: the inputs are the same.
+  const std::vector<Tensor> inputs = options.tensors(options.open(context, model), runtime.devices());
+  const SessionOptions session{
+      .execution = options.execution_policy(), .engines = &runtime.engines(), .store = std::move(store)};
+  return measure_engines(model, runtime.dispatcher(), runtime.devices(), session, inputs, budget_s);
+}
+
+std::string engines_text(const EngineTimes& times, const Painter& paint) {
+  Table table({"engine", "version", "first run", "median", "min", "runs", "note"});
+  for (const EngineTime& time : times.engines) {
+    if (!time.reason.empty()) {
+      table.add({time.engine, time.version, "-", "-", "-", "-", time.reason});
+      continue;
+    }
+    table.add({time.engine, time.version, duration_of_us(time.first_us), duration_of_us(time.median_us),
+               duration_of_us(time.min_us), std::to_string(time.runs), time.engine == times.chosen ? "fastest" : ""});
+  }
+  return table.to_text(paint);
+}
+
+Json engines_json(const EngineTimes& times) {
+  Json list = Json::array();
+  for (const EngineTime& time : times.engines) {
+    Json json = {{"engine", time.engine}, {"version", time.version}};
+    if (time.reason.empty()) {
+      json["first_us"] = time.first_us;
+      json["median_us"] = time.median_us;
+      json["min_us"] = time.min_us;
+    }
+    json["runs"] = time.runs;
+    json["reason"] = time.reason.empty() ? Json() : Json(time.reason);
+    json["fastest"] = time.engine == times.chosen;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+std::vector<EngineAnswer> ask_engines(Context& context, const Model& model, const ModelOptions& options) {
+  Runtime& runtime = context.runtime();
+  const ExecutionPolicy policy = options.execution_policy();
+  const EngineRequest request{
+      .model = std::make_shared<const Model>(model), .execution = policy, .target = policy.target};
+  std::vector<EngineAnswer> answers;
+  for (const auto& engine : runtime.engines().engines()) {
+    EngineAnswer answer{engine->name(), {}, engine->why_absent()};
+    if (answer.reason.empty()) {
+      answer.version = engine->version();
+      const std::vector<DeviceType> types = engine->devices();
+      const bool runs_there = std::find(types.begin(), types.end(), policy.target) != types.end();
+      answer.reason =
+          runs_there ? engine->check(request).reason : "does not run on " + std::string(to_string(policy.target));
+    }
+    answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+}  // namespace xpuruntime::cli

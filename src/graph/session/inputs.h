@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "xpuruntime/graph/execution_policy.h"
+#include "xpuruntime/graph/model.h"
+
+// What a run takes: the same for all engines.
+
+namespace xpuruntime {
+
+/// Fails unless there is a fixed shape for each input where shapes are static.
+void check_fixed_shapes(const Model& model, const ExecutionPolicy& execution);
+
+/// Fails where the number of inputs, a dtype or a shape is not what the model takes or the policy fixes.
+void check_inputs(const Model& model, const ExecutionPolicy& execution, std::span<const TensorSpec> specs);
+
+std::vector<TensorSpec> specs_of(std::span<const Tensor> tensors);
+
+}  // namespace xpuruntime

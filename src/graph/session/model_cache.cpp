@@ -1,0 +1,98 @@
+#include "graph/session/model_cache.h"
+
+#include "cache/disk_cache.h"
+#include "core/json_text.h"
+#include "core/sha256.h"
+#include "graph/onnx/mapped_file.h"
+#include "graph/session/engine_choice.h"
+#include "xpuruntime/core/error.h"
+#include "xpuruntime/graph/model_cache.h"
+#include "xpuruntime/tune/environment.h"
+
+namespace xpuruntime {
+namespace {
+
+void add_constants(const ModelGraph& graph, Sha256& sum) {
+  for (const auto& [name, tensor] : graph.constants) {
+    sum.add(name).add(to_string(tensor.spec()));
+    sum.add(std::span(tensor.as<const std::byte>(), tensor.span()));
+  }
+}
+
+/// What of the policy changes what is compiled.
+std::string what_is_compiled(ExecutionPolicy policy) {
+  const ExecutionPolicy usual;
+  policy.allow_fallback.reset();
+  policy.cache_dir = usual.cache_dir;
+  policy.compile_timeout_ms = usual.compile_timeout_ms;
+  policy.execution_timeout_ms = usual.execution_timeout_ms;
+  policy.engine = usual.engine;
+  return policy.to_json();
+}
+
+DiskCache cache_in(const std::string& cache_dir) {
+  constexpr std::uint64_t most = std::uint64_t{4} << 30;
+  return {model_cache_folder(cache_dir), most};
+}
+
+std::string key_of(const Engine& engine, const EngineRequest& request, const DeviceManager& devices) {
+  const Device device{request.target, 0};
+  const Json key = {{"content", content_of_model(*request.model)},
+                    {"engine", engine.name()},
+                    {"version", engine.version()},
+                    {"library", XRT_VERSION},
+                    {"target", to_string(request.target)},
+                    {"device", devices.has(device) ? environment_of(devices.profile(device)).to_json() : ""},
+                    {"threads", request.threads},
+                    {"policy", what_is_compiled(request.execution)}};
+  return Sha256().add(dump_json(key)).finish();
+}
+
+}  // namespace
+
+std::string content_of_model(const Model& model) {
+  Sha256 sum;
+  sum.add(structure_of_model(model));  // of one that has no file
+  if (!model.path.empty()) {
+    const onnx::SharedBytes file = onnx::map_file(model.path);
+    sum.add(file.bytes);
+  }
+  add_constants(model.graph, sum);
+  return sum.finish();
+}
+
+std::string model_cache_folder(const std::string& cache_dir) {
+  return cache_dir.empty() ? DiskCache::default_folder("XPURUNTIME_MODEL_CACHE", "models") : cache_dir;
+}
+
+std::vector<CachedModel> cached_models(const std::string& cache_dir) {
+  std::vector<CachedModel> models;
+  for (const DiskCache::Entry& entry : cache_in(cache_dir).entries()) {
+    models.push_back({entry.key, entry.bytes, entry.used});
+  }
+  return models;
+}
+
+std::size_t clear_cached_models(const std::string& cache_dir) { return cache_in(cache_dir).clear(); }
+
+std::unique_ptr<CompiledModel> compile_with_cache(const Engine& engine, EngineRequest request,
+                                                  const DeviceManager& devices) {
+  if (!request.execution.cache_compiled || !engine.caches()) return engine.compile(request);
+  const DiskCache cache = cache_in(request.execution.cache_dir);
+  const std::string key = key_of(engine, request, devices);
+  if (auto kept = cache.get(key); kept && !kept->empty()) {
+    request.cached = std::move(*kept);
+    try {
+      return engine.compile(request);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::timeout) throw;
+      cache.remove(key);  // the engine does not take it any more
+      request.cached.clear();
+    }
+  }
+  std::unique_ptr<CompiledModel> compiled = engine.compile(request);
+  if (const std::string bytes = compiled->to_cache(); !bytes.empty()) cache.put(key, bytes);
+  return compiled;
+}
+
+}  // namespace xpuruntime

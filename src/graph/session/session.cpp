@@ -1,0 +1,155 @@
+#include "xpuruntime/graph/session.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "graph/native/engine.h"
+#include "graph/quantize/prepare.h"
+#include "graph/session/engine_choice.h"
+#include "graph/session/inputs.h"
+#include "graph/session/pick_engine.h"
+#include "xpuruntime/core/error.h"
+
+namespace xpuruntime {
+namespace {
+
+ExecutionPolicy on_cpu() {
+  ExecutionPolicy policy;
+  policy.target = DeviceType::cpu;
+  return policy;
+}
+
+double median_of(std::vector<double> numbers) {
+  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
+  std::nth_element(numbers.begin(), middle, numbers.end());
+  return *middle;
+}
+
+/// The rules that say what a graph in f16 or bf16 computes in it: those in force, else those given, else the default.
+Autocast autocast_of(DataType precision, const Scope& scope, const std::shared_ptr<const AmpRules>& given) {
+  Autocast autocast{scope.autocast.on() ? scope.autocast.rules : given};
+  if (autocast.rules == nullptr) autocast.rules = AmpRegistry().snapshot();
+  autocast.config = autocast.rules->config();
+  autocast.config.enabled = true;
+  autocast.config.target_precision = precision;
+  return autocast;
+}
+
+ScopePtr scope_of(Dispatcher& dispatcher, const SessionOptions& options, DataType precision) {
+  const ScopedPolicy layered(dispatcher, options.policy);
+  ScopePtr scope = options.lock ? dispatcher.layered_scope(*options.lock) : dispatcher.current_scope();
+  if (precision != DataType::float16 && precision != DataType::bfloat16) return scope;
+  return dispatcher.make_scope(scope->policy, autocast_of(precision, *scope, options.amp), scope->lock);
+}
+
+}  // namespace
+
+struct Session::Impl {
+  Impl(quantization::Prepared prepared, Dispatcher& dispatcher, const DeviceManager& devices,
+       const SessionOptions& options)
+      : model(std::make_shared<const Model>(std::move(prepared.model))),
+        quantization(std::move(prepared.report)),
+        execution(options.execution.value_or(on_cpu())),
+        devices(devices) {
+    execution.check();
+    check_fixed_shapes(*model, execution);
+    const ScopePtr scope = scope_of(dispatcher, options, execution.precision);
+    std::vector<std::shared_ptr<const Engine>> engines = {native::make_engine(dispatcher, devices, scope)};
+    const bool replays = options.lock.has_value() && execution.engine == "auto";  // native's kernels
+    check_calibrated_here();
+    if (options.engines != nullptr && !replays && !quantization) {
+      for (auto& engine : options.engines->engines()) engines.push_back(std::move(engine));
+    }
+    const ScopedPolicy entered(dispatcher, scope);
+    const auto threads = static_cast<int>(dispatcher.policy().limits().threads.value_or(0));
+    EnginePreference preferred;
+    if (replays) preferred = {"native", XRT_VERSION, "the lock is of its kernels"};
+    if (options.store != nullptr && execution.engine == "auto" && engines.size() > 1) {
+      if (const auto choice = measured_engine(*options.store, *model, execution, threads, devices)) {
+        preferred = {choice->kernel, choice->kernel_version, choice->because};
+      }
+    }
+    picked = pick_engine(engines, {.model = model, .execution = execution, .threads = threads}, devices, preferred);
+  }
+
+  /// Other engines read the model's file, which is one of floats.
+  void check_calibrated_here() const {
+    if (!quantization || execution.engine == "auto" || execution.engine == "native") return;
+    fail(ErrorCode::not_supported, "Session",
+         "engine " + execution.engine +
+             " reads files; write the model with quantize, and load that file without calibration");
+  }
+
+  std::chrono::milliseconds timeout() const {
+    constexpr std::int64_t most = std::int64_t{1000} * 60 * 60 * 24 * 365;  // never
+    return std::chrono::milliseconds(std::min(execution.execution_timeout_ms, most));
+  }
+  CompiledModel& for_inputs(std::span<const TensorSpec> inputs) const {
+    check_inputs(*model, execution, inputs);
+    return *picked.compiled;
+  }
+
+  const std::shared_ptr<const Model> model;
+  const std::optional<QuantizationReport> quantization;
+  const ExecutionPolicy execution;
+  const DeviceManager& devices;
+  PickedEngine picked = {};
+};
+
+Session::Session(Model model, Dispatcher& dispatcher, const DeviceManager& devices, const SessionOptions& options)
+    : impl_(std::make_unique<Impl>(quantization::prepared(std::move(model), dispatcher, devices, options), dispatcher,
+                                   devices, options)) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+const Model& Session::model() const { return *impl_->model; }
+const std::vector<ModelValue>& Session::inputs() const { return impl_->model->graph.inputs; }
+const std::vector<ModelValue>& Session::outputs() const { return impl_->model->graph.outputs; }
+const std::optional<QuantizationReport>& Session::quantization() const { return impl_->quantization; }
+const SessionRecord& Session::record() const { return impl_->picked.record; }
+
+std::vector<Tensor> Session::run(std::span<const Tensor> inputs) const {
+  CompiledModel& compiled = impl_->for_inputs(specs_of(inputs));
+  const auto is_here = [](const Tensor& tensor) { return tensor.device().type == DeviceType::cpu; };
+  if (record().engine == "native" || std::all_of(inputs.begin(), inputs.end(), is_here)) {
+    return compiled.run(inputs, impl_->timeout());  // native copies by itself
+  }
+  std::vector<Tensor> copies;
+  for (const Tensor& tensor : inputs) copies.push_back(impl_->devices.copy_to(tensor, Device{}));
+  return compiled.run(copies, impl_->timeout());
+}
+
+std::vector<SessionStep> Session::explain(std::span<const TensorSpec> inputs) const {
+  return impl_->for_inputs(inputs).explain(inputs);
+}
+
+std::vector<SessionStep> Session::explain(std::span<const Tensor> inputs) const {
+  return impl_->for_inputs(specs_of(inputs)).explain(inputs);
+}
+
+SessionProfile Session::profile(std::span<const Tensor> inputs, std::int64_t runs) const {
+  if (runs < 1 || runs > 1'000'000) {
+    fail(ErrorCode::invalid_argument, "Session", std::to_string(runs) + " runs; give a number from 1 to 1000000");
+  }
+  std::vector<double> whole;
+  for (std::int64_t i = 0; i <= runs; ++i) {  // the first decides
+    const auto start = std::chrono::steady_clock::now();
+    run(inputs);
+    if (i > 0) whole.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  SessionProfile profile = impl_->for_inputs(specs_of(inputs)).profile(inputs, runs, impl_->timeout());
+  profile.runs = runs;
+  profile.run_us = median_of(whole) * 1e6;
+  return profile;
+}
+
+std::uint64_t Session::memory_bytes(std::span<const TensorSpec> inputs) const {
+  return impl_->for_inputs(inputs).memory_bytes(inputs);
+}
+
+std::uint64_t Session::memory_bytes(std::span<const Tensor> inputs) const {
+  return impl_->for_inputs(specs_of(inputs)).memory_bytes(inputs);
+}
+
+}  // namespace xpuruntime

@@ -1,0 +1,79 @@
+"""Engines that run whole models, written in Python: the contract, and how to add one."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+
+TYPE_CHECKING = False  # type checkers take it for True; typing itself takes long to import
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+class EngineRequest:
+    """What an engine is asked to run: the model's file, the execution policy as a dict, the device type, how many threads
+    it may use, and what `CompiledModel.to_cache` gave for just this request, or b""."""
+
+    def __init__(self, model: str, execution: dict[str, Any], target: str, threads: int, cached: bytes = b"") -> None:
+        self.model = model
+        self.execution = execution
+        self.target = target
+        self.threads = threads
+        self.cached = cached
+
+
+class CompiledModel:
+    """A model that an engine made ready."""
+
+    def run(self, inputs: list[Any], timeout_ms: int) -> Sequence[Any]:
+        """NumPy arrays for the model's inputs to arrays for its outputs, both in the order of the model."""
+        raise NotImplementedError
+
+    def to_cache(self) -> bytes:
+        """What was costly to make, for `EngineRequest.cached`; b"": nothing."""
+        return b""
+
+
+class Engine:
+    """Runs whole models. Each model has a process of its own, so that what hangs or crashes in it is an error of one call.
+    An exception is that error; raise NotImplementedError for what the engine cannot take."""
+
+    in_process = False  # True: in Python without a process; then `run` is called by many threads, and ends in time itself
+    caches = False  # whether its models' to_cache has something to keep
+
+    def version(self) -> str:
+        """Of the engine and its libraries: what was measured or compiled by another is not used."""
+        return ""
+
+    def why_absent(self) -> str:
+        """Why it is not here and what to install; "": it is here."""
+        return ""
+
+    def devices(self) -> list[str]:
+        """The types of device that it can run on, on this machine."""
+        return ["cpu"]
+
+    def check(self, request: EngineRequest) -> str:
+        """Why it does not take a model; "": it does."""
+        return ""
+
+    def compile(self, request: EngineRequest) -> CompiledModel:
+        raise NotImplementedError
+
+
+@functools.cache
+def made(code: str) -> Engine:
+    """The engine of a class, named as "module:Class"; one in each process."""
+    module, _, name = code.partition(":")
+    return getattr(importlib.import_module(module), name)()
+
+
+def usable_threads() -> int:
+    """As many as the pool of the library has."""
+    for name in ("XPURUNTIME_NUM_THREADS", "OMP_NUM_THREADS"):
+        value = os.environ.get(name, "")
+        if value.isascii() and value.isdigit() and int(value) > 0:
+            return int(value)
+    return len(os.sched_getaffinity(0))

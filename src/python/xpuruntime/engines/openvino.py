@@ -1,0 +1,78 @@
+"""OpenVINO as an engine."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from typing import Any
+
+from . import CompiledModel, Engine, EngineRequest
+
+DEVICES = {"CPU": "cpu", "GPU": "opencl", "NPU": "npu"}
+PRECISIONS = {"fp32": "f32", "fp16": "f16", "bf16": "bf16"}
+
+
+class OpenVino(Engine):
+    in_process = True
+    caches = True
+
+    def version(self) -> str:
+        import openvino
+        return str(openvino.__version__).partition("-")[0]
+
+    def why_absent(self) -> str:
+        if importlib.util.find_spec("openvino"):
+            return ""
+        return "the Python package openvino is not installed; pip install 'xpuruntime[openvino]'"
+
+    def devices(self) -> list[str]:
+        import openvino
+        names = {name.partition(".")[0] for name in openvino.Core().available_devices}
+        return [device for name, device in DEVICES.items() if name in names]
+
+    def check(self, request: EngineRequest) -> str:
+        precision = request.execution["precision"]
+        return "" if precision in PRECISIONS else f"precision {precision} is not done: give it a model that is quantized"
+
+    def compile(self, request: EngineRequest) -> CompiledModel:
+        import openvino
+        core = openvino.Core()
+        device = next(name for name, ours in DEVICES.items() if ours == request.target)
+        options: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY",
+                                   "INFERENCE_PRECISION_HINT": PRECISIONS[request.execution["precision"]]}
+        if device == "CPU":
+            options |= {"INFERENCE_NUM_THREADS": request.threads, "ENABLE_HYPER_THREADING": True}
+        if request.cached:
+            return Compiled(core.import_model(request.cached, device, options))
+        model = core.read_model(request.model)
+        if request.execution["static_shape"]:
+            model.reshape(dict(enumerate(request.execution["fixed_shapes"])))
+        return Compiled(core.compile_model(model, device, options), keep=bool(request.execution["cache_compiled"]))
+
+
+class Compiled(CompiledModel):
+    def __init__(self, model: Any, keep: bool = False) -> None:
+        self._outputs = len(model.outputs)
+        self._model, self._keep = model, keep
+        self._idle = [model.create_infer_request()]  # those that no thread uses
+
+    def run(self, inputs: list[Any], timeout_ms: int) -> list[Any]:
+        try:
+            request = self._idle.pop()
+        except IndexError:
+            request = self._model.create_infer_request()
+        request.start_async(dict(enumerate(inputs)), share_inputs=True)
+        if not request.wait_for(timeout_ms):
+            request.cancel()
+            raise TimeoutError(f"a run took longer than {timeout_ms} ms and was stopped")
+        request.wait()  # raises what went wrong
+        results = [request.get_output_tensor(i).data.copy() for i in range(self._outputs)]
+        self._idle.append(request)
+        return results
+
+    def to_cache(self) -> bytes:
+        if not self._keep:
+            return b""
+        stream = io.BytesIO()
+        self._model.export_model(stream)
+        return stream.getvalue()
