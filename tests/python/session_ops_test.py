@@ -133,6 +133,33 @@ class SessionOps(unittest.TestCase):
                         for result, want in zip(ours.run({"x": x}).values(), session.run(None, {"x": x}), strict=True):
                             np.testing.assert_array_equal(result, want)
 
+    def test_what_values_on_the_way_determine_goes_on_by_its_shape(self) -> None:
+        nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("NonZero", ["a"], ["places"]),
+                 helper.make_node("Transpose", ["places"], ["rows"]), helper.make_node("GatherND", ["a", "rows"], ["kept"]),
+                 helper.make_node("Mul", ["kept", "kept"], ["y"])]
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xy"]
+        graph = helper.make_graph(nodes, "test", values[:1], values[1:])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            path.write_bytes(model.SerializeToString())
+            session = xrt.load(path)
+            for rows in (3, 300, 3):
+                x = uniform(rows, 1000)
+                np.testing.assert_array_equal(session(x), x[x > 0] ** 2)
+
+    def test_scales_that_a_run_makes_are_read_without_the_image(self) -> None:
+        nodes = [helper.make_node("Add", ["s", "s"], ["twice"]), helper.make_node("Resize", ["x", "", "twice"], ["y"])]
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("x", "s", "y")]
+        graph = helper.make_graph(nodes, "test", values[:2], values[2:])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            path.write_bytes(model.SerializeToString())
+            x = uniform(1, 3, 1024, 1024)  # 12 MiB
+            result = xrt.load(path).run({"x": x, "s": np.array([0.5, 0.5, 1, 0.5], np.float32)})["y"]
+            np.testing.assert_array_equal(result, x.repeat(2, axis=2))
+
     def test_sequences_of_more_steps_than_one_call_joins(self) -> None:
         constants = {"w": uniform(1, 12, 3), "r": uniform(1, 12, 4), "b": uniform(1, 24)}
         self.check("GRU", uniform(130, 2, 3), constants, hidden_size=4)

@@ -91,7 +91,7 @@ void NodeCall::need_constant(std::size_t input) const {
   throw NeedsValues(ErrorCode::not_supported, "Session",
                     "input " + std::to_string(input) +
                         " depends on the values of the model's inputs, not only on their shapes; this version takes "
-                        "such values from inputs of up to 1 MiB in all");
+                        "such values from inputs of up to 8 MiB");
 }
 
 std::int64_t NodeCall::number(std::size_t input) const {

@@ -14,10 +14,11 @@ namespace {
 constexpr std::size_t most_programs = 32;
 
 /// What a shape may be made of.
-bool is_list_of_integers(const TensorSpec& spec) {
+bool is_list(const TensorSpec& spec) {
   constexpr std::int64_t most = 64;
-  return !is_floating(spec.dtype) && spec.shape.size() <= 1 && element_count(spec) <= most;
+  return spec.shape.size() <= 1 && element_count(spec) <= most;
 }
+bool is_list_of_integers(const TensorSpec& spec) { return !is_floating(spec.dtype) && is_list(spec); }
 
 bool same_contents(const Tensor& known, const Tensor& given, const DeviceManager& devices) {
   const Tensor here = devices.copy_to(given, Device{});
@@ -38,20 +39,21 @@ KnownInputs values_of(std::span<const Tensor> inputs, const DeviceManager& devic
   return values;
 }
 
-/// What a program may be made of, the least first: shapes, lists of integers, and for one node alone, where it is
-/// little, all that is given.
+/// What a program may be made of, the least first: shapes, lists of integers, and for one node alone lists of any kind,
+/// or where it is little all that is given.
 std::vector<KnownInputs> ways_to_know(std::span<const Tensor> inputs, const DeviceManager& devices, bool one_node) {
   constexpr std::uint64_t most_bytes = std::uint64_t{8} << 20;
   std::vector<KnownInputs> ways = {{}};
-  const auto is_list = [](const Tensor& input) { return is_list_of_integers(input.spec()); };
-  if (std::any_of(inputs.begin(), inputs.end(), is_list)) {
-    ways.push_back(values_of(inputs, devices, is_list_of_integers));
-  }
+  const auto add = [&](const auto& is_known) {
+    const bool any = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& one) { return is_known(one.spec()); });
+    if (any) ways.push_back(values_of(inputs, devices, is_known));
+  };
+  add(is_list_of_integers);
+  if (!one_node) return ways;
+  add(is_list);
   std::uint64_t bytes = 0;
   for (const Tensor& input : inputs) bytes += span_bytes(input.spec());
-  if (one_node && !inputs.empty() && bytes <= most_bytes && !std::all_of(inputs.begin(), inputs.end(), is_list)) {
-    ways.push_back(values_of(inputs, devices, [](const TensorSpec&) { return true; }));
-  }
+  if (bytes <= most_bytes) add([](const TensorSpec&) { return true; });
   return ways;
 }
 
