@@ -30,8 +30,8 @@ class GivenNumbers {
 };
 
 int clipped(const Calls& calls, int x, double most) {
-  const int below = calls.extreme(OpId::reduce_min, x, calls.number(most, x));
-  return calls.extreme(OpId::reduce_max, below, calls.number(-most, x));
+  const int below = calls.extreme(OpId::minimum, x, calls.number(most, x));
+  return calls.extreme(OpId::maximum, below, calls.number(-most, x));
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ int applied(const NodeCall& call, const Function& function, int x) {
   if (name == "Softsign") return calls.div(x, calls.add(calls.absolute(x), number(1)));
   if (name == "HardSigmoid") {
     const int line = calls.add(calls.mul(x, number(alpha)), number(beta));
-    return calls.extreme(OpId::reduce_min, positive(line), number(1));
+    return calls.extreme(OpId::minimum, positive(line), number(1));
   }
   if (name == "Elu") {  // exp of what is not positive only
     const int below = calls.sub(calls.one(OpId::exp, calls.negative(positive(calls.negative(x)))), number(1));

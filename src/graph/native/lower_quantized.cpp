@@ -42,8 +42,8 @@ int quantized_float(const NodeCall& call, DataType dtype) {
   int quotient = calls.div(calls.cast(call[0], DataType::float32), scale);
   if (call.integer("saturate", 1) != 0) {  // at the largest, where the cast would give NaN or infinity
     const double most = dtype == DataType::float8_e4m3 ? 448 : 57344;
-    quotient = calls.extreme(OpId::reduce_max, quotient, calls.number(-most, quotient));
-    quotient = calls.extreme(OpId::reduce_min, quotient, calls.number(most, quotient));
+    quotient = calls.extreme(OpId::maximum, quotient, calls.number(-most, quotient));
+    quotient = calls.extreme(OpId::minimum, quotient, calls.number(most, quotient));
   }
   return calls.cast(quotient, dtype);
 }

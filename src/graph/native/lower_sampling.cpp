@@ -16,7 +16,7 @@ struct PlaceCalls : Calls {
   int plus(int a, double by) const { return add(a, number(by, a)); }
   int times(int a, double by) const { return mul(a, number(by, a)); }
   int held(int a, double least, double most) const {
-    return extreme(OpId::reduce_min, extreme(OpId::reduce_max, a, number(least, a)), number(most, a));
+    return extreme(OpId::minimum, extreme(OpId::maximum, a, number(least, a)), number(most, a));
   }
   int truncated(int a) const { return cast(cast(a, DataType::int64), builder.spec(a).dtype); }
   /// 1 where it is not 0, else 0.
