@@ -121,10 +121,9 @@ constexpr AttributeSpec arg_attributes[] = {integer("dim", -1), boolean("keepdim
 constexpr AttributeSpec top_k_attributes[] = {integer("k", 1), integer("dim", -1), boolean("largest", true),
                                               boolean("sorted", true)};
 
-constexpr OpInfo arg_row(Id id, std::string_view name, std::string_view aliases, std::string_view summary) {
+constexpr OpInfo arg_row(Id id, std::string_view name, std::string_view summary) {
   return {.id = id,
           .name = name,
-          .aliases = aliases,
           .category = Kind::reduction,
           .summary = summary,
           .inputs = moved,
@@ -182,10 +181,10 @@ constexpr OpInfo rows[] = {
      .infer = infer_cumsum,
      .rounding = Rounding::sum,
      .autocast = higher},
-    arg_row(Id::arg_max, "arg_max", "argmax",
+    arg_row(Id::arg_max, "arg_max",
             "Gives the place of the largest element along a dim, of equal ones the first or the last; NaN counts as "
             "the largest."),
-    arg_row(Id::arg_min, "arg_min", "argmin",
+    arg_row(Id::arg_min, "arg_min",
             "Gives the place of the smallest element along a dim, of equal ones the first or the last; NaN counts as "
             "the smallest."),
     {.id = Id::top_k,
