@@ -324,7 +324,6 @@ Checks arranging_checks() {
               "cumsum(T[3,20]; dim=1)",
               "reduce_prod(T[9,3]; dim=1)",
           },
-      .by_lines = {"cumsum(f32[6,33]; dim=1)"},
       .mistakes =
           {
               {"flip(i8[9,9]; dims=0)", "flip(i8[9,9]; dims=1)"},

@@ -214,6 +214,8 @@ std::vector<CaseText> indexing_cases() {
            "scatter_nd(bf16[7,5], i64[3,1], bf16[3,5]) -> f32[7,5]",
            "one_hot(i64[6]; depth=9)",
            "one_hot(i64[6]; depth=0)",
+           "one_hot(i16[6]; depth=9)",
+           "one_hot(u8[6]; depth=9)",
            "one_hot(i64[6]; depth=9) -> f32[6,9]",
            "reverse_sequence(bf16[4,9], i64[4]) -> f32[4,9]",
        }) {
