@@ -52,6 +52,7 @@ std::vector<CaseText> quantization_cases() {
            "quantize(i32[3,70], f32[])",
            "quantize(i32[3,5,70], f32[5], i8[5])",
            "quantize(i32[3,70], f32[70], u8[70]; dim=1)",
+           "quantize(f32[3,70], f32[3,1]; block_size=9223372036854775807)",
            "quantize(f32[400,301], f32[], u8[])",
            "quantize(f32[4,30,301], f32[30], i8[30])",
            "quantize(f32[37]/4, f32[]/4, u8[]/1) -> u8[37]/1",

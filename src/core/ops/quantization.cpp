@@ -15,7 +15,7 @@ Dims scale_shape(const ForwardCall& call) {
   Dims shape = call.shape(0);
   const std::size_t axis = call.axis(call.attributes().integer("dim"), shape.size());
   if (block == 0) return {shape[axis]};
-  shape[axis] = (shape[axis] + block - 1) / block;
+  shape[axis] = shape[axis] / block + (shape[axis] % block != 0 ? 1 : 0);
   return shape;
 }
 

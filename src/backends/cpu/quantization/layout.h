@@ -28,7 +28,7 @@ struct QuantizedLayout {
     if (!by_slice) return 0;
     const std::int64_t slice = element / inner % slices;
     if (block == 0) return slice;
-    const std::int64_t blocks = (slices + block - 1) / block;
+    const std::int64_t blocks = slices / block + (slices % block != 0 ? 1 : 0);
     return (element / inner / slices * blocks + slice / block) * inner + element % inner;
   }
 
