@@ -96,8 +96,9 @@ def arrays(draw: Any, shape: tuple[int, ...], dtype: np.dtype, low: float = -2.0
 
 @st.composite
 def shapes(draw: Any, least: int = 0, most: int = 4, extent: int = 6, smallest: int = 1) -> tuple[int, ...]:
-    """A shape of `least` to `most` dims."""
-    return tuple(draw(st.lists(st.integers(smallest, extent), min_size=least, max_size=most)))
+    """A shape of `least` to `most` dims, each number of them as often: Hypothesis's own lists are mostly empty."""
+    random = np.random.default_rng(draw(st.integers(0, 2**20)))
+    return tuple(random.integers(smallest, extent + 1, random.integers(least, most + 1)).tolist())
 
 
 @st.composite

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import torch_oracle_decoder_test
 import torch_oracle_functions_test
+import torch_oracle_indexing_test
 import torch_oracle_test
 import xpuruntime as xrt
 from oracle_case import CHECKED, OracleCase, against_oracle
@@ -201,7 +202,7 @@ class MovementOps(OracleCase):
 class AllOps(unittest.TestCase):
     def test_every_op_has_an_oracle(self) -> None:
         modules = (torch_oracle_test, torch_oracle_decoder_test, torch_oracle_functions_test)
-        self.assertTrue(all(modules))  # their decorators fill the set
+        self.assertTrue(all((*modules, torch_oracle_indexing_test)))  # their decorators fill the set
         self.assertEqual(set(xrt.get_registered_ops()) - CHECKED, set())
 
 
