@@ -14,7 +14,7 @@ import numpy as np
 import xpuruntime as xrt
 
 package = importlib.util.find_spec("rapidocr_onnxruntime")
-if package is None:
+if package is None or not package.submodule_search_locations:
     sys.exit("the model is missing: pip install --no-deps rapidocr-onnxruntime==1.4.4")
 path = pathlib.Path(package.submodule_search_locations[0]) / "models" / "ch_ppocr_mobile_v2.0_cls_infer.onnx"
 
@@ -26,15 +26,15 @@ print(f"upright, or on its head: {upright.round(3).tolist()}")
 
 # What runs it: kernels by how often they were chosen, and why the first convolution got its one.
 shapes = {"x": lines.shape}
-steps = [step for step in model.explain(shapes) if step.decision]
-print(f"{len(steps)} calls: {collections.Counter(step.kernel for step in steps).most_common()}")
-first = next(step for step in steps if step.op == "Conv")
-print(f"{first.decision.problem}\n  -> {first.kernel}: {first.decision.because}")
+calls = [(step.op, step.decision) for step in model.explain(shapes) if step.decision]
+print(f"{len(calls)} calls: {collections.Counter(decision.kernel for _, decision in calls).most_common()}")
+first = next(decision for op, decision in calls if op == "Conv")
+print(f"{first.problem}\n  -> {first.kernel}: {first.because}")
 
 # A lock to ship: the same choices, or an error; other sizes are other problems, which it does not have.
 with tempfile.TemporaryDirectory() as folder:
     file = pathlib.Path(folder) / "kernels.lock"
-    xrt.record_lock([step.decision.problem for step in steps]).save(file)
+    xrt.record_lock([decision.problem for _, decision in calls]).save(file)
     locked = xrt.load(path, lock=file)
     print(f"the same under the lock: {np.array_equal(locked(lines), upright)}")
     try:

@@ -11,6 +11,7 @@ import unittest
 from pathlib import Path
 
 import xpuruntime as xrt
+from published_models import path_of
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -23,7 +24,13 @@ EXPECTED = {
     "tune_and_lock.py": ["matmul(f32[64,64], f32[64,64])", "\nlock\n", "[dispatch]"],
     "mixed_precision.py": ["'forward': 'bf16'", "bfloat16", "stepped: True"],
     "use_from_cpp.cpp": ["-> small [strategy]", "the policy forces reference", "few rows"],
+    "voice_activity.py": ["ModelValue('sr', i64, ())", " 0.96 s  ########", "pieces of 32 ms, each in "],
+    "text_direction.py": ["upright, or on its head: [[", "\n  -> ", "the same under the lock: True", "one line alone: NotSupportedError"],
+    "run_a_model.cpp": [" f32[1,2] begins with ", " calls by ", " bytes between inputs and outputs"],
 }
+# Those that run a published model: its name, and what a program that gets its path gets after it.
+MODELS = {"voice_activity.py": ["voice"], "text_direction.py": ["direction"],
+          "run_a_model.cpp": ["direction", "1", "3", "48", "192"]}
 
 
 def library() -> Path:
@@ -66,8 +73,13 @@ class Examples(unittest.TestCase):
         for name, texts in EXPECTED.items():
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
                 path = EXAMPLES / name
+                words: list[str] = []
+                if name in MODELS:
+                    model, *words = MODELS[name]
+                    path_here = path_of(model)  # or a skip
+                    words = words and [str(path_here), *words]
                 program = [sys.executable, str(path)] if path.suffix == ".py" else [self.compiled(path, folder)]
-                output = self.run_quietly(program)
+                output = self.run_quietly([*program, *words])
                 for text in texts:
                     self.assertIn(text, output)
 
