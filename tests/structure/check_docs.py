@@ -15,6 +15,7 @@ EXAMPLE = re.compile(r"^```cpp\n(// compiles\n.*?)^```$", re.MULTILINE | re.DOTA
 STRANGER = "tests/structure/stranger/main.cpp"
 
 DECODER = "src/backends/cpu/decoder/kernels.h"
+ELSEWHERE = "cuda|opencl|graph/native/lower_|graph/passes/|__pycache__"  # may name any op
 # Every class, method, property and enum value of each seed, by the number in its heading of docs/seeds.md.
 SEEDS = {
     "000": """
@@ -142,12 +143,12 @@ def check_interfaces(root):
 
 
 def code_that_names(root, op):
-    """Files of the library and its tests, but for CUDA's, OpenCL's, those that turn ONNX's operators into ours, and those
-    that tools/ makes."""
+    """Files of the library and its tests, but for CUDA's, OpenCL's, those that turn ONNX's operators or several ops into
+    one of ours, and those that tools/ makes."""
     for path in sorted(path for top in ("include", "src", "tests") for path in (root / top).rglob("*") if path.is_file()):
         name, text = str(path.relative_to(root)), path.read_text(encoding="utf-8", errors="ignore")
         named = re.search(rf"(?<![a-zA-Z]){op}(?![a-zA-Z])", text)
-        if named and not re.search("cuda|opencl|graph/native/lower_|__pycache__", name) and "// Made by tools/" not in text:
+        if named and not re.search(ELSEWHERE, name) and "// Made by tools/" not in text:
             yield name
 
 

@@ -252,7 +252,7 @@ class Docs(Tree):
 
     def test_wants_the_chapter_on_ops_to_show_what_is_there(self):
         self.write("src/a.cpp", "int twice(int x) {\n  return 2 * x;\n}\n")
-        for name in ("bench/a.cpp", "docs/a.md", "src/cuda/a.cu", "tests/a_test.py"):
+        for name in ("bench/a.cpp", "docs/a.md", "src/cuda/a.cu", "src/graph/passes/a.cpp", "tests/a_test.py"):
             self.write(name, "twice(1);\n")
         self.write("include/a.h", "// Made by tools/a.py\nint twice(int x);\n")
         shown = "## Add an op\n\n`twice`, in `src/a.cpp`:\n\n```cpp\n  return 2 * x;\n```\n\n## Next\n`src/b.cpp`\n"
