@@ -6,9 +6,11 @@
 #include <limits>
 
 #include "backends/cases.h"
-#include "backends/cpu/forced_call.h"
 #include "backends/cpu/plan_run.h"
 #include "core/infer_calls.h"
+#include "xpuruntime/dispatch/scope.h"
+#include "xpuruntime/runtime/ops.h"
+#include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::cases {
 
@@ -174,13 +176,15 @@ TEST(Quantize, HoldsWhatIsBeyondTheRangeAndMakesNanTheZeroPoint) {
   float values[] = {infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), 3e38f, -3e38f};
   float scale[] = {0.001f};
   std::int8_t zero[] = {-7};
-  const std::vector<Tensor> inputs = {Tensor(values, make_spec(DataType::float32, {5})),
-                                      Tensor(scale, make_spec(DataType::float32, {})),
-                                      Tensor(zero, make_spec(DataType::int8, {}))};
+  const Tensor x(values, make_spec(DataType::float32, {5})), steps(scale, make_spec(DataType::float32, {}));
+  const Tensor zeros(zero, make_spec(DataType::int8, {}));
   for (const auto& kernel : cpu_tests::cpu_kernels(OpId::quantize)) {
-    const auto outputs = cpu_tests::forced_call(std::string(kernel->name()), Attributes(OpId::quantize), inputs);
-    const std::vector<float> got(outputs[0].begin(), outputs[0].end());
-    EXPECT_EQ(got, (std::vector<float>{127, -128, -7, 127, -128})) << kernel->name();
+    KernelPolicy policy;
+    policy.force("quantize", kernel->name());
+    const ScopedPolicy scope(Runtime::global().dispatcher(), policy);
+    const Tensor codes = ops::quantize(x, steps, {.zero_point = &zeros});
+    const auto* got = codes.as<const std::int8_t>();
+    EXPECT_EQ(std::vector<int>(got, got + 5), (std::vector<int>{127, -128, -7, 127, -128})) << kernel->name();
   }
 }
 
