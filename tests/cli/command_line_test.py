@@ -117,7 +117,7 @@ class Completion(CliTest):
     def test_bash_offers_commands_options_ops_and_kernels(self):
         self.assertEqual(self.completed("xrt", "ke"), ["kernels"])
         self.assertEqual(self.completed("xrt", "explain", "--p"), ["--policy", "--profile"])
-        self.assertEqual(self.completed("xrt", "kernels", "soft"), ["softmax"])
+        self.assertEqual(self.completed("xrt", "kernels", "softm"), ["softmax"])
         self.assertEqual(self.completed("xrt", "run", "x", "--force", "openb"), ["openblas"])
         self.assertEqual(self.completed("xrt", "--device", "cu"), ["cuda"])
         self.assertEqual(self.completed("xrt", "completion", "z"), ["zsh"])

@@ -108,9 +108,8 @@ Specs infer_top_k(Inputs inputs, const Attributes& attributes) {
 
 constexpr InputSpec moved[] = {{.name = "input", .gradient = false, .follows_precision = false}};
 constexpr InputSpec summed[] = {{.name = "input", .gradient = false}};
-constexpr InputSpec pad_inputs[] = {
-    {.name = "input", .gradient = false, .follows_precision = false},
-    {.name = "value", .optional = true, .gradient = false, .follows_precision = false}};
+constexpr InputSpec pad_inputs[] = {{.name = "input", .gradient = false, .follows_precision = false},
+                                    {.name = "value", .optional = true, .gradient = false, .follows_precision = false}};
 constexpr AttributeSpec pad_attributes[] = {free_list("pads", "before and after, from the last dim on"),
                                             choice("mode", "constant|reflect|replicate|wrap")};
 constexpr AttributeSpec tile_attributes[] = {free_list("repeats", "of the last dims")};
