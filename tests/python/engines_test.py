@@ -104,7 +104,7 @@ class EngineTest(EngineCase):
             xrt.load(self.model, execution=on("absent"))
 
     def test_auto_goes_on_to_the_engine_that_has_what_native_lacks(self) -> None:
-        unknown = save_model(str(Path(self.folder, "unknown.onnx")), ["Exp", "Acosh"])
+        unknown = save_model(str(Path(self.folder, "unknown.onnx")), ["Exp", "Det"])
         self.register("picky", "fine")
         for name in ("onnxruntime", "openvino"):
             self.assertTrue(xrt.unregister_engine(name))
@@ -113,11 +113,11 @@ class EngineTest(EngineCase):
         session = xrt.load(unknown)
         self.assertEqual(session.engine, "fine")
         self.assertEqual([one.engine for one in session.record.rejections], ["native", "picky"])
-        self.assertIn("Acosh (1)", session.because)
-        with self.assertRaisesRegex(xrt.NotSupportedError, r"^\[Session\] the model has operators .*: Acosh \(1\)"):
+        self.assertIn("Det (1)", session.because)
+        with self.assertRaisesRegex(xrt.NotSupportedError, r"^\[Session\] the model has operators .*: Det \(1\)"):
             xrt.load(unknown, execution=on("native"))
         xrt.unregister_engine("fine")
-        with self.assertRaisesRegex(xrt.NotSupportedError, r"native: .*Acosh \(1\).*picky: no model is good enough"):
+        with self.assertRaisesRegex(xrt.NotSupportedError, r"native: .*Det \(1\).*picky: no model is good enough"):
             xrt.load(unknown)
 
 
@@ -216,15 +216,14 @@ class PackageCase:
         self.assertRegex(session.record.version, r"^\d+\.\d+")
 
     def test_takes_a_model_with_operators_that_native_lacks(self) -> None:
-        model = save_model(str(Path(self.folder, "unknown.onnx")), ["Abs", "Acosh"])
+        model = save_model(str(Path(self.folder, "unknown.onnx")), ["Abs", "Det"])
         session = xrt.load(model, execution=on(self.name))
         x = np.linspace(1, 3, 8, dtype=np.float32).reshape(2, 4)
         np.testing.assert_allclose(session(x), np.arccosh(x), rtol=1e-5, atol=1e-6)
 
     def test_what_it_cannot_do_is_refused(self) -> None:
-        with self.assertRaisesRegex(xrt.NotSupportedError, "precision int8"):
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, "precision int8: the model is one of floats"):
             xrt.load(self.model, execution=on(self.name, precision="int8"))
-
 
     def test_what_it_compiled_is_taken_from_the_cache(self) -> None:
         cache = str(Path(self.folder, "cache"))
