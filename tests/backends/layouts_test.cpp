@@ -131,7 +131,10 @@ TEST(Layouts, NoOpFallsToTheReferenceAndAllValuesAreRight) {
         SCOPED_TRACE(std::string(layout.name) + ": " + to_string(problem));
         const Decision decision = runtime.dispatcher().explain(problem);
         ASSERT_FALSE(decision.kernel.empty()) << decision.to_text();
-        EXPECT_NE(decision.kernel, "reference") << decision.to_text();
+        // What calls in place write a part of is not copied.
+        const auto inputs = op_info(problem.op).inputs;
+        const bool is_partly = std::any_of(inputs.begin(), inputs.end(), [](const InputSpec& in) { return in.partly; });
+        EXPECT_TRUE(is_partly || decision.kernel != "reference") << decision.to_text();
         for (const CopyStep& step : decision.copies) EXPECT_NE(step.kernel, "reference");
         const oracle::Case run(problem, hash_of(plain));
         const oracle::Result result = run.through(runtime);
