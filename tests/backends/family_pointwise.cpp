@@ -245,6 +245,7 @@ void add_functions(List& list) {
   list.add("bitwise_not(bool[33])");
   list.each_op({"isnan", "isinf"}, floats, {"OP(T[33])", "OP(T[6,4]{1,6})", "OP(T[9]) -> bool[9]{2}"}, special);
   list.add("isnan(f32[9]) -> f32[9]", special);
+  list.each_op({"isnan", "isinf"}, {"f32"}, {"OP(T[35])"});
   list.each({"bool"}, {"logical_not(T[130])", "logical_not(T[6,4]{1,6})", "logical_not(T[70,131]{1,70})"});
 }
 

@@ -130,10 +130,11 @@ TEST(Layouts, NoOpFallsToTheReferenceAndAllValuesAreRight) {
         if (problem == plain) continue;
         SCOPED_TRACE(std::string(layout.name) + ": " + to_string(problem));
         const Decision decision = runtime.dispatcher().explain(problem);
-        ASSERT_FALSE(decision.kernel.empty()) << decision.to_text();
         // What calls in place write a part of is not copied.
         const auto inputs = op_info(problem.op).inputs;
         const bool is_partly = std::any_of(inputs.begin(), inputs.end(), [](const InputSpec& in) { return in.partly; });
+        if (is_partly && decision.kernel.empty()) continue;
+        ASSERT_FALSE(decision.kernel.empty()) << decision.to_text();
         EXPECT_TRUE(is_partly || decision.kernel != "reference") << decision.to_text();
         for (const CopyStep& step : decision.copies) EXPECT_NE(step.kernel, "reference");
         const oracle::Case run(problem, hash_of(plain));
@@ -145,7 +146,10 @@ TEST(Layouts, NoOpFallsToTheReferenceAndAllValuesAreRight) {
       }
     }
   }
-  for (const OpId op : runtime.registry().registered_ops()) EXPECT_TRUE(ran.contains(op)) << to_string(op);
+  for (const OpId op : runtime.registry().registered_ops()) {
+    const bool has_fast_kernel = runtime.registry().kernels(op, DeviceType::cpu).size() > 1;
+    EXPECT_EQ(ran.contains(op), has_fast_kernel) << to_string(op);
+  }
   EXPECT_GT(copied, 500u);
 }
 

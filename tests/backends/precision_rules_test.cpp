@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "backends/cases.h"
 #include "backends/oracle.h"
+#include "select/kernel_probe.h"
 #include "xpuruntime/precision/precision.h"
 
 namespace xpuruntime {
@@ -60,6 +62,13 @@ Problem computed_at(const Problem& problem, DataType dtype) {
   return computed;
 }
 
+/// Others only move or compare what is given.
+bool computes(OpId op) {
+  const OpInfo& info = op_info(op);
+  return info.category != OpCategory::movement && info.category != OpCategory::lookup &&
+         info.inputs.front().follows_precision && op != OpId::unscale;
+}
+
 void check(const Problem& problem, DataType dtype) {
   Runtime& runtime = Runtime::global();
   const std::string what = to_string(problem) + " in " + std::string(to_string(dtype));
@@ -78,10 +87,8 @@ void check(const Problem& problem, DataType dtype) {
                   .direction = problem.direction};
   runtime.dispatcher().dispatch(call);
   const Decision& decision = runtime.dispatcher().decide(call);
-  const OpCategory category = op_info(problem.op).category;
-  const bool governed =
-      category != OpCategory::movement && category != OpCategory::lookup && problem.op != OpId::unscale;
-  EXPECT_EQ(governing_dtype(decision.precision, problem), governed ? dtype : promoted_dtype(problem)) << what;
+  EXPECT_EQ(governing_dtype(decision.precision, problem), computes(problem.op) ? dtype : promoted_dtype(problem))
+      << what;
 
   const Problem computed = computed_at(problem, dtype);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -95,6 +102,8 @@ void check(const Problem& problem, DataType dtype) {
   }
 }
 
+constexpr DataType float32 = DataType::float32;
+
 TEST(PrecisionRules, EveryOpIsRightInEveryPrecisionThatARuleMayGiveIt) {
   std::map<std::pair<OpId, Direction>, int> cast;
   for (const Problem& problem : problems()) {
@@ -103,13 +112,17 @@ TEST(PrecisionRules, EveryOpIsRightInEveryPrecisionThatARuleMayGiveIt) {
       cast[{problem.op, problem.direction}] += at_precision(problem, dtype) != problem;
     }
   }
+  std::set<OpId> forward;
   for (const auto& [what, count] : cast) {
-    const OpCategory category = op_info(what.first).category;
-    const bool computes =
-        category != OpCategory::movement && category != OpCategory::lookup && what.first != OpId::unscale;
-    EXPECT_EQ(count > 0, computes) << to_string(what.first);
+    EXPECT_EQ(count > 0, computes(what.first)) << to_string(what.first);
+    if (what.second == Direction::forward) forward.insert(what.first);
   }
-  EXPECT_GE(cast.size(), static_cast<std::size_t>(OpId::builtin_count) + 10) << "all ops, and ten or more backward";
+  EXPECT_GE(cast.size(), forward.size() + 10) << "ten or more backward";
+  for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(OpId::builtin_count); ++i) {
+    const OpId op = static_cast<OpId>(i);
+    const bool takes_floats = usual_problem(op, std::span(&float32, 1)).value().inputs[0].dtype == DataType::float32;
+    EXPECT_TRUE(!takes_floats || forward.contains(op)) << to_string(op);
+  }
 }
 
 }  // namespace
