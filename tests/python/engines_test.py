@@ -160,7 +160,7 @@ class TimeoutTest(EngineCase):
 
     def test_after_a_run_that_hangs_crashes_or_fails_the_session_goes_on(self) -> None:
         self.register("fine")
-        session = xrt.load(self.model, execution=on("fine", execution_timeout_ms=1500))
+        session = xrt.load(self.model, execution=on("fine", execution_timeout_ms=5000))
         x = np.ones((2, 4), np.float32)
         process = session(x * 104).max() / 104
         for number, kind, text in ((101, TimeoutError, "took too long"), (102, xrt.DeviceError, "crashed with signal 11"),
@@ -250,8 +250,8 @@ class PackageCase:
 
     def test_a_run_that_takes_too_long_is_ended_and_the_next_goes_on(self) -> None:
         slow = save_model(str(Path(self.folder, "slow.onnx")), ["Tanh", "Erf", "Sin", "Exp"] * 8)
-        session = xrt.load(slow, execution=on(self.name, execution_timeout_ms=20))
-        with self.assertRaisesRegex(TimeoutError, "20 ms"):
+        session = xrt.load(slow, execution=on(self.name, execution_timeout_ms=100))
+        with self.assertRaisesRegex(TimeoutError, "100 ms"):
             session(np.ones((1 << 21, 4), np.float32))
         np.testing.assert_array_equal(session(np.ones((1, 4), np.float32)).shape, (1, 4))
 
