@@ -216,10 +216,16 @@ class PackageCase:
         self.assertRegex(session.record.version, r"^\d+\.\d+")
 
     def test_takes_a_model_with_operators_that_native_lacks(self) -> None:
-        model = save_model(str(Path(self.folder, "unknown.onnx")), ["Abs", "Det"])
+        shapes = {"x": [1, 2, 3, 3], "y": [1, 2, 1, 1]}
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+        graph = helper.make_graph([helper.make_node("GlobalLpPool", ["x"], ["y"], p=2)], "test", values[:1], values[1:])
+        model = str(Path(self.folder, "unknown.onnx"))
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+        with self.assertRaisesRegex(xrt.NotSupportedError, r"GlobalLpPool \(1\)"):
+            xrt.load(model, execution=on("native"))
         session = xrt.load(model, execution=on(self.name))
-        x = np.random.default_rng(3).uniform(1, 3, (4, 4)).astype(np.float32)
-        np.testing.assert_allclose(session(x), np.linalg.det(x.astype(np.float64)), rtol=1e-4)
+        x = np.random.default_rng(3).uniform(1, 3, (1, 2, 3, 3)).astype(np.float32)
+        np.testing.assert_allclose(session(x).ravel(), np.linalg.norm(x.reshape(2, 9).astype(np.float64), axis=1), rtol=1e-5)
 
     def test_what_it_cannot_do_is_refused(self) -> None:
         with self.assertRaisesRegex(xrt.InvalidArgumentError, "precision int8: the model is one of floats"):
