@@ -41,7 +41,9 @@ Position place_of(const Problem& problem, const Values& indices, const Position&
     const std::size_t dim = dim_of(problem), taken = shape.size();
     std::int64_t index = 0;
     for (std::size_t d = 0; d < taken; ++d) index += given[dim + d] * strides[d];
-    for (std::size_t d = 0; d < data.size(); ++d) place[d] = given[d < dim ? d : d + taken - 1];
+    for (std::size_t d = 0; d < data.size(); ++d) {
+      if (d != dim) place[d] = given[d < dim ? d : d + taken - 1];
+    }
     place[dim] = from_front(indices[static_cast<std::size_t>(index)], data[dim]);
   } else if (problem.op == OpId::gather_elements || problem.op == OpId::scatter_elements) {
     place = given;
