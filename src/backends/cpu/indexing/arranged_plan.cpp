@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -148,6 +149,7 @@ Status run_arranged(const Problem& problem, const RunArguments& arguments) {
   const Filler filler = filler_of(problem, arguments);
   const Dims strides = source_strides(problem);
   std::vector<std::vector<std::int64_t>> tables;
+  if (element_count(to) == 0) return {};
   for (std::size_t d = 0; d < to.shape.size(); ++d) tables.push_back(table_of(runs_of(problem, d)));
   TensorSpec one_in = from, one_out = to;
   one_in.shape = one_in.strides = one_out.shape = one_out.strides = {};
@@ -176,6 +178,15 @@ Status run_arranged(const Problem& problem, const RunArguments& arguments) {
 }  // namespace
 
 Verdict supports_arranged_rows(const Problem& problem, const DeviceProfile&) {
+  constexpr std::int64_t most = 1 << 24;  // of what a plan notes for a dim
+  const Dims &from = problem.inputs[0].shape, &to = problem.outputs[0].shape;
+  for (std::size_t d = 0; d < to.size(); ++d) {
+    const std::size_t added = to.size() - from.size();
+    const std::int64_t extent = d < added ? 1 : std::max<std::int64_t>(from[d - added], 1);
+    if ((d + 1 < to.size() ? to[d] : to[d] / extent) <= most) continue;
+    return Verdict::no("dim " + std::to_string(d) + " of output 0 has " + std::to_string(to[d]) +
+                       " elements, and this kernel takes a dim of up to 16777216, or the last one that often");
+  }
   const Verdict same = is_same_dtype("input 0", problem.inputs[0].dtype, "the output's", problem.outputs[0].dtype);
   return same.supported ? is_contiguous(problem) : same;
 }
