@@ -21,7 +21,8 @@ std::optional<int> centred(Builder& builder, const Integers& given, bool by_firs
   const Tensor& codes = builder.constant_of(builder.contiguous(given.codes));
   const Tensor& zeros = builder.constant_of(builder.contiguous(given.zero));
   const std::int64_t count = element_count(codes.spec()), slices = element_count(zeros.spec());
-  const std::int64_t inner = by_first && slices > 0 ? std::max<std::int64_t>(count / slices, 1) : 1;
+  if (slices == 0) return std::nullopt;
+  const std::int64_t inner = by_first ? std::max<std::int64_t>(count / slices, 1) : 1;
   const LoadInteger load = integer_loader_of(codes.dtype()), zero = integer_loader_of(zeros.dtype());
   const Tensor result = Tensor::empty(DataType::int8, codes.shape());
   for (std::int64_t i = 0; i < count; ++i) {
