@@ -1,6 +1,7 @@
 #include "backends/opencl/device_context.h"
 
 #include "backends/opencl/kernel_sources.h"
+#include "backends/opencl/profile.h"
 #include "backends/opencl/programs.h"
 
 namespace xpuruntime::opencl {
@@ -129,7 +130,7 @@ void DeviceContext::launched(cl_command_queue queue) {
 std::shared_ptr<Program> DeviceContext::program(std::string_view source, const std::string& options, bool ours) {
   const std::string_view common = ours ? common_cl : "";
   return programs_.get_or_make((ours ? "o" : "u") + options + '\n' + std::string(source), [&] {
-    return build_program({context(), device_, common, source, options});
+    return build_program({context(), device_, common, source, ours ? options + native_options(device_) : options});
   });
 }
 

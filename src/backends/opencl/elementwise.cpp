@@ -77,6 +77,7 @@ std::string options_of(const Rows& rows, const Problem& problem, const PrepareCo
   std::string options = cpu_option(context.profile) + rounding_option(problem, context);
   if (is_cpu(context.profile)) return options;
   if (gpu_width(problem) == 8) options += " -D WIDTH=8";
+  options += narrow_option(problem, context.profile);
   if (!is_aligned(rows, problem)) return options;
   options += " -D ALIGNED";
   if (!has_one_type(problem)) return options;

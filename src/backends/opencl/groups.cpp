@@ -7,6 +7,12 @@ namespace xpuruntime::opencl {
 
 bool is_cpu(const DeviceProfile& profile) { return profile.vendor == "pocl" || profile.has_cpu_feature("cpu"); }
 
+std::string narrow_option(const Problem& problem, const DeviceProfile& profile) {
+  const auto narrow = [](const TensorSpec& spec) { return is_floating(spec.dtype) && size_of(spec.dtype) == 2; };
+  const bool all = std::all_of(problem.outputs.begin(), problem.outputs.end(), narrow);
+  return all && !is_cpu(profile) ? " -D NARROW" : "";
+}
+
 std::int64_t largest_group(const DeviceProfile& profile) {
   // Compilers leave registers for so many unless a kernel says otherwise; no kernel here gains by more.
   const std::int64_t largest = std::min<std::int64_t>(profile.max_work_group_size, 256);

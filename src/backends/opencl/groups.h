@@ -14,6 +14,8 @@ bool is_cpu(const DeviceProfile& profile);
 
 /// Tells the sources that it is one, for the loads and stores that are fast there: " -D CPU_DEVICE".
 inline std::string cpu_option(const DeviceProfile& profile) { return is_cpu(profile) ? " -D CPU_DEVICE" : ""; }
+/// Tells the sources that every result is rounded to 16 bits, on devices that have fast functions for that.
+std::string narrow_option(const Problem& problem, const DeviceProfile& profile);
 
 /// The largest work-group of one dimension.
 std::int64_t largest_group(const DeviceProfile& profile);

@@ -308,7 +308,7 @@ void add_tiled_product(LaunchPlan& plan, const Product& product, std::int64_t pe
   Launch& launch =
       plan.add({.source = conv == nullptr ? product_source(product_tiled_cl) : conv_source(product_tiled_cl),
                 .function = "product_tiled",
-                .options = product_types(product) + " -D PER=" + std::to_string(per_item) +
+                .options = product_types(product) + " -D ALIGNED -D PER=" + std::to_string(per_item) +
                            (conv == nullptr ? "" : " -D CONV") + long_sums_option(product, 16384),
                 .items = shape.count * divided_up(shape.m, tile) * divided_up(shape.n, tile) * group,
                 .local = static_cast<std::size_t>(group)});

@@ -96,12 +96,13 @@ std::uint64_t column_panel_bytes(const Product& product, const Block& block);
 /// convolution, b is its image.
 void add_packed_product(LaunchPlan& plan, const Product& product, const Block& block, const ConvShape* conv = nullptr);
 
-// Tiles in local memory (kernels/product_tiled.cl): each work-item has a square of 1, 4 or 8 elements a side.
+// Tiles in local memory (kernels/product_tiled.cl): each work-item has a square of 1, 4 or 8 elements a side. There are
+// two strips of each operand.
 inline constexpr std::int64_t tile_side = 16;  // work-items of a group, each way
 constexpr std::int64_t tile_depth(std::int64_t per_item) { return per_item == 8 ? 8 : 16; }
 constexpr std::uint64_t tile_local_bytes(std::int64_t per_item) {
   const std::int64_t width = tile_side * per_item + (per_item == 1 ? 1 : 4);
-  return static_cast<std::uint64_t>(2 * tile_depth(per_item) * width) * sizeof(float);
+  return static_cast<std::uint64_t>(4 * tile_depth(per_item) * width) * sizeof(float);
 }
 std::int64_t largest_per_item(const DeviceProfile& profile);
 /// Large tiles move less memory, but leave work-items idle where the output is small.

@@ -10,6 +10,7 @@ namespace xpuruntime::opencl {
 namespace {
 
 // From vendors' extensions; not every header has them.
+constexpr const char* nv_attributes = "cl_nv_device_attribute_query";
 constexpr cl_device_info nv_compute_capability_major = 0x4000;
 constexpr cl_device_info nv_compute_capability_minor = 0x4001;
 constexpr cl_device_info nv_warp_size = 0x4003;
@@ -46,7 +47,7 @@ void read_arithmetic(DeviceProfile& profile, const TriedDevice* tried) {
 }
 
 void read_vendor_attributes(DeviceProfile& profile, cl_device_id device) {
-  if (profile.has_extension("cl_nv_device_attribute_query")) {
+  if (profile.has_extension(nv_attributes)) {
     profile.compute_capability_major = static_cast<int>(device_value<cl_uint>(device, nv_compute_capability_major));
     profile.compute_capability_minor = static_cast<int>(device_value<cl_uint>(device, nv_compute_capability_minor));
     profile.sub_group_size = device_value<cl_uint>(device, nv_warp_size);
@@ -57,6 +58,12 @@ void read_vendor_attributes(DeviceProfile& profile, cl_device_id device) {
 }
 
 }  // namespace
+
+std::string native_options(cl_device_id device) {
+  const std::vector<std::string> extensions = split_words(device_text(device, CL_DEVICE_EXTENSIONS));
+  const bool nvidia = std::find(extensions.begin(), extensions.end(), nv_attributes) != extensions.end();
+  return nvidia && device_value<cl_uint>(device, nv_compute_capability_major) >= 8 ? " -D NVIDIA_PAIRS" : "";
+}
 
 std::string vendor_name(std::string_view platform_name, std::uint32_t vendor_id, std::string_view device_vendor,
                         bool is_cpu) {

@@ -30,6 +30,9 @@ T device_value(cl_device_id device, cl_device_info what) {
   return clGetDeviceInfo(device, what, sizeof(value), &value, nullptr) == CL_SUCCESS ? value : T{};
 }
 
+/// Tells our sources of instructions of the device that OpenCL has no function for: " -D NVIDIA_PAIRS".
+std::string native_options(cl_device_id device);
+
 /// Empty where there is none, or the driver fails.
 std::vector<cl_platform_id> all_platforms();
 std::vector<cl_device_id> devices_of(cl_platform_id platform);

@@ -13,14 +13,15 @@ LineShape softmax_shape(const Problem& problem) {
           bit(line_x) | bit(line_second) | bit(line_y)};
 }
 
-void fill_softmax(LaunchPlan& plan, const Problem& problem, const LineTeam& team) {
+void fill_softmax(LaunchPlan& plan, const Problem& problem, const PrepareContext& context, const LineTeam& team) {
   static const std::string source = line_source(softmax_cl);
   const bool backward = problem.direction == Direction::backward;
   const LineShape shape = softmax_shape(problem);
   Launch& launch =
       plan.add({.source = source,
                 .function = backward ? "softmax_backward" : "softmax",
-                .options = line_options(team, shape.nest, problem.inputs[0].dtype, problem.inputs.back().dtype),
+                .options = line_options(team, shape.nest, problem.inputs[0].dtype, problem.inputs.back().dtype) +
+                           narrow_option(problem, context.profile),
                 .items = line_items(shape, team),
                 .local = static_cast<std::size_t>(team.group)});
   launch.input(0);
@@ -45,8 +46,8 @@ std::unique_ptr<const Plan> prepare_softmax_variant(const Problem& problem, cons
                                                     std::string_view token) {
   const Problem any = shape_class(problem).value_or(problem);
   const LineTeam team = team_of(token, softmax_shape(any), any, context.profile);
-  const auto fill = [team](LaunchPlan& plan, const Problem& of, const PrepareContext&) {
-    fill_softmax(plan, of, team);
+  const auto fill = [team](LaunchPlan& plan, const Problem& of, const PrepareContext& with) {
+    fill_softmax(plan, of, with, team);
   };
   return std::make_unique<LaunchPlan>(problem, context, fill, token_of(team));
 }

@@ -300,7 +300,7 @@ TEST(MatmulSupport, TiledRefusesDevicesThatAreTooSmall) {
   EXPECT_EQ(tiled.accepts(problem, profile).reason, "needs work-groups of 256, the device allows 128");
   profile = gpu();
   profile.local_memory_bytes = 1024;
-  EXPECT_EQ(tiled.accepts(problem, profile).reason, "needs 2176 bytes of local memory, the device has 1024");
+  EXPECT_EQ(tiled.accepts(problem, profile).reason, "needs 4352 bytes of local memory, the device has 1024");
   EXPECT_EQ(row_named("MATMUL_DIRECT").accepts(problem, DeviceProfile{}).reason, "");
 }
 

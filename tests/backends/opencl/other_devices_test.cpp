@@ -184,7 +184,8 @@ TEST_F(OtherDevicesTest, ElementwiseAgrees) {
        {"sub(f16[70,64], f16[70,64])", "mul(bf16[70,33], bf16[33])", "sub(f32[9,20], f16[20])", "gelu(bf16[5,1000])",
         "relu(f16[77])", "silu_mul(f16[7,64])", "sub(f32[9,20], f32[20])", "div(bf16[13,40], bf16[13,1])",
         "dropout(bf16[5,33]; p=0.3 seed=9)", "dropout(f16[7,64]; p=0.5 seed=3)", "dropout(f32[1001]; p=0.1 seed=1)",
-        "silu(f32[9,40])", "dropout(f32[1000]; p=0.1 seed=1)", "tanh(f32[1003])"})
+        "silu(f32[9,40])", "dropout(f32[1000]; p=0.1 seed=1)", "tanh(f32[1003])", "silu(bf16[9,40])",
+        "tanh(bf16[1003])", "gelu(f16[5,1000]; approximate=tanh)", "sigmoid(f16[77])", "sub(bf16[5,16], bf16[5,16])"})
     check(text, "ELEMENTWISE_DIRECT");
   for (const char* text : {"rope(f32[5,3,40], i64[5], f32[64,16], f32[64,16])",
                            "rope(f16[5,3,40], i64[5], f16[64,20], f16[64,20]; interleaved=true)",

@@ -72,8 +72,7 @@ void store_bf16(__global ushort* data, ulong i, float value) { data[i] = bf16_of
     const uint##n result = (size >= 0x47800000u ? special : finite) | ((bits >> 16) & 0x8000u);                \
     *(__global near_ushort##n*)((__global ushort*)data + i) = convert_ushort##n(result);                       \
   }
-#else
-// Vectors of integers, since NVIDIA's compiler makes loads of elements of vloada_half.
+#elif !defined(NVIDIA_PAIRS)
 #define WIDE_HALVES(n)                                                                                         \
   float##n load##n##_f16(__global const half* data, ulong i) {                                                 \
     const ushort##n bits = *(__global const near_ushort##n*)((__global const ushort*)data + i);                \
@@ -86,6 +85,65 @@ void store_bf16(__global ushort* data, ulong i, float value) { data[i] = bf16_of
   }
 #endif
 
+#ifdef CPU_DEVICE
+#define WIDE_BF16(n)                                                                                           \
+  float##n load##n##_bf16(__global const ushort* data, ulong i) {                                              \
+    return as_float##n(convert_uint##n(*(__global const near_ushort##n*)(data + i)) << 16);                    \
+  }                                                                                                            \
+  void store##n##_bf16(__global ushort* data, ulong i, float##n value) {                                       \
+    const uint##n bits = as_uint##n(value);                                                                    \
+    const uint##n rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;                                      \
+    const uint##n result = (bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded;                \
+    *(__global near_ushort##n*)(data + i) = convert_ushort##n(result);                                         \
+  }
+#else
+// GPUs need fewer instructions for two in a word of 32 bits.
+#define PAIRS(type)                                                                                            \
+  float4 type##_floats4(uint2 w) { return (float4)(type##_floats2(w.x), type##_floats2(w.y)); }                \
+  float8 type##_floats8(uint4 w) { return (float8)(type##_floats4(w.lo), type##_floats4(w.hi)); }              \
+  float16 type##_floats16(uint8 w) { return (float16)(type##_floats8(w.lo), type##_floats8(w.hi)); }           \
+  uint2 type##_words4(float4 v) { return (uint2)(type##_words2(v.lo), type##_words2(v.hi)); }                  \
+  uint4 type##_words8(float8 v) { return (uint4)(type##_words4(v.lo), type##_words4(v.hi)); }                  \
+  uint8 type##_words16(float16 v) { return (uint8)(type##_words8(v.lo), type##_words8(v.hi)); }
+#define WIDE_PAIRS(n, type, as_words)                                                                          \
+  float##n load##n##_##type(__global const STORAGE(type) * data, ulong i) {                                    \
+    return type##_floats##n(as_words(*(__global const near_ushort##n*)((__global const ushort*)data + i)));    \
+  }                                                                                                            \
+  void store##n##_##type(__global STORAGE(type) * data, ulong i, float##n value) {                             \
+    *(__global near_ushort##n*)((__global ushort*)data + i) = as_ushort##n(type##_words##n(value));            \
+  }
+#define as_words4 as_uint2
+#define as_words8 as_uint4
+#define as_words16 as_uint8
+#define WIDE_BF16(n) WIDE_PAIRS(n, bf16, as_words##n)
+
+float2 bf16_floats2(uint word) { return (float2)(as_float(word << 16), as_float(word & 0xffff0000u)); }
+#ifdef NVIDIA_PAIRS  // from Ampere on they have instructions for it
+uint bf16_words2(float2 v) {
+  uint word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(v.y), "f"(v.x));
+  return word;
+}
+float2 f16_floats2(uint word) {
+  float2 v;
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high; }"
+      : "=f"(v.x), "=f"(v.y)
+      : "r"(word));
+  return v;
+}
+uint f16_words2(float2 v) {
+  uint word;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(v.y), "f"(v.x));
+  return word;
+}
+PAIRS(f16)
+#define WIDE_HALVES(n) WIDE_PAIRS(n, f16, as_words##n)
+#else
+uint bf16_words2(float2 v) { return (uint)bf16_of(v.x) | (uint)bf16_of(v.y) << 16; }
+#endif
+PAIRS(bf16)
+#endif
+
 #define WIDE(n)                                                                                                \
   typedef float##n near_float##n ELEMENT_ALIGNMENT(4);                                                         \
   typedef ushort##n near_ushort##n ELEMENT_ALIGNMENT(2);                                                       \
@@ -95,15 +153,7 @@ void store_bf16(__global ushort* data, ulong i, float value) { data[i] = bf16_of
   void store##n##_f32(__global float* data, ulong i, float##n value) {                                         \
     *(__global near_float##n*)(data + i) = value;                                                              \
   }                                                                                                            \
-  float##n load##n##_bf16(__global const ushort* data, ulong i) {                                              \
-    return as_float##n(convert_uint##n(*(__global const near_ushort##n*)(data + i)) << 16);                    \
-  }                                                                                                            \
-  void store##n##_bf16(__global ushort* data, ulong i, float##n value) {                                       \
-    const uint##n bits = as_uint##n(value);                                                                    \
-    const uint##n rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;                                      \
-    const uint##n result = (bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded;                \
-    *(__global near_ushort##n*)(data + i) = convert_ushort##n(result);                                         \
-  }                                                                                                            \
+  WIDE_BF16(n)                                                                                                 \
   WIDE_HALVES(n)
 WIDE(4)
 WIDE(8)
@@ -278,6 +328,14 @@ Chunk chunk_of(long rows, long length, long size, long chunks) {
 #else
 #define LINE_OF(F, x, slope, first) return slope * x + first;
 #endif
+// With -D NARROW all results are rounded to 16 bits, for which the device's own functions have digits enough.
+#ifdef NARROW
+#define QUOTIENT(x, y) native_divide(x, y)
+#define EXP_BELOW(exact, x) native_exp(x)
+#else
+#define QUOTIENT(x, y) ((x) / (y))
+#define EXP_BELOW(exact, x) exact(x)
+#endif
 #define NEAREST (0x1.8p23f + 126.0f) /* after this is added, the low bits are the nearest integer plus 126 */
 #define FUNCTIONS(n, F, I, as_f, as_i, to_f)                                                                   \
   F line_of##n(F x, float slope, float first) { LINE_OF(F, x, slope, first) }                                  \
@@ -316,8 +374,8 @@ Chunk chunk_of(long rows, long length, long size, long chunks) {
   }                                                                                                            \
   F sigmoid_of##n(F x) { /* neither side overflows */                                                          \
     const F below = as_f(as_i(x) | (int)0x80000000); /* -fabs(x), which PoCL calls */                          \
-    const F e = exp_of##n(below);                                                                              \
-    return (x < 0.0f ? e : (F)1.0f) / (1.0f + e);                                                              \
+    const F e = EXP_BELOW(exp_of##n, below);                                                                   \
+    return QUOTIENT(x < 0.0f ? e : (F)1.0f, 1.0f + e);                                                         \
   }                                                                                                            \
   F tanh_of##n(F x) {                                                                                          \
     const F s = AT_MOST(x * x, (F)(9.02f * 9.02f)), t = s * s;                                                 \
@@ -325,7 +383,7 @@ Chunk chunk_of(long rows, long length, long size, long chunks) {
     p = p * t + line_of##n(s, 0x1.34dcacp-4f, 0.875f);                                                         \
     F q = 0x1.a0b65cp-21f * t + line_of##n(s, 0x1.584104p-12f, 0x1.a7dee2p-6f);                                \
     q = q * t + line_of##n(s, 0x1.de5760p-2f, 1.0f);                                                           \
-    const F result = x * (p / q + 0.125f);                                                                     \
+    const F result = x * (QUOTIENT(p, q) + 0.125f);                                                            \
     return BETWEEN(result, (F)-1.0f, (F)1.0f);                                                                 \
   }                                                                                                            \
   F phi_of##n(F x) { /* the share of a normal distribution below x; past 5.2 it is 0 or 1 */                   \
@@ -334,7 +392,7 @@ Chunk chunk_of(long rows, long length, long size, long chunks) {
     p = p * t + line_of##n(s, 0x1.963662p-5f, 0x1.98843ap-2f);                                                 \
     F q = line_of##n(s, 0x1.0d666p-21f, 0x1.d8bep-14f) * t + line_of##n(s, 0x1.62538ep-9f, 0x1.31da86p-5f);    \
     q = q * t + line_of##n(s, 0x1.29f046p-2f, 1.0f);                                                           \
-    const F above = x * (p / q), result = above + 0.5f;                                                        \
+    const F above = x * QUOTIENT(p, q), result = above + 0.5f;                                                 \
     return BETWEEN(result, (F)0.0f, (F)1.0f);                                                                  \
   }
 FUNCTIONS(, float, int, as_float, as_int, convert_float)

@@ -25,6 +25,7 @@
 #define RUNS (PER / RUN)
 // The gap spreads writes over the banks and keeps vectors aligned.
 #define WIDTH (TILE + RUN)
+#define STRIP (DEPTH * WIDTH)
 
 // What an item brings of a strip: PARTS elements, the first at `line` and `step`.
 typedef struct {
@@ -72,8 +73,8 @@ float image_value(__global const STORAGE(B_TYPE) * b, ulong start, const Conv* c
 __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_tiled(
     __global const STORAGE(A_TYPE) * a, ulong a_start, __global const STORAGE(B_TYPE) * b, ulong b_start,
     __global STORAGE(C_TYPE) * c, ulong c_start, FINISH_PARAMETERS, Product p CONV_PARAMETER) {
-  __local float a_strip[DEPTH * WIDTH] __attribute__((aligned(16)));
-  __local float b_strip[DEPTH * WIDTH] __attribute__((aligned(16)));
+  __local float a_strips[2 * STRIP] __attribute__((aligned(16)));
+  __local float b_strips[2 * STRIP] __attribute__((aligned(16)));
 
   const int item = (int)get_local_id(0);
   const int square = item / (ITEM_COLUMNS * 4);  // 4 x ITEM_COLUMNS items
@@ -116,19 +117,30 @@ __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_t
   float total[PER][PER] = {{0.0f}};
 #endif
 
-  // The next strip is on its way while this one is multiplied; before the first there is none.
+  // The next strip is on its way to one place while that in the other is multiplied; before the first there is none.
+  const bool whole = TILE <= a_lines + of_a.line && TILE <= b_lines + of_b.line;
+  __local float* a_strip = a_strips;
+  __local float* b_strip = b_strips;
   for (long k0 = -DEPTH; k0 < terms; k0 += DEPTH) {
     float next_a[PARTS];
     float next_b[PARTS];
     const int steps = (int)min(terms - k0 - DEPTH, (long)DEPTH);
+    if (whole && steps == DEPTH) {
 #pragma unroll
-    for (int part = 0; part < PARTS; ++part) {
-      next_a[part] = 0.0f;
-      if (part * of_a.line_on < a_lines && of_a.step + part * of_a.step_on < steps)
+      for (int part = 0; part < PARTS; ++part) {
         next_a[part] = LOAD(A_TYPE)(a, a_at + (ulong)(part * a_on));
-      next_b[part] = 0.0f;
-      const int b_step = of_b.step + part * of_b.step_on;
-      if (part * of_b.line_on < b_lines && b_step < steps) next_b[part] = B_VALUE(part, b_step);
+        next_b[part] = B_VALUE(part, of_b.step + part * of_b.step_on);
+      }
+    } else {
+#pragma unroll
+      for (int part = 0; part < PARTS; ++part) {
+        next_a[part] = 0.0f;
+        if (part * of_a.line_on < a_lines && of_a.step + part * of_a.step_on < steps)
+          next_a[part] = LOAD(A_TYPE)(a, a_at + (ulong)(part * a_on));
+        next_b[part] = 0.0f;
+        const int b_step = of_b.step + part * of_b.step_on;
+        if (part * of_b.line_on < b_lines && b_step < steps) next_b[part] = B_VALUE(part, b_step);
+      }
     }
     a_at += (ulong)(DEPTH * p.a.column);
     b_at += (ulong)(DEPTH * p.b.row);
@@ -159,7 +171,8 @@ __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_t
           sum[i][j] = 0.0f;
         }
 #endif
-    barrier(CLK_LOCAL_MEM_FENCE);
+    a_strip = a_strips + (a_strip == a_strips ? STRIP : 0);
+    b_strip = b_strips + (b_strip == b_strips ? STRIP : 0);
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
       a_strip[(of_a.step + part * of_a.step_on) * WIDTH + of_a.line + part * of_a.line_on] = next_a[part];
@@ -168,13 +181,33 @@ __kernel __attribute__((reqd_work_group_size(SIDE * SIDE, 1, 1))) void product_t
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 
+#ifdef LONG_SUMS
+#pragma unroll
+  for (int i = 0; i < PER; ++i)
+#pragma unroll
+    for (int j = 0; j < PER; ++j) sum[i][j] += total[i][j];
+#endif
+#if RUN == 4 && !defined(CONV)
+  // Sums that only go to rows of vectors.
+  const bool in_vectors = p.c.row % RUN == 0 && (uintptr_t)(c + c_start + at.c) % (RUN * sizeof(*c)) == 0;
+  if (is_plain(finish) && p.c.column == 1 && in_vectors && column0 + TILE <= p.n) {
+#pragma unroll
+    for (int i = 0; i < PER; ++i) {
+      const long row = row0 + item_row + i / RUN * (SIDE * RUN) + i % RUN;
+      const ulong first = c_start + at.c + (ulong)(row * p.c.row + column0 + item_column);
+#pragma unroll
+      for (int j = 0; j < PER && row < p.m; j += RUN) {
+        const float4 line = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
+        STORE_WIDE(4, C_TYPE)(c, first + (ulong)(j * SIDE), line);
+      }
+    }
+    return;
+  }
+#endif
 #pragma unroll
   for (int i = 0; i < PER; ++i) {
 #pragma unroll
     for (int j = 0; j < PER; ++j) {
-#ifdef LONG_SUMS
-      sum[i][j] += total[i][j];
-#endif
       const long row = row0 + item_row + i / RUN * (SIDE * RUN) + i % RUN;
       const long column = column0 + item_column + j / RUN * (SIDE * RUN) + j % RUN;
       if (row < p.m && column < p.n)

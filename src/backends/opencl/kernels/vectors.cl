@@ -46,12 +46,10 @@ UintVec bf16_bits(Vec value) {
 #define stores_f16 store_f16
 #define stores_bf16 store_bf16
 #else
-#define AS_WIDE_FLOATS(bits) AS_FLOATS(JOIN(convert_uint, WIDTH)(bits) << 16)
-#ifdef ALIGNED
-#if WIDTH == 4
-Vec loads_f32(__global const float* data, ulong i) { return *(__global const float4*)(data + i); }
-void stores_f32(__global float* data, ulong i, Vec value) { *(__global float4*)(data + i) = value; }
-#else
+#define NEIGHBOURS(type)                                                                                        \
+  Vec loads_##type(__global const STORAGE(type) * data, ulong i) { return LOAD_WIDE(WIDTH, type)(data, i); }    \
+  void stores_##type(__global STORAGE(type) * data, ulong i, Vec value) { STORE_WIDE(WIDTH, type)(data, i, value); }
+#if defined(ALIGNED) && WIDTH == 8  // to 16 bytes
 Vec loads_f32(__global const float* data, ulong i) {
   __global const float4* from = (__global const float4*)(data + i);
   return (float8)(from[0], from[1]);
@@ -61,22 +59,11 @@ void stores_f32(__global float* data, ulong i, Vec value) {
   to[0] = value.lo;
   to[1] = value.hi;
 }
-#endif
-typedef JOIN(ushort, WIDTH) ShortVec;
-Vec loads_f16(__global const half* data, ulong i) { return LOAD_WIDE(WIDTH, f16)(data, i); }
-Vec loads_bf16(__global const ushort* data, ulong i) { return AS_WIDE_FLOATS(*(__global const ShortVec*)(data + i)); }
-void stores_f16(__global half* data, ulong i, Vec value) { STORE_WIDE(WIDTH, f16)(data, i, value); }
-void stores_bf16(__global ushort* data, ulong i, Vec value) {
-  *(__global ShortVec*)(data + i) = JOIN(convert_ushort, WIDTH)(bf16_bits(value));
-}
-#else  // CPUs: common.cl has what is fast there
-#define NEIGHBOURS(type)                                                                                        \
-  Vec loads_##type(__global const STORAGE(type) * data, ulong i) { return LOAD_WIDE(WIDTH, type)(data, i); }    \
-  void stores_##type(__global STORAGE(type) * data, ulong i, Vec value) { STORE_WIDE(WIDTH, type)(data, i, value); }
+#else
 NEIGHBOURS(f32)
+#endif
 NEIGHBOURS(f16)
 NEIGHBOURS(bf16)
-#endif
 #endif
 // exp of what is not above 0, where less than the smallest normal float may be 0. NaN stays.
 #ifdef CPU_DEVICE
@@ -94,6 +81,8 @@ Vec exp_below(Vec x) {
   return x < -87.0f ? (Vec)(0.0f) : result;
 #endif
 }
+#elif defined(NARROW)
+#define exp_below native_exp
 #else
 #define exp_below exp
 #endif
