@@ -329,8 +329,8 @@ TEST_F(CudaOps, DropoutGivesWhatTheCpuGives) {
   for (const char* text :
        {"dropout(T[100003]; p=0.3 seed=-7)", "dropout(T[1003], i64[2]; p=0.6)", "dropout(T[37]/8, i64[2]{3}; p=0.3)",
         "dropout(T[64,40]{1,64}, i64[2]; p=0.1) -> T[64,40]{1,64}", "dropout(T[33,40]{48,1}, i64[2]) -> T[33,40]{56,1}",
-        "dropout(T[33,40]{1,0}, i64[2])", "dropout(T[33,40]{0,1}, i64[2])", "dropout(T[1001]; p=1)",
-        "dropout(T[1001]; training=false)"}) {
+        "dropout(T[6144]; p=0.3 seed=3)", "dropout(T[6,1024], i64[2]; p=0.6)", "dropout(T[33,40]{1,0}, i64[2])",
+        "dropout(T[33,40]{0,1}, i64[2])", "dropout(T[1001]; p=1)", "dropout(T[1001]; training=false)"}) {
     for (const char* dtype : short_floats) {
       for (std::uint64_t seed = 1; seed <= 6; ++seed) {
         const std::string typed = with_dtype(text, dtype);

@@ -36,6 +36,9 @@ ErrorCode code_of(cudaError_t error) {
 }
 
 std::string_view advice_for(cudaError_t error) {
+  if (is_lost(error)) {
+    return "this process has lost the device: start it again, under compute-sanitizer to find the cause";
+  }
   switch (error) {
     case cudaErrorMemoryAllocation:
       return "free memory on the device or use smaller tensors";

@@ -184,11 +184,30 @@ __global__ void __launch_bounds__(run_threads) drop_run(const DropoutLaunch p, c
   for (std::int64_t i = first; i < p.shape.count; ++i) drop_one<T>(seed, kept, x, i, i, i);
 }
 
+/// The same where all are whole blocks of two vectors a thread: without a check the elements are asked for sooner.
+template <class T, bool by_tensor, bool multiplies>
+__global__ void __launch_bounds__(run_threads) drop_blocks(const DropoutLaunch p, const Pointers x) {
+  constexpr int width = per_vector<T>, step = run_threads * width;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * (2 * step) + threadIdx.x * width;
+  const Seed<by_tensor> seed(p, x);
+  const Kept kept(p, false, multiplies);
+  const Vector<T> one = load_operand<T>(x.inputs[0], first, false);
+  const Vector<T> other = load_operand<T>(x.inputs[0], first + step, false);
+  drop_vector<T>(seed, kept, x, first, one, first);
+  drop_vector<T>(seed, kept, x, first + step, other, first + step);
+}
+
 template <class T, bool by_tensor>
 cudaError_t launch_as(const DropoutLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   const std::int64_t count = launch.shape.count;
   if (launch.shape.contiguous && !drops_all(launch)) {
     constexpr bool may_multiply = sizeof(T) == 2;
+    constexpr std::int64_t block = 2 * run_threads * per_vector<T>;
+    if (count % block == 0) {
+      const auto blocks =
+          launch.multiplies ? drop_blocks<T, by_tensor, may_multiply> : drop_blocks<T, by_tensor, false>;
+      return queue(blocks, static_cast<unsigned>(count / block), run_threads, launch, pointers, stream);
+    }
     const auto kernel = launch.multiplies ? drop_run<T, by_tensor, may_multiply> : drop_run<T, by_tensor, false>;
     return queue(kernel, blocks_of_vectors<T>(count, run_threads), run_threads, launch, pointers, stream);
   }
