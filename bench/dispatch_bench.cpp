@@ -246,21 +246,32 @@ void need(const Status& status) {
   if (!status.ok()) throw std::runtime_error(status.message());
 }
 
-/// Nanoseconds of the host for one of each launch: the least of several batches, each short enough for the device's
-/// queue, in turn, so that a slow spell hits all alike.
-std::vector<double> ns_per_launch(DeviceDriver& driver, const std::vector<std::function<void()>>& launches) {
-  constexpr int rounds = 100, batch = 200;
-  std::vector<double> least(launches.size(), 1e18);
+/// Nanoseconds of the host for one of each launch, round by round: batches in turn, each short enough for the device's
+/// queue, so that a slow spell hits all alike.
+using LaunchTimes = std::vector<std::vector<double>>;
+LaunchTimes time_launches(DeviceDriver& driver, const std::vector<std::function<void()>>& launches) {
+  constexpr int rounds = 200, batch = 100;
+  LaunchTimes times(launches.size());
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < launches.size(); ++i) {
       const auto start = std::chrono::steady_clock::now();
       for (int call = 0; call < batch; ++call) launches[i]();
       const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
-      least[i] = std::min(least[i], spent.count() / batch);
+      times[i].push_back(spent.count() / batch);
       need(driver.synchronize(gpu.index, {}));
     }
   }
-  return least;
+  return times;
+}
+
+double least(const std::vector<double>& times) { return *std::min_element(times.begin(), times.end()); }
+
+/// How much longer one takes than another in the same round: the median.
+double added(const std::vector<double>& longer, const std::vector<double>& shorter) {
+  std::vector<double> differences(longer.size());
+  std::transform(longer.begin(), longer.end(), shorter.begin(), differences.begin(), std::minus<>());
+  std::nth_element(differences.begin(), differences.begin() + differences.size() / 2, differences.end());
+  return differences[differences.size() / 2];
 }
 
 /// A small product on a GPU by one kernel, where there is one: its plan alone, and through a warm dispatch, beside the
@@ -286,17 +297,17 @@ void add_launches(std::vector<Row>& rows, std::string_view name, bool of_library
     const auto lease = runtime.devices().workspace(gpu).acquire(plan->workspace_bytes().value_or(0), {});
     const RunArguments arguments{inputs, outputs, lease.data(), {}};
     const auto dispatch = [&] { runtime.dispatcher().dispatch(call); };
-    const std::vector<double> ns =
-        ns_per_launch(driver, {[&] { need(driver.write_value(gpu.index, small.data(), &value, sizeof value, {})); },
+    const LaunchTimes times =
+        time_launches(driver, {[&] { need(driver.write_value(gpu.index, small.data(), &value, sizeof value, {})); },
                                [&] { need(plan->run(arguments)); }, dispatch});
     const long before = allocations();
     dispatch();
     const std::string allocated = number(static_cast<double>(allocations() - before), 0);
-    rows.push_back({"CUDA, the smallest kernel", ns[0], ""});
-    rows.push_back({"  a product by " + std::string(name), ns[1], ""});
-    const std::string added = of_library ? "adds " + number(ns[2] - ns[1]) + " to its plan, <= 150 ns; "
-                                         : "adds " + number(ns[2] - ns[0]) + " to the smallest, <= 300 ns; ";
-    rows.push_back({"  through a warm dispatch", ns[2], added + allocated + " allocations: 0"});
+    rows.push_back({"CUDA, the smallest kernel", least(times[0]), ""});
+    rows.push_back({"  a product by " + std::string(name), least(times[1]), ""});
+    const std::string more = of_library ? "adds " + number(added(times[2], times[1])) + " to its plan, <= 150 ns; "
+                                        : "adds " + number(added(times[2], times[0])) + " to the smallest, <= 300 ns; ";
+    rows.push_back({"  through a warm dispatch", least(times[2]), more + allocated + " allocations: 0"});
   }
   runtime.dispatcher().set_policy({});
 }
