@@ -116,7 +116,7 @@ fi
 # The Python package, with the PyTorch that is installed here.
 if [[ -d $build/python ]]; then
   export PYTHONPATH=$PWD/$build/python:$PWD/.deps/python
-  for test in arrays devices explain graph scopes synchronize; do
+  for test in arrays devices explain graph lost_device scopes synchronize; do
     step "python_$test" 90 python3 -B -m unittest discover --verbose -s tests/python -p "${test}_test.py"
     note "" "$(tail -n 1 "$logs/python_$test.log")"
   done
