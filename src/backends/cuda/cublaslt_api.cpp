@@ -135,8 +135,12 @@ Kept& of_device(int device, Make make) {
   return found != kept->end() ? found->second : kept->try_emplace(device, make()).first->second;
 }
 
-[[noreturn]] void fail_handle(const char* name, const char* why) {
-  fail(ErrorCode::device_error, name, std::string("no handle for the device: ") + why + "; choose another kernel");
+/// `why`: what the library says of the status.
+[[noreturn]] void fail_handle(const char* name, cublasStatus_t status, const char* why) {
+  const bool memory = status == CUBLAS_STATUS_ALLOC_FAILED;
+  fail(memory ? ErrorCode::out_of_memory : ErrorCode::device_error, name,
+       std::string("no handle for the device: ") + why +
+           (memory ? "; free memory on the device or choose another kernel" : "; choose another kernel"));
 }
 
 struct Name {
@@ -187,7 +191,7 @@ cublasLtHandle_t cublaslt_handle(int device) {
     }
     cublasLtHandle_t handle = nullptr;
     const cublasStatus_t status = api->create(&handle);
-    if (status != CUBLAS_STATUS_SUCCESS) fail_handle("cublasLt", api->status_string(status));
+    if (status != CUBLAS_STATUS_SUCCESS) fail_handle("cublasLt", status, api->status_string(status));
     return handle;
   });
 }
@@ -219,7 +223,7 @@ CublasHandle& cublas_handle(int device) {
     // Parts of a sum are added up in the precision that is computed in: not rounded to the output's 16 bits one by one.
     constexpr auto mode = CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
     if (status == CUBLAS_STATUS_SUCCESS) status = api->set_math_mode(handle, static_cast<cublasMath_t>(mode));
-    if (status != CUBLAS_STATUS_SUCCESS) fail_handle("cublas", api->status_string(status));
+    if (status != CUBLAS_STATUS_SUCCESS) fail_handle("cublas", status, api->status_string(status));
     return handle;
   });
 }

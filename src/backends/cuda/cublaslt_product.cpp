@@ -131,9 +131,12 @@ bool set_with_c(const Problem& problem, double beta, LibraryProduct& product) {
   if (c != output || !walk_alike(shape, seen) || !set_matrices(shape, product)) return false;
   const MatrixStrides& strides = seen.c;
   const bool shared = (shape.m == 1 || strides.row == 0) && (shape.batch_dims == 0 || strides.batch[0] == 0);
-  // Beside 8-bit floats the library wants the bias of an f32 output in bf16. It reads any bias in vectors.
-  const bool fits =
-      (!is_8_bit_float(product.types.a) || output != DataType::float32) && problem.inputs[2].alignment >= 16;
+  // Beside 8-bit floats the library wants the bias of an f32 output in bf16. It reads any bias in vectors. Beside lines
+  // that are not whole vectors of 16 bits it rounds the sums before it adds the bias.
+  const bool whole = (product.a.leading | product.b.leading | product.d.leading | product.d.rows) % 8 == 0;
+  const bool fits = (!is_8_bit_float(product.types.a) || output != DataType::float32) &&
+                    (size_of(output) != 2 || (whole && problem.outputs[0].alignment >= 16)) &&
+                    problem.inputs[2].alignment >= 16;
   product.bias = product.swapped && beta == 1 && shared && fits && (shape.n == 1 || strides.column == 1);
   if (product.bias) return true;
   const auto matrix = result_of(shape, strides, product.swapped);
