@@ -57,7 +57,8 @@ TEST_F(CudaLinear, AddsTheBiasAndAppliesTheActivation) {
       for (const std::string text :
            {"linear(T[64,256], T[128,256], T[128]", "linear(T[65,129], T[33,129], T[33]", "linear(T[7,9], T[7,9]",
             "linear(T[1,64], T[96,64], T[96]", "linear(T[33,7], T[1,7], T[1]", "linear(T[9,1], T[8,1], T[8]",
-            "linear(T[5], T[3,5], T[3]", "linear(T[2,3,16], T[7,16], T[7]"}) {
+            "linear(T[5], T[3,5], T[3]", "linear(T[2,3,16], T[7,16], T[7]", "linear(T[127,1024], T[127,1024], T[127]",
+            "linear(T[100,1137], T[305,1137], T[305]"}) {
         const std::string problem = with_dtype(text, dtype) + "; activation=" + activation + ")";
         expect_right(problem, "cublasLt", random());
         expect_right(problem, "reference", random());
