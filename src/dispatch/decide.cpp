@@ -322,7 +322,7 @@ void Dispatcher::Impl::let_go(CachedPlan& cached) {
     deferred.erase(others, deferred.end());
   }
   // An error belongs to the work and goes to the thread that waits for it. Refused, it is for another thread's capture.
-  if (driver.synchronize(device.index, {}).code() != ErrorCode::not_supported) return;
+  if (driver.wait(device.index).code() != ErrorCode::not_supported) return;
   const std::lock_guard lock(deferred_mutex);
   std::move(ending.begin(), ending.end(), std::back_inserter(deferred));
   ending.clear();

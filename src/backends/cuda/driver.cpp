@@ -179,12 +179,18 @@ Status CudaDriver::check_wait(int index, Stream stream, bool whole_device) {
 }
 
 Status CudaDriver::synchronize(int index, Stream stream) {
+  const Status status = wait_for(index, stream);
+  return status.ok() ? faults_->take(index) : status;
+}
+
+Status CudaDriver::wait(int index) { return wait_for(index, {}); }
+
+Status CudaDriver::wait_for(int index, Stream stream) {
   if (Status status = check_wait(index, stream, stream.handle == nullptr); !status.ok()) return status;
   release_ended();
   // Streams made elsewhere are not ours to list, so waiting for everything means waiting for the device.
   const auto wait = [&] { return stream.handle ? cudaStreamSynchronize(native(stream)) : cudaDeviceSynchronize(); };
-  const Status status = to_status(on_device(index, wait), "synchronize");
-  return status.ok() ? faults_->take(index) : status;
+  return to_status(on_device(index, wait), "synchronize");
 }
 
 std::uint64_t CudaDriver::stream_id(int index, void* handle) { return vendor_runtime.stream_id(index, handle); }

@@ -53,6 +53,7 @@ class CudaDriver final : public DeviceDriver {
   Stream create_stream(int index) override;
   void destroy_stream(int index, Stream stream) noexcept override;
   Status synchronize(int index, Stream stream) override;
+  Status wait(int index) override;
 
   std::uint64_t stream_id(int index, void* handle) override;
   std::uint64_t capture_id(int index, Stream stream) override;
@@ -81,6 +82,7 @@ class CudaDriver final : public DeviceDriver {
   std::vector<void*> take_late_frees(int index);
   void free_later(int index, void* memory) noexcept;
   bool has_captures(int index);
+  Status wait_for(int index, Stream stream);
   /// Refuses to wait where that would break a capture.
   Status check_wait(int index, Stream stream, bool whole_device);
 

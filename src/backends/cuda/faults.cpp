@@ -9,6 +9,7 @@ namespace xpuruntime::cuda {
 namespace {
 
 constexpr std::size_t most_words = 16384;
+constexpr std::size_t most_left = 64;
 
 }  // namespace
 
@@ -60,18 +61,24 @@ std::unique_ptr<ValueFault> Faults::make(const std::shared_ptr<Faults>& shared, 
 
 void Faults::release(std::size_t slot) {
   const std::lock_guard lock(mutex_);
+  if (words_[slot] != 0 && left_.size() < most_left) left_.push_back(std::move(slots_[slot]));
   slots_[slot] = {};
 }
 
 Status Faults::take(int index) {
   const std::lock_guard lock(mutex_);
-  Status first;
+  std::string found;
+  const auto tell = [&](const Slot& slot) { found += (found.empty() ? "" : "; and ") + slot.message; };
+  for (const Slot& slot : left_) {
+    if (slot.index == index) tell(slot);
+  }
+  std::erase_if(left_, [&](const Slot& slot) { return slot.index == index; });
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].index != index || words_[i] == 0) continue;
     words_[i] = 0;
-    if (first.ok()) first = Status(ErrorCode::invalid_argument, slots_[i].message);
+    tell(slots_[i]);
   }
-  return first;
+  return found.empty() ? Status() : Status(ErrorCode::invalid_argument, found);
 }
 
 }  // namespace xpuruntime::cuda

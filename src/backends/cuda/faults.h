@@ -33,6 +33,7 @@ class Faults {
   Mutex mutex_;
   volatile std::uint32_t* words_ = nullptr;  // host memory that devices can write
   std::vector<Slot> slots_;
+  std::vector<Slot> left_;  // found by kernels of plans that are gone since
 };
 
 }  // namespace xpuruntime::cuda

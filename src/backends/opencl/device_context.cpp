@@ -78,6 +78,14 @@ Status Fault::take(Stream stream, bool others) const {
   return found || own != 0 ? Status(ErrorCode::invalid_argument, message_) : Status();
 }
 
+Fault::~Fault() {
+  if (std::none_of(words_.begin(), words_.end(), [](const Word& word) { return word.used; })) return;
+  try {
+    device_.leave_finding(take({}, true));
+  } catch (const std::exception&) {  // without memory for the message there is none
+  }
+}
+
 void DeviceContext::open() {
   cl_int code = CL_SUCCESS;
   Context context(clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &code));
@@ -144,18 +152,26 @@ std::shared_ptr<const Fault> DeviceContext::make_fault(std::string message) {
 
 Status DeviceContext::take_faults(Stream stream) {
   std::vector<std::shared_ptr<const Fault>> held;
+  std::vector<Status> found;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& fault : faults_) {
       if (auto locked = fault.lock()) held.push_back(std::move(locked));
     }
+    found.swap(left_);
   }
-  Status first;
-  for (const auto& fault : held) {
-    Status status = fault->take(stream, stream.handle == nullptr);
-    if (first.ok()) first = std::move(status);
-  }
-  return first;
+  for (const auto& fault : held) found.push_back(fault->take(stream, stream.handle == nullptr));
+  std::erase_if(found, [](const Status& status) { return status.ok(); });
+  if (found.size() < 2) return found.empty() ? Status() : std::move(found[0]);
+  std::string all = found[0].message();
+  for (std::size_t i = 1; i < found.size(); ++i) all += "; and " + found[i].message();
+  return Status(found[0].code(), std::move(all));
+}
+
+void DeviceContext::leave_finding(Status status) {
+  constexpr std::size_t most = 64;
+  const std::lock_guard lock(mutex_);
+  if (!status.ok() && left_.size() < most) left_.push_back(std::move(status));
 }
 
 cl_int DeviceContext::finish_all() {

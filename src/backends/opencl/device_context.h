@@ -35,6 +35,10 @@ class DeviceContext;
 class Fault final : public ValueFault {
  public:
   Fault(DeviceContext& device, std::string message) : device_(device), message_(std::move(message)) {}
+  /// Its plan goes, whose work is done: what nobody was told is left to the device's next take_faults.
+  ~Fault() override;
+  Fault(const Fault&) = delete;
+  Fault& operator=(const Fault&) = delete;
 
   /// The word of the default stream. Who asks is about to launch a kernel that may set it.
   void* word() const override;
@@ -82,8 +86,10 @@ class DeviceContext {
 
   /// A fault that take_faults reads as long as it is held.
   std::shared_ptr<const Fault> make_fault(std::string message);
-  /// The first that kernels on this stream have found since the last time; for Stream{}, on any.
+  /// What kernels on this stream have found since the last time; for Stream{}, on any.
   Status take_faults(Stream stream);
+  /// For the next take_faults.
+  void leave_finding(Status status);
 
   /// The program of this source, built once for each set of options; ours have common.cl before them. A failed build
   /// throws device_error with the start of the build log and is not kept.
@@ -101,6 +107,7 @@ class DeviceContext {
   std::atomic<std::uint32_t> launches_ = 0;
   Mutex mutex_;
   std::vector<std::weak_ptr<const Fault>> faults_;
+  std::vector<Status> left_;                      // found by kernels of plans that are gone since
   LRUCache<std::string, Program> programs_{256};  // by options and source, both whole
 };
 

@@ -101,6 +101,11 @@ Status OpenClDriver::synchronize(int index, Stream stream) {
   return code == CL_SUCCESS ? device.take_faults(stream) : to_status_of_work(code, "clFinish");
 }
 
+Status OpenClDriver::wait(int index) {
+  if (Status status = usable_here(); !status.ok()) return status;
+  return to_status_of_work(context(index).finish_all(), "clFinish");
+}
+
 std::shared_ptr<SourceFunction> OpenClDriver::compile(int index, const FunctionSource& source) {
   return make_source_function(context(index), source, index);
 }

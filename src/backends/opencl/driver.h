@@ -43,6 +43,7 @@ class OpenClDriver final : public DeviceDriver, public SourceCompiler, public Tr
   Stream create_stream(int index) override;
   void destroy_stream(int index, Stream stream) noexcept override;
   Status synchronize(int index, Stream stream) override;
+  Status wait(int index) override;
 
   std::uint64_t stream_id(int index, void* handle) override;
 

@@ -99,6 +99,26 @@ TEST_F(MovementTest, AnIndexOutsideTheTableIsReportedAndItsRowNotWritten) {
   }
 }
 
+TEST_F(MovementTest, WrongIndicesAreReportedTogetherAlsoThatOfAPlanThatIsGone) {
+  const Problem first = problem("embedding(i32[3], f32[7,5])"), second = problem("embedding(i32[2], f32[9,5])");
+  const auto run_wrong = [this](const Plan& plan, const Problem& look_up) {
+    const Tensor out = upload(HostTensor(look_up.outputs[0]));
+    const std::vector<double> indices(static_cast<std::size_t>(look_up.inputs[0].shape[0]), 99.0);
+    run(plan, {upload(numbers(look_up.inputs[0], indices)), upload(random_tensor(look_up.inputs[1]))}, out);
+    EXPECT_TRUE(driver().wait(device.index).ok());
+  };
+  auto gone = prepare("EMBEDDING_DIRECT", first);
+  run_wrong(*gone, first);
+  gone.reset();
+  const auto kept = prepare("EMBEDDING_DIRECT", second);
+  run_wrong(*kept, second);
+  const Status status = driver().synchronize(device.index, {});
+  EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
+  EXPECT_NE(status.message().find("give 0 to 6"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("give 0 to 8"), std::string::npos) << status.message();
+  EXPECT_TRUE(driver().synchronize(device.index, {}).ok());
+}
+
 TEST_F(MovementTest, AWrongIndexIsReportedToItsStreamAndOnce) {
   const Problem look_up = problem("embedding(i32[3], f32[7,5])");
   const auto plan = prepare("EMBEDDING_DIRECT", look_up);
