@@ -15,7 +15,8 @@
 namespace xpuruntime::python {
 namespace {
 
-WorkSize work_size_from(nb::handle value, const char* function, const char* name) {
+/// `rest`: of dims that are not given.
+WorkSize work_size_from(nb::handle value, const char* function, const char* name, std::size_t rest = 1) {
   WorkSize size = {};
   const std::vector<std::int64_t> given = integers_from(value, function, name);
   if (given.empty() || given.size() > 3)
@@ -24,7 +25,7 @@ WorkSize work_size_from(nb::handle value, const char* function, const char* name
   for (std::size_t d = 0; d < 3; ++d) {
     if (d < given.size() && given[d] < 1)
       fail(ErrorCode::invalid_argument, function, std::string(name) + " has a number below 1; pass 1 or more");
-    size[d] = d < given.size() ? static_cast<std::size_t>(given[d]) : 1;
+    size[d] = d < given.size() ? static_cast<std::size_t>(given[d]) : rest;
   }
   return size;
 }
@@ -118,21 +119,22 @@ void construct_kernel(OpenclKernel* self, nb::handle name, nb::handle source, nb
   spec.name = text_from(name, function, "name");
   if (!source.is_none()) spec.source = text_from(source, function, "source");
   if (!file.is_none()) spec.file = path_from(file, function, "file");
-  if (!work_group_size.is_none()) spec.work_group_size = work_size_from(work_group_size, function, "work_group_size");
+  if (!work_group_size.is_none())
+    spec.work_group_size = work_size_from(work_group_size, function, "work_group_size", 1);
   spec.flags = text_from(flags, function, "flags");
   spec.tune = boolean_from(tune, function, "tune");
   new (self) OpenclKernel(std::move(spec));
 }
 
 void run_kernel(const OpenclKernel& self, nb::args given, nb::handle global_size) {
-  const WorkSize global = work_size_from(global_size, "OpenclKernel", "global_size");
+  const WorkSize global = work_size_from(global_size, "OpenclKernel", "global_size", 0);
   const std::vector<FunctionArgument> arguments = arguments_from(self, given);
   const WithoutGil release;
   self.run(arguments, global);
 }
 
 WorkGroupResult tune_kernel(const OpenclKernel& self, nb::args given, nb::handle global_size) {
-  const WorkSize global = work_size_from(global_size, "OpenclKernel.tune", "global_size");
+  const WorkSize global = work_size_from(global_size, "OpenclKernel.tune", "global_size", 0);
   const std::vector<FunctionArgument> arguments = arguments_from(self, given);
   const WithoutGil release;
   return self.tune(arguments, global);

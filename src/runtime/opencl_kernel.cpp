@@ -79,6 +79,26 @@ std::string type_of(std::string parameter) {
   return parameter;
 }
 
+/// What a name stands for that the source gives a type with typedef; else the name.
+std::string without_typedefs(std::string type, std::string_view text) {
+  constexpr std::string_view word = "typedef ";
+  for (int level = 0; level < 8; ++level) {
+    const std::string before = type;
+    for (std::size_t at = text.find(word); at != std::string_view::npos && type == before;
+         at = text.find(word, at + 1)) {
+      const std::size_t first = at + word.size(), end = text.find(';', first);
+      if (end == std::string_view::npos) break;
+      std::string_view body = text.substr(first, end - first);
+      while (body.ends_with(' ')) body.remove_suffix(1);
+      if (!body.ends_with(type) || body.size() == type.size()) continue;
+      const char last = body[body.size() - type.size() - 1];
+      if (last == ' ' || last == '*') type = type_of(std::string(body));
+    }
+    if (type == before) break;
+  }
+  return type;
+}
+
 /// The types in a list of parameters; nothing where a macro or a directive may hide some.
 std::vector<std::string> types_in_list(std::string_view list) {
   std::vector<std::string> types;
@@ -99,6 +119,7 @@ std::vector<std::string> types_in(std::string_view source, const std::string& na
     const std::size_t open = text.find_first_not_of(' ', at + head.size()), close = text.find(')', at);
     if (open == std::string::npos || text[open] != '(' || close == std::string::npos) continue;
     std::vector<std::string> found = types_in_list(std::string_view(text).substr(open + 1, close - open - 1));
+    for (std::string& type : found) type = without_typedefs(std::move(type), text);
     if (!types.empty() && found != types) return {};
     types = std::move(found);
   }
@@ -106,13 +127,15 @@ std::vector<std::string> types_in(std::string_view source, const std::string& na
 }
 
 /// What a parameter of this type takes; `unknown` for names that only the compiler knows.
-enum class Takes { unknown, tensor, local, number };
+enum class Takes { unknown, tensor, local, number, nothing };
 
 Takes takes_of(std::string type) {
   if (type.find_first_of("*[") != std::string::npos) {
     if (type.starts_with("__local ") || type.starts_with("local ")) return Takes::local;
     return type.find("local") == std::string::npos ? Takes::tensor : Takes::unknown;
   }
+  for (const std::string_view ours : {"image", "sampler_t", "event_t", "pipe ", "queue_t"})
+    if (type.find(ours) != std::string::npos) return Takes::nothing;
   for (const std::string_view sign : {"unsigned ", "signed "})
     if (type.starts_with(sign)) type.erase(0, sign.size());
   type.erase(type.find_last_not_of("0123456789") + 1);  // float4
@@ -166,6 +189,10 @@ void check_kinds(const std::vector<FunctionArgument>& arguments, const std::vect
                  const std::string& name) {
   for (std::size_t i = 0; i < std::min(arguments.size(), types.size()); ++i) {
     const Takes given = kind_of(arguments[i]), wanted = takes_of(types[i]);
+    if (wanted == Takes::nothing)
+      fail(ErrorCode::not_supported, function_name,
+           "parameter " + std::to_string(i) + " of '" + name + "' is '" + types[i] +
+               "', which cannot be given: use buffers and numbers");
     if (wanted != Takes::unknown && wanted != given)
       fail(ErrorCode::invalid_argument, function_name,
            "argument " + std::to_string(i) + " of '" + name + "' is " + std::string(words(given)) +
@@ -392,6 +419,7 @@ void OpenclKernel::run(const std::vector<FunctionArgument>& arguments, const Wor
   check_kinds(arguments, state_->types, state_->spec.name);
   check_dims(state_->spec.work_group_size, asked);
   const auto function = state_->function(device);
+  check_dims(function->limits().required, asked);
   WorkSize local = state_->spec.work_group_size;
   if (state_->spec.tune) {
     const auto known = state_->tuner().known(state_->known_as(device), global);
@@ -404,6 +432,7 @@ void OpenclKernel::run(const std::vector<FunctionArgument>& arguments, const Wor
 WorkGroupResult OpenclKernel::tune(const std::vector<FunctionArgument>& arguments, const WorkSize& asked) const {
   const Device device = device_of(arguments, state_->spec.name);
   const auto function = state_->function(device);
+  check_dims(function->limits().required, asked);
   const std::vector<FunctionArgument> copies = copies_of(arguments);
   return state_->tuner().tune(state_->known_as(device), *function, {copies, filled(asked)});
 }

@@ -119,7 +119,7 @@ Track::Track(const KernelRegistry& registry, const Problem& problem, const Opera
 Track::~Track() {
   if (!asynchronous_) return;
   // What went wrong on the device has shown in a run before.
-  (void)contained("synchronize", [&] { return driver_.synchronize(problem_.device.index, {}); });
+  (void)contained("wait", [&] { return driver_.wait(problem_.device.index); });
   for (const Event event : events_) driver_.destroy_event(problem_.device.index, event);
 }
 

@@ -71,6 +71,7 @@ class Track {
   Status run_in(const Contender& contender, const WorkspacePool::Lease& workspace) const;
   /// Whether the device times its own work, on operands that none of its caches holds.
   bool times_cold() const { return !events_.empty(); }
+  bool asynchronous() const { return asynchronous_; }
   /// Calls that run_cold makes at most: each takes much longer than its own work.
   static constexpr std::int64_t most_cold_calls = 10;
   /// The same with cold caches before each call; `device_us` is what the calls took, by the device's events.

@@ -230,6 +230,12 @@ void Tuning::admit_all(const Operands& operands, const Track& track) {
   }
 }
 
+/// Whether the first call took so long that what it did once cannot matter. Drivers of devices may compile for seconds.
+bool Tuning::is_long(const Contender& contender, const Track& track) {
+  constexpr double most_compiling = 10;
+  return contender.first_us > Race::one_time_us * (track.asynchronous() ? most_compiling : 1);
+}
+
 /// A first call may load a library, compile and start threads: one that took far longer than another's gets a second
 /// before the race gives up on it, whatever the budget, unless the call itself must have taken most of that time.
 void Tuning::run_slow_ones_again(const Operands& operands, const Track& track) {
@@ -241,7 +247,7 @@ void Tuning::run_slow_ones_again(const Operands& operands, const Track& track) {
     if (!contender.usable() || !Race::gives_up_on(contender.first_us, best)) continue;
     const double left_us = std::min(options_.problem_budget_s * 1e6 - spent_us_, total_left_us());
     const bool over = contender.first_us > left_us;
-    if (over && contender.first_us > Race::one_time_us) {
+    if (over && is_long(contender, track)) {
       cut_short_ = true;
       continue;
     }
@@ -481,7 +487,7 @@ std::optional<double> Tuning::time_batch(const Contender& contender, std::int64_
 bool Tuning::has_rough_time(Contender& contender, bool won, const Track& track) {
   constexpr double short_us = 50'000;
   if (contender.first_us <= 0 || clock_stood_still_) return false;
-  if (contender.ran_again || contender.first_us > Race::one_time_us) return true;
+  if (contender.ran_again || is_long(contender, track)) return true;
   return (won || contender.first_us <= short_us) && run_again(contender, track).ok() && contender.ran_again;
 }
 

@@ -41,6 +41,7 @@ class Tuning {
   void doubt_a_lone_reference();
   Status run_again(Contender& contender, const Track& track);
   Status run_to_check(const Contender& contender, const Operands& operands, const Track& track, double* took_us);
+  static bool is_long(const Contender& contender, const Track& track);
   bool has_rough_time(Contender& contender, bool won, const Track& track);
   void run_slow_ones_again(const Operands& operands, const Track& track);
   void watch_inputs(const Operands& operands);

@@ -45,6 +45,32 @@ class OpenclKernelTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "argument 0 of 'scale' is a tensor of f16"):
             xrt.OpenclKernel("scale", SCALE)(half, 2.0, 1000, global_size=1000)
 
+    def test_work_groups_have_no_more_dims_than_the_launch(self):
+        double = "%s __kernel void twice(__global float* x) { x[get_global_id(0)] *= 2.0f; }"
+        x = self.on_device(1, 2, 3, 4)
+        for kernel in (xrt.OpenclKernel("twice", double % "", work_group_size=(2, 2)),
+                       xrt.OpenclKernel("twice", double.replace("void", "__attribute__((reqd_work_group_size(2, 2, 1))) void") % "")):
+            with self.assertRaisesRegex(ValueError, "more dims than the global size"):
+                kernel(x, global_size=4)
+        self.assertEqual(self.read(x), [1, 2, 3, 4])
+
+    def test_parameters_that_nothing_can_be_given_for_are_named(self):
+        x = self.on_device(1, 2)
+        for type in ("read_only image2d_t", "sampler_t"):
+            source = f"__kernel void k(__global float* y, {type} c) {{ y[0] = 1.0f; }}"
+            with self.assertRaisesRegex(xrt.NotSupportedError, f"parameter 1 of 'k' is '{type}', which cannot be given"):
+                xrt.OpenclKernel("k", source)(x, x, global_size=1)
+
+    def test_types_behind_a_typedef_are_checked(self):
+        source = "typedef float R; typedef __global R* P; __kernel void k(P y, P a, R b) { y[0] = a[0] + b; }"
+        kernel, x = xrt.OpenclKernel("k", source), self.on_device(1, 2)
+        kernel(x, x, np.float32(3), global_size=1)
+        self.assertEqual(self.read(x), [4, 2])
+        with self.assertRaisesRegex(ValueError, "argument 1 of 'k' is a number"):
+            kernel(x, np.int64(12345), 1.0, global_size=1)
+        with self.assertRaises(ValueError):
+            kernel(x, x, np.int64(3), global_size=1)
+
     def test_memory_is_not_exported_to_libraries_that_cannot_take_it(self):
         with self.assertRaisesRegex(xrt.XpuRuntimeError, r'tensor.to\("cpu"\)'):
             self.on_device(1, 2).__dlpack__()
