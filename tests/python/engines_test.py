@@ -388,6 +388,20 @@ class CommandTest(EngineCase):
         if "XRT" not in os.environ:
             self.skipTest("XRT does not name the command")
 
+    def test_a_run_goes_on_to_the_engine_that_has_what_native_lacks(self) -> None:
+        if optional("onnxruntime") is None:
+            self.skipTest("onnxruntime is not installed")
+        model = str(Path(self.folder, "narrow.onnx"))
+        nodes = [helper.make_node("Cast", ["x"], ["c"], "narrow", to=TensorProto.UINT16), helper.make_node("Cast", ["c"], ["y"], to=1)]
+        values = [helper.make_tensor_value_info(name, 1, ["n"]) for name in "xy"]
+        inputs = [values[0], helper.make_tensor_value_info("count", TensorProto.INT64, [])]
+        graph = helper.make_graph(nodes, "test", inputs, values[1:])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+        run = json.loads(self.command("run", model, "--shape", "x=4", "--json"))["engine"]
+        self.assertIn(run["name"], ("onnxruntime", "openvino"))
+        self.assertEqual([one["engine"] for one in run["rejections"]][0], "native")
+        self.assertIn("node 'narrow' (Cast)", self.command("run", model, "--shape", "x=4", "--engine", "native", code=1))
+
     def test_runs_asks_times_and_keeps_engines(self) -> None:
         if optional("onnxruntime") is None:
             self.skipTest("onnxruntime is not installed")
@@ -424,7 +438,7 @@ class CommandTest(EngineCase):
     def test_what_is_wrong_is_an_error(self) -> None:
         self.assertIn("no engine", self.command("run", self.model, "--shape", "x=3,4", "--engine", "ours", code=2).lower()
                       .replace("unknown engine", "no engine"))
-        self.assertIn("--engine is for a model", self.command("tune", "relu(f32[8])", "--engine", "native", code=2))
+        self.assertIn("--engine is for a model", self.command("tune", "relu(f32[8])", "--engine", "native", code=1))
         self.command("cache", "drop", code=2)
 
 
