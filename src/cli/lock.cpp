@@ -72,26 +72,55 @@ std::string limits_line(const KernelLock& lock, Limits set) {
                            ": set the same limits in the policy (XPURUNTIME_POLICY, with_policy)\n";
 }
 
+std::string locked_engines_text(const KernelLock& lock) {
+  std::string text;
+  for (const auto& [model, engine] : lock.engines()) text += "model " + model + ": " + text_of_choice(engine) + "\n";
+  return text;
+}
+
+Json locked_engines_json(const KernelLock& lock) {
+  Json list = Json::array();
+  for (const auto& [model, engine] : lock.engines()) {
+    list.push_back({{"model", model}, {"engine", engine.engine}, {"version", engine.version}});
+  }
+  return list;
+}
+
 Answer record(Context& context, const LockRequest& options) {
   Runtime& runtime = context.runtime();
   options.store.use_in(runtime, StoreMode::read_only);
   const std::string needed =
       policy_of_lock(runtime.dispatcher().policy().merge(context.policy_of(options.policy)), options.policy);
   const ScopedPolicy scope(runtime.dispatcher(), policy_of(context, options));
-  const auto [problems, ranges] = ProblemList{options.words, options.log, options.model}.read(context);
-  KernelLock lock = record_lock(runtime, problems, options.seed);
-  record_ranges(lock, runtime, ranges);
+  KernelLock lock;
+  ProblemList list{{}, options.log, options.model};
+  for (const std::string& word : options.words) {
+    if (names_model(word)) {
+      lock.add(record_model(context, word, options.model, options.seed));
+    } else {
+      list.texts.push_back(word);
+    }
+  }
+  if (lock.engines().empty() || !list.texts.empty() || !list.log.empty()) {
+    if (!lock.engines().empty()) list.model = {};  // used already
+    const auto [problems, ranges] = list.read(context);
+    lock.add(record_lock(runtime, problems, options.seed));
+    record_ranges(lock, runtime, ranges);
+  }
   if (options.out.empty()) return {lock.to_json()};
   lock.save(options.out);
   const auto hashed = std::count_if(lock.entries().begin(), lock.entries().end(),
                                     [](const auto& entry) { return !entry.second.outputs.empty(); });
-  const Json summary = {
-      {"version", 1}, {"file", options.out}, {"decisions", lock.entries().size()}, {"hashed", hashed}};
-  return {context.json
-              ? dumped(summary)
-              : decisions_text(lock.entries().size()) + " recorded in " + printable(options.out) + ", " +
-                    std::to_string(hashed) + " with a hash of " + (lock.entries().size() == 1 ? "its" : "their") +
-                    " outputs\n" + (needed.empty() ? "" : lock_in_force(options.out, needed) + "\n")};
+  const Json summary = {{"version", 1},
+                        {"file", options.out},
+                        {"decisions", lock.entries().size()},
+                        {"hashed", hashed},
+                        {"engines", locked_engines_json(lock)}};
+  return {context.json ? dumped(summary)
+                       : decisions_text(lock.entries().size()) + " recorded in " + printable(options.out) + ", " +
+                             std::to_string(hashed) + " with a hash of " +
+                             (lock.entries().size() == 1 ? "its" : "their") + " outputs\n" + locked_engines_text(lock) +
+                             (needed.empty() ? "" : lock_in_force(options.out, needed) + "\n")};
 }
 
 std::string verify_text(const ReplayReport& report, bool revalidated, const Painter& paint) {
@@ -137,7 +166,7 @@ Answer verify(Context& context, const LockRequest& options) {
                   : "--lock goes with a model; name a file that ends in .onnx, or leave it out");
   }
   const auto lock = std::make_shared<const KernelLock>(KernelLock::load(is_model ? options.lock : word));
-  if (lock->entries().empty()) {
+  if (lock->entries().empty() && lock->engines().empty()) {
     fail(ErrorCode::not_supported, "xrt", "the lock holds no decision, so there is nothing to verify; record it again");
   }
   Runtime& runtime = context.runtime();
@@ -249,15 +278,16 @@ Answer lock(Context& context, const LockRequest& options) {
 constexpr const char* help_by_action =
     R"help(Actions:
   record PROBLEM...   Decide each problem as a call would, and write the lock to --out or stdout. A model (.onnx) means
-                      all its calls; it takes --shape, --input and --execution.
+                      its engine and, if that is native, all its calls; it takes --shape, --input, --execution
+                      and --engine.
                       Takes --from-log, --out, --policy, --store, --seed, --deterministic.
   verify LOCK         Decide every entry under the lock, then run those with a hash of their outputs and compare.
                       verdict same: nothing that its kernel depends on has changed; revalidated: it was recorded in
                       another environment and is right here; failed: see the note. If one fails, none is run.
                       Takes --revalidate and --out.
   verify MODEL --lock LOCK
-                      The same for the entries that the calls of a model use; one that is missing fails.
-                      Takes --shape, --input and --execution too.
+                      The same for the engine of a model, and the entries that its calls use; one that is missing
+                      fails. Takes --shape, --input and --execution too.
   diff LOCK [LOCK]    What changed from the first to the second, or to what would be decided here and now.
                       With one lock it takes --policy, --store and --deterministic.
 Exit codes: 0 the lock holds, or nothing differs; 1 it does not, or something does; 2 wrong usage or a bad file.

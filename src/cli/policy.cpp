@@ -3,6 +3,7 @@
 #include "cli/table.h"
 #include "core/json_text.h"
 #include "xpuruntime/device/current.h"
+#include "xpuruntime/graph/execution_policy.h"
 #include "xpuruntime/select/policy_fields.h"
 #include "xpuruntime/select/validate_policy.h"
 
@@ -50,7 +51,7 @@ Answer validate(Context& context, const PolicyRequest& options) {
   bool fine = true;
   for (const std::string& file : options.files) {
     Json findings = Json::array();
-    for (const PolicyFinding& finding : validate_policy_file(file, registry, device)) {
+    for (const PolicyFinding& finding : validate_policy_file(file, registry, device, context.runtime().engines())) {
       text += line_of(file, finding, context.paint);
       findings.push_back(to_json(finding));
       fine = fine && finding.severity == Severity::note;

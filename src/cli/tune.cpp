@@ -149,8 +149,10 @@ void save_policy(Runtime& runtime, const std::string& path, const KernelPolicy& 
 
 /// Under the policy in force, with the rules of the ranges.
 void save_lock(Runtime& runtime, const std::string& path, const std::vector<Problem>& problems,
-               const std::vector<ProblemRange>& ranges, const std::vector<RangeResult>& tuned) {
+               const std::vector<ProblemRange>& ranges, const std::vector<RangeResult>& tuned,
+               const KernelLock& engines) {
   KernelLock lock = record_lock(runtime, problems);
+  lock.add(engines);
   KernelPolicy policy = runtime.dispatcher().policy();
   for (const RangeResult& result : tuned) policy = with_range_rules(policy, result.range, range_rules(result));
   const ScopedPolicy rules(runtime.dispatcher(), policy);
@@ -237,6 +239,13 @@ std::vector<TimedModel> time_models(Context& context, const TuneRequest& options
   return timed;
 }
 
+/// Those that the models have from now on.
+KernelLock engines_of(Context& context, const std::vector<TimedModel>& models, const ModelOptions& options) {
+  KernelLock lock;
+  for (const TimedModel& model : models) options.open(context, load_onnx(model.path)).lock_engine(lock);
+  return lock;
+}
+
 std::string answer_text(const Context& context, const Tuned& tuned, const std::vector<TimedModel>& models) {
   if (context.json && models.empty()) return tuned_json(tuned);
   if (context.json) {
@@ -292,7 +301,9 @@ Answer tune(Context& context, const TuneRequest& options) {
       tuned.files.policy = options.out;
       named = base;
     }
-    const auto record = [&] { save_lock(runtime, options.lock, problems, ranges, tuned.ranges); };
+    const auto record = [&] {
+      save_lock(runtime, options.lock, problems, ranges, tuned.ranges, engines_of(context, models, options.list.model));
+    };
     if (!options.lock.empty() && wrote(context, tuned, "lock", record)) {
       tuned.files.lock = options.lock;
       tuned.files.lock_policy = policy_of_lock(named, tuned.files.policy.empty() ? options.policy : options.out);

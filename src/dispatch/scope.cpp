@@ -36,6 +36,8 @@ void Dispatcher::set_lock(const LockUse& lock) {
   registry_.invalidate();  // scopes of any age are under it now
 }
 
+std::optional<LockUse> Dispatcher::lock() const { return impl_->lock_over(*current_scope()); }
+
 void Dispatcher::hold_locks(int change) {
   const std::lock_guard guard(impl_->mutex);
   impl_->lock_holds += change;

@@ -1,3 +1,6 @@
+#include "graph/execution_policy_json.h"
+
+#include <algorithm>
 #include <limits>
 
 #include "core/json_fields.h"
@@ -82,6 +85,23 @@ JsonSource source_of(std::string_view function, const std::string& prefix, std::
 }
 
 }  // namespace
+
+bool is_execution_policy(std::string_view text) {
+  try {
+    const Json json = parse_json(text, source_of("ExecutionPolicy::from_json", {}));
+    const auto has_own = [&](const auto& row) {
+      const bool is_shared = row.name == "version" || row.name == "$schema" || row.name == "precision";
+      return !is_shared && json.contains(row.name);
+    };
+    if (!json.is_object()) return false;
+    const auto precision = json.find("precision");  // a kernel policy has an object there
+    return std::any_of(std::begin(FieldsOf<ExecutionPolicy>::rows), std::end(FieldsOf<ExecutionPolicy>::rows),
+                       has_own) ||
+           (precision != json.end() && precision->is_string());
+  } catch (const Error&) {
+    return false;
+  }
+}
 
 std::string ExecutionPolicy::to_json() const {
   check();

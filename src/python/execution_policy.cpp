@@ -7,6 +7,7 @@
 #include "python/errors.h"
 #include "python/gil.h"
 #include "python/policy_values.h"
+#include "python/session.h"
 #include "python/types.h"
 #include "xpuruntime/runtime/runtime.h"
 
@@ -172,9 +173,16 @@ ExecutionPolicy with_fallback(const ExecutionPolicy& self, nb::handle device) {
   return changed;
 }
 
-nb::list findings(const ExecutionPolicy& policy) {
+nb::list findings(const ExecutionPolicy& given) {
+  const ExecutionPolicy policy = given;
+  std::vector<PolicyFinding> found;
+  {
+    const WithoutGil released;
+    put_engines_in_process();
+    found = validate_policy(policy, Runtime::global().devices(), Runtime::global().engines());
+  }
   nb::list texts;
-  for (const PolicyFinding& finding : validate_policy(policy, Runtime::global().devices())) {
+  for (const PolicyFinding& finding : found) {
     texts.append(text(std::string(to_string(finding.severity)) + ": " + finding.field + ": " + finding.text));
   }
   return texts;

@@ -64,6 +64,14 @@ class InProcessEngine : public Engine {
     });
     return types;
   }
+  std::vector<DataType> precisions() const override {
+    std::vector<DataType> found;
+    use([&](nb::handle engine) {
+      const nb::object precisions = engine.attr("precisions")();
+      for (const nb::handle one : precisions) found.push_back(parse_engine_precision(nb::cast<std::string>(one)));
+    });
+    return found;
+  }
   bool caches() const override {
     bool caches = false;
     use([&](nb::handle engine) { caches = nb::cast<bool>(engine.attr("caches")); });

@@ -62,6 +62,12 @@ std::vector<LockEntry> entries(const KernelLock& self) {
   return list;
 }
 
+std::vector<LockedEngine> engines(const KernelLock& self) {
+  std::vector<LockedEngine> list;
+  for (const auto& [model, engine] : self.engines()) list.push_back(engine);
+  return list;
+}
+
 KernelLock load_lock(nb::handle path) {
   const std::string file = path_from(path, "KernelLock.load");
   const WithoutGil release;
@@ -139,6 +145,19 @@ void bind_values(nb::module_& module) {
       .def("__hash__", [](const LockEntry& self) { return nb::hash(to_python(self.problem)); })
       .def("__repr__",
            [](const LockEntry& self) { return printable("LockEntry('" + self.problem + "': " + self.kernel + ")"); });
+  nb::class_<LockedEngine>(module, "LockedEngine", "Which engine ran a model, and as what.")
+      .def_ro("model", &LockedEngine::model, "Digits of a hash of all but the values of large constants.")
+      .def_ro("engine", &LockedEngine::engine)
+      .def_ro("version", &LockedEngine::version)
+      .def_ro("target", &LockedEngine::target)
+      .def_ro("precision", &LockedEngine::precision)
+      .def_ro("optimize_level", &LockedEngine::optimize_level)
+      .def_ro("environment", &LockedEngine::environment)
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](const LockedEngine& self) { return nb::hash(to_python(self.model)); })
+      .def("__repr__", [](const LockedEngine& self) {
+        return printable("LockedEngine(" + self.model + ": " + self.engine + " " + self.version + ")");
+      });
   nb::class_<LockDifference>(module, "LockDifference", "One thing that two locks do not have in common.")
       .def_ro("problem", &LockDifference::problem)
       .def_ro("field", &LockDifference::field, "\"entry\": one of them lacks it.")
@@ -174,6 +193,7 @@ void bind_lock(nb::module_& module) {
   nb::class_<KernelLock> lock(module, "KernelLock", "Decisions to be made again exactly; a file such as kernels.lock.");
   lock.def(nb::init<>())
       .def_prop_ro("entries", entries, "By problem, in the order of the file.")
+      .def_prop_ro("engines", engines, "Of models, by model; empty: the lock is of kernels alone.")
       .def("add", add, nb::arg("decision").none(), nb::sig("def add(self, decision: Decision) -> LockEntry"),
            "Records a decision; another choice for a problem that is there is an error.")
       .def("find", find, nb::arg("problem").none(),

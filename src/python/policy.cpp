@@ -13,7 +13,9 @@
 #include "python/gil.h"
 #include "python/policy_values.h"
 #include "python/scopes.h"
+#include "python/session.h"
 #include "python/types.h"
+#include "xpuruntime/graph/execution_policy.h"
 #include "xpuruntime/runtime/runtime.h"
 #include "xpuruntime/select/validate_policy.h"
 
@@ -248,7 +250,8 @@ nb::list findings_of_file(nb::handle path, nb::handle device) {
   std::vector<PolicyFinding> findings;
   {
     const WithoutGil released;
-    findings = validate_policy_file(name, Runtime::global().registry(), where);
+    put_engines_in_process();
+    findings = validate_policy_file(name, Runtime::global().registry(), where, Runtime::global().engines());
   }
   return texts_of(findings);
 }

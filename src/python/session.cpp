@@ -17,6 +17,7 @@
 #include "python/types.h"
 #include "xpuruntime/graph/measure_engines.h"
 #include "xpuruntime/graph/process_engine.h"
+#include "xpuruntime/runtime/replay.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime::python {
@@ -40,7 +41,8 @@ std::vector<Tensor> tensors_from(const Session& session, nb::list arrays) {
   return tensors;
 }
 
-/// Those that come with the package need no process for a run in Python.
+}  // namespace
+
 void put_engines_in_process() {
   static const bool done = [] {
     EngineRegistry& engines = Runtime::global().engines();
@@ -50,6 +52,8 @@ void put_engines_in_process() {
   }();
   static_cast<void>(done);
 }
+
+namespace {
 
 void register_engine(nb::handle name, nb::handle code, bool in_process) {
   const std::string engine = text_from(name, "register_engine", "name");
@@ -123,13 +127,20 @@ nb::str dtype_to_python(const ModelValue& value) {
   return value.dtype ? to_python(*value.dtype) : to_python(value.type);
 }
 
-nb::list run_session(const Session& self, nb::list arrays) {
+/// `given`: for each output an array that it is written into, or None.
+nb::list run_session(const Session& self, nb::list arrays, nb::list given) {
   const std::vector<Tensor> inputs = tensors_from(self, arrays);
+  std::vector<std::optional<Tensor>> outputs;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::string name = "output '" + self.outputs().at(i).name + "'";
+    outputs.emplace_back();
+    if (!given[i].is_none()) outputs.back() = tensor_from(given[i], Access::write, name.c_str(), false);
+  }
   sync_scope();
   std::vector<Tensor> results;
   {
     const WithoutGil release;
-    results = self.run(inputs);
+    results = self.run(inputs, outputs);
   }
   nb::list list;
   for (const Tensor& result : results) list.append(make_tensor_object(result));
@@ -160,6 +171,20 @@ std::vector<SessionStep> explain_inputs(const Session& self, nb::list arrays) {
   sync_scope();
   const WithoutGil release;
   return self.explain(inputs);
+}
+
+KernelLock record_shapes(const Session& self, nb::list shapes, std::uint64_t seed) {
+  const std::vector<TensorSpec> specs = specs_from(self, shapes);
+  sync_scope();
+  const WithoutGil release;
+  return record_lock(Runtime::global(), self, specs, seed);
+}
+
+KernelLock record_inputs(const Session& self, nb::list arrays, std::uint64_t seed) {
+  const std::vector<Tensor> inputs = tensors_from(self, arrays);
+  sync_scope();
+  const WithoutGil release;
+  return record_lock(Runtime::global(), self, inputs, seed);
 }
 
 std::uint64_t memory_of_inputs(const Session& self, nb::list arrays) {
@@ -193,6 +218,7 @@ std::string profile_text(const SessionProfile& self) {
     text += figure("\n%10.1f us", call->time_us) + figure(" %5.1f %%  ", call->share * 100) + call->kernel + "  " +
             to_string(call->problem) + "  " + call->node;
     for (const std::string& node : call->fused) text += " + " + node;
+    if (call->count > 1) text += "  " + std::to_string(call->count) + " times";
   }
   return text;
 }
@@ -260,11 +286,13 @@ void bind_session(nb::module_& module) {
       .def("__repr__", [](const SessionStep& self) { return to_python("<" + step_text(self) + ">"); });
   nb::class_<CallTime>(module, "CallTime",
                        "What one call of a model takes: `time_us` is the median of the runs, `share` is of all calls' "
-                       "times. `fused` are the nodes that are parts of it besides `node`.")
+                       "times, `count` how often a run makes it: one in a loop as often as that goes round. `fused` "
+                       "are the nodes that are parts of it besides `node`.")
       .def_prop_ro("node", [](const CallTime& self) { return to_python(self.node); })
       .def_prop_ro("op", [](const CallTime& self) { return to_python(self.op); })
       .def_prop_ro("kernel", [](const CallTime& self) { return to_python(self.kernel); })
       .def_prop_ro("problem", [](const CallTime& self) { return self.problem; })
+      .def_prop_ro("count", [](const CallTime& self) { return self.count; })
       .def_prop_ro("time_us", [](const CallTime& self) { return self.time_us; })
       .def_prop_ro("share", [](const CallTime& self) { return self.share; })
       .def_prop_ro(
@@ -323,9 +351,11 @@ void bind_session(nb::module_& module) {
       .def_prop_ro("path", [](const Session& self) { return to_python(self.model().path); })
       .def_prop_ro("quantization", [](const Session& self) { return self.quantization(); })
       .def_prop_ro("record", [](const Session& self) { return self.record(); })
-      .def("run", run_session, nb::arg("inputs"))
+      .def("run", run_session, nb::arg("inputs"), nb::arg("outputs"))
       .def("explain", explain_session, nb::arg("shapes"))
       .def("explain_inputs", explain_inputs, nb::arg("inputs"))
+      .def("record_shapes", record_shapes, nb::arg("shapes"), nb::arg("seed"))
+      .def("record_inputs", record_inputs, nb::arg("inputs"), nb::arg("seed"))
       .def("memory_of_inputs", memory_of_inputs, nb::arg("inputs"))
       .def("profile", profile_session, nb::arg("inputs"), nb::arg("runs"))
       .def("memory_bytes", memory_of_session, nb::arg("shapes"));

@@ -10,4 +10,7 @@ namespace xpuruntime::python {
 /// Tensors of lists of arrays, each list in the order of the session's inputs.
 std::vector<std::vector<Tensor>> calibration_from(const Session& session, nb::list calibration);
 
+/// Engines that come with the package need no process for a run in Python.
+void put_engines_in_process();
+
 }  // namespace xpuruntime::python

@@ -4,6 +4,8 @@
 
 #include "core/sha256.h"
 #include "dispatch/by_precision.h"
+#include "graph/native/engine.h"
+#include "graph/session/engine_lock.h"
 #include "runtime/decided_parts.h"
 #include "tune/operands.h"
 #include "xpuruntime/device/current.h"
@@ -165,22 +167,84 @@ KernelLock record_lock(Runtime& runtime, std::span<const LogEntry> log, std::uin
   return lock;
 }
 
+namespace {
+
+/// The problem of a call before its casts.
+Problem before_casts(const Decision& decision) {
+  Problem asked = decision.problem;
+  for (const CastStep& cast : decision.casts) {
+    (cast.is_output ? asked.outputs : asked.inputs)[cast.index].dtype = cast.is_output ? cast.to : cast.from;
+  }
+  return asked;
+}
+
+template <class Input>
+KernelLock record_session(Runtime& runtime, const Session& session, std::span<const Input> inputs, std::uint64_t seed) {
+  KernelLock lock;
+  session.lock_engine(lock);
+  if (session.record().engine != "native") return lock;
+  const std::vector<SessionStep> steps = session.explain(inputs);
+  const ScopedPolicy entered(runtime.dispatcher(), session.scope());
+  for (const SessionStep& step : steps) {
+    if (!step.decision) continue;
+    add_decided(lock, runtime, *step.decision);
+    for (const CastProblem& cast : cast_problems(before_casts(*step.decision), step.decision->problem)) {
+      add_decided(lock, runtime, runtime.dispatcher().explain(cast.problem));
+    }
+  }
+  hash_outputs(lock, runtime, seed);
+  return lock;
+}
+
+ReplayResult try_engine(Runtime& runtime, const LockUse& lock, const LockedEngine& locked) {
+  ReplayResult result{"model " + locked.model, locked.engine};
+  std::vector<std::shared_ptr<const Engine>> engines = runtime.engines().engines();
+  engines.push_back(native::make_engine(runtime.dispatcher(), runtime.devices(), {}));
+  const Engine* here = nullptr;
+  for (const auto& engine : engines) {
+    if (engine->name() == locked.engine) here = engine.get();
+  }
+  result.reason = why_other_engine(*lock.lock, locked, here, runtime.devices(), lock.mode);
+  if (!result.reason.empty()) result.outcome = ReplayOutcome::failed;
+  return result;
+}
+
+}  // namespace
+
+KernelLock record_lock(Runtime& runtime, const Session& session, std::span<const Tensor> inputs, std::uint64_t seed) {
+  return record_session(runtime, session, inputs, seed);
+}
+
+KernelLock record_lock(Runtime& runtime, const Session& session, std::span<const TensorSpec> inputs,
+                       std::uint64_t seed) {
+  return record_session(runtime, session, inputs, seed);
+}
+
 ReplayReport verify_lock(Runtime& runtime, const LockUse& lock) {
   if (lock.lock == nullptr) {
     fail(ErrorCode::invalid_argument, "verify_lock", "no lock is given; load one first");
   }
   ReplayReport report;
+  for (const auto& [model, engine] : lock.lock->engines()) {
+    report.results.push_back(try_engine(runtime, lock, engine));
+  }
   for (const auto& [text, entry] : lock.lock->entries()) report.results.push_back(decide_entry(runtime, lock, entry));
   if (!report.fine()) return report;
   report.ran = true;
-  auto result = report.results.begin();
+  auto result = report.results.begin() + std::ssize(lock.lock->engines());
   for (const auto& [text, entry] : lock.lock->entries()) compare_outputs(runtime, lock, entry, *result++);
   return report;
 }
 
 KernelLock refreshed(Runtime& runtime, const KernelLock& lock, const ReplayReport& report) {
   KernelLock out;
+  for (const auto& [model, engine] : lock.engines()) {
+    LockedEngine now = engine;
+    if (now.engine == "native") now.version = XRT_VERSION;  // its kernels were checked
+    out.add(now, lock.environment_of(engine));
+  }
   for (const ReplayResult& result : report.results) {
+    if (result.problem.starts_with("model ")) continue;
     const LockEntry* entry = lock.find(result.problem);
     if (entry == nullptr || result.outcome == ReplayOutcome::failed) {
       fail(ErrorCode::invalid_argument, "refreshed",

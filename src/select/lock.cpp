@@ -61,6 +61,24 @@ LockEntry& KernelLock::add(const LockEntry& entry, const Environment& environmen
   return entries_.emplace(added.problem, added).first->second;
 }
 
+LockedEngine& KernelLock::add(const LockedEngine& engine, const Environment& environment) {
+  LockedEngine added = engine;
+  added.environment = environment.id();
+  const auto [place, is_new] = engines_.emplace(added.model, added);
+  if (!is_new && place->second != added) {
+    fail(ErrorCode::invalid_argument, "KernelLock::add",
+         "model " + added.model + " is locked to " + text_of_choice(place->second) + " already, and now to " +
+             text_of_choice(added) + "; record the two as two locks");
+  }
+  environments_.emplace(added.environment, environment);
+  return place->second;
+}
+
+void KernelLock::add(const KernelLock& other) {
+  for (const auto& [model, engine] : other.engines_) add(engine, other.environment_of(engine));
+  for (const auto& [problem, entry] : other.entries_) add(entry, other.environment_of(entry));
+}
+
 const LockEntry* KernelLock::find(std::string_view problem) const {
   const auto found = entries_.find(problem);
   return found == entries_.end() ? nullptr : &found->second;
@@ -107,6 +125,10 @@ const Environment& KernelLock::environment_of(const LockEntry& entry) const {
   if (found != environments_.end()) return found->second;
   fail(ErrorCode::invalid_argument, "KernelLock::environment_of",
        "the lock has no environment " + entry.environment + "; pass an entry of this lock");
+}
+
+const Environment& KernelLock::environment_of(const LockedEngine& engine) const {
+  return environment_of(LockEntry{.environment = engine.environment});
 }
 
 EnvironmentMatch KernelLock::match(const LockEntry& entry, const Environment& here,

@@ -306,8 +306,37 @@ class Differ {
 
 }  // namespace
 
+namespace {
+
+void add_engine_differences(const KernelLock& before, const KernelLock& after, std::vector<LockDifference>& out) {
+  for (const auto& [model, a] : before.engines()) {
+    const std::string name = "model " + model;
+    const auto found = after.engines().find(model);
+    if (found == after.engines().end()) {
+      out.push_back({name, "entry", text_of_choice(a), ""});
+      continue;
+    }
+    const LockedEngine& b = found->second;
+    const auto field = [&](const char* field, const std::string& one, const std::string& other) {
+      if (one != other) out.push_back({name, field, one, other});
+    };
+    field("engine", a.engine, b.engine);
+    field("version", a.version, b.version);
+    field("target", a.target, b.target);
+    field("precision", a.precision, b.precision);
+    field("optimize_level", std::to_string(a.optimize_level), std::to_string(b.optimize_level));
+  }
+  for (const auto& [model, b] : after.engines()) {
+    if (!before.engines().contains(model)) out.push_back({"model " + model, "entry", "", text_of_choice(b)});
+  }
+}
+
+}  // namespace
+
 std::vector<LockDifference> diff(const KernelLock& before, const KernelLock& after) {
-  return Differ(before, after).run();
+  std::vector<LockDifference> found = Differ(before, after).run();
+  add_engine_differences(before, after, found);
+  return found;
 }
 
 }  // namespace xpuruntime

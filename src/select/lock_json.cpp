@@ -10,15 +10,15 @@
 namespace xpuruntime {
 namespace {
 
-// Version 2 has kernel_version, version 3 entries for ranges. A lock without these is written as version 1, which older
-// libraries read.
-constexpr int latest_version = 3;
+// Version 2 has kernel_version, version 3 entries for ranges, version 4 engines of models. A lock without these is
+// written as version 1, which older libraries read.
+constexpr int latest_version = 4;
 
 int version_of(const LockEntry& entry) { return has_ranges(entry.problem) ? 3 : entry.kernel_version.empty() ? 1 : 2; }
 
-int version_of(const std::map<std::string, LockEntry, std::less<>>& entries) {
-  int version = 1;
-  for (const auto& [problem, entry] : entries) version = std::max(version, version_of(entry));
+int version_of(const KernelLock& lock) {
+  int version = lock.engines().empty() ? 1 : 4;
+  for (const auto& [problem, entry] : lock.entries()) version = std::max(version, version_of(entry));
   return version;
 }
 
@@ -34,7 +34,8 @@ struct Document {
   KernelLock lock = {};
 };
 
-std::string checksum_of(const LockEntry& entry);
+template <class Entry>
+std::string checksum_of(const Entry& entry);
 
 void check_problem(const LockEntry& entry, const JsonValue& from) {
   try {
@@ -78,6 +79,27 @@ void read_check(LockEntry& entry, const JsonValue& from) {
   refuse_damaged("the entry of " + shown(entry.problem), "checksum", from.source);
 }
 
+void read_engine_check(LockedEngine& engine, const JsonValue& from) {
+  if (from.as<std::string>() == checksum_of(engine)) return;
+  refuse_damaged("the engine of model " + shown(engine.model), "checksum", from.source);
+}
+
+void read_engines(Document& document, const JsonValue& from) {
+  if (document.version < 4)
+    from.refuse("is of locks from version 4 on; set its version to that, or record the lock again");
+  if (!from.json.is_array()) from.refuse("must be a list");
+  for (std::size_t i = 0; i < from.json.size(); ++i) {
+    const JsonValue element = from.element(i);
+    const auto engine = element.as<LockedEngine>();
+    const auto environment = document.environments.find(engine.environment);
+    if (environment == document.environments.end()) {
+      element.refuse("names the environment " + shown(engine.environment) + ", which the lock does not hold");
+    }
+    if (document.lock.engines().contains(engine.model)) element.refuse("has a duplicate model; remove one");
+    document.lock.add(engine, environment->second);
+  }
+}
+
 void read_decisions(Document& document, const JsonValue& from) {
   if (!from.json.is_array()) from.refuse("must be a list");
   for (std::size_t i = 0; i < from.json.size(); ++i) {
@@ -117,10 +139,25 @@ struct FieldsOf<LockEntry> {
 };
 
 template <>
+struct FieldsOf<LockedEngine> {
+  static constexpr FieldRow<LockedEngine> rows[] = {
+      required_field<&LockedEngine::model>("model"),
+      required_field<&LockedEngine::engine>("engine"),
+      required_field<&LockedEngine::version>("version"),
+      required_field<&LockedEngine::target>("target"),
+      required_field<&LockedEngine::precision>("precision"),
+      required_field<&LockedEngine::optimize_level>("optimize_level"),
+      required_field<&LockedEngine::environment>("environment"),
+      {"check", read_engine_check, nullptr, Presence::required},  // last: it is that of all the others
+  };
+};
+
+template <>
 struct FieldsOf<Document> {
   static constexpr FieldRow<Document> rows[] = {
       {"version", read_version, nullptr, Presence::required},
       {"environments", read_environments, nullptr, Presence::required},
+      {"engines", read_engines, nullptr},
       {"decisions", read_decisions, nullptr, Presence::required},
   };
 };
@@ -129,7 +166,8 @@ namespace {
 
 /// Over the entry's canonical text: a flipped bit in a file is told from a choice. A name that is no UTF-8 is no name
 /// of a kernel either: it reads back as another, and fails closed.
-std::string checksum_of(const LockEntry& entry) {
+template <class Entry>
+std::string checksum_of(const Entry& entry) {
   return Sha256().add(dump_json(written(entry))).finish().substr(0, 16);
 }
 
@@ -140,18 +178,27 @@ JsonSource source_of(std::string_view function, const std::string& prefix) {
 }  // namespace
 
 std::string KernelLock::to_json() const {
-  std::string text = "{\n\"version\": " + std::to_string(version_of(entries_)) + ",\n\"environments\": {";
+  const auto line_of = [](const auto& entry) {
+    Json json = written(entry);
+    json["check"] = checksum_of(entry);
+    return dump_json(json);
+  };
+  std::string text = "{\n\"version\": " + std::to_string(version_of(*this)) + ",\n\"environments\": {";
   const char* separator = "\n";
   for (const auto& [id, environment] : environments_) {
     text += separator + dump_json(Json(id)) + ": " + environment.to_json();
     separator = ",\n";
   }
-  text += "\n},\n\"decisions\": [";
+  text += "\n},\n";
+  separator = "\"engines\": [\n";
+  for (const auto& [model, engine] : engines_) {
+    text += separator + line_of(engine);
+    separator = ",\n";
+  }
+  text += std::string(engines_.empty() ? "" : "\n],\n") + "\"decisions\": [";
   separator = "\n";
   for (const auto& [problem, entry] : entries_) {
-    Json json = written(entry);
-    json["check"] = checksum_of(entry);
-    text += separator + dump_json(json);
+    text += separator + line_of(entry);
     separator = ",\n";
   }
   return text + "\n]\n}\n";

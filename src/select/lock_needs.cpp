@@ -46,6 +46,11 @@ std::string text_of_choice(const LockEntry& entry) {
   return entry.kernel + behind(entry.kernel_version) + behind(entry.plans_vary() ? "" : entry.plan);
 }
 
+std::string text_of_choice(const LockedEngine& engine) {
+  return engine.engine + " " + engine.version + " on " + engine.target + " in " + engine.precision +
+         ", optimize_level " + std::to_string(engine.optimize_level);
+}
+
 LimitedText without_limits(const std::string& text) {
   if (has_ranges(text)) {
     const ProblemRange range = parse_problem_range(text);

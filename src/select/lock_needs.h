@@ -29,6 +29,8 @@ bool is_exact(const LockEntry& entry, const Problem& problem);
 
 /// An entry's kernel, its version and its plan, for texts.
 std::string text_of_choice(const LockEntry& entry);
+/// "onnxruntime 1.20 on cpu in fp32, optimize_level 2"
+std::string text_of_choice(const LockedEngine& engine);
 
 /// The problem's text without its limits, and what is cut off: "deterministic threads=2"; empty: none.
 struct LimitedText {

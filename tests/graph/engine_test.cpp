@@ -1,6 +1,8 @@
 #include "xpuruntime/graph/engine.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -10,6 +12,7 @@
 #include "xpuruntime/graph/measure_engines.h"
 #include "xpuruntime/graph/model_cache.h"
 #include "xpuruntime/graph/process_engine.h"
+#include "xpuruntime/runtime/replay.h"
 #include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime {
@@ -47,6 +50,7 @@ struct Behaviour {
   ErrorCode compile_error = ErrorCode::internal;  // internal: none
   std::chrono::microseconds run_time = {};
   bool caches = false;
+  std::string kept = "what was made";
   int compiled = 0;
   int from_cache = 0;
 };
@@ -58,7 +62,7 @@ class EchoModel : public CompiledModel {
     std::this_thread::sleep_for(behaviour_.run_time);
     return {inputs.begin(), inputs.end()};
   }
-  std::string to_cache() override { return behaviour_.caches ? "what was made" : ""; }
+  std::string to_cache() override { return behaviour_.caches ? behaviour_.kept : ""; }
 
  private:
   const Behaviour& behaviour_;
@@ -77,7 +81,7 @@ class EchoEngine : public Engine {
     if (behaviour_.compile_error != ErrorCode::internal) fail(behaviour_.compile_error, "echo", "it cannot be made");
     ++(request.cached.empty() ? behaviour_.compiled : behaviour_.from_cache);
     if (!request.cached.empty()) {
-      EXPECT_EQ(request.cached, "what was made");
+      EXPECT_TRUE(request.cached == behaviour_.kept) << request.cached.size() << " bytes";
     }
     return std::make_unique<EchoModel>(behaviour_);
   }
@@ -155,6 +159,72 @@ TEST_F(EngineTest, AnotherTakesWhatNativeLacksAndTheRecordSaysSo) {
   expect_error(ErrorCode::not_supported, "buy it first", [&] { session(on(DeviceType::cpu, "echo")); });
 }
 
+/// What native takes when it is loaded, and refuses in a run: erf of integers.
+Model erf_of_integers() {
+  Model model = exp_model();
+  model.graph.nodes[0].op = "Erf";
+  for (ModelValue* value : {&model.graph.inputs[0], &model.graph.outputs[0]}) value->dtype = DataType::int32;
+  return model;
+}
+
+TEST_F(EngineTest, AutoGoesOnWhereARunFindsOutThatNativeLacksADtype) {
+  const Tensor x = Tensor::empty(DataType::int32, {2, 3});
+  std::fill_n(x.as<std::int32_t>(), 6, 7);
+  const Session going_on = session(on(DeviceType::cpu), erf_of_integers());
+  EXPECT_EQ(going_on.record().engine, "native");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(going_on.run({&x, 1})[0].as<const std::int32_t>()[5], 7);
+  EXPECT_EQ(going_on.record().engine, "echo");
+  EXPECT_EQ(echo_.compiled, 1);
+  ASSERT_EQ(going_on.record().rejections.size(), 1u);
+  EXPECT_HAS(going_on.record().rejections[0].reason, "i32[2,3], is not floating");
+  EXPECT_HAS(going_on.record().because, "native on cpu: node 'exp' (Erf)");
+
+  const Session named = session(on(DeviceType::cpu, "native"), erf_of_integers());
+  expect_error(ErrorCode::not_supported, "node 'exp' (Erf)", [&] { named.run({&x, 1}); });
+  EXPECT_EQ(named.record().engine, "native");
+
+  echo_.absent = "buy it first";
+  const Session stuck = session(on(DeviceType::cpu), erf_of_integers());
+  for (const char* text : {"no engine takes the model: native: node 'exp' (Erf)", "echo: is not here: buy it first"}) {
+    expect_error(ErrorCode::not_supported, text, [&] { stuck.run({&x, 1}); });
+  }
+  EXPECT_EQ(stuck.record().engine, "native");
+}
+
+TEST_F(EngineTest, AutoGoesOnToTheDeclaredFallbackInARunToo) {
+  echo_.devices = {DeviceType::npu};
+  ExecutionPolicy policy = on(DeviceType::cpu);
+  const Tensor x = Tensor::empty(DataType::int32, {2, 3});
+  expect_error(ErrorCode::not_supported, "node 'exp' (Erf)", [&] { session(policy, erf_of_integers()).run({&x, 1}); });
+  policy.allow_fallback = DeviceType::npu;
+  const Session fallen = session(policy, erf_of_integers());
+  fallen.run({&x, 1});
+  EXPECT_EQ(fallen.record().engine, "echo");
+  EXPECT_TRUE(fallen.record().is_fallback);
+}
+
+TEST_F(EngineTest, WhatAForcedKernelRefusesNoOtherEngineDoes) {
+  Runtime& runtime = Runtime::global();
+  SessionOptions forcing = options(on(DeviceType::cpu));
+  forcing.policy.preferences[OpId::exp] = {.kernels = {"reference"}, .force = true};
+  const Session session(erf_of_integers(), runtime.dispatcher(), runtime.devices(), forcing);
+  const Tensor x = Tensor::empty(DataType::int32, {2, 3});
+  expect_error(ErrorCode::not_supported, "node 'exp' (Erf)", [&] { session.run({&x, 1}); });
+}
+
+TEST_F(EngineTest, ManyThreadsThatAreRefusedGoOnToOneEngine) {
+  const Session session = this->session(on(DeviceType::cpu), erf_of_integers());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&session] {
+      const Tensor x = Tensor::empty(DataType::int32, {2, 3});
+      for (int i = 0; i < 20; ++i) EXPECT_EQ(session.run({&x, 1}).size(), 1u);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(echo_.compiled, 1);
+}
+
 TEST_F(EngineTest, ATargetOfAnEngineIsHereAndOthersNeedADeclaredFallback) {
   echo_.devices = {DeviceType::npu};
   EXPECT_EQ(session(on(DeviceType::npu)).record().target, DeviceType::npu);
@@ -184,6 +254,100 @@ TEST_F(EngineTest, ALockIsReplayedByNative) {
   with_lock.lock = LockUse{std::make_shared<const KernelLock>()};
   expect_error(ErrorCode::not_supported, "NoSuchOp (1)",
                [&] { Session(exp_model("NoSuchOp"), runtime.dispatcher(), runtime.devices(), with_lock); });
+}
+
+TEST_F(EngineTest, ALockHasTheEngineThatRanAndItsVersion) {
+  Runtime& runtime = Runtime::global();
+  const Tensor x = numbers(1);
+  const std::span<const Tensor> inputs(&x, 1);
+  const auto under = [&](const KernelLock& lock, const ExecutionPolicy& policy, Model model = exp_model()) {
+    SessionOptions with_lock = options(policy);
+    with_lock.lock = LockUse{std::make_shared<const KernelLock>(lock)};
+    return Session(std::move(model), runtime.dispatcher(), runtime.devices(), with_lock);
+  };
+  const KernelLock echoed = record_lock(runtime, session(on(DeviceType::cpu, "echo")), inputs);
+  EXPECT_TRUE(echoed.entries().empty());
+  const KernelLock read = KernelLock::from_json(echoed.to_json());
+  EXPECT_EQ(read, echoed);
+  const Session replayed = under(read, on(DeviceType::cpu));
+  EXPECT_EQ(replayed.record().engine, "echo");
+  EXPECT_EQ(replayed.record().because, "the lock names it");
+  EXPECT_EQ(replayed.run(inputs)[0].as<const float>()[0], 1.0F);
+
+  const auto refused = [&](const std::string& text, const ExecutionPolicy& policy, Model model = exp_model()) {
+    expect_error(ErrorCode::not_supported, text, [&] { under(read, policy, std::move(model)); });
+  };
+  refused("engine is echo in the lock, native here", on(DeviceType::cpu, "native"));
+  refused("the lock has no engine for this model", on(DeviceType::cpu), exp_model("Relu"));
+  ExecutionPolicy other = on(DeviceType::npu);
+  other.precision = DataType::float16;
+  other.optimize_level = 1;
+  refused(
+      "target is cpu in the lock, npu here, precision is fp32 in the lock, fp16 here, optimize_level is 2 in the lock, "
+      "1",
+      other);
+  echo_.version = "1.1";
+  refused("engine echo is 1.0 in the lock, 1.1 here", on(DeviceType::cpu));
+  echo_.absent = "buy it first";
+  refused("engine echo is not here: buy it first", on(DeviceType::cpu));
+  engines_.remove("echo");
+  refused("engine echo is not registered here", on(DeviceType::cpu));
+
+  const KernelLock native = record_lock(runtime, session(on(DeviceType::cpu)), inputs);
+  EXPECT_EQ(native.engines().begin()->second.engine, "native");
+  ASSERT_EQ(native.entries().size(), 1u);
+  EXPECT_NEAR(static_cast<double>(under(native, on(DeviceType::cpu)).run(inputs)[0].as<const float>()[0]), 2.718281828,
+              1e-6);
+  EXPECT_TRUE(verify_lock(runtime, {std::make_shared<const KernelLock>(native)}).fine());
+  const auto differences = diff(read, native);
+  ASSERT_EQ(differences.size(), 3u);  // engine, version, and the kernel of exp
+  EXPECT_EQ(differences[1].field, "engine");
+}
+
+TEST_F(EngineTest, ALockKeepsWhatWasMeasured) {
+  store_ = open_store(folder() + "/store.sqlite");
+  for (int i = 0; i < 20 && session(on(DeviceType::cpu)).record().engine != "echo"; ++i) measured(on(DeviceType::cpu));
+  const Tensor x = numbers(1);
+  SessionOptions with_lock = options(on(DeviceType::cpu));
+  with_lock.store = nullptr;
+  Runtime& runtime = Runtime::global();
+  with_lock.lock =
+      LockUse{std::make_shared<const KernelLock>(record_lock(runtime, session(on(DeviceType::cpu)), std::span(&x, 1)))};
+  const Session session(exp_model(), runtime.dispatcher(), runtime.devices(), with_lock);
+  EXPECT_EQ(session.record().engine, "echo") << "the measured choice";
+}
+
+TEST_F(EngineTest, ALockInForceAllowsNoEngineThatItDoesNotName) {
+  Runtime& runtime = Runtime::global();
+  const Tensor x = numbers(1);
+  const KernelLock native = record_lock(runtime, session(on(DeviceType::cpu)), std::span(&x, 1));
+  {
+    const ScopedLock scope(runtime.dispatcher(), {std::make_shared<const KernelLock>(native)});
+    EXPECT_EQ(session(on(DeviceType::cpu)).run({&x, 1}).size(), 1u);
+    expect_error(ErrorCode::not_supported, "engine is native in the lock, echo here",
+                 [&] { session(on(DeviceType::cpu, "echo")); });
+  }
+  const ScopedLock scope(runtime.dispatcher(), {std::make_shared<const KernelLock>()});
+  expect_error(ErrorCode::not_supported, "names no engine for this model",
+               [&] { session(on(DeviceType::cpu, "echo")); });
+  const Session going_nowhere = session(on(DeviceType::cpu), erf_of_integers());
+  const Tensor integers = Tensor::empty(DataType::int32, {2, 3});
+  expect_error(ErrorCode::not_supported, "node 'exp' (Erf)", [&] { going_nowhere.run({&integers, 1}); });
+}
+
+TEST_F(EngineTest, ADamagedEngineOfALockIsRefused) {
+  const Tensor x = numbers(1);
+  Runtime& runtime = Runtime::global();
+  const std::string text = record_lock(runtime, session(on(DeviceType::cpu, "echo")), std::span(&x, 1)).to_json();
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return changed;
+  };
+  expect_error(ErrorCode::corrupt_data, "does not fit its checksum",
+               [&] { KernelLock::from_json(with("\"engine\":\"echo\"", "\"engine\":\"native\"")); });
+  expect_error(ErrorCode::invalid_argument, "is of locks from version 4 on",
+               [&] { KernelLock::from_json(with("\"version\": 4", "\"version\": 3")); });
 }
 
 TEST_F(EngineTest, RefusesNamesThatAreTakenOrNone) {
@@ -260,6 +424,50 @@ TEST_F(EngineTest, WhatIsCompiledIsKeptByAllThatItDependsOn) {
   EXPECT_EQ(echo_.compiled, 6);
   EXPECT_EQ(clear_cached_models(policy.cache_dir), 4u);
   EXPECT_EQ(cached_models(policy.cache_dir).size(), 0u);
+}
+
+TEST_F(EngineTest, AProcessThatIsKilledAHundredTimesWhileItWritesTheCacheLeavesNoHalfEntry) {
+  echo_.caches = true;
+  echo_.kept.assign(std::size_t{1} << 19, 'x');
+  ExecutionPolicy policy = on(DeviceType::cpu, "echo");
+  policy.cache_compiled = true;
+  policy.cache_dir = folder() + "/cache";
+  std::filesystem::create_directory(policy.cache_dir);
+  constexpr int models = 4;
+  const auto load = [&](int model) {
+    policy.optimize_level = model;
+    return session(policy);
+  };
+  const auto half_written = [&] {
+    std::vector<std::filesystem::path> found;
+    for (const auto& file : std::filesystem::directory_iterator(policy.cache_dir)) {
+      if (file.path().extension() != ".entry") found.push_back(file.path());
+    }
+    return found;
+  };
+  std::size_t halves = 0;
+  for (int round = 0; round < 100; ++round) {
+    const ::pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      for (int model = 0;; model = (model + 1) % models) {
+        load(model);
+        if (model == 0) clear_cached_models(policy.cache_dir);
+      }
+    }
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (half_written().empty() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(round % 10 * 100));  // at another place each time
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    for (const auto& file : half_written()) halves += std::filesystem::remove(file) ? 1 : 0;
+  }
+  EXPECT_GT(halves, 10u) << "files that were being written";
+  echo_.compiled = echo_.from_cache = 0;
+  for (int model = 0; model < models; ++model) load(model);  // whole, or made anew
+  EXPECT_EQ(echo_.compiled + echo_.from_cache, models);
+  for (int model = 0; model < models; ++model) load(model);
+  EXPECT_GE(echo_.from_cache, models);
 }
 
 TEST_F(EngineTest, OfTheUserIsToldWherePythonOrThePackageIsMissing) {

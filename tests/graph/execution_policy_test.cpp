@@ -8,6 +8,7 @@
 
 #include "core/expect_error.h"
 #include "device/fake_driver.h"
+#include "xpuruntime/graph/engine.h"
 
 namespace xpuruntime {
 namespace {
@@ -146,18 +147,19 @@ TEST(ExecutionPolicy, IsNotWrittenWhereItIsWrong) {
 TEST(ValidateExecutionPolicy, SaysWhatWillNotWorkHere) {
   DeviceManager devices;
   devices.add_driver(std::make_shared<testing::FakeDriver>(DeviceType::cpu));
+  const EngineRegistry engines;
   ExecutionPolicy policy;
   policy.target = DeviceType::cpu;
-  EXPECT_TRUE(validate_policy(policy, devices).empty());
+  EXPECT_TRUE(validate_policy(policy, devices, engines).empty());
 
   policy.target = DeviceType::npu;
-  auto findings = validate_policy(policy, devices);
+  auto findings = validate_policy(policy, devices, engines);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].severity, Severity::error);
   EXPECT_EQ(findings[0].field, "target");
 
   policy.allow_fallback = DeviceType::cpu;
-  findings = validate_policy(policy, devices);
+  findings = validate_policy(policy, devices, engines);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].severity, Severity::warning);
   EXPECT_NE(findings[0].text.find("falls back to cpu"), std::string::npos);
@@ -166,14 +168,89 @@ TEST(ValidateExecutionPolicy, SaysWhatWillNotWorkHere) {
   policy.fixed_shapes = {{1}};
   policy.cache_compiled = false;
   policy.cache_dir = "x";
-  findings = validate_policy(policy, devices);
+  findings = validate_policy(policy, devices, engines);
   ASSERT_EQ(findings.size(), 3u);
   EXPECT_EQ(findings[0].field, "fixed_shapes");
   EXPECT_EQ(findings[1].field, "allow_fallback");  // the target itself
   EXPECT_EQ(findings[2].field, "cache_dir");
 
   policy.optimize_level = 9;
-  expect_invalid("optimize_level", [&] { (void)validate_policy(policy, devices); });
+  expect_invalid("optimize_level", [&] { (void)validate_policy(policy, devices, engines); });
+}
+
+/// An engine that takes models in these precisions on these devices.
+class FakeEngine : public Engine {
+ public:
+  FakeEngine(std::vector<DeviceType> devices, std::vector<DataType> precisions, std::string absent = {})
+      : devices_(std::move(devices)), precisions_(std::move(precisions)), absent_(std::move(absent)) {}
+  std::string name() const override { return "fake"; }
+  std::string version() const override { return "1"; }
+  std::string why_absent() const override { return absent_; }
+  std::vector<DeviceType> devices() const override { return devices_; }
+  std::vector<DataType> precisions() const override { return precisions_; }
+  EngineVerdict check(const EngineRequest&) const override { return {}; }
+  std::unique_ptr<CompiledModel> compile(const EngineRequest&) const override { return nullptr; }
+
+ private:
+  std::vector<DeviceType> devices_;
+  std::vector<DataType> precisions_;
+  std::string absent_;
+};
+
+class ValidateEngines : public ::testing::Test {
+ protected:
+  ValidateEngines() { devices_.add_driver(std::make_shared<testing::FakeDriver>(DeviceType::cpu)); }
+
+  std::string findings(DeviceType target, const std::string& engine, DataType precision = DataType::float32,
+                       std::optional<DeviceType> fallback = {}) {
+    ExecutionPolicy policy;
+    policy.target = target;
+    policy.engine = engine;
+    policy.precision = precision;
+    policy.allow_fallback = fallback;
+    std::string text;
+    for (const PolicyFinding& finding : validate_policy(policy, devices_, engines_)) {
+      text += std::string(to_string(finding.severity)) + " " + finding.field + ": " + finding.text + "\n";
+    }
+    return text;
+  }
+  void expect(const std::string& part, const std::string& found) {
+    EXPECT_NE(found.find(part), std::string::npos) << found;
+  }
+
+  DeviceManager devices_ = {};
+  EngineRegistry engines_ = {};
+};
+
+TEST_F(ValidateEngines, AnEngineThatIsNotHereIsAnError) {
+  expect("error engine: no engine 'fake' is known here; there are auto, native", findings(DeviceType::cpu, "fake"));
+  expect("did you mean native", findings(DeviceType::cpu, "nativ"));
+  engines_.add(std::make_shared<FakeEngine>(std::vector{DeviceType::cpu}, std::vector<DataType>(), "buy it first"));
+  EXPECT_EQ(findings(DeviceType::cpu, "fake"), "error engine: fake is not here: buy it first\n");
+  EXPECT_EQ(findings(DeviceType::cpu, "auto"), "") << "it is passed over";
+}
+
+TEST_F(ValidateEngines, ATargetIsThatOfTheEnginesThatMayRunThere) {
+  engines_.add(std::make_shared<FakeEngine>(std::vector{DeviceType::npu}, std::vector{DataType::int8}));
+  EXPECT_EQ(findings(DeviceType::npu, "auto", DataType::int8), "");
+  EXPECT_EQ(findings(DeviceType::npu, "fake", DataType::int8), "");
+  expect("error target: npu is not here", findings(DeviceType::npu, "native"));
+  expect("error target: fake does not run on cpu here; it runs on npu", findings(DeviceType::cpu, "fake"));
+  expect("warning target: fake does not run on cpu here; it runs on npu. Everything falls back to npu",
+         findings(DeviceType::cpu, "fake", DataType::int8, DeviceType::npu));
+  EXPECT_EQ(findings(DeviceType::cpu, "auto", DataType::float32, DeviceType::npu), "");
+}
+
+TEST_F(ValidateEngines, APrecisionThatNoEngineTakesThereIsAnError) {
+  engines_.add(
+      std::make_shared<FakeEngine>(std::vector{DeviceType::npu, DeviceType::cpu}, std::vector{DataType::int8}));
+  EXPECT_EQ(findings(DeviceType::npu, "auto"), "error precision: no engine here takes fp32 on npu; fake takes int8\n");
+  EXPECT_EQ(findings(DeviceType::cpu, "fake"), "error precision: no engine here takes fp32 on cpu; fake takes int8\n");
+  EXPECT_EQ(findings(DeviceType::cpu, "auto"), "");
+  expect("note precision: a model of floats needs calibration", findings(DeviceType::cpu, "auto", DataType::int8));
+  EXPECT_EQ(findings(DeviceType::cpu, "fake", DataType::int8), "");
+  engines_.add(std::make_shared<FakeEngine>(std::vector{DeviceType::npu}, std::vector<DataType>()));
+  EXPECT_EQ(findings(DeviceType::npu, "auto"), "") << "one that does not tell may take it";
 }
 
 }  // namespace

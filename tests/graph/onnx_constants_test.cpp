@@ -8,6 +8,7 @@
 #include "core/expect_error.h"
 #include "graph/onnx_bytes.h"
 #include "xpuruntime/graph/model.h"
+#include "xpuruntime/graph/session.h"
 
 namespace xpuruntime {
 namespace {
@@ -119,13 +120,21 @@ TEST(OnnxConstants, MayBeScalarsAndEmpty) {
   EXPECT_EQ(read(external("w", "nowhere", "", "", 0)).span(), 0u);
 }
 
-TEST(OnnxConstants, OfTypesThatNoOpReadsAreRefusedByName) {
+TEST(OnnxConstants, OfTypesThatNoOpReadsAreKeptByNameAlone) {
   const std::pair<std::int64_t, std::string> types[] = {
-      {4, "uint16"},      {8, "string"}, {12, "uint32"},     {13, "uint64"},  {14, "complex64"}, {15, "complex128"},
-      {18, "float8e4m3"}, {22, "int4"},  {23, "float4e2m1"}, {99, "type 99"}, {-1, "type -1"}};
+      {4, "uint16"},          {8, "string"}, {12, "uint32"},     {13, "uint64"},  {14, "complex64"}, {15, "complex128"},
+      {18, "float8e4m3fnuz"}, {22, "int4"},  {23, "float4e2m1"}, {99, "type 99"}, {-1, "type -1"}};
   for (const auto& [type, name] : types) {
-    expect_refusal(ErrorCode::not_supported, "constant 'w' is of " + name, testing::tensor("w", type, {1}));
+    const Model model = parse_onnx(model_of(testing::tensor("w", type, {1})).bytes());
+    EXPECT_TRUE(model.graph.constants.empty());
+    EXPECT_EQ(model.graph.unread_constants.at("w"), name);
+    const std::vector<MissingOp> missing = missing_ops(model);
+    ASSERT_FALSE(missing.empty());
+    EXPECT_EQ(missing[0].op, "constants of type " + name);
   }
+  expect_refusal(ErrorCode::corrupt_data, "a constant without a name", testing::tensor("", 8, {1}));
+  const Proto graph = testing::graph({.constants = {testing::tensor("w", 8, {1}), testing::tensor("w", 8, {1})}});
+  EXPECT_THROW(parse_onnx(testing::model(graph).bytes()), Error);
 }
 
 TEST(OnnxConstants, ThatDoNotFitTheirDimsAreRefused) {

@@ -203,6 +203,38 @@ TEST(Session, OutputsAreNewMemoryEvenWhereTheyAreInputsConstantsOrTwice) {
   EXPECT_FALSE(results[1].read_only());
 }
 
+TEST(Session, WritesIntoTheCallersMemoryOrNothing) {
+  Model model = perceptron();
+  model.graph.outputs = {value("y", {{}, {}}), value("hidden", {{}, {.size = 16}})};
+  const Session session = session_of(model);
+  const Tensor x = random_tensor({3, 8}, 1);
+  const std::span<const Tensor> inputs(&x, 1);
+  const std::vector<Tensor> expected = session.run(inputs);
+  const auto zeros = [](const Dims& shape) {
+    const Tensor tensor = Tensor::empty(DataType::float32, shape);
+    std::fill_n(tensor.as<float>(), element_count(tensor.spec()), 0.0F);
+    return tensor;
+  };
+  std::vector<std::optional<Tensor>> outputs = {zeros({3, 4}), std::nullopt};
+  const std::vector<Tensor> results = session.run(inputs, outputs);
+  EXPECT_EQ(results[0].data(), outputs[0]->data());
+  EXPECT_EQ(results[1].as<const float>()[47], expected[1].as<const float>()[47]);
+  EXPECT_TRUE(
+      std::equal(expected[0].as<const float>(), expected[0].as<const float>() + 12, outputs[0]->as<const float>()));
+  const auto refused = [&](const std::string& text, std::optional<Tensor> hidden) {
+    const Tensor y = zeros({3, 4});
+    outputs = {y, std::move(hidden)};
+    expect_error(ErrorCode::invalid_argument, text, [&] { session.run(inputs, outputs); });
+    EXPECT_TRUE(std::all_of(y.as<float>(), y.as<float>() + 12, [](float one) { return one == 0; })) << "written";
+  };
+  refused("output 'hidden' is f32[3,15], and the model gives f32[?,16]", zeros({3, 15}));
+  refused("output 1 is f32[4,16], and the run gives f32[3,16]", zeros({4, 16}));
+  refused("output 'hidden' is read-only", zeros({3, 16}).as_read_only());
+  outputs.pop_back();
+  expect_error(ErrorCode::invalid_argument, "1 outputs are given, and the model has 2",
+               [&] { session.run(inputs, outputs); });
+}
+
 TEST(Session, AnErrorNamesTheNode) {
   Model model = perceptron();
   model.graph.nodes[2].inputs = {"active", "w1"};  // [n,16] x [16,8] fits; [n,8] x ... in Softmax does not matter

@@ -14,7 +14,7 @@ ONLY_IN_CPP = {"register_device", "call_all", "Attributes", "make_kernel", "find
                "layered_scope"}
 # Words of other packages, of problem texts and of the system.
 NOT_OURS = {"arch_prctl", "resolve_neg", "forward_ad", "unpack_dual", "no_grad", "ml_dtypes", "workspace_limit",
-            "max_version", "head_size", "inline_local_functions"}
+            "max_version", "head_size", "inline_local_functions", "convert_version"}
 
 
 def advice(source: str) -> list[str]:

@@ -56,17 +56,18 @@ class Docs(unittest.TestCase):
     def test_the_blocks_of_the_page_on_engines_run(self) -> None:
         if optional("onnx") is None:
             self.skipTest("onnx is not installed")
-        first, engine, last = BLOCK.findall((ROOT / "docs" / "engines.md").read_text(encoding="utf-8"))
+        first, guarded, engine, last = BLOCK.findall((ROOT / "docs" / "engines.md").read_text(encoding="utf-8"))
         output, here = io.StringIO(), os.getcwd()
         self.addCleanup(os.chdir, here)
-        self.addCleanup(xrt.unregister_engine, "mine")
+        for name in ("mine", "guarded"):
+            self.addCleanup(xrt.unregister_engine, name)
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(output):
             os.chdir(folder)
             Path("my_engine.py").write_text(engine, encoding="utf-8")
             sys.path.insert(0, folder)
             self.addCleanup(sys.path.remove, folder)
             names: dict[str, object] = {}
-            for block in (first, last):
+            for block in (first, guarded, last):
                 exec(compile(block, "docs/engines.md", "exec"), names)
             del names["session"]
             os.chdir(here)

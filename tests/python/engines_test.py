@@ -27,6 +27,7 @@ import onnx  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 import xpuruntime as xrt  # noqa: E402
+from xpuruntime.engines.native import Native  # noqa: E402
 from xpuruntime.engines.onnxruntime import OnnxRuntime  # noqa: E402
 from xpuruntime.engines.openvino import OpenVino  # noqa: E402
 
@@ -121,6 +122,28 @@ class EngineTest(EngineCase):
             xrt.load(unknown)
 
 
+    def test_auto_goes_on_where_only_a_run_finds_a_dtype_that_native_lacks(self) -> None:
+        if optional("onnxruntime") is None:
+            self.skipTest("onnxruntime is not installed")
+        import onnxruntime
+        cast = helper.make_node("Cast", ["x"], ["c"], "narrow", to=TensorProto.UINT16)
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 4]) for name in "xy"]
+        graph = helper.make_graph([cast, helper.make_node("Cast", ["c"], ["y"], to=TensorProto.FLOAT)], "test", values[:1], values[1:])
+        model = str(Path(self.folder, "narrow.onnx"))
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+        x = np.array([[1.5, 2.75, 65535, 0]], np.float32)
+        with self.assertRaisesRegex(xrt.NotSupportedError, r"node 'narrow' \(Cast\)"):
+            xrt.load(model, execution=on("native"))(x)
+        session = xrt.load(model)
+        self.assertEqual(session.engine, "native")
+        want = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+        np.testing.assert_array_equal(session(x), want)
+        self.assertEqual(session.engine, "onnxruntime")
+        self.assertIn("native on cpu: node 'narrow' (Cast)", session.because)
+        with xrt.use_lock(xrt.KernelLock()), self.assertRaisesRegex(xrt.NotSupportedError, r"node 'narrow' \(Cast\)"):
+            xrt.load(model)(x)
+
+
 class TargetTest(EngineCase):
     def test_a_target_that_is_not_here_is_an_error_that_lists_what_is(self) -> None:
         with self.assertRaisesRegex(xrt.NotSupportedError, "target npu is not here.*cpu:0"):
@@ -169,6 +192,27 @@ class TimeoutTest(EngineCase):
                 session(x * number)
             np.testing.assert_array_equal(session(x), x * 2)
         self.assertNotEqual(session(x * 104).max() / 104, process)
+
+    def test_native_in_a_process_is_ended_inside_of_a_call(self) -> None:
+        xrt.register_engine("guarded", Native)
+        self.addCleanup(xrt.unregister_engine, "guarded")
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "c", "h", "w"]) for name in "xy"]
+        pool = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[1500, 1500])
+        model = str(Path(self.folder, "pool.onnx"))
+        onnx.save(helper.make_model(helper.make_graph([pool], "test", values[:1], values[1:]),
+                                    opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+        session = xrt.load(model, execution=on("guarded", execution_timeout_ms=1000))
+        self.assertEqual((session.engine, session.record.version), ("guarded", xrt.__version__))
+        start = time.monotonic()
+        with self.assertRaisesRegex(TimeoutError, "a run of engine guarded took too long"):
+            session(np.ones((1, 1, 3000, 3000), np.float32))
+        self.assertLess(time.monotonic() - start, 20)
+        x = np.random.default_rng(4).uniform(-1, 1, (2, 1, 1500, 1500)).astype(np.float32)
+        np.testing.assert_array_equal(session(x)[:, :, 0, 0], x.max((2, 3)))
+        with self.assertRaisesRegex(xrt.NotSupportedError, r"Det \(1\)"):
+            xrt.load(save_model(model, ["Exp", "Det"]), execution=on("guarded"))
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, "the model takes 'x' f32"):
+            session(np.ones((3, 5), np.float32))
 
     def test_no_process_outlives_its_session(self) -> None:
         self.register("fine")
@@ -262,6 +306,36 @@ class PackageCase:
         np.testing.assert_array_equal(session(np.ones((1, 4), np.float32)).shape, (1, 4))
 
 
+class LockTest(EngineCase):
+    def test_a_lock_replays_the_engine_or_says_what_differs(self) -> None:
+        self.register("fine")
+        x = np.ones((2, 4), np.float32)
+        lock = xrt.load(self.model, execution=on("fine")).record_lock()
+        self.assertEqual([(one.engine, one.version) for one in lock.engines], [("fine", "1.5")])
+        path = str(Path(self.folder, "kernels.lock"))
+        lock.save(path)
+        session = xrt.load(self.model, lock=path)
+        self.assertEqual((session.engine, session.because), ("fine", "the lock names it"))
+        np.testing.assert_array_equal(session(x), x * 2)
+        xrt.register_engine("fine", fake_engines.Finer)
+        with self.assertRaisesRegex(xrt.NotSupportedError, "engine fine is 1.5 in the lock, 1.6 here; record it again"):
+            xrt.load(self.model, lock=path)
+        report = xrt.verify_lock(path)
+        self.assertEqual([(one.kernel, one.outcome) for one in report.results], [("fine", "failed")])
+
+    def test_a_lock_of_native_has_its_kernels_too_and_those_of_casts(self) -> None:
+        policy = xrt.KernelPolicy(precision={"exp": "fp16"})
+        x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+        for model in (xrt.load(self.model), xrt.load(self.model, policy=policy)):
+            for given in ({"x": (2, 4)}, {"x": x}):
+                lock = model.record_lock(given)
+                self.assertEqual([one.engine for one in lock.engines], ["native"])
+                self.assertTrue(xrt.verify_lock(lock).fine)
+        np.testing.assert_allclose(xrt.load(self.model, policy=policy, lock=lock)(x), np.exp(x), rtol=1e-3)
+        with self.assertRaisesRegex(xrt.NotSupportedError, "the lock has no entry for it"):
+            xrt.load(self.model, policy=policy, lock=lock)(x[:1])
+
+
 class CacheTest(EngineCase):
     def test_a_model_is_compiled_once_and_again_after_damage(self) -> None:
         self.register("keeping")
@@ -314,6 +388,20 @@ class CommandTest(EngineCase):
         if "XRT" not in os.environ:
             self.skipTest("XRT does not name the command")
 
+    def test_a_run_goes_on_to_the_engine_that_has_what_native_lacks(self) -> None:
+        if optional("onnxruntime") is None:
+            self.skipTest("onnxruntime is not installed")
+        model = str(Path(self.folder, "narrow.onnx"))
+        nodes = [helper.make_node("Cast", ["x"], ["c"], "narrow", to=TensorProto.UINT16), helper.make_node("Cast", ["c"], ["y"], to=1)]
+        values = [helper.make_tensor_value_info(name, 1, ["n"]) for name in "xy"]
+        inputs = [values[0], helper.make_tensor_value_info("count", TensorProto.INT64, [])]
+        graph = helper.make_graph(nodes, "test", inputs, values[1:])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+        run = json.loads(self.command("run", model, "--shape", "x=4", "--json"))["engine"]
+        self.assertIn(run["name"], ("onnxruntime", "openvino"))
+        self.assertEqual([one["engine"] for one in run["rejections"]][0], "native")
+        self.assertIn("node 'narrow' (Cast)", self.command("run", model, "--shape", "x=4", "--engine", "native", code=1))
+
     def test_runs_asks_times_and_keeps_engines(self) -> None:
         if optional("onnxruntime") is None:
             self.skipTest("onnxruntime is not installed")
@@ -329,16 +417,28 @@ class CommandTest(EngineCase):
         times = json.loads(self.command("bench", self.model, *shape, "--budget", "100ms", "--json"))["engines"]
         self.assertTrue({"native", "onnxruntime"} <= {one["engine"] for one in times if one["reason"] is None})
         self.assertEqual(sum(one["fastest"] for one in times), 1)
-        tuned = json.loads(self.command("tune", self.model, *shape, "--per-problem", "20ms", "--json"))
+        lock = str(Path(self.folder, "kernels.lock"))
+        tuned = json.loads(self.command("tune", self.model, *shape, "--per-problem", "20ms", "--lock", lock, "--json"))
         fastest = [one["engine"] for one in tuned["models"][0]["engines"] if one["fastest"]]
+        self.assertEqual([one.engine for one in xrt.KernelLock.load(lock).engines], fastest)
         again = json.loads(self.command("run", self.model, *shape, "--json"))["engine"]
         self.assertEqual([again["name"]], fastest)
         self.assertTrue(again["because"].startswith("measured: "), again["because"])
+        recorded = json.loads(self.command("lock", "record", self.model, *shape, "--out", lock, "--json"))
+        self.assertEqual([one["engine"] for one in recorded["engines"]], fastest)
+        for engine in ("native", "onnxruntime"):
+            self.command("lock", "record", self.model, *shape, "--engine", engine, "--out", lock)
+            verified = json.loads(self.command("lock", "verify", self.model, *shape, "--lock", lock, "--json"))
+            self.assertEqual((verified["fine"], verified["results"][0]["kernel"]), (True, engine))
+            run = json.loads(self.command("run", self.model, *shape, "--lock", lock, "--json"))
+            self.assertEqual((run["engine"]["name"], run["engine"]["because"]), (engine, "the lock names it"))
+            self.command("lock", "verify", lock)
+            self.command("lock", "verify", self.model, *shape, "--lock", lock, "--engine", "openvino", code=1)
 
     def test_what_is_wrong_is_an_error(self) -> None:
         self.assertIn("no engine", self.command("run", self.model, "--shape", "x=3,4", "--engine", "ours", code=2).lower()
                       .replace("unknown engine", "no engine"))
-        self.assertIn("--engine is for a model", self.command("tune", "relu(f32[8])", "--engine", "native", code=2))
+        self.assertIn("--engine is for a model", self.command("tune", "relu(f32[8])", "--engine", "native", code=1))
         self.command("cache", "drop", code=2)
 
 

@@ -2,10 +2,14 @@
 
 import copy
 import json
+import os
 import pathlib
 import pickle
+import subprocess
 import tempfile
 import unittest
+
+from packages import optional
 
 import xpuruntime as xrt
 from xpuruntime import ExecutionPolicy
@@ -196,8 +200,31 @@ class ValidateExecutionPolicyTest(unittest.TestCase):
         self.assertRegex(finding, "^note: fixed_shapes: ")
         for precision in ("fp16", "bf16"):
             self.assertEqual(xrt.validate_policy(ExecutionPolicy("cpu", precision)), [])
+        (finding,) = xrt.validate_policy(ExecutionPolicy("cpu", engine="onnxruntme"))
+        self.assertRegex(finding, "^error: engine: no engine 'onnxruntme' is known here; did you mean onnxruntime")
+        (finding,) = xrt.validate_policy(ExecutionPolicy("cpu", "fp16", engine="onnxruntime"))
+        if optional("onnxruntime") is None:
+            self.assertRegex(finding, r"^error: engine: onnxruntime is not here: .*pip install 'xpuruntime\[onnxruntime\]'")
+        else:
+            self.assertEqual(finding, "error: precision: no engine here takes fp16 on cpu; onnxruntime takes fp32")
         (finding,) = xrt.validate_policy(ExecutionPolicy("cpu", "int8"))
         self.assertRegex(finding, "^note: precision: a model of floats needs calibration inputs")
+
+    def test_files_of_both_kinds_are_told_apart(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "policy.json")
+            for text, finding in (('{"target": "cpu",\n  "engine": "nativ"}', "^line 2, column 3: error: engine: no engine 'nativ'"),
+                                  ('{"precision": "fp16", "target": "npu"}', "^line 1, column 23: error: target: npu is not here"),
+                                  ('{"engine": 3}', "field 'engine'"), ('{"optimize_level": 9, "target": "cpu"}', "must be 0, 1, 2 or 3"),
+                                  ('{"preferences": {"matmul": "nothing"}}', "matmul"), ('{"precision": {"matmul": "fp17"}}', "matmul")):
+                path.write_text(text)
+                self.assertRegex(xrt.validate_policy(path)[0], finding)
+            for text in ('{"target": "cpu"}', '{"target": "cpu", "precision": "bf16"}', "{}", '{"precision": {"matmul": "fp16"}}'):
+                path.write_text(text)
+                self.assertEqual(xrt.validate_policy(path), [])
+                if "XRT" in os.environ:
+                    done = subprocess.run([os.environ["XRT"], "policy", "validate", path], capture_output=True, text=True)
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,11 @@ class Fine(Engine):
         return Doubles()
 
 
+class Finer(Fine):
+    def version(self) -> str:
+        return "1.6"
+
+
 class Npu(Fine):
     def devices(self) -> list[str]:
         return ["npu"]

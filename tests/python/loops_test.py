@@ -97,8 +97,24 @@ class Loops(unittest.TestCase):
         steps = session.explain(cases[0])
         self.assertEqual({"Mul", "ReduceSum", "Relu", "Add"} - {step.op for step in steps}, set())
         self.assertGreater(session.memory_bytes(cases[0]), 0)
-        with self.assertRaisesRegex(xrt.NotSupportedError, "time whole runs instead"):
-            session.profile(cases[0])
+        rounds = session.run(cases[0])["turned"].shape[1]
+        profile = session.profile(cases[0], runs=3)
+        halved = [call for call in profile.calls if call.op == "Mul"]
+        self.assertEqual([call.count for call in halved], [rounds])
+        self.assertEqual({call.count for call in profile.calls if call.op in ("Transpose", "Add")}, {1})
+        self.assertTrue(all(call.time_us > 0 and call.kernel for call in profile.calls))
+        self.assertAlmostEqual(sum(call.time_us for call in profile.calls), profile.sum_us, delta=1e-6 * profile.sum_us)
+        self.assertGreater(profile.run_us, 0)
+        self.assertIn(f"{rounds} times", str(profile))
+
+    def test_a_profile_has_the_calls_of_the_branch_that_ran_and_of_each_shape(self) -> None:
+        path = self.saved([node("Loop", ["count", "", "x"], ["last", "all"], body=growing())],
+                          [value("x", FLOAT, ["rows", 4]), value("count", INT, []), value("w", FLOAT, [4, 2])], [value("last"), value("all")])
+        inputs = {"x": np.ones((2, 4), np.float32), "count": np.array(40, np.int64), "w": np.ones((4, 2), np.float32)}
+        profile = xrt.load(path).profile(inputs, runs=2)
+        products = [call for call in profile.calls if call.op == "MatMul"]
+        self.assertEqual([call.problem.inputs[0].shape[0] for call in products], list(range(3, 43)))  # of 40 programs
+        self.assertEqual({call.count for call in products}, {1})
 
     def test_a_loop_that_never_runs_gives_what_it_began_with(self) -> None:
         inputs = {"x": np.ones((2, 4), np.float32), "least": np.array(0, np.float32), "begins": np.array(False)}

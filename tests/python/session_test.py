@@ -173,6 +173,119 @@ class SessionTest(unittest.TestCase):
         with self.assertRaises(OSError):
             xrt.load(Path(self.folder.name) / "nothing.onnx")
 
+    def test_functions_of_the_model_give_onnx_runtimes_results(self) -> None:
+        if optional("onnxruntime") is None:
+            self.skipTest("onnxruntime is not installed")
+        import onnxruntime
+        node, opsets = helper.make_node, [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+        leaky = node("LeakyRelu", ["a"], ["leak"], "leak")
+        leaky.attribute.append(onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT))
+        half = node("Constant", [], ["half"], value=numpy_helper.from_array(np.float32(0.5)))
+        then = helper.make_graph([node("Mul", ["leak", "half"], ["scaled"])], "then", [], [helper.make_tensor_value_info("scaled", 1, None)])
+        other = helper.make_graph([node("Add", ["leak", "b"], ["summed"])], "else", [], [helper.make_tensor_value_info("summed", 1, None)])
+        branch = node("If", ["positive"], ["c"], then_branch=then, else_branch=other)
+        is_positive = [node("ReduceSum", ["a"], ["sum"], keepdims=0), node("Greater", ["sum", "zero"], ["positive"]),
+                       node("Constant", [], ["zero"], value=numpy_helper.from_array(np.float32(0)))]
+        inner = helper.make_function("own", "inner", ["a", "b"], ["c"], [leaky, half, is_positive[2], *is_positive[:2], branch], opsets, ["slope"])
+        outer = helper.make_function("own", "outer", ["a"], ["c", "twice"],
+                                     [node("inner", ["a", "a"], ["t"], domain="own", slope=0.25),
+                                      node("inner", ["t", "a"], ["c"], domain="own", slope=3.0), node("Add", ["c", "c"], ["twice"])], opsets)
+        model = model_of([node("outer", ["x"], ["y", "z"], domain="own"), node("outer", ["z"], ["w", "unused"], domain="own")],
+                         {"x": ["n", 4]}, {"y": ["n", 4], "w": ["n", 4]})
+        model.opset_import.append(opsets[1])
+        model.functions.extend([inner, outer])
+        path = self.saved(model)
+        peer = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        for level in (0, 2):
+            session = xrt.load(path, execution=xrt.ExecutionPolicy("cpu", engine="native", optimize_level=level))
+            for shift in (-1, 0, 1):
+                x = (RANDOM.uniform(-1, 1, (3, 4)) + shift).astype(np.float32)
+                for got, want in zip(session.run({"x": x}).values(), peer.run(None, {"x": x}), strict=True):
+                    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+
+    def test_sequences_and_strings_are_refused_by_name_all_at_once(self) -> None:
+        node = helper.make_node
+        model = model_of([node("SequenceConstruct", ["x", "x"], ["s"]), node("SequenceLength", ["s"], ["n"]),
+                          node("ConcatFromSequence", ["s"], ["y"], axis=0), node("StringNormalizer", ["t"], ["u"]),
+                          node("Optional", ["x"], ["o"]), node("SequenceConstruct", ["x"], ["s2"]), node("Relu", ["x"], ["z"])],
+                         {"x": [2], "t": [2]}, {"y": [4], "z": [2]})
+        model.graph.input[1].type.tensor_type.elem_type = TensorProto.STRING
+        with self.assertRaisesRegex(xrt.NotSupportedError, r"ConcatFromSequence \(1\), Optional \(1\), SequenceConstruct \(2\), "
+                                                           r"SequenceLength \(1\), StringNormalizer \(1\); run it with"):
+            xrt.load(self.saved(model), execution=xrt.ExecutionPolicy("cpu", engine="native"))
+
+    def test_outputs_are_written_into_the_callers_arrays(self) -> None:
+        node = helper.make_node
+        path = self.saved(model_of([node("MatMul", ["x", "w"], ["h"]), node("Relu", ["h"], ["y"]), node("Identity", ["x"], ["same"]),
+                                    node("ReduceMax", ["h"], ["most"], keepdims=0), node("Identity", ["w"], ["weight"])],
+                                   {"x": ["n", 4]}, {"y": ["n", 3], "same": ["n", 4], "most": [], "weight": [4, 3]}, [constant("w", 4, 3)]))
+        names = ["native", *(name for name in ("onnxruntime", "openvino") if optional(name) is not None)]
+        for engine in names:
+            session = xrt.load(path, execution=xrt.ExecutionPolicy("cpu", engine=engine))
+            for rows in (5, 1):
+                x = RANDOM.uniform(-1, 1, (rows, 4)).astype(np.float32)
+                want = session.run({"x": x})
+                out = {name: np.full(array.shape, 7, np.float32) for name, array in want.items()}
+                got = session.run({"x": x}, out=out)
+                for name, array in out.items():
+                    self.assertIs(got[name], array)
+                    np.testing.assert_array_equal(array, want[name])
+                some = {"y": np.full((rows, 3), 7, np.float32)}
+                got = session.run({"x": x}, out=some)
+                self.assertIs(got["y"], some["y"])
+                np.testing.assert_array_equal(some["y"], want["y"])
+                np.testing.assert_array_equal(got["same"], want["same"])
+                odd = np.zeros(4 * (rows * 3) + 4, np.uint8)[4:].view(np.float32).reshape(rows, 3)  # less aligned
+                np.testing.assert_array_equal(session.run({"x": x}, out={"y": odd})["y"], want["y"])
+        self.assertEqual(session.run({"x": x}, out={}).keys(), want.keys())
+
+    def test_arrays_that_are_no_outputs_are_errors_before_anything_is_written(self) -> None:
+        node = helper.make_node
+        path = self.saved(model_of([node("Exp", ["x"], ["y"]), node("Relu", ["x"], ["z"])], {"x": ["n", 4]}, {"y": ["n", 4], "z": ["n", 4]}))
+        session, x = xrt.load(path), np.ones((2, 4), np.float32)
+        good, wide = np.zeros((2, 4), np.float32), np.zeros((2, 8), np.float32)
+        frozen = good.copy()
+        frozen.flags.writeable = False
+        both = np.zeros((3, 4), np.float32)
+        for out, text in (({"z": good, "no": good}, "the model has no output 'no'; it has 'y', 'z'"),
+                          ({"z": good, "y": np.zeros((2, 4))}, r"output 'y' is f64\[2,4\], and the model gives f32\[n,4\]"),
+                          ({"z": good, "y": np.zeros((2, 5), np.float32)}, r"output 'y' is f32\[2,5\], and the model gives f32\[n,4\]"),
+                          ({"z": good, "y": np.zeros((3, 4), np.float32)}, r"output 0 is f32\[3,4\], and the run gives f32\[2,4\]"),
+                          ({"z": good, "y": wide[:, ::2]}, "output 'y' is not contiguous"),
+                          ({"z": good, "y": frozen}, "output 'y'.*read-only"),
+                          ({"z": good, "y": x}, "output 'y' is in the memory of input 'x'"),
+                          ({"y": both[:2], "z": both[1:]}, "output 'z' is in the memory of 'y'"),
+                          ({"y": np.zeros(3, np.float32), "z": np.zeros(3)}, "output 'y' is f32.*; output 'z' is f64")):
+            with self.assertRaisesRegex(ValueError, text):
+                session.run({"x": x}, out=out)
+        with self.assertRaisesRegex(TypeError, "pass a dict of arrays by name"):
+            session.run({"x": x}, out=[good])
+        self.assertEqual((good.any(), wide.any(), both.any(), x.max()), (False, False, False, 1))
+
+    @unittest.skipUnless(optional("torch"), "needs PyTorch")
+    def test_outputs_may_be_tensors_of_pytorch(self) -> None:
+        import torch
+        session = xrt.load(self.saved(model_of([helper.make_node("Exp", ["x"], ["y"])], {"x": ["n", 4]}, {"y": ["n", 4]})))
+        x, y = torch.ones(2, 4), torch.zeros(2, 4)
+        self.assertIs(session.run({"x": x}, out={"y": y})["y"], y)
+        self.assertTrue(torch.allclose(y, x.exp()))
+
+    def test_constants_of_types_that_no_op_here_reads_are_for_other_engines(self) -> None:
+        if optional("onnxruntime") is None:
+            self.skipTest("onnxruntime is not installed")
+        node = helper.make_node
+        add, inner = numpy_helper.from_array(np.array([3, 4], np.uint32), "add"), numpy_helper.from_array(np.array([5], np.uint64))
+        model = model_of([node("Cast", ["x"], ["u"], to=TensorProto.UINT32), node("Add", ["u", "add"], ["sum"]),
+                          node("Cast", ["sum"], ["f"], to=TensorProto.FLOAT), node("Constant", [], ["c"], value=inner),
+                          node("Cast", ["c"], ["g"], to=TensorProto.FLOAT), node("Add", ["f", "g"], ["y"])], {"x": [2]}, {"y": [2]}, [add])
+        path = self.saved(model)
+        with self.assertRaisesRegex(xrt.NotSupportedError, r"cannot run: constants of a type that no op here reads \(1\), "
+                                                           r"constants of type uint32 \(1\); run it with another"):
+            xrt.load(path, execution=xrt.ExecutionPolicy("cpu", engine="native"))
+        session = xrt.load(path)
+        np.testing.assert_array_equal(session(np.array([1, 2], np.float32)), [9, 11])
+        self.assertIn(session.engine, ("onnxruntime", "openvino"))
+
     def test_a_lock_covers_all_nodes_or_the_run_is_an_error(self) -> None:
         path, shape = self.saved(small_cnn()), {"x": (2, 3, 12, 12)}
         x = RANDOM.uniform(-1, 1, shape["x"]).astype(np.float32)

@@ -123,7 +123,7 @@ TEST(KernelLock, AnEditedEntryIsNamed) {
 TEST(KernelLock, WhatIsNoLockIsRefusedWithTheReason) {
   EXPECT_NE(refusal_of("[]").find("a lock is a JSON object"), std::string::npos);
   EXPECT_NE(refusal_of("{\"version\": 1}").find("'environments' is missing"), std::string::npos);
-  EXPECT_NE(refusal_of("{\"version\": 4, \"environments\": {}, \"decisions\": []}").find("must be 1, 2 or 3"),
+  EXPECT_NE(refusal_of("{\"version\": 5, \"environments\": {}, \"decisions\": []}").find("must be 1, 2, 3 or 4"),
             std::string::npos);
   EXPECT_NE(refusal_of("{\"version\": 1, \"environments\": {}, \"decisions\": [], \"more\": 1}").find("'more'"),
             std::string::npos);

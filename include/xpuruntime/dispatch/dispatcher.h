@@ -85,6 +85,8 @@ class Dispatcher {
   /// were entered before. What the lock does not hold is an error, whatever the policy says. Without a lock in it, none
   /// is in force any more.
   void set_lock(const LockUse& lock);
+  /// The lock that calls of this thread are under, or none in it; nothing where they are refused (LockHold).
+  std::optional<LockUse> lock() const;
   /// The policy in force on this thread.
   KernelPolicy policy() const;
   /// The scope in force on this thread, to be entered on another with ScopedPolicy.

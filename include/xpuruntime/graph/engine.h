@@ -3,11 +3,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "xpuruntime/core/error.h"
 #include "xpuruntime/core/mutex.h"
 #include "xpuruntime/graph/execution_policy.h"
 #include "xpuruntime/graph/model.h"
@@ -45,6 +47,13 @@ struct EngineVerdict {
   static EngineVerdict no(std::string reason) { return {std::move(reason)}; }
 };
 
+/// In a run: the engine lacks something that only the run asks for, such as a dtype. With engine "auto" the next one
+/// takes the model; what is wrong or too large is another error.
+class EngineLacks : public Error {
+ public:
+  explicit EngineLacks(std::string_view message) : Error(ErrorCode::not_supported, "Session", message) {}
+};
+
 /// A model that an engine made ready. Every function is safe from many threads. What one is asked for and cannot tell
 /// is `not_supported`.
 class CompiledModel {
@@ -54,6 +63,13 @@ class CompiledModel {
   /// Inputs fit the model: their number, dtypes and shapes were checked. Results in the order of the model's outputs,
   /// in new memory. A run that takes longer ends with ErrorCode::timeout, and the next one may go on.
   virtual std::vector<Tensor> run(std::span<const Tensor> inputs, std::chrono::milliseconds timeout) = 0;
+
+  /// The same; an engine that can writes into what is given for an output, if it has the result's dtype and shape. The
+  /// session copies other results there, or refuses.
+  virtual std::vector<Tensor> run_into(std::span<const Tensor> inputs, std::span<const std::optional<Tensor>>,
+                                       std::chrono::milliseconds timeout) {
+    return run(inputs, timeout);
+  }
 
   /// What was costly to make, in bytes that the same engine takes instead of making it again; empty: nothing.
   virtual std::string to_cache() { return {}; }
@@ -79,6 +95,8 @@ class Engine {
   virtual std::string why_absent() const { return {}; }
   /// What it can run on, on this machine. Asked only of one that is here, like all that follows.
   virtual std::vector<DeviceType> devices() const = 0;
+  /// The precisions of an execution policy that it takes, of some model at least; nothing: it does not tell.
+  virtual std::vector<DataType> precisions() const { return {}; }
   virtual EngineVerdict check(const EngineRequest& request) const = 0;
   /// Whether what it compiles has something to keep.
   virtual bool caches() const { return false; }

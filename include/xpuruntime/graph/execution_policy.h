@@ -52,7 +52,16 @@ struct ExecutionPolicy {
 DataType parse_engine_precision(std::string_view name);
 std::string_view engine_precision_name(DataType precision);
 
-/// What of a policy will not work as written on this machine. Empty if no problems were found.
-std::vector<PolicyFinding> validate_policy(const ExecutionPolicy& policy, const DeviceManager& devices);
+class EngineRegistry;
+
+/// What of a policy will not work as written on this machine, by `native` and these engines. Empty if no problems were
+/// found.
+std::vector<PolicyFinding> validate_policy(const ExecutionPolicy& policy, const DeviceManager& devices,
+                                           const EngineRegistry& engines);
+
+/// Loads a file, which is an execution policy or a kernel policy for a device, and validates it; findings then have a
+/// line and a column.
+std::vector<PolicyFinding> validate_policy_file(const std::string& path, const KernelRegistry& registry, Device device,
+                                                const EngineRegistry& engines);
 
 }  // namespace xpuruntime

@@ -56,6 +56,9 @@ struct ModelGraph {
   std::vector<ModelValue> outputs = {};
   std::vector<ModelNode> nodes = {};
   std::map<std::string, Tensor, std::less<>> constants = {};
+  /// Of types that no op here reads, such as strings: ONNX's name of the type, by the constant's. `native` takes no
+  /// model with one; engines that read its file may.
+  std::map<std::string, std::string, std::less<>> unread_constants = {};
   std::map<std::string, ModelValue, std::less<>> values = {};  // what the file says of tensors in between
 };
 

@@ -46,7 +46,8 @@ struct CallTime {
   std::string op = {};    // ONNX's
   std::string kernel = {};
   Problem problem = {};
-  double time_us = 0;                   // the median of the runs
+  std::int64_t count = 1;               // how often a run makes it: as often as the loop goes round whose body has it
+  double time_us = 0;                   // of all of these, the median of the runs
   double share = 0;                     // of the sum of all calls' times
   std::vector<std::string> fused = {};  // the nodes that are parts of the call
 };
@@ -94,10 +95,20 @@ class Session {
   const std::optional<QuantizationReport>& quantization() const;
   /// Which engine runs it, where, and why.
   const SessionRecord& record() const;
+  /// Puts into a lock which engine that is: a session of the model under that lock has the same one, or is an error.
+  /// record_lock (runtime/replay.h) adds the kernels of native's calls.
+  void lock_engine(KernelLock& lock) const;
+  /// What is in force in its runs.
+  const ScopePtr& scope() const;
 
   /// Results in the order of outputs(), in new memory. Inputs in the order of inputs(); a wrong number, dtype or shape
   /// is an error that lists what is expected. The first run with new shapes decides and plans for them.
   std::vector<Tensor> run(std::span<const Tensor> inputs) const;
+
+  /// The same into memory of the caller's: for each output a tensor, or nothing for new memory, or none at all. One of
+  /// another dtype, shape or rank, that is read-only, not contiguous, or in the memory of an input or another output is
+  /// an error before anything is written. A run that fails may leave half of its results there.
+  std::vector<Tensor> run(std::span<const Tensor> inputs, std::span<const std::optional<Tensor>> outputs) const;
 
   /// What runs for inputs of these specs.
   std::vector<SessionStep> explain(std::span<const TensorSpec> inputs) const;

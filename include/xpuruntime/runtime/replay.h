@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "xpuruntime/dispatch/dispatch_log.h"
+#include "xpuruntime/graph/session.h"
 #include "xpuruntime/runtime/runtime.h"
 #include "xpuruntime/select/lock.h"
 
@@ -20,6 +21,13 @@ KernelLock record_lock(Runtime& runtime, std::span<const Problem> problems, std:
 
 /// Records the decisions of calls that were logged; those that failed are left out.
 KernelLock record_lock(Runtime& runtime, std::span<const LogEntry> log, std::uint64_t seed = 1);
+
+/// Records which engine runs a model, and if that is `native` the decisions of all calls for such inputs, and of their
+/// casts, under the session's own policy. Values count where shapes depend on them; else the specs are enough.
+KernelLock record_lock(Runtime& runtime, const Session& session, std::span<const Tensor> inputs,
+                       std::uint64_t seed = 1);
+KernelLock record_lock(Runtime& runtime, const Session& session, std::span<const TensorSpec> inputs,
+                       std::uint64_t seed = 1);
 
 /// Decides every problem of the ranges under the policy in force on this thread, and adds one entry for each part that
 /// has one kernel; neighbours of one kernel and plan become one entry. A lock in force has no say. At most 131072
@@ -41,7 +49,7 @@ std::string_view to_string(ReplayOutcome outcome);
 
 /// One entry of a lock, tried here.
 struct ReplayResult {
-  std::string problem = {};
+  std::string problem = {};  // or "model " and its digits, with its engine as the kernel
   std::string kernel = {};
   ReplayOutcome outcome = ReplayOutcome::same;
   std::string reason = {};          // why it failed, or what differs where it was revalidated
@@ -56,10 +64,10 @@ struct ReplayReport {
   bool fine() const;
 };
 
-/// Tries every entry of a lock here, of a range its least and its largest problem. First all are decided; if one is
-/// missing or impossible, nothing runs. Then those with a hash run and are compared. Under LockMode::revalidate,
-/// entries that were made on the same device with other software run too, and their numbers are compared with the
-/// reference.
+/// Tries every engine and every entry of a lock here, of a range its least and its largest problem. First all are
+/// decided; if one is missing or impossible, nothing runs. Then those with a hash run and are compared. Under
+/// LockMode::revalidate, entries that were made on the same device with other software run too, and their numbers are
+/// compared with the reference.
 ReplayReport verify_lock(Runtime& runtime, const LockUse& lock);
 
 /// The lock with the environment of this machine, and the kernels' versions here, for those entries that were

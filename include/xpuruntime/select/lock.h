@@ -33,6 +33,19 @@ struct LockEntry {
   bool operator==(const LockEntry&) const = default;
 };
 
+/// Which engine ran a model, and as what. Of `native` the lock has the calls too, of others nothing more is known.
+struct LockedEngine {
+  std::string model = {};  // 32 digits of a hash of all but the values of large constants
+  std::string engine = {};
+  std::string version = {};
+  std::string target = {};  // type of device
+  std::string precision = {};
+  std::int64_t optimize_level = 0;
+  std::string environment = {};  // id of one of the lock's
+
+  bool operator==(const LockedEngine&) const = default;
+};
+
 /// The plan of such an entry.
 inline constexpr std::string_view varying_plans = "varies";
 
@@ -44,6 +57,11 @@ class KernelLock {
   LockEntry& add(const Decision& decision, const Environment& environment);
   /// Records an entry as it is, by the same rules.
   LockEntry& add(const LockEntry& entry, const Environment& environment);
+
+  /// Records which engine runs a model; another for a model that is there is an error.
+  LockedEngine& add(const LockedEngine& engine, const Environment& environment);
+  /// Records all that another lock has, by the same rules.
+  void add(const KernelLock& other);
 
   /// The entry of just this text.
   const LockEntry* find(std::string_view problem) const;
@@ -59,6 +77,10 @@ class KernelLock {
   const std::map<std::string, LockEntry, std::less<>>& entries() const& { return entries_; }
   const std::map<std::string, LockEntry, std::less<>>& entries() const&& = delete;
   const Environment& environment_of(const LockEntry& entry) const;
+  /// By model; empty: the lock is of kernels alone.
+  const std::map<std::string, LockedEngine, std::less<>>& engines() const& { return engines_; }
+  const std::map<std::string, LockedEngine, std::less<>>& engines() const&& = delete;
+  const Environment& environment_of(const LockedEngine& engine) const;
   /// What an entry is worth in another environment, where its kernel is of this version. What its kernel does not
   /// depend on is not compared: docs/locks.md#what-an-entry-depends-on.
   EnvironmentMatch match(const LockEntry& entry, const Environment& here, std::string_view kernel_version) const;
@@ -76,8 +98,9 @@ class KernelLock {
 
  private:
   std::map<std::string, LockEntry, std::less<>> entries_;
-  std::map<std::string, Environment> environments_;  // by id
-  std::map<std::string, ProblemRange> ranges_;       // of the entries that have one, by their problem
+  std::map<std::string, LockedEngine, std::less<>> engines_;  // by model
+  std::map<std::string, Environment> environments_;           // by id
+  std::map<std::string, ProblemRange> ranges_;                // of the entries that have one, by their problem
 };
 
 /// The lock of the file that XPURUNTIME_LOCK names; null where it is not set or empty. A file that cannot be read or is
@@ -98,9 +121,10 @@ struct LockUse {
 
 /// One thing that two locks do not have in common.
 struct LockDifference {
-  std::string problem = {};
-  /// "kernel", "kernel_version", "plan", "workspace_bytes", "outputs"; "environment.openblas" and the like, of what the
-  /// kernel depends on; "limits": the same problem under other limits; "entry": one lacks it
+  std::string problem = {};  // or "model " and its digits
+  /// "engine", "version", "target", "precision", "optimize_level" of a model; "kernel", "kernel_version", "plan",
+  /// "workspace_bytes", "outputs"; "environment.openblas" and the like, of what the kernel depends on; "limits": the
+  /// same problem under other limits; "entry": one lacks it
   std::string field = {};
   std::string before = {};
   std::string after = {};

@@ -5,6 +5,7 @@
 
 #include "core/elements.h"
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/graph/engine.h"
 
 namespace xpuruntime::native {
 namespace {
@@ -130,10 +131,39 @@ int Builder::call(OpId op, std::span<const int> inputs, const Attributes* attrib
   return call_all(op, inputs, attributes != nullptr ? *attributes : Attributes(op))[0];
 }
 
+namespace {
+
+/// An op that would take the same in f32 lacks a dtype that ONNX allows: no mistake, and another engine may have it.
+bool lacks_dtype(OpId op, const std::vector<TensorSpec>& specs, const Attributes& attributes, Device device) {
+  return std::any_of(specs.begin(), specs.end(), [&](const TensorSpec& lacking) {
+    std::vector<TensorSpec> others = specs;
+    for (TensorSpec& spec : others) {
+      if (spec.dtype == lacking.dtype) spec.dtype = DataType::float32;
+    }
+    try {
+      make_problem(op, others, attributes, device);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  });
+}
+
+Problem checked_problem(OpId op, const std::vector<TensorSpec>& specs, const Attributes& attributes, Device device) {
+  try {
+    return make_problem(op, specs, attributes, device);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument || !lacks_dtype(op, specs, attributes, device)) throw;
+    throw EngineLacks(error.message());
+  }
+}
+
+}  // namespace
+
 std::vector<int> Builder::call_all(OpId op, std::span<const int> inputs, const Attributes& attributes) {
   std::vector<TensorSpec> specs;
   for (const int slot : inputs) specs.push_back(spec(slot));
-  const Problem problem = make_problem(op, specs, attributes, device_);
+  const Problem problem = checked_problem(op, specs, attributes, device_);
   std::size_t count = op_info(op).outputs;  // the others are updated in place
   count = std::min(count, problem.outputs.size());
   const std::span outputs(problem.outputs.data(), count);

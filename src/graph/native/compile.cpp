@@ -4,6 +4,7 @@
 #include "core/printable.h"
 #include "graph/native/lowering.h"
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/graph/engine.h"
 
 namespace xpuruntime::native {
 namespace {
@@ -40,6 +41,8 @@ class Compiler {
       NeedsValues described(error.code(), "Session", describe(model_, index) + std::string(error.message()));
       described.node = index;
       throw described;
+    } catch (const EngineLacks& error) {
+      throw EngineLacks(describe(model_, index) + std::string(error.message()));
     } catch (const Error& error) {
       fail(error.code(), "Session", describe(model_, index) + std::string(error.message()));
     }
@@ -56,8 +59,8 @@ class Compiler {
     if (name.empty()) return -1;
     if (const auto found = slots_.find(name); found != slots_.end()) return found->second;
     if (absent_.contains(name)) {
-      fail(ErrorCode::not_supported, "Session",
-           "'" + printable(name) + "' is a result that is not computed in this version; export the model without it");
+      throw EngineLacks("'" + printable(name) +
+                        "' is a result that is not computed in this version; export the model without it");
     }
     for (auto graph = graphs_.rbegin(); graph != graphs_.rend(); ++graph) {
       const auto constant = (*graph)->constants.find(name);
@@ -89,7 +92,7 @@ class Compiler {
   Slots lower(const ModelNode& node) {
     if (is_branch(node)) return lower_branch(node);
     const Operator* found = find_operator(node);
-    if (found == nullptr) fail(ErrorCode::not_supported, "Session", "there is no kernel for it in this version");
+    if (found == nullptr) throw EngineLacks("there is no kernel for it in this version");
     std::vector<int> inputs;
     for (const std::string& name : node.inputs) inputs.push_back(slot_of(name));
     return found->lower(NodeCall(node, opset_of(model_), std::move(inputs), builder_));

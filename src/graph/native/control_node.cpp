@@ -7,6 +7,7 @@
 #include "core/elements.h"
 #include "core/printable.h"
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/graph/engine.h"
 
 namespace xpuruntime::native {
 namespace {
@@ -124,7 +125,7 @@ ControlNode::ControlNode(const PieceContext& context, const ModelGraph& piece)
     : context_(context), piece_(piece), node_(piece.nodes[0]) {
   const auto opset = context.model.opsets.find("");
   if (node_.op == "Scan" && opset != context.model.opsets.end() && opset->second < 9) {
-    fail(ErrorCode::not_supported, "Session", "Scan of opset 8; export the model with opset 9 or later");
+    throw EngineLacks("Scan of opset 8; export the model with opset 9 or later");
   }
   for (const auto& [name, value] : node_.attributes) {
     const auto* body = std::get_if<std::shared_ptr<const ModelGraph>>(&value);

@@ -59,21 +59,32 @@ Frame::Frame(const Program& program, const std::vector<Tensor>& constants, const
   }
 }
 
-void Frame::bind(std::span<const Tensor> inputs) {
+Tensor Frame::output_in(std::size_t slot, GivenOutputs outputs) const {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (program_.outputs[i] == static_cast<int>(slot) && outputs[i]) return *outputs[i];
+  }
+  return devices_.allocate(program_.slots[slot].spec, device_);
+}
+
+void Frame::bind(std::span<const Tensor> inputs, GivenOutputs outputs) {
   for (const std::size_t i : bound_) {  // a view comes after what it is of
     const Slot& slot = program_.slots[i];
     if (slot.kind == Slot::Kind::input) {
       tensors_[i] = inputs[slot.input].as_read_only();
     } else if (slot.kind == Slot::Kind::output) {
-      tensors_[i] = devices_.allocate(slot.spec, device_);
+      tensors_[i] = output_in(i, outputs);
     } else {
       tensors_[i] = with_spec(tensors_[static_cast<std::size_t>(slot.base)], slot.spec);
     }
   }
 }
 
-void Frame::release() {
+/// Lets go of what is the caller's.
+std::vector<Tensor> Frame::results() {
+  std::vector<Tensor> results;
+  for (const int slot : program_.outputs) results.push_back(tensors_[static_cast<std::size_t>(slot)]);
   for (const std::size_t i : bound_) tensors_[i] = {};
+  return results;
 }
 
 Call Frame::call_of(std::size_t step) const {
@@ -85,22 +96,20 @@ Call Frame::call_of(std::size_t step) const {
           .precision = at.precision};
 }
 
-std::vector<Tensor> Frame::run(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline) {
-  bind(inputs);
+std::vector<Tensor> Frame::run(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline,
+                               GivenOutputs outputs) {
+  bind(inputs, outputs);
   for (std::size_t i = 0; i < program_.steps.size(); ++i) {
     deadline.check();
     dispatcher.dispatch(call_of(i));
   }
-  std::vector<Tensor> results;
-  for (const int slot : program_.outputs) results.push_back(tensors_[static_cast<std::size_t>(slot)]);
-  release();
-  return results;
+  return results();
 }
 
-std::vector<double> Frame::time(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline) {
+std::vector<Tensor> Frame::time(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline,
+                                std::vector<double>& seconds) {
   using Clock = std::chrono::steady_clock;
   bind(inputs);
-  std::vector<double> seconds;
   for (std::size_t i = 0; i < program_.steps.size(); ++i) {
     deadline.check();
     const auto start = Clock::now();
@@ -111,15 +120,14 @@ std::vector<double> Frame::time(Dispatcher& dispatcher, std::span<const Tensor> 
     }
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
-  release();
-  return seconds;
+  return results();
 }
 
 std::vector<Decision> Frame::decide(Dispatcher& dispatcher, std::span<const Tensor> inputs) {
   bind(inputs);
   std::vector<Decision> decisions;
   for (std::size_t i = 0; i < program_.steps.size(); ++i) decisions.push_back(dispatcher.decide(call_of(i)));
-  release();
+  results();
   return decisions;
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "graph/native/deadline.h"
+#include "graph/program/given_outputs.h"
 #include "graph/program/program.h"
 #include "xpuruntime/device/device_manager.h"
 
@@ -15,10 +17,12 @@ class Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
-  /// Queues every call. Outputs are new tensors.
-  std::vector<Tensor> run(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline);
+  /// Queues every call. Outputs are new tensors, or those given, which fit.
+  std::vector<Tensor> run(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline,
+                          GivenOutputs outputs = {});
   /// The same, with the seconds that each call takes.
-  std::vector<double> time(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline);
+  std::vector<Tensor> time(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline,
+                           std::vector<double>& seconds);
   /// What each call is decided to be, without running it.
   std::vector<Decision> decide(Dispatcher& dispatcher, std::span<const Tensor> inputs);
 
@@ -27,8 +31,9 @@ class Frame {
     std::vector<const Tensor*> inputs = {};
     std::vector<const Tensor*> outputs = {};
   };
-  void bind(std::span<const Tensor> inputs);
-  void release();
+  void bind(std::span<const Tensor> inputs, GivenOutputs outputs = {});
+  Tensor output_in(std::size_t slot, GivenOutputs outputs) const;
+  std::vector<Tensor> results();
   Call call_of(std::size_t step) const;
 
   const Program& program_;

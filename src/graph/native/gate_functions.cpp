@@ -89,7 +89,7 @@ int applied(const NodeCall& call, const Function& function, int x) {
     const int rest = calls.one(OpId::exp, calls.negative(calls.absolute(x)));
     return calls.add(positive(x), calls.one(OpId::log, calls.add(rest, number(1))));
   }
-  call.refuse("the activation " + name);
+  call.lacks("the activation " + name);
 }
 
 }  // namespace xpuruntime::native

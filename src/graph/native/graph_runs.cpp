@@ -23,9 +23,12 @@ std::shared_ptr<ReadyProgram> GraphRuns::find_whole(std::span<const Tensor> inpu
   }
 }
 
-std::vector<Tensor> GraphRuns::run(std::span<const Tensor> inputs, const Deadline& deadline) const {
-  if (const auto ready = find_whole(inputs)) return ready->run(inputs, deadline);
-  std::vector<Tensor> results = pieces_.run(inputs, deadline, {});
+std::vector<Tensor> GraphRuns::run(std::span<const Tensor> inputs, const Deadline& deadline, const ProgramHook& hook,
+                                   GivenOutputs outputs) const {
+  if (const auto ready = find_whole(inputs)) {
+    return hook ? hook(context_.model, ready, inputs, deadline) : ready->run(inputs, deadline, outputs);
+  }
+  std::vector<Tensor> results = pieces_.run(inputs, deadline, hook);
   for (Tensor& result : results) {  // the caller gets memory that nothing else has
     const bool is_given =
         std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& input) { return input.data() == result.data(); });
@@ -38,32 +41,25 @@ std::vector<Tensor> GraphRuns::run(std::span<const Tensor> inputs, const Deadlin
   return results;
 }
 
-void GraphRuns::each_program(std::span<const Tensor> inputs, const ProgramHook& use) const {
+void GraphRuns::each_program(std::span<const Tensor> inputs, const UseProgram& use) const {
   if (const auto ready = find_whole(inputs)) return use(context_.model, ready, inputs);
   std::vector<std::shared_ptr<ReadyProgram>> seen;
   const Deadline deadline(context_.execution.execution_timeout_ms, "execution_timeout_ms");
-  pieces_.run(inputs, deadline, [&](const Model& piece, const auto& ready, std::span<const Tensor> given) {
-    if (std::find(seen.begin(), seen.end(), ready) != seen.end()) return;
-    seen.push_back(ready);
-    use(piece, ready, given);
+  pieces_.run(inputs, deadline, [&](const Model& piece, const auto& ready, auto given, const Deadline& until) {
+    if (std::find(seen.begin(), seen.end(), ready) == seen.end()) {
+      seen.push_back(ready);
+      use(piece, ready, given);
+    }
+    return ready->run(given, until);
   });
 }
 
-void GraphRuns::check_whole(const char* instead) const {
-  if (!in_pieces_) return;
-  fail(ErrorCode::not_supported, "Session",
-       std::string("only a run tells what this model's loops and shapes are; ") + instead);
-}
-
 std::shared_ptr<ReadyProgram> GraphRuns::for_specs(std::span<const TensorSpec> specs, const char* instead) const {
-  check_whole(instead);
+  if (in_pieces_) {
+    fail(ErrorCode::not_supported, "Session",
+         std::string("only a run tells what this model's loops and shapes are; ") + instead);
+  }
   return whole_.for_specs(specs);
-}
-
-std::shared_ptr<ReadyProgram> GraphRuns::for_inputs(std::span<const Tensor> inputs, const char* instead) const {
-  auto ready = find_whole(inputs);
-  check_whole(instead);
-  return ready;
 }
 
 }  // namespace xpuruntime::native

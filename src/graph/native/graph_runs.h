@@ -12,19 +12,20 @@ class GraphRuns {
   /// Everything that the context names outlives it.
   explicit GraphRuns(const PieceContext& context);
 
-  /// Results are new memory. Enter the session's scope first, here and below.
-  std::vector<Tensor> run(std::span<const Tensor> inputs, const Deadline& deadline) const;
+  /// Results are new memory, but those of one program that may be in the caller's. Enter the session's scope first,
+  /// here and below.
+  std::vector<Tensor> run(std::span<const Tensor> inputs, const Deadline& deadline, const ProgramHook& hook = {},
+                          GivenOutputs outputs = {}) const;
   /// Each program that a run with these inputs uses, once.
-  void each_program(std::span<const Tensor> inputs, const ProgramHook& use) const;
+  using UseProgram = std::function<void(const Model& piece, const std::shared_ptr<ReadyProgram>& ready,
+                                        std::span<const Tensor> inputs)>;
+  void each_program(std::span<const Tensor> inputs, const UseProgram& use) const;
 
   /// The one program for such inputs. Where there is none it is an error that ends with what to do instead.
   std::shared_ptr<ReadyProgram> for_specs(std::span<const TensorSpec> specs, const char* instead) const;
-  std::shared_ptr<ReadyProgram> for_inputs(std::span<const Tensor> inputs, const char* instead) const;
 
  private:
   std::shared_ptr<ReadyProgram> find_whole(std::span<const Tensor> inputs) const;
-  void check_whole(const char* instead) const;
-
   const PieceContext context_;
   mutable Programs whole_;
   const PiecedGraph pieces_;

@@ -20,7 +20,7 @@ Slots gelu(const NodeCall& call) {
 }
 
 Slots swish(const NodeCall& call) {
-  if (call.real("alpha", 1) != 1) call.refuse("an alpha other than 1");
+  if (call.real("alpha", 1) != 1) call.lacks("an alpha other than 1");
   return activation<OpId::silu>(call);
 }
 
@@ -48,7 +48,7 @@ Slots leaky_relu(const NodeCall& call) {
 }
 
 Slots prelu(const NodeCall& call) {
-  if (!is_floating(call.dtype(0))) call.refuse("integers");
+  if (!is_floating(call.dtype(0))) call.lacks("integers");
   const Calls calls{call.builder};
   int slope = call[1];
   if (call.opset < 7 && call.shape(1).size() == 1) {  // one for each channel
@@ -128,7 +128,7 @@ Slots thresholded_relu(const NodeCall& call) {
 Slots shrink(const NodeCall& call) {
   const Calls calls{call.builder};
   Builder& builder = call.builder;
-  if (!is_floating(call.dtype(0))) call.refuse("integers");
+  if (!is_floating(call.dtype(0))) call.lacks("integers");
   const int x = call[0], bias = calls.number(call.real("bias", 0), x), zero = calls.number(0, x);
   const double edge = call.real("lambd", 0.5);
   const int above = builder.call(OpId::greater, {x, calls.number(edge, x)});

@@ -96,7 +96,7 @@ Slots mean(const NodeCall& call) {
 /// ONNX's conversions to 8-bit floats stop at the largest unless told otherwise; ours give infinity or NaN.
 int cast_to(const NodeCall& call, DataType dtype) {
   const bool is_tiny = size_of(dtype) == 1 && is_floating(dtype);
-  if (is_tiny && call.integer("saturate", 1) != 0) call.refuse("8-bit floats that stop at their ends");
+  if (is_tiny && call.integer("saturate", 1) != 0) call.lacks("8-bit floats that stop at their ends");
   return Calls{call.builder}.cast(call[0], dtype);
 }
 
@@ -105,13 +105,13 @@ Slots cast_like(const NodeCall& call) { return {cast_to(call, call.dtype(1))}; }
 Slots cast(const NodeCall& call) {
   const std::int64_t to = call.integer("to", 0);
   const std::optional<DataType> dtype = onnx::element_dtype(to);
-  if (!dtype) call.refuse("a cast to ONNX's type " + std::to_string(to) + ", which is not one of ours");
+  if (!dtype) call.lacks("a cast to ONNX's type " + std::to_string(to) + ", which is not one of ours");
   return {cast_to(call, *dtype)};
 }
 
 /// At inference it does nothing.
 Slots dropout(const NodeCall& call) {
-  if (call.has(2) && call.values(2) != std::vector<std::int64_t>{0}) call.refuse("training");
+  if (call.has(2) && call.values(2) != std::vector<std::int64_t>{0}) call.lacks("training");
   return {call[0]};
 }
 

@@ -16,11 +16,11 @@ int heads_of(const NodeCall& call, int slot, std::int64_t count) {
 }
 
 void refuse_what_is_missing(const NodeCall& call) {
-  if (call.real("softcap", 0) != 0) call.refuse("a soft cap on the scores");
-  if (call.integer("softmax_precision", 0) != 0) call.refuse("a softmax at a named precision");
-  if (call.integer("left_window_size", -1) >= 0 || call.integer("right_window_size", -1) >= 0) call.refuse("a window");
-  if (call.has(6)) call.refuse("lengths of sequences that are not padded");
-  if (call.results() > 3) call.refuse("the scores as a result");
+  if (call.real("softcap", 0) != 0) call.lacks("a soft cap on the scores");
+  if (call.integer("softmax_precision", 0) != 0) call.lacks("a softmax at a named precision");
+  if (call.integer("left_window_size", -1) >= 0 || call.integer("right_window_size", -1) >= 0) call.lacks("a window");
+  if (call.has(6)) call.lacks("lengths of sequences that are not padded");
+  if (call.results() > 3) call.lacks("the scores as a result");
 }
 
 /// Keys that are too few in the mask take no part.
@@ -29,7 +29,7 @@ int widened_mask(const NodeCall& call, int mask, std::int64_t keys) {
   if (builder.shape(mask).empty()) call.refuse("a mask without dims");
   const std::int64_t given = builder.shape(mask).back();
   if (given >= keys) return mask;
-  if (builder.spec(mask).dtype == DataType::boolean) call.refuse("a boolean mask for fewer keys than there are");
+  if (builder.spec(mask).dtype == DataType::boolean) call.lacks("a boolean mask for fewer keys than there are");
   return Calls{call.builder}.padded(mask, builder.shape(mask).size() - 1, 0, keys - given,
                                     -std::numeric_limits<double>::infinity());
 }
@@ -52,7 +52,7 @@ Slots attention(const NodeCall& call) {
   }
   Attributes attributes(OpId::attention);
   attributes.set("causal", call.integer("is_causal", 0) != 0);
-  if (call.has(4) && call.integer("is_causal", 0) != 0) call.refuse("causality together with a cache");
+  if (call.has(4) && call.integer("is_causal", 0) != 0) call.lacks("causality together with a cache");
   if (call.attribute("scale") != nullptr) attributes.set_real("scale", call.real("scale", 1));
   std::vector<int> inputs = {q, k, v};
   if (call.has(3)) inputs.push_back(widened_mask(call, call[3], builder.shape(k)[2]));

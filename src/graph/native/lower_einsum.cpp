@@ -116,7 +116,7 @@ Term product(const NodeCall& call, Term a, Term b, const std::string& needed, co
   }
   Builder& builder = call.builder;
   const std::string letters = batch + rows + columns;
-  if (letters.size() > max_rank) call.refuse("more than 8 dims on the way");
+  if (letters.size() > max_rank) call.lacks("more than 8 dims on the way");
   const int left =
       builder.reshaped(permuted_to(calls, a, batch + rows + summed), extents_of(extents, {batch, rows, summed}, true));
   const int right = builder.reshaped(permuted_to(calls, b, batch + summed + columns),

@@ -121,13 +121,13 @@ Slots gather(const NodeCall& call) {
       std::vector<std::int64_t> shape(data.begin(), data.begin() + dim);
       shape.insert(shape.end(), index_shape.begin(), index_shape.end());
       shape.insert(shape.end(), data.begin() + dim + 1, data.end());
-      if (shape.size() > max_rank) call.refuse("a result with more than 8 dims");
+      if (shape.size() > max_rank) call.lacks("a result with more than 8 dims");
       return {
           builder.reshaped(Calls{builder}.slice(call[0], dim, (*known)[0], (*known)[0] + 1), Dims(std::span(shape)))};
     }
     index = builder.reshaped(builder.integers(*known), index_shape);
   }
-  if (index_shape.size() + data.size() > max_rank + 1) call.refuse("a result with more than 8 dims");
+  if (index_shape.size() + data.size() > max_rank + 1) call.lacks("a result with more than 8 dims");
   return {Calls{builder}.gathered(call[0], axis, index)};
 }
 

@@ -234,7 +234,7 @@ Slots reduce(const NodeCall& call) {
   const bool needs_floats = kind >= Reduction::absolute && (kind != Reduction::square || is_floating(dtype));
   const bool chooses = kind == Reduction::max || kind == Reduction::min;
   if (needs_floats ? !is_floating(dtype) : dtype == DataType::boolean && !chooses) {
-    call.refuse("elements of type " + std::string(to_string(dtype)));
+    call.lacks("elements of type " + std::string(to_string(dtype)));
   }
   const bool does_nothing = axes.empty() && call.integer("noop_with_empty_axes", 0) != 0;
   const bool is_empty = element_count(call.builder.spec(call[0])) == 0;

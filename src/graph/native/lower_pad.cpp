@@ -46,7 +46,7 @@ std::string_view mode_of(const NodeCall& call) {
   if (mode == "constant") return "constant";
   if (mode == "edge") return "replicate";
   if (mode == "reflect") return "reflect";
-  if (mode != "wrap") call.refuse("mode " + mode);
+  if (mode != "wrap") call.lacks("mode " + mode);
   return "wrap";
 }
 
@@ -87,7 +87,7 @@ int cut_off(const NodeCall& call, Padding& padding) {
 /// On devices that have no kernel of the op: joined with what is around it.
 int padded_by_parts(const NodeCall& call, int slot, const Padding& padding) {
   double value = 0;
-  if (padding.mode != "constant") call.refuse("mode " + call.text("mode", "") + " on this device");
+  if (padding.mode != "constant") call.lacks("mode " + call.text("mode", "") + " on this device");
   if (padding.value >= 0) {
     if (call.has(2)) call.need_constant(2);
     const Tensor& tensor = call.builder.constant_of(padding.value);

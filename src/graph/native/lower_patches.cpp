@@ -245,7 +245,7 @@ constexpr Operator patch_rows[] = {{"LpPool", lp_pool}, {"MaxUnpool", max_unpool
 
 Window window_of_pool(const NodeCall& call) {
   const auto kernel = call.list("kernel_shape");
-  if (!kernel || kernel->empty() || kernel->size() > 3) call.refuse("windows of other than 1 to 3 dims");
+  if (!kernel || kernel->empty() || kernel->size() > 3) call.lacks("windows of other than 1 to 3 dims");
   return window_of(call, *kernel);
 }
 

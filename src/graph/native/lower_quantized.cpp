@@ -11,7 +11,7 @@ DataType dtype_of(const NodeCall& call, std::string_view attribute, DataType oth
   const std::int64_t asked = call.integer(attribute, 0);
   if (asked == 0) return otherwise;
   const auto dtype = onnx::element_dtype(asked);
-  if (!dtype) call.refuse("results of ONNX's type " + onnx::element_type_name(asked));
+  if (!dtype) call.lacks("results of ONNX's type " + onnx::element_type_name(asked));
   return *dtype;
 }
 
@@ -35,7 +35,7 @@ int quantized_float(const NodeCall& call, DataType dtype) {
   if (element_count(call.builder.spec(scale)) > 1) {
     const std::size_t axis = call.axis(call.integer("axis", 1), call.shape(0).size());
     Dims shape = Dims::filled(call.shape(0).size() - axis, 1);
-    if (call.builder.shape(scale).size() != 1) call.refuse("8-bit floats with a scale for each block");
+    if (call.builder.shape(scale).size() != 1) call.lacks("8-bit floats with a scale for each block");
     shape[0] = call.builder.shape(scale)[0];
     scale = call.builder.reshaped(scale, shape);
   }
@@ -52,7 +52,7 @@ Slots quantize(const NodeCall& call) {
   Builder& builder = call.builder;
   const DataType dtype = call.has(2) ? call.dtype(2) : dtype_of(call, "output_dtype", DataType::uint8);
   if (dtype == DataType::float8_e4m3 || dtype == DataType::float8_e5m2) return {quantized_float(call, dtype)};
-  if (!is_code(dtype)) call.refuse("integers of " + std::string(to_string(dtype)));
+  if (!is_code(dtype)) call.lacks("integers of " + std::string(to_string(dtype)));
   // Sums of integers go from their scale to the new one at once.
   const Codes* sums = builder.codes_of(call[0]);
   const bool is_single = element_count(builder.spec(call[1])) == 1 && call.integer("block_size", 0) == 0;
@@ -71,9 +71,9 @@ Slots dequantize(const NodeCall& call) {
   Builder& builder = call.builder;
   const Calls calls{builder};
   const DataType dtype = dtype_of(call, "output_dtype", call.dtype(1));
-  if (!is_floating(dtype)) call.refuse("results of " + std::string(to_string(dtype)));
+  if (!is_floating(dtype)) call.lacks("results of " + std::string(to_string(dtype)));
   if (is_floating(call.dtype(0))) {  // 8-bit floats, whose zero point is 0
-    if (element_count(builder.spec(call[1])) != 1) call.refuse("8-bit floats with more than one scale");
+    if (element_count(builder.spec(call[1])) != 1) call.lacks("8-bit floats with more than one scale");
     const int values = calls.cast(call[0], DataType::float32);
     return {calls.cast(calls.mul(values, parameter(call, calls.cast(call[1], DataType::float32))), dtype)};
   }
@@ -110,7 +110,7 @@ Slots conv_integer(const NodeCall& call) { return {integer_conv(call, integers(c
 
 Slots qlinear_matmul(const NodeCall& call) {
   const int sums = integer_matmul(call, integers(call, 0, 2), integers(call, 3, 5));
-  if (element_count(call.builder.spec(call[1])) != 1) call.refuse("a scale for each row");
+  if (element_count(call.builder.spec(call[1])) != 1) call.lacks("a scale for each row");
   return {quantized_sums(call, sums, call[1], call[4], -1, call[6], call[7])};
 }
 

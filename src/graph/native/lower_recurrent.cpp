@@ -35,7 +35,7 @@ Recurrence recurrence_of(const NodeCall& call, std::int64_t gates) {
   if (w != w_shape || r != r_shape) call.refuse("weights " + to_string(w) + " and " + to_string(r));
   if (call.has(3) && call.shape(3) != Dims{directions, 2 * rows}) call.refuse("a bias " + to_string(call.shape(3)));
   if (found.steps < 1 || found.steps > 10'000) call.refuse("a sequence of " + std::to_string(found.steps) + " steps");
-  if (call.opset < 7) call.refuse("an opset before 7");
+  if (call.opset < 7) call.lacks("an opset before 7");
   if (call.has(4) && call.shape(4) != Dims{found.batch}) call.refuse("lengths " + to_string(call.shape(4)));
   return found;
 }

@@ -129,11 +129,11 @@ ResizeOptions options_of(const NodeCall& call) {
   options.cubic = call.real("cubic_coeff_a", -0.75);
   options.extrapolation = call.real("extrapolation_value", 0);
   if (options.mode != "nearest" && options.mode != "linear" && options.mode != "cubic")
-    call.refuse("mode " + options.mode);
+    call.lacks("mode " + options.mode);
   constexpr std::string_view known[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
                                         "asymmetric", "align_corners",        "tf_crop_and_resize"};
   if (std::find(std::begin(known), std::end(known), options.coordinates) == std::end(known)) {
-    call.refuse("coordinate_transformation_mode " + options.coordinates);
+    call.lacks("coordinate_transformation_mode " + options.coordinates);
   }
   return options;
 }
@@ -177,7 +177,7 @@ double rounded(const NodeCall& call, double place, const std::string& rounding) 
   if (rounding == "round_prefer_ceil") return std::floor(place + 0.5);
   if (rounding == "floor") return std::floor(place);
   if (rounding == "ceil") return std::ceil(place);
-  call.refuse("nearest_mode " + rounding);
+  call.lacks("nearest_mode " + rounding);
 }
 
 std::vector<std::int64_t> nearest_indices(const NodeCall& call, const Resizing& one, const ResizeOptions& options) {
@@ -185,7 +185,7 @@ std::vector<std::int64_t> nearest_indices(const NodeCall& call, const Resizing& 
   for (const double place : origins(one, options.coordinates)) {
     const double index = rounded(call, place, options.rounding);
     const bool is_unclear = options.is_first_version && one.scale < 1 && index != place;
-    if (is_unclear) call.refuse("fewer elements in opset " + std::to_string(call.opset) + ", which does not say which");
+    if (is_unclear) call.lacks("fewer elements in opset " + std::to_string(call.opset) + ", which does not say which");
     indices.push_back(within(one, index));
   }
   return indices;
@@ -347,7 +347,7 @@ Slots resize(const NodeCall& call) {
     if (one.from < 1 || one.to < 1) call.refuse("an axis without elements");
   }
   if (options.mode == "nearest" && !options.crops()) return {nearest(call, all, options)};
-  if (!is_floating(call.dtype(0))) call.refuse("integers between integers");
+  if (!is_floating(call.dtype(0))) call.lacks("integers between integers");
   int result = options.mode == "nearest" ? nearest(call, all, options) : call[0];
   for (const Resizing& one : all) {
     if (options.mode != "nearest" && one.is_changed()) result = interpolated_along(call, result, one, options);

@@ -53,10 +53,10 @@ Sampling sampling_of(const NodeCall& call) {
   const std::string mode = call.text("mode", "linear"), padding = call.text("padding_mode", "zeros");
   if (mode == "nearest") sampling.taps = 1;
   if (mode == "cubic" || mode == "bicubic") sampling.taps = 4;
-  if (sampling.taps == 2 && mode != "linear" && mode != "bilinear") call.refuse("mode " + mode);
+  if (sampling.taps == 2 && mode != "linear" && mode != "bilinear") call.lacks("mode " + mode);
   if (padding == "border") sampling.outside = Outside::border;
   if (padding == "reflection") sampling.outside = Outside::reflection;
-  if (sampling.outside == Outside::zeros && padding != "zeros") call.refuse("padding_mode " + padding);
+  if (sampling.outside == Outside::zeros && padding != "zeros") call.lacks("padding_mode " + padding);
   sampling.aligned = call.integer("align_corners", 0) != 0;
   return sampling;
 }
@@ -195,7 +195,7 @@ Slots grid_sample(const NodeCall& call) {
     image.push_back(extent);
   }
   const DataType dtype = is_floating(call.dtype(0)) ? builder.spec(places.widened(call[0])).dtype : call.dtype(0);
-  if (!is_floating(dtype)) call.refuse("an image of integers");
+  if (!is_floating(dtype)) call.lacks("an image of integers");
   const int found = combined(places, taps, image, channels_last(places, call[0]), dtype);
   const std::int64_t turned[] = {0, 2, 1};
   return {builder.reshaped(places.cast(places.permuted(found, turned), call.dtype(0)), result)};

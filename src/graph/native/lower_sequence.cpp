@@ -40,7 +40,7 @@ Slots causal_conv(const NodeCall& call) {
   if (activation == "silu" || activation == "swish") {
     result = calls.one(OpId::silu, result);
   } else if (activation != "none") {
-    call.refuse("the activation " + activation);
+    call.lacks("the activation " + activation);
   }
   return {result, calls.slice(whole, 2, length - before, length)};
 }
@@ -70,7 +70,7 @@ Slots tensor_scatter(const NodeCall& call) {
     const int rounds = calls.cast(calls.div(exact, calls.number(size, exact)), DataType::int64);
     places = calls.sub(places, calls.mul(rounds, calls.number(size, places)));
   } else if (mode != "linear") {
-    call.refuse("mode " + mode);
+    call.lacks("mode " + mode);
   }
   Attributes attributes(OpId::scatter_elements);
   attributes.set("dim", static_cast<std::int64_t>(axis));
@@ -111,7 +111,7 @@ Slots linear_attention(const NodeCall& call) {
   const std::string rule = call.text("update_rule", "gated_delta");
   const bool decays = rule == "gated" || rule == "gated_delta", corrects = rule == "delta" || rule == "gated_delta";
   if ((!decays && !corrects && rule != "linear") || decays != call.has(4) || corrects != call.has(5)) {
-    call.refuse("the update_rule " + rule + " with these inputs");
+    call.lacks("the update_rule " + rule + " with these inputs");
   }
   const double scale = call.real("scale", 0);
   const int q = by_step(calls, call[0], all, all.heads, all.group, all.keys);

@@ -10,7 +10,7 @@ namespace xpuruntime::native {
 namespace {
 
 Dims dims_of(const NodeCall& call, const std::vector<std::int64_t>& values) {
-  if (values.size() > max_rank) call.refuse(std::to_string(values.size()) + " dims; tensors have at most 8");
+  if (values.size() > max_rank) call.lacks(std::to_string(values.size()) + " dims; tensors have at most 8");
   return Dims(std::span(values));
 }
 
@@ -119,7 +119,7 @@ Slots constant(const NodeCall& call) {
     std::copy(floats.begin(), floats.end(), host.as<float>());
     return {builder.constant(host)};
   }
-  call.refuse("a constant that is neither a tensor nor a number");
+  call.lacks("a constant that is neither a tensor nor a number");
 }
 
 Slots constant_of_shape(const NodeCall& call) {
@@ -169,7 +169,7 @@ Slots range(const NodeCall& call) {
 DataType dtype_named(const NodeCall& call, std::string_view name, std::int64_t otherwise) {
   const std::int64_t number = call.integer(name, otherwise);
   const std::optional<DataType> dtype = onnx::element_dtype(number);
-  if (!dtype) call.refuse("ONNX's type " + onnx::element_type_name(number) + ", which is not one of ours");
+  if (!dtype) call.lacks("ONNX's type " + onnx::element_type_name(number) + ", which is not one of ours");
   return *dtype;
 }
 
@@ -191,7 +191,7 @@ Slots eye_like(const NodeCall& call) {
 Slots bit_cast(const NodeCall& call) {
   const DataType to = dtype_named(call, "to", 0), from = call.dtype(0);
   if (size_of(to) != size_of(from)) call.refuse("types of different sizes");
-  if (to == DataType::boolean && from != to) call.refuse("bits as booleans");
+  if (to == DataType::boolean && from != to) call.lacks("bits as booleans");
   return {call.builder.reinterpreted(call[0], to)};
 }
 

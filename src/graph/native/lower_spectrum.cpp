@@ -79,7 +79,7 @@ Slots dft(const NodeCall& call) {
   const std::size_t axis = call.axis(asked, shape.size()), before_last = shape.size() - 2;
   if (axis > before_last) call.refuse("the axis of the complex numbers");
   Transform transform{shape[axis], shape.back(), 0, call.integer("inverse", 0) != 0, call.integer("onesided", 0) != 0};
-  if (transform.onesided && !transform.inverse && transform.parts == 2) call.refuse("one side of complex samples");
+  if (transform.onesided && !transform.inverse && transform.parts == 2) call.lacks("one side of complex samples");
   transform.length = call.has(1)           ? call.number(1)
                      : transform.is_real() ? 2 * (transform.samples - 1)
                                            : transform.samples;
@@ -122,7 +122,7 @@ Slots stft(const NodeCall& call) {
 
 DataType dtype_asked(const NodeCall& call) {
   const auto dtype = onnx::element_dtype(call.integer("output_datatype", 1));
-  if (!dtype) call.refuse("a type that is not one of ours");
+  if (!dtype) call.lacks("a type that is not one of ours");
   return *dtype;
 }
 

@@ -45,7 +45,7 @@ Window window_of(const NodeCall& call, const Sizes& kernel) {
       window.before[d] = pads[d];
       window.after[d] = pads[dims + d];
     } else if (mode != "VALID") {
-      call.refuse("auto_pad " + mode);
+      call.lacks("auto_pad " + mode);
     }
   }
   return window;
@@ -79,7 +79,7 @@ void widen(Window& window) {
 
 /// That of a convolution by this filter.
 Window window_of_filter(const NodeCall& call, const Dims& filter) {
-  if (filter.size() < 3 || filter.size() > 5) call.refuse("images of " + std::to_string(filter.size()) + " - 2 dims");
+  if (filter.size() < 3 || filter.size() > 5) call.lacks("images of " + std::to_string(filter.size()) + " - 2 dims");
   return window_of(call, Sizes(filter.begin() + 2, filter.end()));
 }
 

@@ -3,6 +3,7 @@
 #include "core/elements.h"
 #include "graph/native/lowering.h"
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/graph/engine.h"
 
 namespace xpuruntime::native {
 namespace {
@@ -46,6 +47,7 @@ const Operator* find_operator(const ModelNode& node) {
   return nullptr;
 }
 
+void NodeCall::lacks(const std::string& message) const { throw EngineLacks(message); }
 void NodeCall::refuse(const std::string& message) const { fail(ErrorCode::not_supported, "Session", message); }
 
 int NodeCall::operator[](std::size_t input) const {

@@ -6,6 +6,7 @@
 #include "graph/native/control_node.h"
 #include "graph/native/lowering.h"
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/graph/engine.h"
 
 namespace xpuruntime::native {
 namespace {
@@ -156,8 +157,7 @@ std::vector<Tensor> PiecedGraph::run_piece(const Piece& piece, std::span<const T
                                            const ProgramHook& hook) const {
   if (piece.control != nullptr) return piece.control->run(inputs, deadline, hook);
   const auto ready = piece.programs->for_inputs(inputs);
-  if (hook) hook(piece.model, ready, inputs);
-  return ready->run(inputs, deadline);
+  return hook ? hook(piece.model, ready, inputs, deadline) : ready->run(inputs, deadline);
 }
 
 std::vector<Tensor> PiecedGraph::run(std::span<const Tensor> inputs, const Deadline& deadline,
@@ -198,8 +198,7 @@ std::vector<Tensor> PiecedGraph::run(std::span<const Tensor> inputs, const Deadl
       if (at != graph->constants.end()) constant = &at->second;
     }
     if (constant == nullptr) {
-      fail(ErrorCode::not_supported, "Session",
-           "result '" + printable(output.name) + "' is not computed in this version");
+      throw EngineLacks("result '" + printable(output.name) + "' is not computed in this version");
     }
     results.push_back(*constant);
   }

@@ -23,9 +23,9 @@ struct PieceContext {
   const ExecutionPolicy& execution;
 };
 
-/// Told of each program before it runs.
-using ProgramHook =
-    std::function<void(const Model& piece, const std::shared_ptr<ReadyProgram>& ready, std::span<const Tensor> inputs)>;
+/// Runs each program in the place of ReadyProgram::run.
+using ProgramHook = std::function<std::vector<Tensor>(const Model& piece, const std::shared_ptr<ReadyProgram>& ready,
+                                                      std::span<const Tensor> inputs, const Deadline& deadline)>;
 
 /// A node whose bodies are run as often as it says: Loop, Scan, or If with one of these in a branch.
 class ControlNode;

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "graph/native/lowering.h"
-#include "graph/native/report.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/device/current.h"
+#include "xpuruntime/graph/engine.h"
 
 namespace xpuruntime::native {
 namespace {
@@ -123,29 +123,41 @@ void ReadyProgram::give_back(std::unique_ptr<Frame> frame) {
   idle_.push_back(std::move(frame));
 }
 
-std::vector<Tensor> ReadyProgram::run(std::span<const Tensor> inputs, const Deadline& deadline) {
-  const std::vector<Tensor> given = moved(inputs, devices_, device_);
-  auto frame = take_frame();
-  std::vector<Tensor> results = frame->run(dispatcher_, given, deadline);
-  give_back(std::move(frame));
-  return results;
+/// Those of the outputs that a run can write into.
+std::vector<std::optional<Tensor>> ReadyProgram::direct(GivenOutputs outputs) const {
+  std::vector<TensorSpec> specs;
+  for (const int slot : program_.outputs) specs.push_back(program_.slots[static_cast<std::size_t>(slot)].spec);
+  if (!outputs.empty()) check_given(outputs, specs);
+  std::vector<std::optional<Tensor>> found(outputs.begin(), outputs.end());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i] && (found[i]->device() != device_ || found[i]->spec().alignment < specs[i].alignment))
+      found[i].reset();
+  }
+  return found;
 }
 
-std::vector<double> ReadyProgram::time(std::span<const Tensor> inputs, std::int64_t runs,
-                                       const std::function<Deadline()>& deadline_of_run) {
+std::vector<Tensor> ReadyProgram::run(std::span<const Tensor> inputs, const Deadline& deadline, GivenOutputs outputs) {
+  const std::vector<Tensor> given = moved(inputs, devices_, device_);
+  const std::vector<std::optional<Tensor>> into = direct(outputs);
+  auto frame = take_frame();
+  try {
+    std::vector<Tensor> results = frame->run(dispatcher_, given, deadline, into);
+    give_back(std::move(frame));
+    return results;
+  } catch (const Error& error) {
+    // The CPU has a kernel for every problem; elsewhere only the choice finds out that there is none.
+    if (device_.type == DeviceType::cpu || error.code() != ErrorCode::not_supported) throw;
+    throw EngineLacks(error.message());
+  }
+}
+
+std::vector<Tensor> ReadyProgram::time(std::span<const Tensor> inputs, const Deadline& deadline,
+                                       std::vector<double>& seconds) {
   const std::vector<Tensor> given = moved(inputs, devices_, device_);
   auto frame = take_frame();
-  frame->run(dispatcher_, given, deadline_of_run());  // decides, and brings the constants into the cache
-  std::vector<std::vector<double>> of_runs;
-  for (std::int64_t i = 0; i < runs; ++i) of_runs.push_back(frame->time(dispatcher_, given, deadline_of_run()));
+  std::vector<Tensor> results = frame->time(dispatcher_, given, deadline, seconds);
   give_back(std::move(frame));
-  std::vector<double> seconds;
-  for (std::size_t step = 0; step < program_.steps.size(); ++step) {
-    std::vector<double> times;
-    for (const auto& one : of_runs) times.push_back(one[step]);
-    seconds.push_back(median_of(times));
-  }
-  return seconds;
+  return results;
 }
 
 std::vector<Decision> ReadyProgram::decide(std::span<const TensorSpec> inputs) {

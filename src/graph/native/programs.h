@@ -26,13 +26,14 @@ class ReadyProgram {
   bool fits(std::span<const TensorSpec> specs, std::span<const Tensor> inputs) const;
 
   /// Safe to call from many threads.
-  std::vector<Tensor> run(std::span<const Tensor> inputs, const Deadline& deadline);
+  /// Outputs that do not fit are an error before anything runs; those on another device or less aligned are new memory.
+  std::vector<Tensor> run(std::span<const Tensor> inputs, const Deadline& deadline, GivenOutputs outputs = {});
   std::vector<Decision> decide(std::span<const TensorSpec> inputs);
-  /// The seconds of each call, the median of so many runs.
-  std::vector<double> time(std::span<const Tensor> inputs, std::int64_t runs,
-                           const std::function<Deadline()>& deadline_of_run);
+  /// A run, and the seconds of each call.
+  std::vector<Tensor> time(std::span<const Tensor> inputs, const Deadline& deadline, std::vector<double>& seconds);
 
  private:
+  std::vector<std::optional<Tensor>> direct(GivenOutputs outputs) const;
   std::unique_ptr<Frame> take_frame();
   void give_back(std::unique_ptr<Frame> frame);
 

@@ -153,7 +153,7 @@ int integer_matmul(const NodeCall& call, const Integers& a, const Integers& b, i
   Builder& builder = call.builder;
   const Calls calls{builder};
   if (!is_byte(builder.spec(a.codes).dtype) || !is_byte(builder.spec(b.codes).dtype)) {
-    call.refuse("factors that are not of 8 bits");
+    call.lacks("factors that are not of 8 bits");
   }
   const auto weight = builder.shape(b.codes).size() == 2 && is_single(builder, a.zero) ? centred(builder, b, false)
                                                                                        : std::optional<int>();
@@ -164,7 +164,7 @@ int integer_matmul(const NodeCall& call, const Integers& a, const Integers& b, i
     if (added < 0) return builder.call(OpId::linear, {a.codes, turned});
     return builder.call(OpId::linear, {a.codes, turned, added});
   }
-  if (builder.shape(a.codes).size() < 2 || builder.shape(b.codes).size() < 2) call.refuse("vectors of integers");
+  if (builder.shape(a.codes).size() < 2 || builder.shape(b.codes).size() < 2) call.lacks("vectors of integers");
   const int sums = matmul_of_any(calls, a, b);
   return bias < 0 ? sums : calls.add(sums, bias);
 }
@@ -173,7 +173,7 @@ int integer_conv(const NodeCall& call, const Integers& x, const Integers& weight
   Builder& builder = call.builder;
   const Calls calls{builder};
   const auto ready = centred(builder, weight, true);
-  if (!is_single(builder, x.zero)) call.refuse("a zero point for each channel of the input");
+  if (!is_single(builder, x.zero)) call.lacks("a zero point for each channel of the input");
   if (!ready) {  // in 32 bits, without their zero points
     const auto without = [&](const Integers& given, std::size_t rank) {
       if (given.zero < 0) return wide(calls, given.codes);
@@ -214,7 +214,7 @@ int scaled_sums(const NodeCall& call, int sums, int scale_a, int scale_b, std::i
 int quantized_sums(const NodeCall& call, int sums, int scale_a, int scale_b, std::int64_t dim, int scale, int zero) {
   Builder& builder = call.builder;
   const Calls calls{builder};
-  if (!is_single(builder, scale) || !is_single(builder, zero)) call.refuse("a result with a scale for each slice");
+  if (!is_single(builder, scale) || !is_single(builder, zero)) call.lacks("a result with a scale for each slice");
   const int to = single(builder, calls.cast(scale, DataType::float32));
   const int ratio = calls.div(to, scale_b < 0 ? scale_a : joint_scale(calls, scale_a, scale_b));
   Attributes attributes(OpId::quantize);

@@ -29,6 +29,16 @@ void name_fused(const Program& program, const std::map<std::size_t, std::size_t>
 
 }  // namespace
 
+namespace {
+
+double median_of(std::vector<double> numbers) {
+  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
+  std::nth_element(numbers.begin(), middle, numbers.end());
+  return *middle;
+}
+
+}  // namespace
+
 std::vector<SessionStep> steps_of(const Model& model, const Program& program, const std::vector<Decision>& decisions) {
   std::vector<SessionStep> steps;
   std::map<std::size_t, std::size_t> kernels;  // the steps' places here, by those in the program
@@ -50,33 +60,60 @@ std::vector<SessionStep> steps_of(const Model& model, const Program& program, co
   return steps;
 }
 
-SessionProfile profile_of(const std::vector<SessionStep>& steps, const Program& program,
-                          std::span<const double> seconds) {
-  SessionProfile profile;
-  std::map<std::size_t, CallTime> calls;  // by step
+std::vector<std::size_t> Profiler::rows_of(const ReadyProgram& ready, const std::vector<SessionStep>& steps) {
+  std::vector<std::size_t> rows(ready.program().steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const Note& note = program.notes[i];
+    const Note& note = ready.program().notes[i];
     if (note.kind != StepKind::kernel) continue;
-    calls[note.step] = {.node = steps[i].node,
+    const Decision& decision = *steps[i].decision;
+    const std::string key = std::to_string(note.step) + " " + decision.kernel + " " + to_string(decision.problem) +
+                            " " + steps[i].node + " " + steps[i].output_name;
+    const auto [place, is_new] = places_.try_emplace(key, rows_.size());
+    if (is_new) {
+      rows_.push_back({{.node = steps[i].node,
                         .op = steps[i].op,
-                        .kernel = steps[i].decision->kernel,
-                        .problem = steps[i].decision->problem,
-                        .time_us = seconds[note.step] * 1e6,
-                        .fused = steps[i].fused};
-    profile.sum_us += seconds[note.step] * 1e6;
+                        .kernel = decision.kernel,
+                        .problem = decision.problem,
+                        .fused = steps[i].fused}});
+    }
+    rows[note.step] = place->second;
   }
-  for (auto& [step, call] : calls) {
-    call.share = profile.sum_us > 0 ? call.time_us / profile.sum_us : 0;
-    profile.calls.push_back(std::move(call));
-  }
-  return profile;
+  return rows;
 }
 
-double median_of(std::vector<double> numbers) {
-  if (numbers.empty()) return 0;
-  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
+void Profiler::add(const std::shared_ptr<ReadyProgram>& ready, std::span<const double> seconds,
+                   const std::function<std::vector<SessionStep>()>& steps) {
+  constexpr std::size_t most_programs = 1024;
+  if (programs_.size() > most_programs) programs_.clear();
+  auto found = programs_.find(ready);
+  if (found == programs_.end()) found = programs_.emplace(ready, rows_of(*ready, steps())).first;
+  for (std::size_t step = 0; step < seconds.size(); ++step) {
+    Row& row = rows_[found->second[step]];
+    row.now += seconds[step];
+    ++row.count;
+  }
+}
+
+void Profiler::end_run() {
+  ++runs_;
+  for (Row& row : rows_) row.of_runs.push_back(std::exchange(row.now, 0));
+}
+
+void Profiler::forget() {
+  for (Row& row : rows_) row.now = 0, row.count = 0;
+}
+
+SessionProfile Profiler::profile() const {
+  SessionProfile profile;
+  for (const Row& row : rows_) {
+    if (row.count == 0) continue;
+    CallTime& call = profile.calls.emplace_back(row.call);
+    call.time_us = median_of(row.of_runs) * 1e6;
+    call.count = std::max<std::int64_t>(row.count / runs_, 1);
+    profile.sum_us += call.time_us;
+  }
+  for (CallTime& call : profile.calls) call.share = profile.sum_us > 0 ? call.time_us / profile.sum_us : 0;
+  return profile;
 }
 
 }  // namespace xpuruntime::native

@@ -1,8 +1,13 @@
 #pragma once
 
+#include <functional>
+#include <map>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "graph/native/programs.h"
 #include "graph/program/program.h"
 #include "xpuruntime/graph/model.h"
 #include "xpuruntime/graph/session.h"
@@ -14,11 +19,32 @@ namespace xpuruntime::native {
 /// What became of each node; `decisions` are those of the program's steps.
 std::vector<SessionStep> steps_of(const Model& model, const Program& program, const std::vector<Decision>& decisions);
 
-/// What each call takes, in the program's order; `seconds` are those of its steps.
-SessionProfile profile_of(const std::vector<SessionStep>& steps, const Program& program,
-                          std::span<const double> seconds);
+/// Gathers what calls take in some runs. A call of a loop's body is one, however often a run makes it.
+class Profiler {
+ public:
+  /// The seconds of a program's steps, once that it ran; `steps` tells what they are, and is asked once for a program.
+  void add(const std::shared_ptr<ReadyProgram>& ready, std::span<const double> seconds,
+           const std::function<std::vector<SessionStep>()>& steps);
+  void end_run();
+  /// Drops all times so far.
+  void forget();
+  /// In the order that they first ran in.
+  SessionProfile profile() const;
 
-/// 0 of none.
-double median_of(std::vector<double> numbers);
+ private:
+  struct Row {
+    CallTime call = {};
+    double now = 0;          // seconds in the run that goes on
+    std::int64_t count = 0;  // of all runs
+    std::vector<double> of_runs = {};
+  };
+  std::vector<std::size_t> rows_of(const ReadyProgram& ready, const std::vector<SessionStep>& steps);
+
+  std::vector<Row> rows_ = {};
+  std::map<std::string, std::size_t> places_ = {};  // of rows, by node, step, kernel and problem
+  // Their rows by step; a program that is in use may be dropped and made anew.
+  std::map<std::shared_ptr<ReadyProgram>, std::vector<std::size_t>> programs_ = {};
+  std::int64_t runs_ = 0;
+};
 
 }  // namespace xpuruntime::native

@@ -92,6 +92,15 @@ Kind kind_of(const AttributeFields& attribute, const WireField& message, const s
 
 }  // namespace
 
+std::string_view referred_attribute(const WireField& message) {
+  std::string_view name;
+  WireReader fields(message);
+  while (const auto field = fields.next()) {
+    if (field->number == 21) name = field->text();
+  }
+  return name;
+}
+
 NamedAttribute read_attribute(const WireField& message, const std::string& node, TensorReader& tensors,
                               const ReadSubgraph& read_subgraph) {
   AttributeFields fields = read_attribute_fields(message);
@@ -110,6 +119,7 @@ NamedAttribute read_attribute(const WireField& message, const std::string& node,
       case Kind::text:
         return has_value ? std::string(fields.last->text()) : std::string();
       case Kind::tensor:
+        if (TensorReader::unread(*fields.last)) return {};
         return tensors.read(*fields.last, subject + ": constant").tensor;
       case Kind::graph:
         return read_subgraph(*fields.last);

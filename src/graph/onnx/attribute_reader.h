@@ -10,6 +10,9 @@
 
 namespace xpuruntime::onnx {
 
+/// The attribute of the function around a node that an AttributeProto stands for; empty: it is a value of its own.
+std::string_view referred_attribute(const WireField& message);
+
 using ReadSubgraph = std::function<std::shared_ptr<const ModelGraph>(const WireField&)>;
 
 struct NamedAttribute {

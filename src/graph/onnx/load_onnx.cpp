@@ -32,15 +32,8 @@ void read_opset(const WireField& message, Model& model) {
   }
 }
 
-[[noreturn]] void refuse_functions(std::size_t offset) {
-  fail(ErrorCode::not_supported, onnx::reader,
-       "byte " + std::to_string(offset) +
-           ": the model defines functions, which are not implemented; inline them, for instance with "
-           "onnx.inliner.inline_local_functions");
-}
-
 /// All but the graph, whose field is returned.
-std::optional<WireField> read_model_fields(std::span<const std::byte> bytes, Model& model) {
+std::optional<WireField> read_model_fields(std::span<const std::byte> bytes, Model& model, onnx::Functions& functions) {
   std::optional<WireField> graph;
   std::string producer_version;
   WireReader fields(bytes);
@@ -54,7 +47,7 @@ std::optional<WireField> read_model_fields(std::span<const std::byte> bytes, Mod
       graph = field;
     }
     if (field->number == 8) read_opset(*field, model);
-    if (field->number == 25) refuse_functions(field->offset);
+    if (field->number == 25) functions.add(*field);
   }
   if (!producer_version.empty()) model.producer += (model.producer.empty() ? "" : " ") + producer_version;
   return graph;
@@ -77,11 +70,12 @@ void check_versions(const Model& model) {
 
 Model read_model(const onnx::SharedBytes& file, const std::string& folder) {
   Model model;
-  const auto graph = read_model_fields(file.bytes, model);
+  onnx::Functions functions;
+  const auto graph = read_model_fields(file.bytes, model, functions);
   check_versions(model);
   if (!graph) fail_at(0, "the model has no graph");
   onnx::TensorReader tensors(file.owner, folder);
-  model.graph = onnx::read_graph(*graph, tensors);
+  model.graph = onnx::read_graph(*graph, tensors, functions, model.opsets.at(""));
   onnx::check_names(model.graph);
   return model;
 }

@@ -22,6 +22,7 @@ class Scope {
     };
     for (const ModelValue& input : graph.inputs) make(input.name, [] { return std::string("a graph input"); });
     for (const auto& constant : graph.constants) make(constant.first, [] { return std::string("a constant"); });
+    for (const auto& constant : graph.unread_constants) make(constant.first, [] { return std::string("a constant"); });
     for (const ModelNode& node : graph.nodes) {
       check_reads(node);
       for (const std::string& output : node.outputs) {

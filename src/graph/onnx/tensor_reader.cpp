@@ -166,6 +166,18 @@ SharedBytes external_bytes(const Constant& constant, DataType dtype, std::size_t
 
 }  // namespace
 
+std::optional<TensorReader::Unread> TensorReader::unread(const WireField& message) {
+  std::int64_t type = 0;
+  std::string name;
+  WireReader fields(message);
+  while (const auto field = fields.next()) {
+    if (field->number == 2) type = field->integer();
+    if (field->number == 8) name = field->text();
+  }
+  if (type == 0 || element_dtype(type)) return {};
+  return Unread{std::move(name), element_type_name(type)};
+}
+
 NamedTensor TensorReader::read(const WireField& message, const std::string& subject) {
   const TensorFields fields = read_tensor_fields(message);
   const Constant constant{fields, message, fields.name.empty() ? subject : subject + " '" + shown(fields.name) + "'"};

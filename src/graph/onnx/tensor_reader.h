@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "graph/onnx/external_data.h"
@@ -21,6 +22,13 @@ class TensorReader {
   /// `owner` keeps the model's bytes; `folder` may have external data.
   TensorReader(std::shared_ptr<void> owner, std::string folder)
       : owner_(std::move(owner)), external_(std::move(folder)) {}
+
+  /// The name and ONNX's type of a TensorProto of a type that no op here reads.
+  struct Unread {
+    std::string name = {};
+    std::string type = {};
+  };
+  static std::optional<Unread> unread(const WireField& message);
 
   /// A TensorProto. `subject` says in errors what it is; its own name is added.
   NamedTensor read(const WireField& message, const std::string& subject);

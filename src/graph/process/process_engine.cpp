@@ -83,6 +83,7 @@ class ProcessEngine : public Engine {
   std::string version() const override { return described().version; }
   std::string why_absent() const override { return described().absent; }
   std::vector<DeviceType> devices() const override { return described().devices; }
+  std::vector<DataType> precisions() const override { return described().precisions; }
   bool caches() const override { return described().caches; }
 
   EngineVerdict check(const EngineRequest& request) const override {
@@ -111,6 +112,7 @@ class ProcessEngine : public Engine {
     std::string version = {};
     std::string absent = {};
     std::vector<DeviceType> devices = {};
+    std::vector<DataType> precisions = {};
     bool caches = false;
   };
 
@@ -130,6 +132,9 @@ class ProcessEngine : public Engine {
       Description found = {.version = head.at("version"), .absent = head.at("absent"), .caches = head.at("caches")};
       for (const Json& device : head.at("devices"))
         found.devices.push_back(parse_device_type(device.get<std::string>()));
+      for (const Json& precision : head.at("precisions")) {
+        found.precisions.push_back(parse_engine_precision(precision.get<std::string>()));
+      }
       if (found.absent.empty()) helper_ = std::move(helper);  // for the model that comes next
       return found;
     } catch (const std::exception& error) {

@@ -20,6 +20,7 @@ class Digest {
         std::visit([this](const auto& held) { add(held); }, value);
       }
     }
+    for (const auto& [name, type] : graph.unread_constants) add(name + " " + type);
     for (const auto& [name, tensor] : graph.constants) {
       add(name);
       add(tensor);

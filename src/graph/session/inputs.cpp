@@ -69,6 +69,55 @@ void check_inputs(const Model& model, const ExecutionPolicy& execution, std::spa
   }
 }
 
+namespace {
+
+bool overlap(const Tensor& a, const Tensor& b) {
+  if (a.device() != b.device() || a.span() == 0 || b.span() == 0) return false;
+  const auto* const begin_a = a.as<const std::byte>();
+  const auto* const begin_b = b.as<const std::byte>();
+  return begin_a < begin_b + b.span() && begin_b < begin_a + a.span();
+}
+
+/// What is wrong with memory for an output; empty: nothing.
+std::string flaw_of(const ModelValue& output, const Tensor& given) {
+  if (given.read_only()) return "is read-only";
+  if (!given.contiguous()) return "is not contiguous";
+  std::map<std::string, std::int64_t> any;
+  const ModelValue plain{.dtype = output.dtype ? output.dtype : given.dtype(), .shape = output.shape};
+  if (!fits(plain, given.spec(), any)) {
+    return "is " + to_string(given.spec()) + ", and the model gives " +
+           (output.dtype ? std::string(to_string(*output.dtype)) : output.type) + shape_text(output);
+  }
+  return {};
+}
+
+}  // namespace
+
+void check_outputs(const Model& model, std::span<const Tensor> inputs, GivenOutputs outputs) {
+  const auto& values = model.graph.outputs;
+  if (outputs.empty()) return;
+  if (outputs.size() != values.size()) {
+    refuse_inputs(std::to_string(outputs.size()) + " outputs are given, and the model has " +
+                  std::to_string(values.size()) + "; give a tensor or nothing for each");
+  }
+  std::string text;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i]) continue;
+    std::string flaw = flaw_of(values[i], *outputs[i]);
+    for (std::size_t j = 0; j < inputs.size() && flaw.empty(); ++j) {
+      if (overlap(*outputs[i], inputs[j]))
+        flaw = "is in the memory of input '" + printable(model.graph.inputs[j].name) + "'";
+    }
+    for (std::size_t j = 0; j < i && flaw.empty(); ++j) {
+      if (outputs[j] && overlap(*outputs[i], *outputs[j]))
+        flaw = "is in the memory of '" + printable(values[j].name) + "'";
+    }
+    if (!flaw.empty())
+      text += (text.empty() ? "" : "; ") + std::string("output '") + printable(values[i].name) + "' " + flaw;
+  }
+  if (!text.empty()) refuse_inputs(text + "; give contiguous memory of its own of that dtype and shape");
+}
+
 std::vector<TensorSpec> specs_of(std::span<const Tensor> tensors) {
   std::vector<TensorSpec> specs;
   for (const Tensor& tensor : tensors) specs.push_back(tensor.spec());

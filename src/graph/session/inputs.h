@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/program/given_outputs.h"
 #include "xpuruntime/graph/execution_policy.h"
 #include "xpuruntime/graph/model.h"
 
@@ -16,6 +17,9 @@ void check_fixed_shapes(const Model& model, const ExecutionPolicy& execution);
 
 /// Fails where the number of inputs, a dtype or a shape is not what the model takes or the policy fixes.
 void check_inputs(const Model& model, const ExecutionPolicy& execution, std::span<const TensorSpec> specs);
+
+/// Fails where memory that is given for outputs cannot be theirs, as far as it is known before a run.
+void check_outputs(const Model& model, std::span<const Tensor> inputs, GivenOutputs outputs);
 
 std::vector<TensorSpec> specs_of(std::span<const Tensor> tensors);
 

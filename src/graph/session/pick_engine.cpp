@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "core/printable.h"
 #include "graph/session/model_cache.h"
@@ -15,8 +16,15 @@ using Engines = std::vector<std::shared_ptr<const Engine>>;
 /// One choice in the making.
 class Picking {
  public:
-  Picking(const Engines& engines, EngineRequest request, const DeviceManager& devices)
-      : engines_(engines), request_(std::move(request)), devices_(devices) {}
+  Picking(const Engines& engines, EngineRequest request, const DeviceManager& devices,
+          std::vector<EngineRejection> asked_before)
+      : engines_(engines),
+        request_(std::move(request)),
+        devices_(devices),
+        is_on_target_(!asked_before.empty()),
+        code_(asked_before.empty() ? std::nullopt : std::optional(ErrorCode::not_supported)),
+        asked_before_(asked_before.size()),
+        rejections_(std::move(asked_before)) {}
 
   PickedEngine run(EnginePreference preferred) {
     check_version(preferred);
@@ -26,6 +34,7 @@ class Picking {
     for (const DeviceType target : targets) {
       request_.target = target;
       for (const auto& engine : in_order(preferred.engine)) {
+        if (was_asked(*engine)) continue;
         if (std::unique_ptr<CompiledModel> compiled = try_engine(*engine)) {
           return {std::move(compiled), record_of(*engine, preferred)};
         }
@@ -63,6 +72,13 @@ class Picking {
     std::stable_partition(chosen.begin(), chosen.end(),
                           [&](const auto& engine) { return engine->name() == preferred; });
     return chosen;
+  }
+
+  bool was_asked(const Engine& engine) const {
+    const auto before = std::span(rejections_).first(asked_before_);
+    return std::any_of(before.begin(), before.end(), [&](const EngineRejection& one) {
+      return one.engine == engine.name() && one.target == request_.target;
+    });
   }
 
   std::unique_ptr<CompiledModel> try_engine(const Engine& engine) {
@@ -151,16 +167,17 @@ class Picking {
   const Engines& engines_;
   EngineRequest request_;
   const DeviceManager& devices_;
-  bool is_on_target_ = false;
-  std::optional<ErrorCode> code_ = {};  // of the first that was asked
-  std::vector<EngineRejection> rejections_ = {};
+  bool is_on_target_;
+  std::optional<ErrorCode> code_;  // of the first that was asked
+  const std::size_t asked_before_;
+  std::vector<EngineRejection> rejections_;
 };
 
 }  // namespace
 
 PickedEngine pick_engine(const Engines& engines, EngineRequest request, const DeviceManager& devices,
-                         const EnginePreference& preferred) {
-  return Picking(engines, std::move(request), devices).run(preferred);
+                         const EnginePreference& preferred, std::vector<EngineRejection> asked_before) {
+  return Picking(engines, std::move(request), devices, std::move(asked_before)).run(preferred);
 }
 
 }  // namespace xpuruntime

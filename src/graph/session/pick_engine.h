@@ -21,7 +21,9 @@ struct EnginePreference {
   std::string version = {};  // that it was measured with: of another nothing is known
   std::string because = {};
 };
+/// Those that were `asked_before` are not asked again.
 PickedEngine pick_engine(const std::vector<std::shared_ptr<const Engine>>& engines, EngineRequest request,
-                         const DeviceManager& devices, const EnginePreference& preferred = {});
+                         const DeviceManager& devices, const EnginePreference& preferred = {},
+                         std::vector<EngineRejection> asked_before = {});
 
 }  // namespace xpuruntime

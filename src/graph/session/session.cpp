@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <tuple>
 
 #include "graph/native/engine.h"
 #include "graph/quantize/prepare.h"
 #include "graph/session/engine_choice.h"
+#include "graph/session/engine_line.h"
+#include "graph/session/engine_lock.h"
 #include "graph/session/inputs.h"
-#include "graph/session/pick_engine.h"
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/device/current.h"
 
 namespace xpuruntime {
 namespace {
@@ -50,26 +53,30 @@ struct Session::Impl {
       : model(std::make_shared<const Model>(std::move(prepared.model))),
         quantization(std::move(prepared.report)),
         execution(options.execution.value_or(on_cpu())),
+        dispatcher(dispatcher),
         devices(devices) {
     execution.check();
     check_fixed_shapes(*model, execution);
-    const ScopePtr scope = scope_of(dispatcher, options, execution.precision);
+    scope = scope_of(dispatcher, options, execution.precision);
     std::vector<std::shared_ptr<const Engine>> engines = {native::make_engine(dispatcher, devices, scope)};
-    const bool replays = options.lock.has_value() && execution.engine == "auto";  // native's kernels
     check_calibrated_here();
-    if (options.engines != nullptr && !replays && !quantization) {
+    if (options.engines != nullptr && !quantization) {
       for (auto& engine : options.engines->engines()) engines.push_back(std::move(engine));
     }
     const ScopedPolicy entered(dispatcher, scope);
     const auto threads = static_cast<int>(dispatcher.policy().limits().threads.value_or(0));
+    EngineRequest request{.model = model, .execution = execution, .threads = threads};
     EnginePreference preferred;
-    if (replays) preferred = {"native", XRT_VERSION, "the lock is of its kernels"};
-    if (options.store != nullptr && execution.engine == "auto" && engines.size() > 1) {
+    if (const std::optional<LockUse> lock = dispatcher.lock(); lock && lock->lock != nullptr) {
+      std::tie(engines, preferred) = engine_of_lock(*lock, request, engines, devices);
+    } else if (!lock) {  // its calls are refused until the program says under which lock they are
+      engines.resize(1);
+    } else if (options.store != nullptr && execution.engine == "auto" && engines.size() > 1) {
       if (const auto choice = measured_engine(*options.store, *model, execution, threads, devices)) {
         preferred = {choice->kernel, choice->kernel_version, choice->because};
       }
     }
-    picked = pick_engine(engines, {.model = model, .execution = execution, .threads = threads}, devices, preferred);
+    line.emplace(std::move(engines), std::move(request), devices, std::move(preferred));
   }
 
   /// Other engines read the model's file, which is one of floats.
@@ -86,14 +93,75 @@ struct Session::Impl {
   }
   CompiledModel& for_inputs(std::span<const TensorSpec> inputs) const {
     check_inputs(*model, execution, inputs);
-    return *picked.compiled;
+    return *line->current().compiled;
+  }
+
+  std::vector<Tensor> run_by(const PickedEngine& engine, std::span<const Tensor> inputs, GivenOutputs outputs) const {
+    const auto is_here = [](const Tensor& tensor) { return tensor.device().type == DeviceType::cpu; };
+    if (engine.record.engine == "native" || std::all_of(inputs.begin(), inputs.end(), is_here)) {
+      return run_into(engine, inputs, outputs);  // native copies by itself
+    }
+    std::vector<Tensor> copies;
+    for (const Tensor& tensor : inputs) copies.push_back(devices.copy_to(tensor, Device{}));
+    return run_into(engine, copies, outputs);
+  }
+
+  std::vector<Tensor> run_into(const PickedEngine& engine, std::span<const Tensor> inputs, GivenOutputs outputs) const {
+    if (outputs.empty()) return engine.compiled->run(inputs, timeout());
+    std::vector<Tensor> results = engine.compiled->run_into(inputs, outputs, timeout());
+    check_given(outputs, specs_of(results));
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (!outputs[i]) continue;
+      if (results[i].data() != outputs[i]->data()) copy(results[i], *outputs[i]);
+      results[i] = *outputs[i];
+    }
+    return results;
+  }
+
+  void copy(const Tensor& from, const Tensor& to) const {
+    const Tensor here = devices.copy_to(from, to.device());
+    const Tensor *input = &here, *output = &to;
+    const ScopedPolicy plain(dispatcher, dispatcher.make_scope({}, {}, LockUse{}));  // no part of the model
+    dispatcher.dispatch({.op = OpId::copy, .inputs = {&input, 1}, .outputs = {&output, 1}});
+  }
+
+  /// Whether another engine may do what one refuses in a run: not what a lock or a forced kernel asks of native, and
+  /// nothing that is recorded for a graph of the device.
+  bool may_go_on() const {
+    if (execution.engine != "auto") return false;
+    const ScopedPolicy entered(dispatcher, scope);
+    const std::optional<LockUse> lock = dispatcher.lock();
+    if (!lock || lock->lock != nullptr) return false;
+    const auto& preferences = scope->policy.preferences;
+    const auto is_forced = [](const auto& preference) { return preference.second.force; };
+    if (std::any_of(preferences.begin(), preferences.end(), is_forced)) return false;
+    const Device device{line->current().record.target, 0};
+    return !devices.has(device) || !devices.driver(device).capturing(device.index, current_stream(device));
+  }
+
+  std::vector<Tensor> run(std::span<const Tensor> inputs, GivenOutputs outputs = {}) {
+    check_inputs(*model, execution, specs_of(inputs));
+    check_outputs(*model, inputs, outputs);
+    for (const PickedEngine* engine = &line->current();;) {
+      try {
+        std::vector<Tensor> results = run_by(*engine, inputs, outputs);
+        if (engine != &line->current()) line->keep(*engine);
+        return results;
+      } catch (const EngineLacks& error) {
+        if (!may_go_on()) throw;
+        const ScopedPolicy entered(dispatcher, scope);
+        engine = &line->after(*engine, std::string(error.message()));
+      }
+    }
   }
 
   const std::shared_ptr<const Model> model;
   const std::optional<QuantizationReport> quantization;
   const ExecutionPolicy execution;
+  Dispatcher& dispatcher;
   const DeviceManager& devices;
-  PickedEngine picked = {};
+  ScopePtr scope = {};
+  std::optional<EngineLine> line = {};
 };
 
 Session::Session(Model model, Dispatcher& dispatcher, const DeviceManager& devices, const SessionOptions& options)
@@ -107,17 +175,17 @@ const Model& Session::model() const { return *impl_->model; }
 const std::vector<ModelValue>& Session::inputs() const { return impl_->model->graph.inputs; }
 const std::vector<ModelValue>& Session::outputs() const { return impl_->model->graph.outputs; }
 const std::optional<QuantizationReport>& Session::quantization() const { return impl_->quantization; }
-const SessionRecord& Session::record() const { return impl_->picked.record; }
+void Session::lock_engine(KernelLock& lock) const {
+  const LockedEngine engine = locked_engine(model(), impl_->execution, record());
+  lock.add(engine, environment_for(impl_->devices, record().target));
+}
+const ScopePtr& Session::scope() const { return impl_->scope; }
+const SessionRecord& Session::record() const { return impl_->line->current().record; }
 
-std::vector<Tensor> Session::run(std::span<const Tensor> inputs) const {
-  CompiledModel& compiled = impl_->for_inputs(specs_of(inputs));
-  const auto is_here = [](const Tensor& tensor) { return tensor.device().type == DeviceType::cpu; };
-  if (record().engine == "native" || std::all_of(inputs.begin(), inputs.end(), is_here)) {
-    return compiled.run(inputs, impl_->timeout());  // native copies by itself
-  }
-  std::vector<Tensor> copies;
-  for (const Tensor& tensor : inputs) copies.push_back(impl_->devices.copy_to(tensor, Device{}));
-  return compiled.run(copies, impl_->timeout());
+std::vector<Tensor> Session::run(std::span<const Tensor> inputs) const { return impl_->run(inputs); }
+
+std::vector<Tensor> Session::run(std::span<const Tensor> inputs, GivenOutputs outputs) const {
+  return impl_->run(inputs, outputs);
 }
 
 std::vector<SessionStep> Session::explain(std::span<const TensorSpec> inputs) const {

@@ -19,6 +19,7 @@ import traceback
 from typing import Any
 
 from .engines import CompiledModel, EngineRequest, made, usable_threads
+from .errors import NotSupportedError
 
 SIZE = struct.Struct("=Q")
 
@@ -74,7 +75,7 @@ class Server:
         if action == "describe":
             absent = engine.why_absent()
             return {"absent": absent, "version": "" if absent else engine.version(), "caches": engine.caches,
-                    "devices": [] if absent else engine.devices()}
+                    "devices": [] if absent else engine.devices(), "precisions": [] if absent else engine.precisions()}
         size = request.get("bytes", 0)
         asked = EngineRequest(request["model"], request["execution"], request["target"],
                               request["threads"] or usable_threads(), self.memory.up_to(size)[:size])
@@ -125,8 +126,8 @@ def short_name(dtype: Any) -> str:
 
 def code_of(error: BaseException) -> str:
     kinds: tuple[tuple[type[BaseException], str], ...] = (
-        (NotImplementedError, "not_supported"), (ImportError, "not_supported"), (TimeoutError, "timeout"),
-        (MemoryError, "out_of_memory"), (ValueError, "invalid_argument"))
+        (NotImplementedError, "not_supported"), (NotSupportedError, "not_supported"), (ImportError, "not_supported"),
+        (TimeoutError, "timeout"), (MemoryError, "out_of_memory"), (ValueError, "invalid_argument"))
     return next((code for kind, code in kinds if isinstance(error, kind)), "device_error")
 
 

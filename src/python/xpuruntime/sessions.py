@@ -69,10 +69,19 @@ class Session:
         results = self._run(arrays)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs by name, for inputs by name."""
-        results = self._run(self._in_order(inputs, "run"))
-        return {value.name: result for value, result in zip(self.outputs, results)}
+    def run(self, inputs: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The outputs by name, for inputs by name. Those that `out` has arrays for are written into these, which are then
+        the results; what does not fit is one error, and nothing is written."""
+        arrays = self._in_order(inputs, "run")
+        given = dict(out) if hasattr(out, "keys") else {}
+        if out is not None and not hasattr(out, "keys"):
+            raise ArgumentTypeError(f"[Session.run] out is of type {type(out).__name__}; pass a dict of arrays by name")
+        names = [value.name for value in self.outputs]
+        if unknown := [name for name in given if name not in names]:
+            raise InvalidArgumentError(f"[Session.run] the model has no output {', '.join(map(repr, unknown))}; it has "
+                                       f"{', '.join(map(repr, names))}")
+        results = self._run(arrays, [given.get(name) for name in names] if given else [])
+        return {**dict(zip(names, results)), **given}
 
     def _in_order(self, inputs: Mapping[str, Any], function: str) -> list[Any]:
         if not hasattr(inputs, "keys"):
@@ -92,6 +101,15 @@ class Session:
             return self._loaded.explain_inputs(self._in_order(shapes, "explain"))
         return self._loaded.explain(self._shapes(shapes))
 
+    def record_lock(self, shapes: Mapping[str, Any] | None = None, seed: int = 1) -> KernelLock:
+        """A lock of this session: which engine runs the model, and if that is `native` the kernels of all calls for inputs of
+        these shapes; shapes or arrays, as `explain`. `load` with it gives the same or raises an error."""
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 64:
+            raise InvalidArgumentError(f"[Session.record_lock] seed is {seed!r}; pass an integer from 0 on")
+        if self._are_arrays(shapes):
+            return self._loaded.record_inputs(self._in_order(shapes, "record_lock"), seed)
+        return self._loaded.record_shapes(self._shapes(shapes) if self.engine == "native" else [], seed)
+
     def profile(self, inputs: Mapping[str, Any], runs: int = 20) -> SessionProfile:
         """Runs so many times with these inputs and measures each call; print it for a table."""
         return self._loaded.profile(self._in_order(inputs, "profile"), runs)
@@ -110,8 +128,8 @@ class Session:
     def __repr__(self) -> str:
         return f"Session({self.path!r}, inputs={self.inputs}, outputs={self.outputs})"
 
-    def _run(self, arrays: Sequence[Any]) -> list[Any]:
-        results = self._loaded.run(list(arrays))
+    def _run(self, arrays: Sequence[Any], outputs: Sequence[Any] = ()) -> list[Any]:
+        results = self._loaded.run(list(arrays), list(outputs))
         return [_like(result, arrays[0]) for result in results] if arrays else results
 
     def _shapes(self, shapes: Mapping[str, Sequence[int]] | None) -> list[Sequence[int]]:

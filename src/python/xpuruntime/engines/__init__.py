@@ -55,6 +55,10 @@ class Engine:
         """The types of device that it can run on, on this machine."""
         return ["cpu"]
 
+    def precisions(self) -> list[str]:
+        """Those of an execution policy that it takes, of some model at least, such as ["fp32", "fp16"]; []: it does not tell."""
+        return []
+
     def check(self, request: EngineRequest) -> str:
         """Why it does not take a model; "": it does."""
         return ""

@@ -34,6 +34,9 @@ class OnnxRuntime(Engine):
         available = onnxruntime.get_available_providers()
         return [device for device, provider in PROVIDERS.items() if provider in available]
 
+    def precisions(self) -> list[str]:
+        return ["fp32"]
+
     def check(self, request: EngineRequest) -> str:
         precision = request.execution["precision"]
         return "" if precision == "fp32" else f"it runs a model in the dtypes of its file; precision {precision} is not done"

@@ -30,6 +30,9 @@ class OpenVino(Engine):
         names = {name.partition(".")[0] for name in openvino.Core().available_devices}
         return [device for name, device in DEVICES.items() if name in names]
 
+    def precisions(self) -> list[str]:
+        return list(PRECISIONS)
+
     def check(self, request: EngineRequest) -> str:
         precision = request.execution["precision"]
         return "" if precision in PRECISIONS else f"precision {precision} is not done: give it a model that is quantized"
