@@ -79,6 +79,8 @@ class Engine {
   virtual std::string why_absent() const { return {}; }
   /// What it can run on, on this machine. Asked only of one that is here, like all that follows.
   virtual std::vector<DeviceType> devices() const = 0;
+  /// Whether that is one of them, where looking for the others would take time and memory.
+  virtual bool runs_on(DeviceType type) const;
   virtual EngineVerdict check(const EngineRequest& request) const = 0;
   /// Whether what it compiles has something to keep.
   virtual bool caches() const { return false; }
