@@ -93,7 +93,7 @@ namespace xpuruntime {
 /// Incremented when this header or one that it includes changes in a way that breaks old plugins: driver.h
 /// and kernel.h, and what they show: core/problem.h, core/tensor.h, core/op.h, device/profile.h, device/stream.h
 /// and registry/data_type_set.h.
-inline constexpr std::uint32_t backend_contract_version = 6;
+inline constexpr std::uint32_t backend_contract_version = 7;
 
 class Backend {
  public:

@@ -5,13 +5,18 @@
 #include "graph/native/deadline.h"
 #include "graph/program/program.h"
 #include "xpuruntime/device/device_manager.h"
+#include "xpuruntime/dispatch/held_constants.h"
 
 namespace xpuruntime::native {
+
+/// By step: what the kernels make of its constants, for all frames of a program; null where it has none.
+using HeldBySteps = std::vector<std::unique_ptr<HeldConstants>>;
 
 /// The tensors of one run at a time of a program.
 class Frame {
  public:
-  Frame(const Program& program, const std::vector<Tensor>& constants, const DeviceManager& devices, Device device);
+  Frame(const Program& program, const std::vector<Tensor>& constants, const HeldBySteps& held,
+        const DeviceManager& devices, Device device);
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
@@ -29,7 +34,6 @@ class Frame {
   };
   void bind(std::span<const Tensor> inputs);
   void release();
-  Call call_of(std::size_t step) const;
 
   const Program& program_;
   const DeviceManager& devices_;
@@ -37,6 +41,7 @@ class Frame {
   std::vector<Tensor> tensors_ = {};     // by slot
   std::vector<std::size_t> bound_ = {};  // slots that each run has anew
   std::vector<Pointers> pointers_ = {};  // by step
+  std::vector<Call> calls_ = {};         // by step
 };
 
 }  // namespace xpuruntime::native

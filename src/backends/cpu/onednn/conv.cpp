@@ -27,7 +27,7 @@ Verdict supports_types(const Problem& problem) {
 
 Verdict supports_shape(const Problem& problem) {
   if (const Verdict verdict = supports_padding(conv_shape(problem)); !verdict.supported) return verdict;
-  if (is_conv_channels_last(problem)) {
+  if (is_conv_of_pixels(problem)) {
     if (problem.inputs[0].dtype != DataType::float32) return Verdict::no("the channels are last, and that is for f32");
     return is_contiguous(problem, 2);
   }
