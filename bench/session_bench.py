@@ -239,7 +239,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--models", default="")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--level", type=int, default=2)
+    parser.add_argument("--level", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--only", choices=["native"], help="only native against ONNX Runtime")
     parser.add_argument("--packages", default="")

@@ -34,6 +34,13 @@ Verdict supports_shape(const Problem& problem) {
   return is_contiguous(problem);
 }
 
+// oneDNN 2.6 reads beyond rows that a filter with gaps is wider than, and gives wrong numbers for some of them.
+Verdict supports_gaps(const ConvShape& shape) {
+  const std::int64_t reach = shape.dilation[2] * (shape.kernel[2] - 1);
+  if (shape.dilation[2] == 1 || reach < shape.in[2]) return Verdict::yes();
+  return Verdict::no("the dilated kernel is wider than the input, where oneDNN 2 may give wrong results");
+}
+
 // Converting the weight costs as much as this many pixels gain by it.
 bool hardly_reuses_weight(const ConvCall& call) {
   const std::int64_t few_pixels = call.in == DataType::bfloat16 ? 85 : 38;
@@ -75,6 +82,7 @@ Verdict supports_window_sums(std::int64_t channels, std::int64_t taps) {
 
 Verdict supports_conv_onednn(const Problem& problem, const DeviceProfile& profile) {
   if (const Verdict verdict = supports_onednn(problem, profile); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_gaps(conv_shape(problem)); !verdict.supported) return verdict;
   if (problem.direction == Direction::backward) return supports_conv_backward(problem);
   if (const Verdict verdict = supports_types(problem); !verdict.supported) return verdict;
   if (const Verdict verdict = supports_modest_windows(problem); !verdict.supported) return verdict;
