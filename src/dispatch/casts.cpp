@@ -81,6 +81,7 @@ Status Dispatcher::run_with_casts(const TableEntry& entry, const Call& call, Thr
   Call inner = call;
   inner.inputs = frame.inputs;
   inner.outputs = frame.outputs;
+  inner.held = nullptr;  // of the inputs before their casts
   Status status = run_plan(entry, inner, state);
   if (!status.ok()) return status;
   for (std::size_t i = 0; i < decision.casts.size(); ++i) {

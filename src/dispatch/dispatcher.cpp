@@ -8,6 +8,7 @@
 #include "dispatch/problem_of.h"
 #include "dispatch/thread_registry.h"
 #include "xpuruntime/device/current.h"
+#include "xpuruntime/dispatch/held_constants.h"
 
 namespace xpuruntime {
 namespace {
@@ -118,8 +119,9 @@ Status run_contained(const Plan& plan, const RunArguments& arguments) {
 
 Status Dispatcher::launch(const TableEntry& entry, const Call& call) {
   RunArguments arguments{call.inputs, call.outputs};
+  const Plan& chosen = call.held == nullptr ? *entry.plan : call.held->plan_for(entry.prepared->plan, call);
   if (entry.plain) [[likely]]
-    return run_contained(*entry.plan, arguments);
+    return run_contained(chosen, arguments);
 
   const CachedPlan& plan = *entry.prepared->plan;
   std::optional<DeviceGuard> guard;
@@ -138,7 +140,7 @@ Status Dispatcher::launch(const TableEntry& entry, const Call& call) {
     return Status(error.code(), error.what());
   }
   arguments.workspace = lease.data();
-  return run_contained(*entry.plan, arguments);
+  return run_contained(chosen, arguments);
 }
 
 // Beside launch, so that a logged call is one run of instructions too.

@@ -154,8 +154,10 @@ bool other_layout(const Problem& problem, const DeviceProfile&) {
   return is_forward(problem) && !problem.inputs[0].contiguous;
 }
 
-bool large_planes_in_other_layout_on_x86(const Problem& problem, const DeviceProfile& profile) {
-  return other_layout(problem, profile) && pixels(problem) > 64 && x86_vectors(problem, profile);
+// Of a few pixels and one tap, converting the weight costs more than it saves.
+bool other_layout_on_x86(const Problem& problem, const DeviceProfile& profile) {
+  const bool few = has_filter(problem, 1) && pixels(problem) <= 64 && problem.attributes.integer("groups") == 1;
+  return other_layout(problem, profile) && !few && x86_vectors(problem, profile);
 }
 
 bool other_layout_on_small_planes(const Problem& problem, const DeviceProfile& profile) {

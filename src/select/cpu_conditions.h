@@ -28,7 +28,7 @@ bool small_filter_on_an_image(const Problem& problem, const DeviceProfile& profi
 bool many_tiles_3x3(const Problem& problem, const DeviceProfile& profile);
 bool x86_vectors(const Problem& problem, const DeviceProfile& profile);
 bool stride_one_3x3(const Problem& problem, const DeviceProfile& profile);
-bool large_planes_in_other_layout_on_x86(const Problem& problem, const DeviceProfile& profile);
+bool other_layout_on_x86(const Problem& problem, const DeviceProfile& profile);
 bool other_layout_on_small_planes(const Problem& problem, const DeviceProfile& profile);
 bool other_layout(const Problem& problem, const DeviceProfile& profile);
 

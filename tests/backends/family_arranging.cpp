@@ -202,6 +202,9 @@ void add_moved(List& list) {
                                                             "pad(T[9], T[]; pads=2,3)",
                                                             "pad(T[2,3,5,4], T[1]; pads=1,0,2,1,0,1)",
                                                             "pad(T[2,3,5,4]; pads=0,0,0,0,1,2)",
+                                                            "pad(T[700,1,1]; pads=0,0,0,1)",  // narrow rows
+                                                            "pad(T[2,400,3], T[]; pads=2,1)",
+                                                            "pad(T[600,4]; pads=1,-2)",
                                                             "pad(T[6,7]; pads=-2,3,1,-1)",
                                                             "pad(T[6,7]; pads=-5,5)",
                                                             "pad(T[0,3], T[]; pads=1,1,2,0)",

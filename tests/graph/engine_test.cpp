@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/expect_error.h"
+#include "device/fake_driver.h"
 #include "xpuruntime/graph/measure_engines.h"
 #include "xpuruntime/graph/model_cache.h"
 #include "xpuruntime/graph/process_engine.h"
@@ -141,6 +142,27 @@ TEST_F(EngineTest, NativeComesFirstAndAnotherWhereItIsNamed) {
   EXPECT_EQ(echo.run({&x, 1})[0].as<const float>()[0], 1.0F);
   expect_error(ErrorCode::not_supported, "does not tell", [&] { echo.memory_bytes({&x, 1}); });
   expect_error(ErrorCode::unknown_name, "did you mean echo", [&] { session(on(DeviceType::cpu, "eco")); });
+}
+
+/// Counts how often it was asked for its devices.
+class AskedDriver : public testing::FakeDriver {
+ public:
+  using FakeDriver::FakeDriver;
+  const std::vector<DeviceProfile>& devices() const override {
+    ++asked;
+    return FakeDriver::devices();
+  }
+  mutable int asked = 0;
+};
+
+TEST_F(EngineTest, NativeOnTheCpuLooksForNoOtherDevices) {
+  DeviceManager devices;
+  const auto other = std::make_shared<AskedDriver>(DeviceType::opencl);
+  devices.add_driver(std::make_shared<testing::FakeDriver>(DeviceType::cpu));
+  devices.add_driver(other);
+  const Session session(exp_model(), Runtime::global().dispatcher(), devices, options(on(DeviceType::cpu)));
+  EXPECT_EQ(session.record().engine, "native");
+  EXPECT_EQ(other->asked, 0);
 }
 
 TEST_F(EngineTest, AnotherTakesWhatNativeLacksAndTheRecordSaysSo) {

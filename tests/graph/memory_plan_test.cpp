@@ -102,6 +102,41 @@ TEST(MemoryPlan, ALargerTensorTakesTheFreeEndAlong) {
   EXPECT_EQ(program.memory_bytes, (16u + 64u) * 4);
 }
 
+/// x through three activations and a sum with the first's result.
+Program chain_of_activations(OpId op, std::int64_t elements) {
+  Program program;
+  const auto add = [&](OpId of, std::vector<int> inputs, Slot::Kind kind = Slot::Kind::memory) {
+    const int made = add_slot(program, kind, elements);
+    program.steps.push_back({.op = of, .inputs = std::move(inputs), .outputs = {made}});
+    return made;
+  };
+  const int first = add(op, {add_slot(program, Slot::Kind::input, elements)});
+  const int second = add(op, {first});
+  const int sum = add(OpId::add, {add(op, {second}), first});
+  program.outputs = {add(op, {sum}, Slot::Kind::output)};
+  plan_memory(program);
+  return program;
+}
+
+TEST(MemoryPlan, CallsThatMayWriteOverWhatNothingReadsLater) {
+  const std::uint64_t bytes = 8192 * 4;
+  EXPECT_EQ(chain_of_activations(OpId::relu, 8192).memory_bytes, 2 * bytes);     // the first's result is still read
+  EXPECT_EQ(chain_of_activations(OpId::softmax, 8192).memory_bytes, 3 * bytes);  // its row lets nothing be overwritten
+}
+
+TEST(MemoryPlan, NothingIsWrittenOverTheMemoryOfTwoReaders) {
+  Program program;
+  const int input = add_slot(program, Slot::Kind::input, 8192), made = add_slot(program, Slot::Kind::memory, 8192);
+  const int half = add_slot(program, Slot::Kind::view, 8192, made), sum = add_slot(program, Slot::Kind::memory, 8192);
+  const int result = add_slot(program, Slot::Kind::output, 8192);
+  program.steps = {{.op = OpId::relu, .inputs = {input}, .outputs = {made}},
+                   {.op = OpId::add, .inputs = {made, half}, .outputs = {sum}},  // another name of the same bytes
+                   {.op = OpId::relu, .inputs = {sum}, .outputs = {result}}};
+  program.outputs = {result};
+  plan_memory(program);
+  EXPECT_NE(program.slots[static_cast<std::size_t>(sum)].place, program.slots[static_cast<std::size_t>(made)].place);
+}
+
 TEST(DropUnused, KeepsWhatOutputsNeedThroughViews) {
   Program program;
   const int input = add_slot(program, Slot::Kind::input, 4), needed = add_slot(program, Slot::Kind::memory, 4);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <random>
@@ -237,6 +238,136 @@ Graph gelu_by_tanh(double cubic) {
   graph.call("half", "Mul", {x, graph.number(0.5)});
   graph.call("gelu", "Mul", {"half", "above"});
   return graph.outputs({"gelu"});
+}
+
+/// relu6(x + 3)
+std::string relu6_of(Graph& graph, const std::string& x) {
+  graph.call("sum", "Add", {x, graph.number(3)});
+  return graph.call("clipped", "Clip", {"sum", graph.number(0), graph.number(6)});
+}
+
+TEST(Passes, HardSwishIsFoundInItsFormula) {
+  Graph graph;
+  const std::string x = graph.input("x", {3, 40});
+  graph.call("product", "Mul", {x, relu6_of(graph, x)});
+  graph.call("y", "Div", {"product", graph.number(6)});
+  expect_passes(graph.outputs({"y"}), {"add", "clip", "mul", "div"}, {"hard_swish"});
+}
+
+TEST(Passes, HardSwishIsFoundWhereTheGateIsDividedFirst) {
+  Graph graph;
+  const std::string x = graph.input("x", {3, 40});
+  graph.call("gate", "Mul", {relu6_of(graph, x), graph.number(1.0 / 6)});
+  graph.call("y", "Mul", {"gate", x});
+  expect_passes(graph.outputs({"y"}), {"add", "clip", "mul", "mul"}, {"hard_swish"});
+}
+
+TEST(Passes, AGateOfAnotherInputIsAHardSigmoid) {
+  Graph graph;
+  const std::string x = graph.input("x", {3, 40}), other = graph.input("other", {3, 40});
+  graph.call("gate", "Div", {relu6_of(graph, x), graph.number(6)});
+  graph.call("y", "Mul", {"gate", other});
+  expect_passes(graph.outputs({"y"}), {"add", "clip", "div", "mul"}, {"hard_sigmoid", "mul"});
+}
+
+TEST(Passes, OtherBoundsAreNoHardSwish) {
+  Graph graph;
+  const std::string x = graph.input("x", {3, 40});
+  graph.call("sum", "Add", {x, graph.number(3)});
+  graph.call("clipped", "Clip", {"sum", graph.number(0), graph.number(5)});
+  graph.call("product", "Mul", {x, "clipped"});
+  graph.call("y", "Div", {"product", graph.number(6)});
+  expect_passes(graph.outputs({"y"}), {"add", "clip", "mul", "div"}, {"add", "clip", "mul", "div"});
+}
+
+/// Whether something in a step's problem has its channels last and is not in line.
+bool is_turned(const SessionStep& step) {
+  const Problem& problem = step.decision->problem;
+  const auto turned = [](const TensorSpec& spec) { return has_channels_last(spec) && !spec.contiguous; };
+  return std::any_of(problem.inputs.begin(), problem.inputs.end(), turned) ||
+         std::any_of(problem.outputs.begin(), problem.outputs.end(), turned);
+}
+
+void expect_same_results(const Graph& graph, int level, int other, double tolerance) {
+  const std::vector<Tensor> expected = graph.session(level).run(graph.tensors());
+  const std::vector<Tensor> found = graph.session(other).run(graph.tensors());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(found[i].spec(), expected[i].spec());
+    for (std::int64_t n = 0; n < element_count(expected[i].spec()); ++n) {
+      EXPECT_NEAR(found[i].as<const float>()[n], expected[i].as<const float>()[n], tolerance) << i << " at " << n;
+    }
+  }
+}
+
+bool has_onednn() {
+  for (const auto& kernel : Runtime::global().registry().kernels(OpId::conv2d, DeviceType::cpu)) {
+    if (kernel->name() == "onednn") {
+      const Problem problem =
+          parse_problem("conv2d(f32[1,8,6,6]{288,1,48,8}, f32[8,8,3,3]) -> f32[1,8,4,4]{128,1,32,8}");
+      return kernel->supports(problem, Runtime::global().devices().profile(Device{})).supported;
+    }
+  }
+  return false;
+}
+
+const std::map<std::string, ModelAttribute, std::less<>> same_size = {{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}};
+
+TEST(Passes, ImagesBetweenConvolutionsHaveTheirChannelsLast) {
+  if (!has_onednn()) GTEST_SKIP() << "no kernel takes channels last without a copy here";
+  Graph graph;
+  const std::string x = graph.input("x", {2, 3, 9, 7});
+  graph.call("conv1", "Conv", {x, graph.random("w1", {8, 3, 3, 3}), graph.random("b1", {8})}, same_size);
+  graph.call("relu", "Relu", {"conv1"});
+  graph.call("conv2", "Conv", {"relu", graph.random("w2", {8, 1, 3, 3})},
+             {{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}, {"group", std::int64_t{8}}});
+  graph.call("sum", "Add", {"conv2", "relu"});
+  graph.call("norm", "Softmax", {"sum"}, {{"axis", std::int64_t{3}}});
+  graph.call("flat", "Flatten", {"norm"});
+  graph.call("conv3", "Conv", {"sum", graph.random("w3", {4, 8, 1, 1})});
+  graph.call("y", "MatMul", {"flat", graph.random("v", {8 * 9 * 7, 2})});
+  graph.outputs({"conv3", "norm", "y"});
+  const std::vector<SessionStep> steps = graph.explain(graph.session(3));
+  std::size_t turned = 0;
+  for (const SessionStep& step : steps) {
+    if (step.decision && step.decision->problem.op == OpId::conv2d) turned += is_turned(step) ? 1 : 0;
+  }
+  EXPECT_EQ(turned, 3u);
+  for (const SessionStep& step : graph.explain(graph.session(2))) {
+    if (!step.decision) continue;
+    EXPECT_FALSE(is_turned(step));
+  }
+  expect_same_results(graph, 1, 3, 1e-5);
+}
+
+TEST(Passes, OneConvolutionAloneKeepsItsLayout) {
+  Graph graph;
+  const std::string x = graph.input("x", {1, 8, 9, 7});
+  graph.call("y", "Conv", {x, graph.random("w", {8, 8, 3, 3})}, same_size);
+  const std::vector<SessionStep> steps = graph.outputs({"y"}).explain(graph.session(3));
+  EXPECT_EQ(ops_of(steps), Names{"conv2d"});
+  EXPECT_FALSE(is_turned(steps[0]));
+}
+
+TEST(Passes, PartsThatStandInLineAreViews) {
+  Graph graph;
+  const std::string x = graph.input("x", {1, 64});
+  graph.call("relu", "Relu", {x});
+  const auto integer = [&](const std::string& name, std::int64_t value) {
+    Tensor one = Tensor::empty(DataType::int64, {1});
+    *one.as<std::int64_t>() = value;
+    return graph.constant(name, one);
+  };
+  graph.call("part", "Slice", {"relu", integer("start", 32), integer("end", 64), integer("axis", 1)});
+  graph.call("turned", "Transpose", {"part"}, turned({1, 0}));
+  graph.call("y", "Sigmoid", {"turned"});
+  const std::vector<SessionStep> steps = graph.outputs({"y"}).explain(graph.session(1));
+  EXPECT_EQ(ops_of(steps), (Names{"relu", "sigmoid"}));
+  const Tensor result = graph.session(1).run(graph.tensors())[0];
+  EXPECT_EQ(result.shape(), (Dims{32, 1}));
+  for (int i = 0; i < 32; ++i) {
+    const float from = std::max(graph.tensors()[0].as<const float>()[32 + i], 0.0f);
+    EXPECT_NEAR(result.as<const float>()[i], 1 / (1 + std::exp(-from)), 1e-6f);
+  }
 }
 
 TEST(Passes, GeluIsFoundInItsFormulaWithTanh) {

@@ -290,6 +290,66 @@ TEST(Session, QuantizesByCalibrationInputsAndSaysHowFarItIsOff) {
   }));
 }
 
+/// A transposed convolution whose windows tile the image, element by element.
+std::vector<double> tiled_in_double(const Tensor& x, const Tensor& w, const Tensor& bias) {
+  const Dims &in = x.shape(), &weight = w.shape();
+  const std::size_t dims = in.size() - 2;
+  Dims out = in;
+  out[1] = weight[1];
+  for (std::size_t d = 0; d < dims; ++d) out[d + 2] *= weight[d + 2];
+  std::vector<double> results;
+  for (std::int64_t i = 0; i < checked_count(out, 1); ++i) {
+    std::int64_t rest = i, pixel = 0, tap = 0, pixels = 1, taps = 1;
+    for (std::size_t d = dims; d-- > 0;) {
+      const std::int64_t at = rest % out[d + 2];
+      rest /= out[d + 2];
+      pixel += at / weight[d + 2] * pixels;
+      tap += at % weight[d + 2] * taps;
+      pixels *= in[d + 2];
+      taps *= weight[d + 2];
+    }
+    const std::int64_t channel = rest % out[1], image = rest / out[1];
+    double sum = static_cast<double>(bias.as<const float>()[channel]);
+    for (std::int64_t c = 0; c < in[1]; ++c) {
+      sum += static_cast<double>(x.as<const float>()[(image * in[1] + c) * pixels + pixel]) *
+             static_cast<double>(w.as<const float>()[(c * weight[1] + channel) * taps + tap]);
+    }
+    results.push_back(sum);
+  }
+  return results;
+}
+
+TEST(Session, TransposedConvolutionsWhoseWindowsTileTheImageAreProducts) {
+  for (const std::vector<std::int64_t>& kernel : {std::vector<std::int64_t>{3}, {2, 3}, {2, 1, 3}}) {
+    Dims in = Dims::filled(kernel.size() + 2, 4), weight = Dims::filled(kernel.size() + 2, 5);
+    in[0] = 2, in[1] = weight[0] = 3;
+    for (std::size_t d = 0; d < kernel.size(); ++d) weight[d + 2] = kernel[d];
+    Model model;
+    model.opsets[""] = 17;
+    std::vector<ModelExtent> extents;
+    for (const std::int64_t extent : in) extents.push_back({.size = extent});
+    model.graph.inputs = {value("x", extents)};
+    model.graph.outputs = {value("y", {})};
+    model.graph.constants = {{"w", random_tensor(weight, 4)}, {"b", random_tensor({5}, 5)}};
+    ModelNode made = node("ConvTranspose", {"x", "w", "b"}, {"y"});
+    made.attributes["strides"] = kernel;
+    model.graph.nodes = {made};
+    const Tensor x = random_tensor(in, 6);
+    const std::vector<double> expected =
+        tiled_in_double(x, model.graph.constants.at("w"), model.graph.constants.at("b"));
+    const Session session = session_of(model);
+    const Tensor y = session.run({&x, 1})[0];
+    ASSERT_EQ(element_count(y.spec()), static_cast<std::int64_t>(expected.size()));
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(static_cast<double>(y.as<const float>()[i]), expected[i], 1e-5) << kernel.size() << " dims, at " << i;
+    }
+    for (const SessionStep& step : session.explain(std::span<const Tensor>(&x, 1))) {  // no zeros between elements
+      if (!step.decision) continue;
+      EXPECT_NE(step.decision->problem.op, OpId::pad);
+    }
+  }
+}
+
 TEST(Session, ALockIsReplayedAndWhatItLacksIsAnError) {
   const SessionOptions locked = {.lock = LockUse{std::make_shared<const KernelLock>()}};
   const Session session = session_of(perceptron(), locked);

@@ -8,6 +8,8 @@
 
 namespace xpuruntime {
 
+class HeldConstants;
+
 /// One call of an op. The tensors' device decides where it runs; they must all be on one.
 struct Call {
   OpId op = OpId::matmul;
@@ -16,6 +18,7 @@ struct Call {
   const Attributes* attributes = nullptr;  // null: the op's defaults
   Direction direction = Direction::forward;
   std::optional<DataType> precision = {};  // compute in this, whatever rules say
+  HeldConstants* held = nullptr;           // of a caller that repeats it with the same contents of some inputs
 };
 
 }  // namespace xpuruntime

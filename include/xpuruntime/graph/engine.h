@@ -97,6 +97,8 @@ class Engine {
   virtual std::vector<DeviceType> devices() const = 0;
   /// The precisions of an execution policy that it takes, of some model at least; nothing: it does not tell.
   virtual std::vector<DataType> precisions() const { return {}; }
+  /// Whether that is one of them, where looking for the others would take time and memory.
+  virtual bool runs_on(DeviceType type) const;
   virtual EngineVerdict check(const EngineRequest& request) const = 0;
   /// Whether what it compiles has something to keep.
   virtual bool caches() const { return false; }

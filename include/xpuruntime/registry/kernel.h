@@ -64,6 +64,11 @@ class Plan {
   /// plan. False for one whose launches copy all they need: it may go at once.
   virtual bool outlives_its_work() const { return true; }
 
+  /// This plan for calls whose inputs given here (null: any other) keep their contents: what it would make of them in
+  /// every run, such as another layout, is made now. It computes the same, with the same workspace, and its calls get
+  /// these inputs again. Null: there is nothing to gain.
+  virtual std::unique_ptr<const Plan> with_constants(std::span<const Tensor* const> constants) const;
+
   /// Whether `run` itself makes its device current in the vendor's runtime and brings the caller's back. False: the
   /// library does both around it.
   virtual bool sets_device() const { return false; }

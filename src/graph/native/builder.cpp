@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/elements.h"
+#include "core/views.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/graph/engine.h"
 
@@ -174,6 +175,9 @@ std::vector<int> Builder::call_all(OpId op, std::span<const int> inputs, const A
     return fold(op, inputs, attributes, outputs);
   }
   constexpr std::size_t most_calls = std::size_t{1} << 19;
+  if (op == OpId::slice || op == OpId::transpose) {
+    if (const auto view = moved_view(problem, inputs[0])) return {*view};
+  }
   if (program_.steps.size() >= most_calls) {
     fail(ErrorCode::not_supported, "Session",
          "a run of more than " + std::to_string(most_calls) + " calls; give shorter sequences");
@@ -185,14 +189,28 @@ std::vector<int> Builder::call_all(OpId op, std::span<const int> inputs, const A
   return results;
 }
 
-int Builder::add_view(int of, const TensorSpec& spec) {
+int Builder::add_view(int of, const TensorSpec& spec, std::int64_t offset) {
   if (is_constant(of)) {
     const Tensor& host = constant_of(of);
     return constant(Tensor(host.data(), spec, host.device(), host.byte_offset(), host.owner()).as_read_only());
   }
-  const int view = add({.kind = Slot::Kind::view, .spec = spec, .base = base_of(program_, of)});
+  const std::int64_t before = slots()[static_cast<std::size_t>(of)].offset;
+  const int view =
+      add({.kind = Slot::Kind::view, .spec = spec, .base = base_of(program_, of), .offset = before + offset});
   note(StepKind::view, view, 0);
   return view;
+}
+
+std::optional<int> Builder::moved_view(const Problem& problem, int of) {
+  constexpr std::int64_t aligned = 64;  // of every dtype that a pass may choose
+  const View view = source_view(problem);
+  if (std::any_of(view.spec.strides.begin(), view.spec.strides.end(), [](std::int64_t stride) { return stride < 0; })) {
+    return {};
+  }
+  const TensorSpec made = make_spec(view.spec.dtype, view.spec.shape, view.spec.strides, spec(of).alignment);
+  if (is_constant(of) || !made.contiguous || element_count(made) == 0) return {};
+  if (view.offset * static_cast<std::int64_t>(size_of(made.dtype)) % aligned != 0) return {};
+  return add_view(of, make_spec(made.dtype, made.shape, contiguous_strides(made.shape), made.alignment), view.offset);
 }
 
 int Builder::contiguous(int slot) {
@@ -243,6 +261,18 @@ std::vector<bool> Builder::bases() const {
   return found;
 }
 
+void Builder::align_constants(const PassContext& passes) {
+  for (const Step& step : program_.steps) {
+    for (const int input : step.inputs) {
+      Slot& slot = program_.slots[static_cast<std::size_t>(input)];
+      if (!passes.aligned || slot.kind != Slot::Kind::constant || slot.spec.alignment >= 16) continue;
+      if (slot.constant.span() == 0) continue;
+      slot.constant = passes.aligned(slot.constant);
+      slot.spec = slot.constant.spec();
+    }
+  }
+}
+
 Program Builder::finish(std::span<const int> outputs, const PassContext& passes) {
   std::vector<bool> is_taken = bases();  // viewed by others, or an output already
   for (int slot : outputs) {
@@ -263,6 +293,8 @@ Program Builder::finish(std::span<const int> outputs, const PassContext& passes)
   drop_unused(program_);
   run_passes(program_, optimize_level_, passes);
   drop_unused(program_);
+  align_constants(passes);
+  if (optimize_level_ >= 3) turn_channels_last(program_, passes);
   lower_precision(program_, passes);
   drop_unread_constants(program_);
   plan_memory(program_);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -73,11 +74,15 @@ class Builder {
  private:
   const std::vector<Slot>& slots() const { return program_.slots; }
   int add(Slot slot);
-  int add_view(int of, const TensorSpec& spec);
+  /// From element `offset` of it on.
+  int add_view(int of, const TensorSpec& spec, std::int64_t offset = 0);
+  /// What slice or transpose makes, where its elements stand in line already and are well aligned.
+  std::optional<int> moved_view(const Problem& problem, int of);
   void note(StepKind kind, int slot, std::size_t step);
   bool may_fold(std::span<const int> inputs, std::span<const TensorSpec> outputs, double work) const;
   /// The slots that others are views of.
   std::vector<bool> bases() const;
+  void align_constants(const PassContext& passes);
   void check_room(std::uint64_t bytes) const;
   std::vector<int> fold(OpId op, std::span<const int> inputs, const Attributes& attributes,
                         std::span<const TensorSpec> outputs);

@@ -1,8 +1,10 @@
 #include "graph/native/constant_casts.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "core/elements.h"
+#include "graph/onnx/mapped_file.h"
 
 namespace xpuruntime::native {
 namespace {
@@ -25,12 +27,17 @@ ConstantCasts::Known ConstantCasts::make(const Tensor& constant, DataType dtype)
   const auto elements = static_cast<std::int64_t>(constant.span() / size_of(constant.dtype()));
   const Tensor flat = Tensor::view(constant.as<const void>(), constant.dtype(), {elements});
   Known made{Tensor::empty(dtype, {elements})};
+  made.elements.set_version(Tensor::new_version());
+  if (dtype == constant.dtype()) {
+    std::memcpy(made.elements.data(), constant.as<const void>(), constant.span());
+    onnx::forget_pages({constant.as<const std::byte>(), constant.span()}, constant.owner());
+    return made;
+  }
   const Tensor *input = &flat, *output = &made.elements;
   Attributes attributes(OpId::cast);
   attributes.set("dtype", static_cast<std::int64_t>(dtype));
   dispatcher_.dispatch({.op = OpId::cast, .inputs = {&input, 1}, .outputs = {&output, 1}, .attributes = &attributes});
   made.overflows = overflows(flat, made.elements);
-  made.elements.set_version(Tensor::new_version());
   return made;
 }
 

@@ -10,7 +10,7 @@
 
 namespace xpuruntime::native {
 
-/// A model's constants in other dtypes, each cast once for all programs.
+/// A model's constants in other dtypes, and aligned ones of those that are not, each made once for all programs.
 class ConstantCasts {
  public:
   /// The model outlives it.
@@ -18,6 +18,8 @@ class ConstantCasts {
 
   /// Under the same strides; nothing where some of its finite numbers are none in the dtype.
   std::optional<Tensor> cast(const Tensor& constant, DataType dtype);
+  /// In files constants begin at any element; kernels would copy them in every run.
+  Tensor aligned(const Tensor& constant) { return *cast(constant, constant.dtype()); }
 
  private:
   struct Known {

@@ -8,9 +8,10 @@
 namespace xpuruntime::native {
 namespace {
 
-/// The memory of a tensor under another spec.
-Tensor with_spec(const Tensor& tensor, const TensorSpec& spec) {
-  Tensor view(tensor.data(), spec, tensor.device(), tensor.byte_offset(), tensor.owner());
+/// What a view's slot makes of its base.
+Tensor view_of(const Tensor& tensor, const Slot& slot) {
+  const std::uint64_t offset = static_cast<std::uint64_t>(slot.offset) * size_of(slot.spec.dtype);
+  Tensor view(tensor.data(), slot.spec, tensor.device(), tensor.byte_offset() + offset, tensor.owner());
   return tensor.read_only() ? view.as_read_only() : view;
 }
 
@@ -31,7 +32,8 @@ std::vector<bool> used_slots(const Program& program) {
 
 }  // namespace
 
-Frame::Frame(const Program& program, const std::vector<Tensor>& constants, const DeviceManager& devices, Device device)
+Frame::Frame(const Program& program, const std::vector<Tensor>& constants, const HeldBySteps& held,
+             const DeviceManager& devices, Device device)
     : program_(program), devices_(devices), device_(device), tensors_(program.slots.size()) {
   Tensor memory;
   if (program.memory_bytes > 0) {
@@ -49,13 +51,22 @@ Frame::Frame(const Program& program, const std::vector<Tensor>& constants, const
     } else if (slot.kind == Slot::Kind::memory) {
       tensors_[i] = Tensor(memory.data(), slot.spec, device, memory.byte_offset() + slot.place, memory.owner());
     } else {
-      tensors_[i] = with_spec(tensors_[static_cast<std::size_t>(slot.base)], slot.spec);
+      tensors_[i] = view_of(tensors_[static_cast<std::size_t>(slot.base)], slot);
     }
   }
   for (const Step& step : program.steps) {
     Pointers& pointers = pointers_.emplace_back();
     for (const int slot : step.inputs) pointers.inputs.push_back(&tensors_[static_cast<std::size_t>(slot)]);
     for (const int slot : step.outputs) pointers.outputs.push_back(&tensors_[static_cast<std::size_t>(slot)]);
+  }
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
+    calls_.push_back({.op = step.op,
+                      .inputs = pointers_[i].inputs,
+                      .outputs = pointers_[i].outputs,
+                      .attributes = &step.attributes,
+                      .precision = step.precision,
+                      .held = held[i].get()});
   }
 }
 
@@ -74,7 +85,7 @@ void Frame::bind(std::span<const Tensor> inputs, GivenOutputs outputs) {
     } else if (slot.kind == Slot::Kind::output) {
       tensors_[i] = output_in(i, outputs);
     } else {
-      tensors_[i] = with_spec(tensors_[static_cast<std::size_t>(slot.base)], slot.spec);
+      tensors_[i] = view_of(tensors_[static_cast<std::size_t>(slot.base)], slot);
     }
   }
 }
@@ -87,21 +98,12 @@ std::vector<Tensor> Frame::results() {
   return results;
 }
 
-Call Frame::call_of(std::size_t step) const {
-  const Step& at = program_.steps[step];
-  return {.op = at.op,
-          .inputs = pointers_[step].inputs,
-          .outputs = pointers_[step].outputs,
-          .attributes = &at.attributes,
-          .precision = at.precision};
-}
-
 std::vector<Tensor> Frame::run(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline,
                                GivenOutputs outputs) {
   bind(inputs, outputs);
-  for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+  for (const Call& call : calls_) {
     deadline.check();
-    dispatcher.dispatch(call_of(i));
+    dispatcher.dispatch(call);
   }
   return results();
 }
@@ -110,10 +112,10 @@ std::vector<Tensor> Frame::time(Dispatcher& dispatcher, std::span<const Tensor> 
                                 std::vector<double>& seconds) {
   using Clock = std::chrono::steady_clock;
   bind(inputs);
-  for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+  for (const Call& call : calls_) {
     deadline.check();
     const auto start = Clock::now();
-    dispatcher.dispatch(call_of(i));
+    dispatcher.dispatch(call);
     if (device_.type != DeviceType::cpu) {
       const Status status = devices_.driver(device_).synchronize(device_.index, current_stream(device_));
       if (!status.ok()) fail(status.code(), "Session", status.message());
@@ -126,7 +128,7 @@ std::vector<Tensor> Frame::time(Dispatcher& dispatcher, std::span<const Tensor> 
 std::vector<Decision> Frame::decide(Dispatcher& dispatcher, std::span<const Tensor> inputs) {
   bind(inputs);
   std::vector<Decision> decisions;
-  for (std::size_t i = 0; i < program_.steps.size(); ++i) decisions.push_back(dispatcher.decide(call_of(i)));
+  for (const Call& call : calls_) decisions.push_back(dispatcher.decide(call));
   results();
   return decisions;
 }

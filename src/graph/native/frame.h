@@ -7,13 +7,18 @@
 #include "graph/program/given_outputs.h"
 #include "graph/program/program.h"
 #include "xpuruntime/device/device_manager.h"
+#include "xpuruntime/dispatch/held_constants.h"
 
 namespace xpuruntime::native {
+
+/// By step: what the kernels make of its constants, for all frames of a program; null where it has none.
+using HeldBySteps = std::vector<std::unique_ptr<HeldConstants>>;
 
 /// The tensors of one run at a time of a program.
 class Frame {
  public:
-  Frame(const Program& program, const std::vector<Tensor>& constants, const DeviceManager& devices, Device device);
+  Frame(const Program& program, const std::vector<Tensor>& constants, const HeldBySteps& held,
+        const DeviceManager& devices, Device device);
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
@@ -34,7 +39,6 @@ class Frame {
   void bind(std::span<const Tensor> inputs, GivenOutputs outputs = {});
   Tensor output_in(std::size_t slot, GivenOutputs outputs) const;
   std::vector<Tensor> results();
-  Call call_of(std::size_t step) const;
 
   const Program& program_;
   const DeviceManager& devices_;
@@ -42,6 +46,7 @@ class Frame {
   std::vector<Tensor> tensors_ = {};     // by slot
   std::vector<std::size_t> bound_ = {};  // slots that each run has anew
   std::vector<Pointers> pointers_ = {};  // by step
+  std::vector<Call> calls_ = {};         // by step
 };
 
 }  // namespace xpuruntime::native

@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "graph/native/calls.h"
 #include "graph/native/lowering.h"
 
-// ConvTranspose: a convolution of the input with zeros between its elements, with the kernel turned round.
+// ConvTranspose: a convolution of the input with zeros between its elements, with the kernel turned round. Where
+// windows neither overlap nor leave gaps, a product makes the window of each pixel, and the windows are put side by
+// side.
 
 namespace xpuruntime::native {
 namespace {
@@ -138,6 +141,54 @@ int with_height(Builder& builder, int slot) {
   return builder.reshaped(slot, {line[0], line[1], 1, line[2]});
 }
 
+/// Each pixel's window stands alone and whole: strides as long as the kernel.
+bool is_tiling(const Spread& spread) {
+  for (std::size_t d = 0; d < spread.kernel.size(); ++d) {
+    const std::int64_t reach = spread.reach(d);
+    if (spread.stride[d] != spread.kernel[d] || reach != spread.kernel[d] - 1) return false;
+    if (spread.before[d] != reach || spread.after[d] != reach) return false;
+  }
+  return true;
+}
+
+/// One number for each output channel, for all elements of its windows.
+int repeated(Builder& builder, int bias, std::int64_t area) {
+  const std::int64_t channels = builder.shape(bias)[0];
+  const int column = builder.reshaped(bias, {channels, 1});
+  return builder.reshaped(builder.contiguous(builder.broadcast(column, {channels, area})), {channels * area});
+}
+
+/// From [batch, channels, windows..., pixels...] to [batch, channels, pixels and windows in turns].
+int side_by_side(Builder& builder, int windows, std::int64_t channels, const Dims& pixels, const Lengths& kernel) {
+  const std::size_t count = kernel.size();
+  Lengths parts = {pixels[0], channels}, order = {0, 1}, whole = parts;
+  parts.insert(parts.end(), kernel.begin(), kernel.end());
+  parts.insert(parts.end(), pixels.begin() + 2, pixels.end());
+  for (std::size_t d = 0; d < count; ++d) {
+    for (const std::size_t dim : {2 + count + d, 2 + d}) order.push_back(static_cast<std::int64_t>(dim));
+    whole.push_back(pixels[d + 2] * kernel[d]);
+  }
+  const int turned = Calls{builder}.permuted(builder.reshaped(windows, Dims(std::span(parts))), order);
+  return builder.reshaped(turned, Dims(std::span(whole)));
+}
+
+/// The kernel's elements become output channels of a convolution with one tap.
+Slots tiled(const NodeCall& call, const Lengths& kernel) {
+  Builder& builder = call.builder;
+  const Calls calls{builder};
+  const Dims pixels = call.shape(0), weight = call.shape(1);
+  const std::int64_t area = std::accumulate(kernel.begin(), kernel.end(), std::int64_t{1}, std::multiplies<>());
+  const std::int64_t outputs = weight[1] * area, turned[] = {1, 0};
+  const int matrix = calls.permuted(builder.reshaped(call[1], {weight[0], outputs}), turned);
+  Slots inputs = {call[0], builder.reshaped(matrix, {outputs, weight[0], 1, 1})};
+  // One tap takes an image of any dims as a line.
+  std::int64_t length = 1;
+  for (std::size_t d = 2; d < pixels.size(); ++d) length *= pixels[d];
+  inputs[0] = builder.reshaped(call[0], {pixels[0], pixels[1], 1, length});
+  if (call.has(2)) inputs.push_back(repeated(builder, call[2], area));
+  return {side_by_side(builder, builder.call(OpId::conv2d, inputs), weight[1], pixels, kernel)};
+}
+
 Slots conv_transpose(const NodeCall& call) {
   Builder& builder = call.builder;
   const Dims x_shape = call.shape(0), w_shape = call.shape(1);
@@ -147,6 +198,7 @@ Slots conv_transpose(const NodeCall& call) {
   }
   if (groups < 1 || x_shape[1] != w_shape[0] || x_shape[1] % groups != 0) call.refuse("groups or channels that differ");
   Spread spread = spread_of(call);
+  if (groups == 1 && is_tiling(spread)) return tiled(call, spread.kernel);
   int x = spread_input(call, spread), weight = turned_weight(call, call[1], groups);
   const bool is_line = spread.kernel.size() == 1;
   if (is_line) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "graph/native/lowering.h"
+#include "graph/onnx/mapped_file.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/device/current.h"
 #include "xpuruntime/graph/engine.h"
@@ -73,6 +74,20 @@ std::vector<Tensor> constants_on(const Program& program, const DeviceManager& de
   return constants;
 }
 
+/// Only where memory is the host's: elsewhere constants are in no kernel's reach before a run.
+HeldBySteps held_by_steps(const Program& program, Device device) {
+  HeldBySteps held(program.steps.size());
+  for (std::size_t i = 0; i < held.size() && device.type == DeviceType::cpu; ++i) {
+    std::vector<bool> is_constant;
+    for (const int slot : program.steps[i].inputs) {
+      is_constant.push_back(program.slots[static_cast<std::size_t>(slot)].kind == Slot::Kind::constant);
+    }
+    const bool any = std::find(is_constant.begin(), is_constant.end(), true) != is_constant.end();
+    if (any) held[i] = std::make_unique<HeldConstants>(std::move(is_constant));
+  }
+  return held;
+}
+
 /// Inputs on the program's device: others are copied there.
 std::vector<Tensor> moved(std::span<const Tensor> inputs, const DeviceManager& devices, Device device) {
   std::vector<Tensor> tensors(inputs.begin(), inputs.end());
@@ -91,7 +106,8 @@ ReadyProgram::ReadyProgram(Program program, std::vector<std::optional<Tensor>> v
       dispatcher_(dispatcher),
       devices_(devices),
       device_(device),
-      constants_(constants_on(program_, devices, device)) {}
+      constants_(constants_on(program_, devices, device)),
+      held_(held_by_steps(program_, device)) {}
 
 bool ReadyProgram::fits(std::span<const TensorSpec> specs, std::span<const Tensor> inputs) const {
   if (!std::equal(specs.begin(), specs.end(), program_.inputs.begin(), program_.inputs.end())) return false;
@@ -111,7 +127,7 @@ std::unique_ptr<Frame> ReadyProgram::take_frame() {
       return frame;
     }
   }
-  return std::make_unique<Frame>(program_, constants_, devices_, device_);
+  return std::make_unique<Frame>(program_, constants_, held_, devices_, device_);
 }
 
 void ReadyProgram::give_back(std::unique_ptr<Frame> frame) {
@@ -223,6 +239,7 @@ std::shared_ptr<ReadyProgram> Programs::make(std::span<const TensorSpec> specs, 
 
 PassContext Programs::pass_context() const {
   PassContext context{.device = device_};
+  context.aligned = [this](const Tensor& constant) { return casts_.aligned(constant); };
   context.is_named = [policy = dispatcher_.policy()](OpId op) {
     const auto is_for_it = [=](const PolicyRule& rule) { return rule.op == op; };
     return policy.preferences.contains(op) || policy.precision.contains(op) ||
@@ -236,7 +253,15 @@ PassContext Programs::pass_context() const {
     };
     context.cast = [this](const Tensor& constant, DataType dtype) { return casts_.cast(constant, dtype); };
   }
-  if (device_.type == DeviceType::cpu) return context;  // which has a reference for every problem
+  if (device_.type == DeviceType::cpu) {  // which has a reference for every problem
+    context.takes_channels_last = [this](const Problem& problem) {
+      const auto kernels = dispatcher_.registry().kernels(problem.op, device_.type);
+      const auto fast =
+          std::find_if(kernels.begin(), kernels.end(), [](const auto& kernel) { return kernel->name() == "onednn"; });
+      return fast != kernels.end() && (*fast)->supports(problem, devices_.profile(device_)).supported;
+    };
+    return context;
+  }
   context.can_run = [this](const Problem& problem) { return !dispatcher_.explain(problem).kernel.empty(); };
   return context;
 }
@@ -245,9 +270,15 @@ Program Programs::compile_for(std::span<const TensorSpec> specs, Values values, 
   const PassContext passes = pass_context();  // of the policy of the runs
   // What is computed now is no part of a run: under no policy and no lock.
   const ScopedPolicy plain(dispatcher_, dispatcher_.make_scope({}, {}, LockUse{}));
-  return compile(model_, specs, values,
-                 Builder(dispatcher_, device_, devices_.profile(device_).global_memory_bytes, optimize_level), passes,
-                 Deadline(execution_.compile_timeout_ms, "compile_timeout_ms"));
+  Program program =
+      compile(model_, specs, values,
+              Builder(dispatcher_, device_, devices_.profile(device_).global_memory_bytes, optimize_level), passes,
+              Deadline(execution_.compile_timeout_ms, "compile_timeout_ms"));
+  for (const auto& [name, constant] :
+       model_.graph.constants) {  // those that are read are copies, or will be read again
+    onnx::forget_pages({constant.as<const std::byte>(), constant.span()}, constant.owner());
+  }
+  return program;
 }
 
 }  // namespace xpuruntime::native

@@ -43,6 +43,7 @@ class ReadyProgram {
   const DeviceManager& devices_;
   const Device device_;
   std::vector<Tensor> constants_ = {};  // by slot, on the device
+  const HeldBySteps held_;
   Mutex mutex_ = {};
   std::vector<std::unique_ptr<Frame>> idle_ = {};
 };

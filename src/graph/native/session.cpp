@@ -14,18 +14,6 @@
 namespace xpuruntime {
 namespace {
 
-/// In files constants begin at any element; kernels would copy them in every run.
-Model with_aligned_constants(Model model) {
-  for (auto& [name, constant] : model.graph.constants) {
-    if (constant.spec().alignment >= 16 || constant.span() == 0) continue;
-    const Tensor copy = Tensor::empty(constant.dtype(), constant.shape());
-    std::memcpy(copy.data(), constant.as<const void>(), constant.span());
-    constant = copy.as_read_only();
-    constant.set_version(Tensor::new_version());
-  }
-  return model;
-}
-
 bool has_no_value(const ModelNode& node) {
   return std::any_of(node.attributes.begin(), node.attributes.end(),
                      [](const auto& attribute) { return std::holds_alternative<std::monostate>(attribute.second); });
@@ -94,7 +82,7 @@ std::vector<TensorSpec> specs_of(std::span<const Tensor> tensors) {
 class NativeModel : public CompiledModel {
  public:
   NativeModel(const EngineRequest& request, Dispatcher& dispatcher, const DeviceManager& devices, ScopePtr scope)
-      : model_(with_aligned_constants(*request.model)),
+      : model_(*request.model),
         execution_(request.execution),
         dispatcher_(dispatcher),
         scope_(std::move(scope)),
@@ -186,6 +174,7 @@ class NativeEngine : public Engine {
   std::vector<DataType> precisions() const override {
     return {DataType::float32, DataType::float16, DataType::bfloat16, DataType::int8};
   }
+  bool runs_on(DeviceType type) const override { return devices_.has({type, 0}); }  // asks no other driver
   EngineVerdict check(const EngineRequest& request) const override {
     const std::vector<MissingOp> missing = missing_ops(*request.model);
     return missing.empty() ? EngineVerdict::yes() : EngineVerdict{missing_text(missing), missing};

@@ -74,7 +74,11 @@ ExternalData::File& ExternalData::file_of(const std::string& location) {
   }
   const std::string path = path_inside(folder_, location);
   std::shared_ptr<File>& file = by_path_[path];
-  if (file == nullptr) file = std::make_shared<File>(File{map_file(path)});
+  if (file == nullptr) {
+    SharedBytes data = map_file(path);
+    if (!data.lasts) data = copy_bytes(data.bytes);  // as a whole: constants may share their bytes
+    file = std::make_shared<File>(File{std::move(data)});
+  }
   named = file;
   return *file;
 }

@@ -74,7 +74,7 @@ Model read_model(const onnx::SharedBytes& file, const std::string& folder) {
   const auto graph = read_model_fields(file.bytes, model, functions);
   check_versions(model);
   if (!graph) fail_at(0, "the model has no graph");
-  onnx::TensorReader tensors(file.owner, folder);
+  onnx::TensorReader tensors(file, folder);
   model.graph = onnx::read_graph(*graph, tensors, functions, model.opsets.at(""));
   onnx::check_names(model.graph);
   return model;

@@ -33,6 +33,11 @@ std::size_t mappable_size(const struct stat& found, const std::string& path) {
   return static_cast<std::size_t>(found.st_size);
 }
 
+struct Unmap {
+  std::size_t size = 0;
+  void operator()(void* mapped) const { munmap(mapped, size); }
+};
+
 }  // namespace
 
 SharedBytes map_file(const std::string& path) {
@@ -46,11 +51,17 @@ SharedBytes map_file(const std::string& path) {
   const std::size_t size = mappable_size(found, path);
   void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, handle, 0);
   if (memory == MAP_FAILED) refuse_opening(path, errno);
-  std::shared_ptr<void> owner(memory, [size](void* mapped) { munmap(mapped, size); });
-  const std::span bytes(static_cast<const std::byte*>(memory), size);
-  constexpr std::size_t most_copied = std::size_t{64} << 20;  // such files are often written over while they are in use
-  if (size <= most_copied) return copy_bytes(bytes);
-  return {bytes, std::move(owner)};
+  std::shared_ptr<void> owner(memory, Unmap{size});
+  constexpr std::size_t most_copied = std::size_t{64} << 20;
+  return {{static_cast<const std::byte*>(memory), size}, std::move(owner), size > most_copied};
+}
+
+void forget_pages(std::span<const std::byte> bytes, const std::shared_ptr<void>& owner) {
+  if (std::get_deleter<Unmap>(owner) == nullptr) return;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 SharedBytes copy_bytes(std::span<const std::byte> bytes) {

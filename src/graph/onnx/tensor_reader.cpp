@@ -62,13 +62,15 @@ bool is_aligned(std::span<const std::byte> bytes, DataType dtype) {
   return reinterpret_cast<std::uintptr_t>(bytes.data()) % size_of(dtype) == 0;
 }
 
-/// Of bytes that fit the spec: where they lie if they are aligned, else copied.
+/// Of bytes that fit the spec: where they lie if they last and are aligned, else copied.
 Tensor tensor_over(const SharedBytes& data, const TensorSpec& spec) {
-  if (!data.bytes.empty() && is_aligned(data.bytes, spec.dtype)) {
+  if (!data.bytes.empty() && data.lasts && is_aligned(data.bytes, spec.dtype)) {
     return Tensor::on(const_cast<std::byte*>(data.bytes.data()), spec, {}, 0, data.owner);
   }
   Tensor copy = Tensor::empty(spec.dtype, spec.shape);
-  if (!data.bytes.empty()) std::memcpy(copy.data(), data.bytes.data(), data.bytes.size());
+  if (data.bytes.empty()) return copy;
+  std::memcpy(copy.data(), data.bytes.data(), data.bytes.size());
+  forget_pages(data.bytes, data.owner);
   return copy;
 }
 
@@ -145,9 +147,9 @@ void check_one_source(const Constant& constant, DataType dtype, std::size_t coun
   constant.refuse("has " + std::to_string(listed) + " elements where its dims need " + std::to_string(count));
 }
 
-SharedBytes raw_bytes(const Constant& constant, std::size_t size, const std::shared_ptr<void>& owner) {
+SharedBytes raw_bytes(const Constant& constant, std::size_t size, const SharedBytes& file) {
   const auto bytes = constant.fields.raw->bytes;
-  if (bytes.size() == size) return {bytes, owner};
+  if (bytes.size() == size) return {bytes, file.owner, file.lasts};
   constant.refuse("has " + std::to_string(bytes.size()) + " bytes where its dims need " + std::to_string(size));
 }
 
@@ -190,7 +192,7 @@ NamedTensor TensorReader::read(const WireField& message, const std::string& subj
   if (fields.external && size > 0) {
     data = external_bytes(constant, dtype, size, external_);
   } else if (fields.raw && !fields.raw->bytes.empty()) {
-    data = raw_bytes(constant, size, owner_);
+    data = raw_bytes(constant, size, file_);
   }
   check_bools(constant, dtype, data.bytes);
   Tensor tensor = data.owner ? tensor_over(data, spec) : tensor_of_list(constant, spec);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "graph/onnx/external_data.h"
+#include "graph/onnx/mapped_file.h"
 #include "graph/onnx/wire.h"
 #include "xpuruntime/core/tensor.h"
 
@@ -16,12 +17,11 @@ struct NamedTensor {
 };
 
 /// Reads the tensors of one model. They are read-only views of its file and of those with external data; what is not
-/// aligned to its elements there, or is written as a list of numbers, is copied.
+/// aligned to its elements there, is written as a list of numbers, or does not last is copied.
 class TensorReader {
  public:
-  /// `owner` keeps the model's bytes; `folder` may have external data.
-  TensorReader(std::shared_ptr<void> owner, std::string folder)
-      : owner_(std::move(owner)), external_(std::move(folder)) {}
+  /// `file` has the model's bytes; `folder` may have external data.
+  TensorReader(SharedBytes file, std::string folder) : file_(std::move(file)), external_(std::move(folder)) {}
 
   /// The name and ONNX's type of a TensorProto of a type that no op here reads.
   struct Unread {
@@ -34,7 +34,7 @@ class TensorReader {
   NamedTensor read(const WireField& message, const std::string& subject);
 
  private:
-  std::shared_ptr<void> owner_;
+  SharedBytes file_;
   ExternalData external_;
 };
 

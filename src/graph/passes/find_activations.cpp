@@ -4,7 +4,7 @@
 #include "graph/passes/match.h"
 #include "graph/passes/passes.h"
 
-// gelu and silu as exporters write them, and silu times a second factor.
+// gelu, silu, hard_sigmoid and hard_swish as exporters write them, and silu times a second factor.
 
 namespace xpuruntime::native {
 namespace {
@@ -137,10 +137,79 @@ bool find_silu_mul(Rewriter& program, std::size_t root) {
   });
 }
 
+/// x + 3, held between 0 and 6: x, with the steps in between; -1: it is not that.
+int argument_of_relu6(const Rewriter& program, int slot, Steps& steps) {
+  const std::size_t clip = program.maker(slot);
+  if (!program.is(clip, OpId::clip)) return -1;
+  const Attributes& bounds = program.step(clip).attributes;
+  const std::size_t sum = program.maker(program.step(clip).inputs[0]);
+  if (bounds.real("min") != 0 || bounds.real("max") != 6 || !program.is(sum, OpId::add)) return -1;
+  int argument = -1;
+  either_order(program.step(sum), [&](int x, int three) {
+    if (!program.is_number(three, 3)) return false;
+    argument = x;
+    return true;
+  });
+  if (argument >= 0) steps.insert(steps.end(), {clip, sum});
+  return argument;
+}
+
+/// What is divided by six; -1: nothing is.
+int sixfold(const Rewriter& program, std::size_t root) {
+  const Step& at = program.step(root);
+  if (program.is(root, OpId::div)) return program.is_number(at.inputs[1], 6) ? at.inputs[0] : -1;
+  int found = -1;
+  either_order(at, [&](int value, int share) {
+    if (!program.is_number(share, 1.0 / 6)) return false;
+    found = value;
+    return true;
+  });
+  return found;
+}
+
+/// (x relu6(x + 3)) / 6, or relu6(x + 3) / 6
+bool find_divided_relu6(Rewriter& program, std::size_t root) {
+  const int dividend = sixfold(program, root);
+  if (dividend < 0) return false;
+  Steps steps = {root};
+  int x = argument_of_relu6(program, dividend, steps);
+  OpId op = OpId::hard_sigmoid;
+  if (const std::size_t product = program.maker(dividend); x < 0 && program.is(product, OpId::mul)) {
+    op = OpId::hard_swish;
+    steps.push_back(product);
+    either_order(program.step(product), [&](int linear, int gate) {
+      x = argument_of_relu6(program, gate, steps);
+      if (x != linear) x = -1, steps.resize(2);
+      return x >= 0;
+    });
+  }
+  if (x < 0) return false;
+  return program.replace(
+      steps, root, {.op = op, .attributes = Attributes(op), .inputs = {x}, .outputs = program.step(root).outputs});
+}
+
+/// x hard_sigmoid(x)
+bool find_hard_swish(Rewriter& program, std::size_t root) {
+  return either_order(program.step(root), [&](int x, int gate) {
+    const std::size_t line = program.maker(gate);
+    if (!program.is(line, OpId::hard_sigmoid) || program.step(line).inputs[0] != x) return false;
+    const Attributes& of = program.step(line).attributes;
+    const bool is_sixth = std::fabs(of.real("alpha") - 1.0 / 6) < 1e-7 && of.real("beta") == 0.5;
+    const Steps steps = {root, line};
+    return is_sixth && program.replace(steps, root,
+                                       {.op = OpId::hard_swish,
+                                        .attributes = Attributes(OpId::hard_swish),
+                                        .inputs = {x},
+                                        .outputs = program.step(root).outputs});
+  });
+}
+
 }  // namespace
 
 void find_activations(Rewriter& program) {
   for (std::size_t i = 0; i < program.size(); ++i) {
+    if ((program.is(i, OpId::mul) || program.is(i, OpId::div)) && find_divided_relu6(program, i)) continue;
+    if (program.is(i, OpId::mul) && find_hard_swish(program, i)) continue;
     if (program.is(i, OpId::mul) && !find_silu(program, i) && !find_gelu(program, i)) find_silu_mul(program, i);
   }
 }

@@ -226,7 +226,8 @@ class PrecisionLowering {
       to = add_slot({.kind = Slot::Kind::constant, .spec = constant.spec(), .constant = constant});
     } else if (slot(from).kind == Slot::Kind::view && spec(slot(from).base).contiguous) {
       const int base = at_dtype(slot(from).base, dtype, node);
-      to = add_slot({.kind = Slot::Kind::view, .spec = with_dtype(given, dtype), .base = base});
+      to = add_slot(
+          {.kind = Slot::Kind::view, .spec = with_dtype(given, dtype), .base = base, .offset = slot(from).offset});
     } else {
       to = add_slot({.kind = Slot::Kind::memory, .spec = make_spec(dtype, given.shape)});
       add_cast(from, to, node, false);

@@ -40,7 +40,8 @@ std::size_t Rewriter::maker(int slot) const {
 std::size_t Rewriter::maker_of_elements(int slot) const {
   if (this->slot(slot).kind != Slot::Kind::view) return maker(slot);
   const auto viewed = static_cast<int>(base(slot));
-  return spec(slot).contiguous && spec(viewed).contiguous ? maker(viewed) : none;
+  const bool is_whole = element_count(spec(slot)) == element_count(spec(viewed));
+  return is_whole && spec(slot).contiguous && spec(viewed).contiguous ? maker(viewed) : none;
 }
 
 std::optional<double> Rewriter::number(int at) const {
@@ -72,7 +73,8 @@ int Rewriter::add_view(int of, const TensorSpec& spec) {
     view.set_version(host.version());
     return add_constant(view);
   }
-  program_.slots.push_back({.kind = Slot::Kind::view, .spec = spec, .base = base_of(program_, of)});
+  program_.slots.push_back(
+      {.kind = Slot::Kind::view, .spec = spec, .base = base_of(program_, of), .offset = slot(of).offset});
   uses_.emplace_back();
   return static_cast<int>(program_.slots.size() - 1);
 }

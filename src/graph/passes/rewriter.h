@@ -20,6 +20,10 @@ struct PassContext {
   std::function<bool(OpId)> is_named = {};  // empty: of none
   /// Whether the device has a kernel for a problem.
   std::function<bool(const Problem&)> can_run = {};  // empty: for all
+  /// Whether a convolution of images with channels last is as fast as any.
+  std::function<bool(const Problem&)> takes_channels_last = {};  // empty: none is
+  /// A constant as kernels like it: aligned.
+  std::function<Tensor(const Tensor&)> aligned = {};  // empty: as it is
 
   // What computing in f16 or bf16 needs.
   Autocast autocast = {};  // off: each call keeps its dtypes

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "graph/program/program.h"
+#include "xpuruntime/core/op.h"
 
 namespace xpuruntime::native {
 namespace {
@@ -75,6 +76,29 @@ std::vector<std::ptrdiff_t> last_uses(const Program& program) {
   return last;
 }
 
+/// An input that the call may write its output over and that nothing reads later; -1: there is none. Small ones gain
+/// nothing by it.
+int written_over(const Program& program, const Step& step, std::size_t output, const std::vector<std::ptrdiff_t>& last,
+                 std::ptrdiff_t now) {
+  constexpr std::size_t least_bytes = 16384;
+  const auto slot = [&](int at) -> const Slot& { return program.slots[static_cast<std::size_t>(at)]; };
+  const TensorSpec& made = slot(step.outputs[output]).spec;
+  if (span_bytes(made) < least_bytes || output >= 8) return -1;
+  for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+    const int base = base_of(program, step.inputs[i]);
+    const bool fits = slot(base).kind == Slot::Kind::memory && last[static_cast<std::size_t>(base)] == now &&
+                      slot(step.inputs[i]).spec == made && span_bytes(slot(base).spec) == span_bytes(made);
+    if (!fits || (input_spec(op_info(step.op), i).in_place >> output & 1) == 0) continue;
+    const auto is_other_part = [&](int other) { return base_of(program, other) == base && other != step.inputs[i]; };
+    if (std::none_of(step.inputs.begin(), step.inputs.end(), is_other_part) &&
+        std::none_of(step.outputs.begin(), step.outputs.end(),
+                     [&](int other) { return base_of(program, other) == base; })) {
+      return base;
+    }
+  }
+  return -1;
+}
+
 }  // namespace
 
 void drop_unused(Program& program) {
@@ -120,11 +144,16 @@ void plan_memory(Program& program) {
   FreeParts parts;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
-    for (const int output : step.outputs) {
-      Slot& slot = program.slots[static_cast<std::size_t>(base_of(program, output))];
-      if (slot.kind == Slot::Kind::memory) slot.place = parts.take(bytes_of(slot));
+    std::vector<int> taken;  // whose bytes an output has now
+    for (std::size_t o = 0; o < step.outputs.size(); ++o) {
+      Slot& slot = program.slots[static_cast<std::size_t>(base_of(program, step.outputs[o]))];
+      if (slot.kind != Slot::Kind::memory) continue;
+      const int over =
+          slot.base < 0 && taken.empty() ? written_over(program, step, o, last, static_cast<std::ptrdiff_t>(i)) : -1;
+      slot.place = over < 0 ? parts.take(bytes_of(slot)) : program.slots[static_cast<std::size_t>(over)].place;
+      if (over >= 0) taken.push_back(over);
     }
-    std::vector<int> ended;
+    std::vector<int> ended = taken;
     for (const auto* slots : {&step.inputs, &step.outputs}) {
       for (const int used : *slots) {
         const int base = base_of(program, used);
@@ -132,6 +161,7 @@ void plan_memory(Program& program) {
         if (ends && std::find(ended.begin(), ended.end(), base) == ended.end()) ended.push_back(base);
       }
     }
+    ended.erase(ended.begin(), ended.begin() + static_cast<std::ptrdiff_t>(taken.size()));
     for (const int base : ended) {
       const Slot& slot = program.slots[static_cast<std::size_t>(base)];
       if (slot.kind == Slot::Kind::memory) parts.give_back(slot.place, bytes_of(slot));

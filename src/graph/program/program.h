@@ -17,11 +17,12 @@ struct Slot {
     constant,  // known when the shapes are
     memory,    // a part of the run's memory
     output,    // new in each run
-    view,      // the memory of another slot
+    view,      // the memory of another slot, or a part of it
   };
   Kind kind = Kind::memory;
   TensorSpec spec = {};
   int base = -1;            // of a view: a slot that is none
+  std::int64_t offset = 0;  // of a view: where it begins there, in elements
   std::size_t input = 0;    // of an input: which
   Tensor constant = {};     // on the host
   std::uint64_t place = 0;  // bytes into the run's memory

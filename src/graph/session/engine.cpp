@@ -23,6 +23,11 @@ bool is_name(std::string_view name) {
 
 }  // namespace
 
+bool Engine::runs_on(DeviceType type) const {
+  const std::vector<DeviceType> types = devices();
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
 std::vector<SessionStep> CompiledModel::explain(std::span<const TensorSpec>) { cannot_tell("what each node is"); }
 std::vector<SessionStep> CompiledModel::explain(std::span<const Tensor> inputs) {
   std::vector<TensorSpec> specs;

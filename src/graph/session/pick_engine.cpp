@@ -83,8 +83,8 @@ class Picking {
 
   std::unique_ptr<CompiledModel> try_engine(const Engine& engine) {
     if (const std::string why = engine.why_absent(); !why.empty()) return pass_over(engine, "is not here: " + why);
-    const std::vector<DeviceType> types = engine.devices();
-    if (std::find(types.begin(), types.end(), request_.target) == types.end()) {
+    if (!engine.runs_on(request_.target)) {
+      const std::vector<DeviceType> types = engine.devices();
       std::string text = "does not run on " + std::string(to_string(request_.target)) + "; it runs on ";
       for (std::size_t i = 0; i < types.size(); ++i) text += (i == 0 ? "" : ", ") + std::string(to_string(types[i]));
       return pass_over(engine, text);

@@ -32,9 +32,18 @@ PlanRun run_plan(const Kernel& kernel, const Problem& problem, const oracle::Cas
     std::memset(workspace, 0xff, workspace_bytes);  // nothing there may be taken for a number
   }
   const PrepareContext context{problem.device, cpu_profile(), Runtime::global().devices().driver(problem.device)};
-  const Problem any = prepared_for == PreparedFor::its_class ? kernel.plan_problem(problem).value_or(problem) : problem;
+  const Problem any =
+      prepared_for == PreparedFor::the_problem ? problem : kernel.plan_problem(problem).value_or(problem);
   PlanRun out;
-  out.status = kernel.prepare(any, context)->run({inputs, outputs, workspace, {}});
+  const auto plan = kernel.prepare(any, context);
+  std::unique_ptr<const Plan> held;
+  if (prepared_for == PreparedFor::constants) {
+    std::vector<const Tensor*> constants(inputs.begin(), inputs.end());
+    constants[0] = nullptr;
+    held = plan->with_constants(constants);
+  }
+  out.holds_constants = held != nullptr;
+  out.status = (held != nullptr ? *held : *plan).run({inputs, outputs, workspace, {}});
   for (const Tensor* tensor : outputs) {
     const auto* bytes = tensor->as<const std::byte>();
     out.outputs.emplace_back(bytes, bytes + span_bytes(tensor->spec()));

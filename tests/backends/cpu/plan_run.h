@@ -12,13 +12,15 @@ namespace xpuruntime::cpu_tests {
 /// Where a plan finds its memory: `slot` counts inputs, then outputs, then the workspace.
 using Place = std::function<std::byte*(std::size_t slot, std::size_t bytes, std::size_t alignment)>;
 
-/// The class that the problem is in (Kernel::plan_problem), as a dispatcher prepares, or the problem alone.
-enum class PreparedFor : std::uint8_t { its_class, the_problem };
+/// The class that the problem is in (Kernel::plan_problem), as a dispatcher prepares, or the problem alone; or its
+/// class with inputs after the first that keep their contents (Plan::with_constants), where the plan gains by it.
+enum class PreparedFor : std::uint8_t { its_class, the_problem, constants };
 
 /// Prepares a kernel for a problem and runs the plan once on the inputs of a case, without any dispatcher.
 /// `problem` is the case's, or differs from it in alignment and limits alone.
 struct PlanRun {
   Status status = {};
+  bool holds_constants = false;
   std::vector<std::vector<std::byte>> outputs = {};
 };
 PlanRun run_plan(const Kernel& kernel, const Problem& problem, const oracle::Case& run, const Place& place,

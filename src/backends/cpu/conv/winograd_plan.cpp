@@ -7,7 +7,7 @@
 #include "backends/cpu/conv/winograd.h"
 
 // 3x3 filters with stride 1 by Winograd's minimal filtering: a tile of 4x4 outputs takes 36 products a channel instead
-// of 144, at the price of transforms. The weights are transformed in every run: weights may change between runs.
+// of 144, at the price of transforms. The weights are transformed in every run, unless they are known not to change.
 
 namespace xpuruntime::cpu {
 namespace {
@@ -97,7 +97,11 @@ class WinogradPlan final : public Plan {
     Carver carver(arguments.workspace);
     WinogradMemory memory(layout_, carver);
     layout_.operands.fill(arguments, layout_.threads, memory.floats);
-    transform_weights(memory);
+    if (held_.data() != nullptr) {
+      memory.weights = held_.as<float>();
+    } else {
+      transform_weights(memory.floats.weight, memory.weights);
+    }
     for (std::int64_t n = 0; n < shape.batch; n += layout_.images) {
       const std::int64_t images = std::min(layout_.images, shape.batch - n);
       copy_images(arguments, memory, n, images);
@@ -108,16 +112,28 @@ class WinogradPlan final : public Plan {
     return {};
   }
 
+  std::unique_ptr<const Plan> with_constants(std::span<const Tensor* const> constants) const override {
+    const ConvShape& shape = layout_.shape;
+    const Tensor* weight = constants[1];
+    if (weight == nullptr || weight->dtype() != DataType::float32 || !weight->contiguous() || shape.empty()) {
+      return nullptr;
+    }
+    auto plan = std::make_unique<WinogradPlan>(*this);
+    plan->held_ = Tensor::empty(DataType::float32, {layout_.values * shape.out_channels * shape.in_channels});
+    transform_weights(weight->as<const float>(), plan->held_.as<float>());
+    return plan;
+  }
+
   std::string token() const override { return layout_.outputs == 2 ? "tile=2x2" : "tile=4x4"; }
 
  private:
-  void transform_weights(const WinogradMemory& memory) const {
+  void transform_weights(const float* from, float* to) const {
     const ConvShape& shape = layout_.shape;
     const std::int64_t grain = std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(shape.in_channels, 1));
     parallel_for(shape.out_channels, grain, layout_.threads, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        run_winograd_weights({layout_.outputs, memory.floats.weight + i * shape.in_channels * 9, shape.in_channels,
-                              memory.weights + i * shape.in_channels, shape.out_channels * shape.in_channels});
+        run_winograd_weights({layout_.outputs, from + i * shape.in_channels * 9, shape.in_channels,
+                              to + i * shape.in_channels, shape.out_channels * shape.in_channels});
       }
     });
   }
@@ -168,6 +184,7 @@ class WinogradPlan final : public Plan {
   std::vector<std::int64_t> offsets_;
   std::vector<std::int32_t> row_offsets_;
   DataType in_dtype_, out_dtype_;
+  Tensor held_ = {};  // the transformed weights, if they are constants
 };
 
 }  // namespace

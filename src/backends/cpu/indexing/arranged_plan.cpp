@@ -57,10 +57,18 @@ class ArrangedPlan final : public Plan {
     runs_ = runs_of(problem, rank - 1);
     columns_ = shape[rank - 1];
     column_stride_ = strides[rank - 1];
+    bool is_in_line = true;  // the rows are those of the input, one after the other
     for (std::size_t d = 0; d + 1 < rank; ++d) {
       rows_ *= shape[d];
-      outer_.push_back({table_of(runs_of(problem, d)), strides[d]});
+      is_in_line = is_in_line && d >= added && is_whole(runs_of(problem, d), problem.inputs[0].shape[d - added]);
     }
+    is_narrow_ = is_in_line && rank > 1 && block_ == 1 && columns_ <= most_narrow;
+    if (is_narrow_) {
+      in_columns_ = problem.inputs[0].shape[rank - 1 - added];
+      columns_from_ = table_of(runs_);
+      return;
+    }
+    for (std::size_t d = 0; d + 1 < rank; ++d) outer_.push_back({table_of(runs_of(problem, d)), strides[d]});
   }
 
   Status run(const RunArguments& arguments) const override {
@@ -70,6 +78,7 @@ class ArrangedPlan final : public Plan {
     const std::int64_t row_bytes = columns_ * block_ * size_;
     if (row_bytes == 0) return {};
     parallel_for(rows_, grain_bytes / row_bytes + 1, threads_, [&](std::int64_t begin, std::int64_t end) {
+      if (is_narrow_) return write_narrow(filler, in, out, begin, end);
       for (std::int64_t row = begin; row < end; ++row) {
         const auto offset = offset_of(row);
         std::byte* to = out + row * row_bytes;
@@ -85,6 +94,7 @@ class ArrangedPlan final : public Plan {
 
  private:
   static constexpr std::int64_t grain_bytes = 65536;
+  static constexpr std::int64_t most_narrow = 16;  // elements of a row that cost less than finding it
 
   struct Outer {
     std::vector<std::int64_t> table;
@@ -102,6 +112,28 @@ class ArrangedPlan final : public Plan {
       row /= extent;
     }
     return offset;
+  }
+
+  /// Column by column, of so many rows as the first cache holds.
+  void write_narrow(const Filler& filler, const std::byte* in, std::byte* out, std::int64_t begin,
+                    std::int64_t end) const {
+    constexpr std::int64_t most_rows = 512;
+    with_size(size_, [&](auto filled) {
+      filler.fill(reinterpret_cast<std::byte*>(&filled), 1);
+      constexpr std::int64_t size = sizeof filled;
+      for (std::int64_t row = begin; row < end; row += most_rows) {
+        const std::int64_t count = std::min(most_rows, end - row);
+        for (std::int64_t column = 0; column < columns_; ++column) {
+          const std::int64_t place = columns_from_[static_cast<std::size_t>(column)];
+          const std::byte* from = in + (row * in_columns_ + std::max<std::int64_t>(place, 0)) * size;
+          std::byte* to = out + (row * columns_ + column) * size;
+          for (std::int64_t i = 0; i < count; ++i, to += columns_ * size) {
+            std::memcpy(to, place < 0 ? reinterpret_cast<const std::byte*>(&filled) : from + i * in_columns_ * size,
+                        sizeof filled);
+          }
+        }
+      }
+    });
   }
 
   void write_row(const Filler& filler, const std::byte* in, std::byte* out) const {
@@ -138,6 +170,9 @@ class ArrangedPlan final : public Plan {
   std::int64_t rows_ = 1;
   std::vector<Run> runs_;  // of a row
   std::vector<Outer> outer_;
+  bool is_narrow_ = false;
+  std::int64_t in_columns_ = 1;
+  std::vector<std::int64_t> columns_from_ = {};  // of a narrow row; -1: filled
   int threads_;
 };
 

@@ -4,6 +4,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/matmul/skinny_vectors.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
@@ -46,6 +47,9 @@ HWY_INLINE void dot_rows(const float* x, std::int64_t step, const T* many, std::
   };
   std::int64_t p = 0;
   for (; p + lanes <= k; p += lanes) {
+    // The rows after these: the processor foresees nothing beyond a page.
+    unrolled<rows>([&](auto r)
+                       XRT_UNROLLED_BODY { hwy::Prefetch(row[r] + static_cast<std::int64_t>(rows) * outer + p); });
     add(p, [](const T* from) XRT_UNROLLED_BODY { return load(from); });
   }
   if (const std::size_t left = static_cast<std::size_t>(k - p); left != 0) {
@@ -103,6 +107,8 @@ HWY_INLINE void add_rows(const float* x, std::int64_t x_step, const T* many, std
   };
   std::int64_t j = 0;
   for (; j + lanes <= count; j += lanes) {
+    unrolled<depth>([&](auto p)
+                        XRT_UNROLLED_BODY { hwy::Prefetch(many + static_cast<std::int64_t>(p + depth) * inner + j); });
     add(j, [](const T* from) XRT_UNROLLED_BODY { return load(from); });
   }
   if (const std::size_t left = static_cast<std::size_t>(count - j); left != 0) {

@@ -41,6 +41,23 @@ void fill(const char* from, char* to, std::int64_t n) {
   std::memcpy(to, line, static_cast<std::size_t>(n * size));
 }
 
+/// Each of n elements so many times, side by side.
+template <class T, std::int64_t times>
+void repeat(const char* from, std::int64_t in_step, char* to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i, from += in_step, to += times * static_cast<std::int64_t>(sizeof(T))) {
+    T element;
+    std::memcpy(&element, from, sizeof(T));
+    for (std::int64_t j = 0; j < times; ++j)
+      std::memcpy(to + j * static_cast<std::int64_t>(sizeof(T)), &element, sizeof(T));
+  }
+}
+
+/// Null: so many are for `fill`.
+template <class T>
+auto repeat_of(std::int64_t times) {
+  return times == 2 ? repeat<T, 2> : times == 3 ? repeat<T, 3> : times == 4 ? repeat<T, 4> : nullptr;
+}
+
 /// The dim other than 0 along which the input lies in line; 0 if there is none.
 std::size_t dim_in_line(const Nest<2>& nest) {
   for (std::size_t dim = 1; dim < nest.rank(); ++dim) {
@@ -104,10 +121,15 @@ void StridedCopy::copy_elements(const char* in, char* out, int threads) const {
     using T = decltype(type);
     constexpr std::int64_t size = sizeof(T);
     const std::int64_t in_step = nest_.stride(0, 0) * size, out_step = nest_.stride(1, 0) * size;
+    const bool repeats = in_step == 0 && out_step == size && nest_.stride(1, 1) == nest_.extent(0);
+    const auto repeat_some = repeats ? repeat_of<T>(nest_.extent(0)) : nullptr;
     parallel_for(nest_.count(), grain_bytes / size_ / 2, threads, [&](std::int64_t begin, std::int64_t end) {
       nest_.for_blocks(begin, end, [&](const auto& offsets, std::int64_t rows, std::int64_t columns, std::int64_t) {
         const char* from = in + offsets[0] * size;
         char* to = out + offsets[1] * size;
+        if (repeat_some != nullptr && columns == nest_.extent(0)) {
+          return repeat_some(from, nest_.stride(0, 1) * size, to, rows);
+        }
         for (; rows > 0; --rows, from += nest_.stride(0, 1) * size, to += nest_.stride(1, 1) * size) {
           if (in_step == 0 && out_step == size) {
             fill<size>(from, to, columns);

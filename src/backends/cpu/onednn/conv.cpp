@@ -27,11 +27,18 @@ Verdict supports_types(const Problem& problem) {
 
 Verdict supports_shape(const Problem& problem) {
   if (const Verdict verdict = supports_padding(conv_shape(problem)); !verdict.supported) return verdict;
-  if (is_conv_channels_last(problem)) {
+  if (is_conv_of_pixels(problem)) {
     if (problem.inputs[0].dtype != DataType::float32) return Verdict::no("the channels are last, and that is for f32");
     return is_contiguous(problem, 2);
   }
   return is_contiguous(problem);
+}
+
+// oneDNN 2.6 reads beyond rows that a filter with gaps is wider than, and gives wrong numbers for some of them.
+Verdict supports_gaps(const ConvShape& shape) {
+  const std::int64_t reach = shape.dilation[2] * (shape.kernel[2] - 1);
+  if (shape.dilation[2] == 1 || reach < shape.in[2]) return Verdict::yes();
+  return Verdict::no("the dilated kernel is wider than the input, where oneDNN 2 may give wrong results");
 }
 
 // Converting the weight costs as much as this many pixels gain by it.
@@ -75,6 +82,7 @@ Verdict supports_window_sums(std::int64_t channels, std::int64_t taps) {
 
 Verdict supports_conv_onednn(const Problem& problem, const DeviceProfile& profile) {
   if (const Verdict verdict = supports_onednn(problem, profile); !verdict.supported) return verdict;
+  if (const Verdict verdict = supports_gaps(conv_shape(problem)); !verdict.supported) return verdict;
   if (problem.direction == Direction::backward) return supports_conv_backward(problem);
   if (const Verdict verdict = supports_types(problem); !verdict.supported) return verdict;
   if (const Verdict verdict = supports_modest_windows(problem); !verdict.supported) return verdict;

@@ -68,9 +68,9 @@ struct SliceDescs {
 Dimensions weight_strides(const ConvCall& call, const Dimensions& weight) {
   Dimensions strides(weight.size(), 1);
   const std::size_t inputs = call.shape.groups > 1 ? 2 : 1;
-  std::int64_t step = call.channels_last ? weight[inputs] : 1;
+  std::int64_t step = call.weight_last ? weight[inputs] : 1;
   for (std::size_t i = weight.size(); i-- > 0;) {
-    if (call.channels_last && i == inputs) continue;
+    if (call.weight_last && i == inputs) continue;
     strides[i] = step;
     step *= weight[i];
   }
@@ -254,6 +254,13 @@ std::string ConvCall::tasks_text(std::size_t tasks) const {
   return "tasks=" + std::to_string(tasks) + (large && !fixed_parts ? split_by_threads : "");
 }
 
+bool is_conv_of_pixels(const Problem& problem) {
+  if (is_conv_channels_last(problem)) return true;
+  const TensorSpec &in = problem.inputs[0], &out = problem.outputs[0];
+  return problem.direction == Direction::forward && has_channels_last(in) && has_channels_last(out) &&
+         !(in.contiguous && out.contiguous) && problem.inputs[1].contiguous;
+}
+
 ConvCall conv_call(const Problem& problem) {
   ConvCall call;
   call.shape = conv_shape(problem);
@@ -264,7 +271,8 @@ ConvCall conv_call(const Problem& problem) {
   if (call.has_bias) call.bias = problem.inputs[2].dtype;
   call.threads = conv_threads(problem, call.shape);
   call.large = conv_is_large(call.shape);
-  call.channels_last = is_conv_channels_last(problem);
+  call.channels_last = is_conv_of_pixels(problem);
+  call.weight_last = call.channels_last && is_conv_channels_last(problem);
   call.fixed_parts = problem.limits.deterministic;
   call.parts = call.threads;
   if (call.fixed_parts) {

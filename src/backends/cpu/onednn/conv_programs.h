@@ -19,14 +19,17 @@ struct ConvCall {
   int threads = 1;
   std::int64_t parts = 1;  // tasks; under a deterministic policy not those of this machine
   bool fixed_parts = false;
-  bool channels_last = false;
-  bool large = false;  // enough for several threads, were there any
+  bool channels_last = false;  // of input and output
+  bool weight_last = false;    // of the weight too
+  bool large = false;          // enough for several threads, were there any
 
   /// "tasks=2", and whether they follow the number of threads.
   std::string tasks_text(std::size_t tasks) const;
 };
 
 ConvCall conv_call(const Problem& problem);
+/// Whether input and output have their channels last, and the weight has too or is contiguous.
+bool is_conv_of_pixels(const Problem& problem);
 
 /// Padding that oneDNN takes.
 Verdict supports_padding(const ConvShape& shape);

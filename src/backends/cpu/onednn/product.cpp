@@ -1,5 +1,6 @@
 #include "backends/cpu/matmul/product.h"
 
+#include <map>
 #include <string>
 
 #include "backends/cpu/matmul/finish.h"
@@ -45,8 +46,10 @@ struct Operand {
 /// Writes the program of one product.
 class ProductProgram {
  public:
-  ProductProgram(const Product& product, bool fixed_split)
+  /// `converts_b`: to the layout that oneDNN likes best, which pays where it is done once for many runs.
+  ProductProgram(const Product& product, bool fixed_split, bool converts_b = false)
       : product_(product),
+        converts_b_(converts_b),
         a_{*layout_of(shape().m, shape().k, shape().a), shape().a, product.a},
         b_{*layout_of(shape().k, shape().n, shape().b), shape().b, product.b},
         c_{*layout_of(shape().m, shape().n, shape().c), shape().c, product.out},
@@ -94,7 +97,11 @@ class ProductProgram {
     // One call takes all batches where one stride leads from each to the next.
     const std::int64_t batches = shape().batch_dims > 1 ? 1 : slice.batches;
     const std::size_t piece = piece_for(batches, slice.rows, slice.columns);
-    for (std::int64_t i = 0; i < slice.batches; i += batches) builder_.step(piece, places(slice, slice.batch + i));
+    for (std::int64_t i = 0; i < slice.batches; i += batches) {
+      std::vector<Place> given = places(slice, slice.batch + i);
+      given[1] = builder_.converted(conversions_[piece], given[1]);
+      builder_.step(piece, std::move(given));
+    }
   }
 
   std::vector<Place> places(const Slice& slice, std::int64_t batch) const {
@@ -114,20 +121,27 @@ class ProductProgram {
   // Slices have few distinct sizes: each is made once.
   std::size_t piece_for(std::int64_t batches, std::int64_t rows, std::int64_t columns) {
     const Size size = {batches, rows, columns};
-    const auto found = std::find(sizes_.begin(), sizes_.end(), size);
-    if (found != sizes_.end()) return static_cast<std::size_t>(found - sizes_.begin());
-    sizes_.push_back(size);
+    for (const auto& [piece, made] : sizes_) {
+      if (made == size) return piece;
+    }
     const Desc a = a_.desc(batches, rows, shape().k), b = b_.desc(batches, shape().k, columns),
                c = c_.desc(batches, rows, columns);
-    std::vector<std::pair<int, Desc>> arguments = {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}};
+    const Desc free_b = converts_b_ && batches == 1 ? Desc(b.dims(), b.data_type(), dnnl::memory::format_tag::any) : b;
     Desc bias;
     if (product_.has_bias) {
       bias = batches == 1 ? Desc({1, columns}, onednn_type(product_.bias), {columns, 1})
                           : Desc({1, 1, columns}, onednn_type(product_.bias), {columns, columns, 1});
-      arguments.emplace_back(DNNL_ARG_BIAS, bias);
     }
-    const dnnl::matmul::desc desc = product_.has_bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
-    return builder_.piece(dnnl::matmul::primitive_desc(desc, attributes(), onednn_engine()), std::move(arguments));
+    const dnnl::matmul::desc desc =
+        product_.has_bias ? dnnl::matmul::desc(a, free_b, bias, c) : dnnl::matmul::desc(a, free_b, c);
+    const dnnl::matmul::primitive_desc description(desc, attributes(), onednn_engine());
+    const Desc taken = description.weights_desc();
+    std::vector<std::pair<int, Desc>> arguments = {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, taken}, {DNNL_ARG_DST, c}};
+    if (product_.has_bias) arguments.emplace_back(DNNL_ARG_BIAS, bias);
+    const std::size_t piece = builder_.piece(description, std::move(arguments));
+    conversions_[piece] = builder_.conversion(b, taken, taken);
+    sizes_.emplace_back(piece, size);
+    return piece;
   }
 
   dnnl::primitive_attr attributes() const {
@@ -143,15 +157,22 @@ class ProductProgram {
 
   using Size = std::array<std::int64_t, 3>;
   Product product_;
+  bool converts_b_;
   Operand a_, b_, c_;
   std::vector<Slice> slices_;
   bool by_threads_;
-  std::vector<Size> sizes_;
+  std::vector<std::pair<std::size_t, Size>> sizes_;  // by piece
+  std::map<std::size_t, Conversion> conversions_;    // of b, by piece
   ProgramBuilder builder_;
 };
 
 Program make_product(const Problem& problem) {
   return ProductProgram(product_of(problem), problem.limits.deterministic).write();
+}
+
+/// With the weight's rows as oneDNN likes them.
+Program make_product_of_constant(const Problem& problem) {
+  return ProductProgram(product_of(problem), problem.limits.deterministic, true).write();
 }
 
 Verdict supports_types(const Product& product) {
@@ -193,7 +214,7 @@ std::uint64_t workspace_product_onednn(const Problem& problem, const DeviceProfi
 }
 
 std::unique_ptr<const Plan> prepare_product_onednn(const Problem& problem, const PrepareContext&) {
-  return prepare_program(problem, make_product);
+  return prepare_program(problem, make_product, make_product_of_constant);
 }
 
 }  // namespace xpuruntime::cpu

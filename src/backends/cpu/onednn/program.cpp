@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <list>
+#include <map>
 
 #include "backends/cpu/base/thread_pool.h"
 #include "core/fork_guard.h"
@@ -81,14 +82,132 @@ void* address_of(const Place& place, const RunArguments& arguments) {
     case Place::Base::output:
       return arguments.outputs[place.tensor]->as<std::byte>() + place.bytes;
     case Place::Base::workspace:
+    case Place::Base::held:
       break;
   }
   return static_cast<std::byte*>(arguments.workspace) + place.bytes;
 }
 
+/// A program whose changes of layout of constants are made already.
+class HeldProgram {
+ public:
+  HeldProgram(const Program& program, std::span<const Tensor* const> constants)
+      : program_(program), constants_(constants) {
+    std::vector<std::vector<Step>> tasks;
+    for (const std::vector<Step>& task : program.tasks) tasks.push_back(without_conversions(task));
+    program_.tasks = std::move(tasks);
+    if (bytes_ == 0) return;
+    close_gaps();
+    memory_ = Tensor::empty(DataType::uint8, {bytes_});
+    for (const Made& made : made_) convert(made);
+  }
+
+  bool holds_something() const { return bytes_ != 0; }
+  Program& program() { return program_; }
+  const Tensor& memory() const { return memory_; }
+
+ private:
+  struct Made {
+    std::size_t piece = 0;
+    Place from = {};
+    Place held = {};
+  };
+
+  bool is_conversion(const Step& step) const {
+    const auto& arguments = program_.pieces[step.piece].arguments;
+    if (arguments[0].first != DNNL_ARG_FROM || arguments[1].first != DNNL_ARG_TO) return false;
+    const Place &from = step.places[0], &to = step.places[1];
+    return from.base == Place::Base::input && to.base == Place::Base::workspace && from.tensor < constants_.size() &&
+           constants_[from.tensor] != nullptr;
+  }
+
+  std::vector<Step> without_conversions(const std::vector<Step>& task) {
+    std::vector<std::pair<Place, Place>> moved;
+    std::vector<Step> steps;
+    for (Step step : task) {
+      if (is_conversion(step)) {
+        moved.emplace_back(step.places[1], place_for(step));
+        continue;
+      }
+      for (Place& place : step.places) {
+        for (const auto& [from, to] : moved) {
+          if (place == from) place = to;
+        }
+      }
+      steps.push_back(std::move(step));
+    }
+    return steps;
+  }
+
+  /// What the conversions wrote to takes no workspace any more.
+  void close_gaps() {
+    std::map<std::int64_t, std::uint64_t> sizes;  // by place
+    const auto each_place = [&](const auto& visit) {
+      for (std::vector<Step>& task : program_.tasks) {
+        for (Step& step : task) {
+          for (std::size_t i = 0; i < step.places.size(); ++i) {
+            if (step.places[i].base == Place::Base::workspace) {
+              visit(step.places[i], program_.pieces[step.piece].arguments[i].second.get_size());
+            }
+          }
+        }
+      }
+    };
+    each_place([&](const Place& place, std::uint64_t size) {
+      std::uint64_t& most = sizes[place.bytes];
+      most = std::max(most, size);
+    });
+    program_.workspace_bytes = 0;
+    std::map<std::int64_t, std::int64_t> moved;
+    for (const auto& [place, size] : sizes) {
+      moved[place] = static_cast<std::int64_t>(program_.workspace_bytes);
+      program_.workspace_bytes += (size + line - 1) / line * line;
+    }
+    each_place([&](Place& place, std::uint64_t) { place.bytes = moved[place.bytes]; });
+  }
+
+  /// Tasks that need the same share it.
+  Place place_for(const Step& step) {
+    const auto known = std::find_if(made_.begin(), made_.end(), [&](const Made& made) {
+      return made.from == step.places[0] && same_layouts(made.piece, step.piece);
+    });
+    if (known != made_.end()) return known->held;
+    const Place held = {Place::Base::held, 0, bytes_};
+    const std::uint64_t bytes = program_.pieces[step.piece].arguments[1].second.get_size();
+    bytes_ += static_cast<std::int64_t>((bytes + line - 1) / line * line);
+    made_.push_back({step.piece, step.places[0], held});
+    return held;
+  }
+
+  bool same_layouts(std::size_t one, std::size_t other) const {
+    const auto &a = program_.pieces[one].arguments, &b = program_.pieces[other].arguments;
+    return a[0].second == b[0].second && a[1].second == b[1].second;
+  }
+
+  void convert(const Made& made) const {
+    const Piece& piece = program_.pieces[made.piece];
+    const auto& arguments = piece.arguments;
+    const std::uint64_t scratch = arguments.size() > 2 ? arguments[2].second.get_size() : 0;
+    const Tensor room = Tensor::empty(DataType::uint8, {static_cast<std::int64_t>(scratch)});
+    void* const places[] = {constants_[made.from.tensor]->as<std::byte>() + made.from.bytes,
+                            memory_.as<std::byte>() + made.held.bytes, room.data()};
+    const dnnl::stream stream(onednn_engine());
+    const dnnl_status_t status = Callable(piece, 1).call(stream.get(), [&](std::size_t i) { return places[i]; });
+    if (status != dnnl_success) fail(ErrorCode::device_error, "onednn", "a constant could not be converted");
+  }
+
+  Program program_;
+  std::span<const Tensor* const> constants_;
+  std::vector<Made> made_ = {};
+  std::int64_t bytes_ = 0;
+  Tensor memory_ = {};
+};
+
 class ProgramPlan final : public Plan {
  public:
-  explicit ProgramPlan(std::shared_ptr<const Program> program) : program_(std::move(program)) {
+  explicit ProgramPlan(std::shared_ptr<const Program> program, std::function<Program()> make_held = {},
+                       Tensor held = {})
+      : program_(std::move(program)), make_held_(std::move(make_held)), held_(std::move(held)) {
     for (const Piece& piece : program_->pieces) {
       callables_.push_back(std::make_unique<const Callable>(piece, program_->threads));
     }
@@ -108,11 +227,23 @@ class ProgramPlan final : public Plan {
 
   std::string token() const override { return program_->token; }
 
+  std::unique_ptr<const Plan> with_constants(std::span<const Tensor* const> constants) const override {
+    const ForkHold hold;
+    const bool has_own = make_held_ && constants[1] != nullptr;
+    HeldProgram held(has_own ? make_held_() : *program_, constants);
+    const bool fits = held.program().workspace_bytes <= program_->workspace_bytes || !has_own;
+    if (!held.holds_something() || !fits) return nullptr;
+    return std::make_unique<ProgramPlan>(std::make_shared<const Program>(std::move(held.program())),
+                                         std::function<Program()>(), held.memory());
+  }
+
  private:
   dnnl_status_t run_task(const RunArguments& arguments, std::int64_t task) const {
     for (const Step& step : program_->tasks[static_cast<std::size_t>(task)]) {
-      const dnnl_status_t status = callables_[step.piece]->call(
-          stream_.get(), [&](std::size_t i) { return address_of(step.places[i], arguments); });
+      const dnnl_status_t status = callables_[step.piece]->call(stream_.get(), [&](std::size_t i) -> void* {
+        const Place& place = step.places[i];
+        return place.base == Place::Base::held ? held_.as<std::byte>() + place.bytes : address_of(place, arguments);
+      });
       if (status != dnnl_success) return status;
     }
     if (program_->finish) program_->finish(arguments, task);
@@ -120,6 +251,8 @@ class ProgramPlan final : public Plan {
   }
 
   std::shared_ptr<const Program> program_;
+  std::function<Program()> make_held_;
+  Tensor held_;
   std::vector<std::unique_ptr<const Callable>> callables_;
   dnnl::stream stream_ = dnnl::stream(onednn_engine());
 };
@@ -233,9 +366,11 @@ std::uint64_t program_workspace(const Problem& problem, const DeviceProfile& pro
   return program_for(problem, make)->workspace_bytes;
 }
 
-std::unique_ptr<const Plan> prepare_program(const Problem& problem, MakeProgram make) {
+std::unique_ptr<const Plan> prepare_program(const Problem& problem, MakeProgram make, MakeProgram make_held) {
   const ForkHold hold;  // oneDNN keeps primitives in a cache of its own
-  return std::make_unique<ProgramPlan>(program_for(problem, make));
+  std::function<Program()> held;
+  if (make_held != nullptr) held = [problem, make_held] { return make_held(problem); };
+  return std::make_unique<ProgramPlan>(program_for(problem, make), std::move(held));
 }
 
 }  // namespace xpuruntime::cpu

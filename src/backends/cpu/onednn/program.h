@@ -19,12 +19,14 @@ const dnnl::engine& onednn_engine();
 /// Scratch memory from us, so that one primitive can run on several threads at once.
 dnnl::primitive_attr onednn_attributes();
 
-/// Where an argument lies: in a tensor of the call or in the workspace.
+/// Where an argument lies: in a tensor of the call, in the workspace, or in what a plan made of constants.
 struct Place {
-  enum class Base : std::uint8_t { input, output, workspace };
+  enum class Base : std::uint8_t { input, output, workspace, held };
   Base base = Base::workspace;
   std::uint8_t tensor = 0;
   std::int64_t bytes = 0;
+
+  bool operator==(const Place&) const = default;
 };
 
 /// A primitive that is still to be made, and what it is called with.
@@ -87,6 +89,7 @@ using MakeProgram = Program (*)(const Problem& problem);
 /// What a kernel's workspace_bytes and prepare answer; an error where oneDNN turns the problem down, or where the
 /// profile is of another processor: what is installed here would answer for it.
 std::uint64_t program_workspace(const Problem& problem, const DeviceProfile& profile, MakeProgram make);
-std::unique_ptr<const Plan> prepare_program(const Problem& problem, MakeProgram make);
+/// `make_held`: the program to hold constants' layouts of (Plan::with_constants), where input 1 is one; null: the same.
+std::unique_ptr<const Plan> prepare_program(const Problem& problem, MakeProgram make, MakeProgram make_held = nullptr);
 
 }  // namespace xpuruntime::cpu

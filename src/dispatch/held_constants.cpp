@@ -1,0 +1,35 @@
+#include "xpuruntime/dispatch/held_constants.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "dispatch/prepared.h"
+
+namespace xpuruntime {
+
+HeldConstants::HeldConstants(std::vector<bool> is_constant) : is_constant_(std::move(is_constant)) {}
+HeldConstants::~HeldConstants() = default;
+
+const Plan& HeldConstants::make(const std::shared_ptr<CachedPlan>& decided, const Call& call) {
+  const std::lock_guard lock(mutex_);
+  auto found = std::find_if(all_.begin(), all_.end(), [&](const auto& made) { return made->of == decided.get(); });
+  if (found == all_.end()) {
+    std::vector<const Tensor*> constants(call.inputs.size(), nullptr);
+    for (std::size_t i = 0; i < std::min(constants.size(), is_constant_.size()); ++i) {
+      if (is_constant_[i]) constants[i] = call.inputs[i];
+    }
+    auto made = std::make_unique<Made>();
+    made->of = decided.get();
+    made->kept = decided;
+    try {
+      made->with_constants = decided->plan->with_constants(constants);
+    } catch (...) {  // it runs as well without
+    }
+    made->plan = made->with_constants != nullptr ? made->with_constants.get() : decided->plan.get();
+    found = all_.insert(all_.end(), std::move(made));
+  }
+  latest_.store(found->get(), std::memory_order_release);
+  return *(*found)->plan;
+}
+
+}  // namespace xpuruntime
