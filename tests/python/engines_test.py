@@ -438,7 +438,7 @@ class CommandTest(EngineCase):
     def test_what_is_wrong_is_an_error(self) -> None:
         self.assertIn("no engine", self.command("run", self.model, "--shape", "x=3,4", "--engine", "ours", code=2).lower()
                       .replace("unknown engine", "no engine"))
-        self.assertIn("--engine is for a model", self.command("tune", "relu(f32[8])", "--engine", "native", code=1))
+        self.assertIn("--engine is for a model", self.command("tune", "relu(f32[8])", "--engine", "native", code=2))
         self.command("cache", "drop", code=2)
 
 
