@@ -63,8 +63,8 @@ class DeviceDriver {
   /// Waits for all that was queued on the stream, and for the null stream on the whole device, by whatever stream;
   /// an error of earlier work shows here.
   virtual Status synchronize(int index, Stream stream) = 0;
-  /// Waits for the whole device, and leaves what kernels found wrong in a caller's values (make_value_fault) to the next
-  /// synchronize. The library calls it before it destroys a plan that ran.
+  /// Waits for the whole device, and leaves what kernels found wrong in a caller's values (make_value_fault) to the
+  /// next synchronize. The library calls it before it destroys a plan that ran.
   virtual Status wait(int index) { return synchronize(index, {}); }
 
   /// What Stream::id is for this handle, of a stream that anybody made and that is alive now.
