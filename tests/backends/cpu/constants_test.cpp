@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <set>
 
 #include "backends/cpu/plan_run.h"
@@ -26,6 +27,7 @@ TEST(HeldConstants, PlansComputeTheSameWithWhatTheyHold) {
     const std::string wrong = compare(run, kernel, one);
     if (!wrong.empty()) failures.add(kernel, text_of(kernel, problem) + ": " + wrong);
   });
+  if (std::getenv("XRT_TEST_REDUCED") != nullptr) return;  // then some kernels have no case
   EXPECT_TRUE(holding.contains("conv2d winograd"));
   for (const auto& kernel : cpu_kernels(OpId::conv2d)) {
     if (kernel->name() != "onednn") continue;
