@@ -134,7 +134,7 @@ Takes takes_of(std::string type) {
     if (type.starts_with("__local ") || type.starts_with("local ")) return Takes::local;
     return type.find("local") == std::string::npos ? Takes::tensor : Takes::unknown;
   }
-  for (const std::string_view ours : {"image", "sampler_t", "event_t", "pipe ", "queue_t"})
+  for (const std::string_view ours : {"image1d_", "image2d_", "image3d_", "sampler_t", "event_t", "pipe ", "queue_t"})
     if (type.find(ours) != std::string::npos) return Takes::nothing;
   for (const std::string_view sign : {"unsigned ", "signed "})
     if (type.starts_with(sign)) type.erase(0, sign.size());
