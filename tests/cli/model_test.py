@@ -1,5 +1,7 @@
 """run, explain, bench, tune and lock on whole models: answers, files, and what is wrong with bad ones."""
 import json
+import subprocess
+import sys
 import unittest
 from pathlib import Path
 
@@ -125,6 +127,14 @@ class Models(CliTest):
         text = self.fine("bench", self.model, "--input", self.given, "--budget", "100ms")
         self.assertRegex(text, r"engine +version +first run")
         self.assertRegex(text, r"layer +Gemm +linear\(f32\[3,8\], f32\[4,8\]; activation=relu\) @cpu:0 +small")
+
+    def test_the_end_of_make_run_names_the_fastest_engine(self):
+        document = self.document("bench", self.model, "--shape", "x=5,8", "--budget", "100ms", "--json")
+        script = Path(__file__).parents[2] / "tools" / "fastest_engine.py"
+        done = subprocess.run([sys.executable, "-B", script], input=json.dumps(document), capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (fastest,) = [engine["engine"] for engine in document["engines"] if engine["fastest"]]
+        self.assertIn(f"Engine {fastest} is the fastest", done.stdout)
 
     def test_bench_shows_a_page_of_the_slowest_nodes(self):
         names = ["x", *(f"a{i}" for i in range(30))]
