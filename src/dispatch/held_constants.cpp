@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 
 #include "dispatch/prepared.h"
+#include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
 
@@ -23,7 +25,9 @@ const Plan& HeldConstants::make(const std::shared_ptr<CachedPlan>& decided, cons
     made->kept = decided;
     try {
       made->with_constants = decided->plan->with_constants(constants);
-    } catch (...) {  // it runs as well without
+    } catch (const std::bad_alloc&) {  // it runs as well without
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::out_of_memory) throw;
     }
     made->plan = made->with_constants != nullptr ? made->with_constants.get() : decided->plan.get();
     found = all_.insert(all_.end(), std::move(made));

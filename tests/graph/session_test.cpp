@@ -106,6 +106,60 @@ TEST(Session, RunsAPerceptronForEveryBatchAndOptimizeLevel) {
   }
 }
 
+Model negation() {
+  Model model;
+  model.opsets[""] = 17;
+  model.graph.inputs = {value("x", {{.name = "n"}})};
+  model.graph.outputs = {value("y", {{.name = "n"}})};
+  model.graph.nodes = {node("Neg", {"x"}, {"y"})};
+  return model;
+}
+
+TEST(Session, WritesOverResultsThatNobodyHas) {
+  const Session session = session_of(negation());
+  const Tensor x = random_tensor({1 << 18}, 5), other = random_tensor({1 << 18}, 6),
+               longer = random_tensor({300000}, 7);
+  const auto run = [&](const Tensor& input) { return session.run({&input, 1})[0]; };
+  const auto expect_negative = [](const Tensor& result, const Tensor& input) {
+    for (std::int64_t i = 0; i < element_count(input.spec()); ++i) {
+      ASSERT_EQ(result.as<const float>()[i], -input.as<const float>()[i]) << i;
+    }
+  };
+  const Tensor kept = run(x);
+  const void* freed = run(other).data();
+  const Tensor again = run(other);
+  EXPECT_EQ(again.data(), freed);
+  EXPECT_NE(again.data(), kept.data());
+  expect_negative(kept, x);
+  expect_negative(again, other);
+  // Of what is kept, a part may be seen: it is still somebody's.
+  std::optional<Tensor> whole = run(x);
+  const Tensor part(whole->data(), make_spec(DataType::float32, {16}), {}, 0, whole->owner());
+  whole.reset();
+  EXPECT_NE(run(other).data(), part.data());
+  EXPECT_EQ(part.as<const float>()[3], -x.as<const float>()[3]);
+  expect_negative(run(longer), longer);
+}
+
+TEST(Session, ResultsOfManyThreadsAreTheirOwn) {
+  const Session session = session_of(negation());
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const Tensor x = random_tensor({100000}, t);
+      Tensor before;
+      for (int i = 0; i < 20; ++i) {
+        const Tensor now = session.run({&x, 1})[0];
+        for (const Tensor* result : {&now, &before}) {
+          if (result->data() != nullptr) ASSERT_EQ(result->as<const float>()[99999], -x.as<const float>()[99999]);
+        }
+        before = now;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST(Session, NamesTheKernelOfEachNodeAndWhy) {
   KernelPolicy policy;
   policy.preferences[OpId::relu] = {.kernels = {"reference"}, .force = true};

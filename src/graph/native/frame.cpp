@@ -32,9 +32,9 @@ std::vector<bool> used_slots(const Program& program) {
 
 }  // namespace
 
-Frame::Frame(const Program& program, const std::vector<Tensor>& constants, const HeldBySteps& held,
+Frame::Frame(const Program& program, const std::vector<Tensor>& constants, const HeldBySteps& held, OutputPool& pool,
              const DeviceManager& devices, Device device)
-    : program_(program), devices_(devices), device_(device), tensors_(program.slots.size()) {
+    : program_(program), pool_(pool), devices_(devices), device_(device), tensors_(program.slots.size()) {
   Tensor memory;
   if (program.memory_bytes > 0) {
     memory = devices.allocate(DataType::uint8, {static_cast<std::int64_t>(program.memory_bytes)}, device);
@@ -74,7 +74,7 @@ Tensor Frame::output_in(std::size_t slot, GivenOutputs outputs) const {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (program_.outputs[i] == static_cast<int>(slot) && outputs[i]) return *outputs[i];
   }
-  return devices_.allocate(program_.slots[slot].spec, device_);
+  return pool_.take(program_.slots[slot].spec, devices_, device_);
 }
 
 void Frame::bind(std::span<const Tensor> inputs, GivenOutputs outputs) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "graph/native/deadline.h"
+#include "graph/native/output_pool.h"
 #include "graph/program/given_outputs.h"
 #include "graph/program/program.h"
 #include "xpuruntime/device/device_manager.h"
@@ -17,12 +18,12 @@ using HeldBySteps = std::vector<std::unique_ptr<HeldConstants>>;
 /// The tensors of one run at a time of a program.
 class Frame {
  public:
-  Frame(const Program& program, const std::vector<Tensor>& constants, const HeldBySteps& held,
+  Frame(const Program& program, const std::vector<Tensor>& constants, const HeldBySteps& held, OutputPool& pool,
         const DeviceManager& devices, Device device);
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
-  /// Queues every call. Outputs are new tensors, or those given, which fit.
+  /// Queues every call. Outputs are of the pool, or those given, which fit.
   std::vector<Tensor> run(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline,
                           GivenOutputs outputs = {});
   /// The same, with the seconds that each call takes.
@@ -41,6 +42,7 @@ class Frame {
   std::vector<Tensor> results();
 
   const Program& program_;
+  OutputPool& pool_;
   const DeviceManager& devices_;
   Device device_;
   std::vector<Tensor> tensors_ = {};     // by slot

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "graph/native/lowering.h"
 #include "graph/onnx/mapped_file.h"
@@ -99,10 +100,11 @@ std::vector<Tensor> moved(std::span<const Tensor> inputs, const DeviceManager& d
 
 }  // namespace
 
-ReadyProgram::ReadyProgram(Program program, std::vector<std::optional<Tensor>> values, Dispatcher& dispatcher,
-                           const DeviceManager& devices, Device device)
+ReadyProgram::ReadyProgram(Program program, std::vector<std::optional<Tensor>> values, std::shared_ptr<OutputPool> pool,
+                           Dispatcher& dispatcher, const DeviceManager& devices, Device device)
     : program_(std::move(program)),
       values_(std::move(values)),
+      pool_(std::move(pool)),
       dispatcher_(dispatcher),
       devices_(devices),
       device_(device),
@@ -127,7 +129,7 @@ std::unique_ptr<Frame> ReadyProgram::take_frame() {
       return frame;
     }
   }
-  return std::make_unique<Frame>(program_, constants_, held_, devices_, device_);
+  return std::make_unique<Frame>(program_, constants_, held_, *pool_, devices_, device_);
 }
 
 void ReadyProgram::give_back(std::unique_ptr<Frame> frame) {
@@ -229,8 +231,8 @@ std::shared_ptr<ReadyProgram> Programs::make(std::span<const TensorSpec> specs, 
       const bool knows_all = !ways[way].empty() && std::all_of(ways[way].begin(), ways[way].end(),
                                                                [](const auto& input) { return input.has_value(); });
       const int level = std::max(execution_.optimize_level, knows_all ? 1 : 0);
-      return std::make_shared<ReadyProgram>(compile_for(specs, ways[way], level), ways[way], dispatcher_, devices_,
-                                            device_);
+      return std::make_shared<ReadyProgram>(compile_for(specs, ways[way], level), ways[way], pool_, dispatcher_,
+                                            devices_, device_);
     } catch (const NeedsValues&) {
       if (way + 1 == ways.size()) throw;
     }
@@ -274,10 +276,9 @@ Program Programs::compile_for(std::span<const TensorSpec> specs, Values values, 
       compile(model_, specs, values,
               Builder(dispatcher_, device_, devices_.profile(device_).global_memory_bytes, optimize_level), passes,
               Deadline(execution_.compile_timeout_ms, "compile_timeout_ms"));
-  for (const auto& [name, constant] :
-       model_.graph.constants) {  // those that are read are copies, or will be read again
-    onnx::forget_pages({constant.as<const std::byte>(), constant.span()}, constant.owner());
-  }
+  std::set<std::shared_ptr<void>> files;  // what was read of them is copied, or will be read again
+  for (const auto& [name, constant] : model_.graph.constants) files.insert(constant.owner());
+  for (const auto& file : files) onnx::forget_file(file);
   return program;
 }
 

@@ -18,8 +18,8 @@ namespace xpuruntime::native {
 class ReadyProgram {
  public:
   /// `values`: the inputs that the program was made for the contents of; nothing for the others.
-  ReadyProgram(Program program, std::vector<std::optional<Tensor>> values, Dispatcher& dispatcher,
-               const DeviceManager& devices, Device device);
+  ReadyProgram(Program program, std::vector<std::optional<Tensor>> values, std::shared_ptr<OutputPool> pool,
+               Dispatcher& dispatcher, const DeviceManager& devices, Device device);
 
   const Program& program() const { return program_; }
   /// Whether it was made for such inputs.
@@ -39,6 +39,7 @@ class ReadyProgram {
 
   const Program program_;
   const std::vector<std::optional<Tensor>> values_;
+  const std::shared_ptr<OutputPool> pool_;
   Dispatcher& dispatcher_;
   const DeviceManager& devices_;
   const Device device_;
@@ -72,6 +73,7 @@ class Programs {
   const Device device_;
   const ExecutionPolicy& execution_;
   mutable ConstantCasts casts_;
+  const std::shared_ptr<OutputPool> pool_ = std::make_shared<OutputPool>();
   Mutex making_ = {};  // held while one is made, so that it is made once
   Mutex mutex_ = {};
   std::vector<std::shared_ptr<ReadyProgram>> programs_ = {};  // the latest first

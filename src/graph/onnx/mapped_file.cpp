@@ -64,6 +64,10 @@ void forget_pages(std::span<const std::byte> bytes, const std::shared_ptr<void>&
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
+void forget_file(const std::shared_ptr<void>& owner) {
+  if (const Unmap* mapped = std::get_deleter<Unmap>(owner)) madvise(owner.get(), mapped->size, MADV_DONTNEED);
+}
+
 SharedBytes copy_bytes(std::span<const std::byte> bytes) {
   const Tensor copy = Tensor::empty(DataType::uint8, {static_cast<std::int64_t>(bytes.size())});
   if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());

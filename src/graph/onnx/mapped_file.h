@@ -24,6 +24,9 @@ SharedBytes map_file(const std::string& path);
 /// again.
 void forget_pages(std::span<const std::byte> bytes, const std::shared_ptr<void>& owner);
 
+/// The same of the whole file that a constant is mapped from: the system may have read far around what was touched.
+void forget_file(const std::shared_ptr<void>& owner);
+
 /// The same from a copy, aligned to 64 bytes.
 SharedBytes copy_bytes(std::span<const std::byte> bytes);
 

@@ -38,7 +38,10 @@ PlanRun run_plan(const Kernel& kernel, const Problem& problem, const oracle::Cas
   const auto plan = kernel.prepare(any, context);
   std::unique_ptr<const Plan> held;
   if (prepared_for == PreparedFor::constants) {
-    std::vector<const Tensor*> constants(inputs.begin(), inputs.end());
+    std::vector<Tensor> read_only;  // as those of a model
+    for (const Tensor* input : inputs) read_only.push_back(input->as_read_only());
+    std::vector<const Tensor*> constants;
+    for (const Tensor& tensor : read_only) constants.push_back(&tensor);
     constants[0] = nullptr;
     held = plan->with_constants(constants);
   }

@@ -189,7 +189,7 @@ class HeldProgram {
     const auto& arguments = piece.arguments;
     const std::uint64_t scratch = arguments.size() > 2 ? arguments[2].second.get_size() : 0;
     const Tensor room = Tensor::empty(DataType::uint8, {static_cast<std::int64_t>(scratch)});
-    void* const places[] = {constants_[made.from.tensor]->as<std::byte>() + made.from.bytes,
+    void* const places[] = {static_cast<std::byte*>(constants_[made.from.tensor]->as<void>()) + made.from.bytes,
                             memory_.as<std::byte>() + made.held.bytes, room.data()};
     const dnnl::stream stream(onednn_engine());
     const dnnl_status_t status = Callable(piece, 1).call(stream.get(), [&](std::size_t i) { return places[i]; });
