@@ -8,7 +8,7 @@ core, with the same number of threads; the engines take turns, and the best medi
 
 runs     native: our own kernels. ORT: the package onnxruntime alone, with its default options. ratio: ORT's time over native's.
 peak     the most that the process held, with Python and the engine in it.
-engines  sessions of ours by each engine; auto: by the one that `tune_engines` found in a process before. behind: how far auto is
+engines  sessions of ours by each engine; auto: by the one that `tune_engines` found in a process before, and took. behind: how far auto is
          behind the best of the others. over ORT: ORT's time over auto's.
 starts   from loading to the first result, in a new process: with an empty cache, and with what the first one kept.
 a node   what each node of a chain of Neg on one element takes with its kernel: alike, and of ranks that change from node to node.
@@ -34,28 +34,28 @@ LEAST_SECONDS, LEAST_RUNS = 1.0, 5
 
 
 def session_of(engine, path, threads, level):
-    """A function from inputs to outputs, in the order of the model."""
+    """A function from inputs to outputs, in the order of the model, and one to the engine that runs it."""
     if engine != "ORT":
         import xpuruntime as xrt
 
         model = xrt.load(path, policy=xrt.KernelPolicy(threads=threads),
                          execution=xrt.ExecutionPolicy(target="cpu", engine=engine, optimize_level=level))
-        return lambda inputs: list(model.run(inputs).values())
+        return lambda inputs: list(model.run(inputs).values()), lambda: model.engine
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     model = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return lambda inputs: model.run(None, inputs)
+    return lambda inputs: model.run(None, inputs), lambda: engine
 
 
 def start(engine, path, threads, level):
     """In a process of its own: from loading to the first result."""
     inputs = dict(np.load(path + ".inputs.npz"))
     begin = time.perf_counter()
-    run = session_of(engine, path, threads, level)
+    run, taken = session_of(engine, path, threads, level)
     outputs = run(inputs)
-    return inputs, run, outputs, {"first_ms": (time.perf_counter() - begin) * 1e3}
+    return inputs, run, outputs, {"first_ms": (time.perf_counter() - begin) * 1e3, "engine": taken()}
 
 
 def measure(engine, path, threads, level):
@@ -208,7 +208,8 @@ def engine_row(name, figures):
     """What our sessions take by each engine, and their starts."""
     one = [f"{figures[engine]['ms']:9.2f}" if "ms" in figures[engine] else f"{'-':>9}" for engine in (*ENGINES, "auto")]
     text = f"{name:10} " + " ".join(one)
-    text += f" {figures['behind'] * 100:+7.1f}% {figures['over_ort']:8.2f}x" if figures.get("over_ort") else f" {'-':>8} {'-':>9}"
+    text += (f" {figures['auto']['engine']:>11} {figures['behind'] * 100:+7.1f}% {figures['over_ort']:8.2f}x" if figures.get("over_ort")
+             else f" {'-':>11} {'-':>8} {'-':>9}")
     for engine in ENGINES:
         cold, warm = figures[engine].get("starts_ms", (None, None))
         text += f" {cold:7.0f} {warm:6.0f} {cold / warm:5.1f}x" if cold and warm else f" {'-':>7} {'-':>6} {'-':>6}"
@@ -267,7 +268,7 @@ def main():
             print(row(name, found[name]), flush=True)
         cost = asked(folder, "nodes", folder)
     if not options.only:
-        print(f"\n{'ms':10} {'native':>9} {'onnxrt':>9} {'openvino':>9} {'auto':>9} {'behind':>8} {'over ORT':>9}"
+        print(f"\n{'ms':10} {'native':>9} {'onnxrt':>9} {'openvino':>9} {'auto':>9} {'took':>11} {'behind':>8} {'over ORT':>9}"
               f" {'first, second start: native':>24} {'onnxruntime':>21} {'openvino':>21}")
         for name in names:
             print(engine_row(name, found[name]))

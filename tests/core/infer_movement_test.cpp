@@ -32,6 +32,12 @@ TEST(InferMovement, PermutesDims) {
   expect_refused("transpose(f32[2,3]; dims=0,2)", "dim 2 is out of range; use -2 to 1");
 }
 
+TEST(InferMovement, FlipsEachDimOnce) {
+  EXPECT_EQ(outputs_of("flip(f32[2,3]; dims=0,-1)"), "f32[2,3]");
+  expect_refused("flip(f32[2,3]; dims=0,-2)", "dims names -2 twice");
+  expect_refused("flip(f32[2,3]; dims=2)", "dim 2 is out of range; use -2 to 1");
+}
+
 TEST(InferMovement, JoinsAlongOneDim) {
   EXPECT_EQ(outputs_of("concat(f32[2,3], f32[5,3], f32[0,3])"), "f32[7,3]");
   EXPECT_EQ(outputs_of("concat(f16[2,3], bf16[2,1]; dim=-1)"), "f32[2,4]");

@@ -60,7 +60,12 @@ Specs infer_tile(Inputs inputs, const Attributes& attributes) {
 
 Specs infer_flip(Inputs inputs, const Attributes& attributes) {
   const ForwardCall call(inputs, attributes);
-  for (const std::int64_t dim : attributes.list("dims")) call.axis(dim, call.shape(0).size());
+  bool seen[max_rank] = {};
+  for (const std::int64_t dim : attributes.list("dims")) {
+    bool& named = seen[call.axis(dim, call.shape(0).size())];
+    if (named) call.refuse("dims names " + std::to_string(dim) + " twice; name each dim once");
+    named = true;
+  }
   return {make_spec(call[0].dtype, call.shape(0))};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+
 namespace xpuruntime::native {
 namespace {
 
@@ -41,11 +42,6 @@ Tensor OutputPool::take(const TensorSpec& spec, const DeviceManager& devices, De
   }
   return Tensor(block.data(), make_spec(spec.dtype, spec.shape, spec.strides), device, block.byte_offset(),
                 block.owner());
-}
-
-std::uint64_t OutputPool::bytes_kept() const {
-  const std::lock_guard lock(mutex_);
-  return bytes_;
 }
 
 }  // namespace xpuruntime::native

@@ -14,10 +14,9 @@ namespace xpuruntime::native {
 class OutputPool {
  public:
   Tensor take(const TensorSpec& spec, const DeviceManager& devices, Device device);
-  std::uint64_t bytes_kept() const;
 
  private:
-  mutable Mutex mutex_ = {};
+  Mutex mutex_ = {};
   std::vector<Tensor> kept_ = {};  // the one that was used longest ago first; many may still have owners
   std::uint64_t bytes_ = 0;
 };
