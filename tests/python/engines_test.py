@@ -48,6 +48,14 @@ def on(engine: str, target: str = "cpu", **fields: object) -> xrt.ExecutionPolic
     return xrt.ExecutionPolicy(target=target, engine=engine, **fields)
 
 
+def product_model(folder: str) -> str:
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "n"]) for name in "xy"]
+    path = str(Path(folder, "product.onnx"))
+    onnx.save(helper.make_model(helper.make_graph([helper.make_node("MatMul", ["x", "x"], ["y"])], "test", values[:1], values[1:]),
+                                opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
 class EngineCase(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -304,6 +312,14 @@ class PackageCase:
         with self.assertRaisesRegex(TimeoutError, "100 ms"):
             session(np.ones((1 << 21, 4), np.float32))
         np.testing.assert_array_equal(session(np.ones((1, 4), np.float32)).shape, (1, 4))
+
+    def test_nobody_waits_for_one_operator_that_takes_too_long(self) -> None:
+        x = np.eye(2500, dtype=np.float32)
+        session = xrt.load(product_model(self.folder), execution=on(self.name, execution_timeout_ms=20))
+        with self.assertRaisesRegex(TimeoutError, "20 ms"):
+            session(x)
+        patient = xrt.load(product_model(self.folder), execution=on(self.name, execution_timeout_ms=60000))
+        np.testing.assert_array_equal(patient(x[:7, :7]), x[:7, :7])
 
 
 class LockTest(EngineCase):

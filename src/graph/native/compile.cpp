@@ -50,7 +50,15 @@ class Compiler {
 
   std::vector<int> outputs() {
     std::vector<int> found;
-    for (const ModelValue& output : model_.graph.outputs) found.push_back(slot_of(output.name));
+    for (const ModelValue& output : model_.graph.outputs) {
+      found.push_back(slot_of(output.name));
+      const DataType dtype = builder_.spec(found.back()).dtype;
+      if (output.dtype && *output.dtype != dtype) {
+        fail(ErrorCode::corrupt_data, "Session",
+             "output '" + printable(output.name) + "' is declared as " + std::string(to_string(*output.dtype)) +
+                 ", and the model computes " + std::string(to_string(dtype)) + "; export the model anew");
+      }
+    }
     return found;
   }
 
@@ -95,7 +103,9 @@ class Compiler {
     if (found == nullptr) throw EngineLacks("there is no kernel for it in this version");
     std::vector<int> inputs;
     for (const std::string& name : node.inputs) inputs.push_back(slot_of(name));
-    return found->lower(NodeCall(node, opset_of(model_), std::move(inputs), builder_));
+    const NodeCall call(node, opset_of(model_), std::move(inputs), builder_);
+    check_types(call);
+    return found->lower(call);
   }
 
   void keep_results(const ModelNode& node, const Slots& results) {

@@ -29,7 +29,6 @@ Slots binary(const NodeCall& call) {
 
 /// Quotients of integers are cut off.
 Slots divide(const NodeCall& call) {
-  if (call.dtype(0) != call.dtype(1)) call.refuse("inputs of different types");
   return is_floating(call.dtype(0)) ? binary<OpId::div>(call) : binary<OpId::trunc_div>(call);
 }
 
@@ -69,7 +68,6 @@ Slots power(const NodeCall& call) {
 }
 
 Slots modulo(const NodeCall& call) {
-  if (call.dtype(0) != call.dtype(1)) call.refuse("inputs of different types");
   const bool cut_off = call.integer("fmod", 0) != 0;
   return {call.builder.call(cut_off ? OpId::fmod : OpId::remainder, {call[0], call[1]})};
 }

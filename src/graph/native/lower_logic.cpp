@@ -22,13 +22,8 @@ void need_boolean(const NodeCall& call, std::size_t input) {
   if (call.dtype(input) != DataType::boolean) call.refuse("input " + std::to_string(input) + " that is not boolean");
 }
 
-void need_same_dtype(const NodeCall& call, std::size_t a, std::size_t b) {
-  if (call.dtype(a) != call.dtype(b)) call.refuse("inputs of different types");
-}
-
 template <OpId op>
 Slots compare(const NodeCall& call) {
-  need_same_dtype(call, 0, 1);
   return {call_or_fold(call, op, {call[0], call[1]})};
 }
 
@@ -46,7 +41,6 @@ Slots opposite(const NodeCall& call) {
 
 Slots choose(const NodeCall& call) {
   need_boolean(call, 0);
-  need_same_dtype(call, 1, 2);
   return {call_or_fold(call, OpId::where, {call[0], call[1], call[2]})};
 }
 

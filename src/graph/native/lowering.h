@@ -94,6 +94,8 @@ std::span<const Operator> spectrum_operators();
 std::span<const Operator> sequence_operators();
 std::span<const Operator> einsum_operators();
 
+/// Refuses inputs of types that ONNX does not let its operator have together.
+void check_types(const NodeCall& call);
 /// Null: there is none.
 const Operator* find_operator(const ModelNode& node);
 /// If: its condition is known before a run, and the branch that it names becomes part of the program.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,7 +16,7 @@
 namespace xpuruntime::native {
 
 /// A program on a device, with the tensors of runs that are over for the next ones.
-class ReadyProgram {
+class ReadyProgram : public std::enable_shared_from_this<ReadyProgram> {
  public:
   /// `values`: the inputs that the program was made for the contents of; nothing for the others.
   ReadyProgram(Program program, std::vector<std::optional<Tensor>> values, std::shared_ptr<OutputPool> pool,
@@ -27,6 +28,8 @@ class ReadyProgram {
 
   /// Safe to call from many threads.
   /// Outputs that do not fit are an error before anything runs; those on another device or less aligned are new memory.
+  /// On the CPU nobody waits longer than until the deadline for a kernel that is in its call: until a run took much
+  /// less, runs are in threads of their own, and their results in new memory.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const Deadline& deadline, GivenOutputs outputs = {});
   std::vector<Decision> decide(std::span<const TensorSpec> inputs);
   /// A run, and the seconds of each call.
@@ -34,6 +37,7 @@ class ReadyProgram {
 
  private:
   std::vector<std::optional<Tensor>> direct(GivenOutputs outputs) const;
+  std::vector<Tensor> run_here(std::span<const Tensor> inputs, const Deadline& deadline, GivenOutputs outputs);
   std::unique_ptr<Frame> take_frame();
   void give_back(std::unique_ptr<Frame> frame);
 
@@ -45,6 +49,7 @@ class ReadyProgram {
   const Device device_;
   std::vector<Tensor> constants_ = {};  // by slot, on the device
   const HeldBySteps held_;
+  std::atomic<bool> is_quick_{false};  // against its deadline
   Mutex mutex_ = {};
   std::vector<std::unique_ptr<Frame>> idle_ = {};
 };

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any
 
-from . import CompiledModel, Engine, EngineRequest
+from . import Aside, CompiledModel, Engine, EngineRequest
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 # What is larger is not kept: a model of 2 GB cannot be written as one file.
@@ -125,11 +125,14 @@ os.register_at_fork(after_in_child=WATCHDOG.__init__)  # type: ignore[misc]
 
 class Compiled(CompiledModel):
     def __init__(self, session: Any, optimized: bytes = b"") -> None:
-        self._session, self._optimized = session, optimized
+        self._session, self._optimized, self._aside = session, optimized, Aside()
         self._inputs = [value.name for value in session.get_inputs()]
         self._outputs = [value.name for value in session.get_outputs()]
 
     def run(self, inputs: list[Any], timeout_ms: int) -> list[Any]:
+        return self._aside.run(lambda: self._run(inputs, timeout_ms), inputs, timeout_ms)
+
+    def _run(self, inputs: list[Any], timeout_ms: int) -> list[Any]:
         import onnxruntime
         options = onnxruntime.RunOptions()
         with WATCHDOG.watching(options, timeout_ms / 1000) as run:
@@ -137,7 +140,7 @@ class Compiled(CompiledModel):
                 return list(self._session.run(self._outputs, dict(zip(self._inputs, inputs)), options))
             except Exception:
                 if run.is_late:
-                    raise TimeoutError(f"a run took longer than {timeout_ms} ms and was stopped") from None
+                    raise TimeoutError(f"a run took longer than {timeout_ms} ms") from None
                 raise
 
     def to_cache(self) -> bytes:
