@@ -91,7 +91,7 @@ stage dev everything
 if [[ ${1:-} == all ]]; then
   stage fuzz fuzz
   stage asan layers asan 'core|device|cache|registry|tune|select|dispatch|graph|backends' 'opencl(_plugin)?_tests'
-  stage tsan layers tsan 'device|cache|registry|tune|select|dispatch|backends'
+  stage tsan layers tsan 'device|cache|registry|tune|select|dispatch|graph|backends'
   if [[ -n $interpreter ]]; then
     stage "asan, Python" python asan 'arrays|bad_input|junk|kernels|lock|log|policy|rules|scopes|store|threads|tune'
     stage "tsan, Python" python tsan 'kernels|rules|scopes|threads'
