@@ -4,7 +4,7 @@ SHELL := /bin/bash
 # What `cmake --install` copies, and what run_benchmarks.sh runs: building the tests too would take long.
 installed := xrt xpuruntime xpuruntime_cuda xpuruntime_opencl xrt_python
 benchmarks := $(notdir $(basename $(wildcard bench/*_bench.cpp)))
-.PHONY: help deps build run test check bench clean
+.PHONY: help deps build wheel run test check bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -15,6 +15,9 @@ deps: ## install missing packages (Debian 12; needs root or sudo)
 build: deps ## build what users get and install it into .venv
 	@tools/build.sh release $(installed)
 	@tools/install_venv.sh
+
+wheel: build ## make a wheel for other Linux machines in build/dist, and test it
+	@tools/make_wheel.sh
 
 run: build ## show decisions being made, explained and run on this machine
 	@tools/demo.sh

@@ -9,7 +9,7 @@ stamp=.venv/installed
 log=build/release/install.log
 
 is_installed() {
-  [[ -e $stamp && -x .venv/bin/xrt ]] || return
+  [[ -e $stamp && -x .venv/bin/xrt ]] && compgen -G 'build/wheels/*.whl' >/dev/null || return
   local newer
   newer=$(find src include schemas cmake pyproject.toml README.md build/release/libxpuruntime* \
     build/release/xpuruntime build/release/python -newer "$stamp" -print -quit)
