@@ -21,8 +21,8 @@ mkdir -p "$target"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# Copies into it what it links and a plain Linux lacks. libxrtomp.so is inside already, under another file name.
-"$python" -m auditwheel repair --exclude libxrtomp.so --zip-compression-level 0 --wheel-dir "$scratch" "$wheel" 2>"$scratch/log" || {
+# Copies into it what it links and a plain Linux lacks. libxrtomp.so is inside already: see below.
+"$python" -m auditwheel repair --exclude libxrtomp.so -z 0 --wheel-dir "$scratch" "$wheel" 2>"$scratch/log" || {
   cat "$scratch/log" >&2
   exit 1
 }
@@ -33,15 +33,20 @@ trap 'rm -rf "$scratch"' EXIT
 root=$(echo "$scratch"/files/*)
 nm -D --defined-only "$root"/xpuruntime.libs/* |
   awk 'NF == 3 && $2 != "A" { sub(/@.*/, "", $3); print $3, "xrt_" $3 }' | sort -u >"$scratch/names"
-callers=("$root"/xpuruntime/lib/libxpuruntime.so.* "$root"/xpuruntime/lib/xpuruntime/libxpuruntime_onednn.so)
-for file in "$root"/xpuruntime.libs/* "${callers[@]}"; do
-  if [[ -f $file ]]; then patchelf --rename-dynamic-symbols "$scratch/names" "$file"; fi
-done
+files=("$root"/xpuruntime.libs/* "$root"/xpuruntime/lib/libxpuruntime.so.*)
+parts=$root/xpuruntime/lib/xpuruntime
+if [[ -f $parts/libxpuruntime_onednn.so ]]; then
+  files+=("$parts/libxpuruntime_onednn.so")
+  # So that the loader, and who checks the wheel, finds it by its name: the library alone opens it by its path.
+  patchelf --set-soname libxpuruntime_openmp.so "$parts/libxpuruntime_openmp.so"
+  patchelf --force-rpath --add-rpath "\$ORIGIN" --replace-needed libxrtomp.so libxpuruntime_openmp.so "${files[-1]}"
+fi
+patchelf --rename-dynamic-symbols "$scratch/names" "${files[@]}"
 "$python" -m wheel pack --dest-dir "$target" "$root" >/dev/null
 wheel=$(echo "$target"/*.whl)
 
 if (($# == 0)); then
-  XRT_WHEEL=$PWD/$wheel "$python" -B -m unittest discover -s tests/python -p wheel_test.py -k RepairedWheelTest
+  XRT_WHEEL=$PWD/$wheel "$python" -B -m unittest discover -v -s tests/python -p wheel_test.py -k RepairedWheelTest
 fi
 echo "wheel: $wheel"
 tag=${wheel##*/}

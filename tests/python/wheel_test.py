@@ -218,6 +218,8 @@ class RepairedWheelTest(unittest.TestCase):
         if "XRT_WHEEL" in os.environ:  # others have debug information in them
             self.assertLess(self.wheel.stat().st_size, 60e6)
         self.assertIn("libsqlite3", [path.name.split("-")[0] for path in self.copies])
+        said = run(sys.executable, "-m", "auditwheel", "show", self.wheel)
+        self.assertIn(f'platform tag: "{re.split("[-.]", self.wheel.stem)[-1]}"', " ".join(said.split()))
         inside = {value for path in self.objects for tag, value in dynamic(path) if tag == "SONAME"}
         for path in self.objects:
             for tag, value in dynamic(path):
