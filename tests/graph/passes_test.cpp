@@ -482,6 +482,63 @@ TEST(Passes, AMaskIsPartOfAttention) {
   }
 }
 
+TEST(Passes, AResultThatWouldVanishIsNoOperandOfWhatTakesItIn) {
+  {
+    Graph graph;  // silu, squared
+    const std::string x = graph.input("x", {3, 4});
+    graph.call("gate", "Sigmoid", {x});
+    graph.call("silu", "Mul", {x, "gate"});
+    graph.call("square", "Mul", {"silu", "silu"});
+    graph.outputs({"square"});
+    expect_passes(graph, {"sigmoid", "mul", "mul"}, {"silu", "mul"});
+  }
+  for (const std::string op : {"MatMul", "Gemm"}) {  // a product of one row as its own bias
+    Graph graph;
+    const std::string x = graph.input("x", {1, 8});
+    graph.call("product", op, {x, graph.random("w", {8, 6})});
+    graph.call("twice", "Add", {"product", "product"});
+    graph.call("y", "Tanh", {"twice"});
+    graph.outputs({"y"});
+    expect_passes(graph, {"matmul", "add", "tanh"}, {"matmul", "add", "tanh"});
+  }
+  {
+    Graph graph;  // under another shape
+    const std::string x = graph.input("x", {1, 8});
+    graph.call("product", "MatMul", {x, graph.random("w", {8, 6})});
+    const Tensor six = Tensor::empty(DataType::int64, {1});
+    *six.as<std::int64_t>() = 6;
+    graph.call("row", "Reshape", {"product", graph.constant("six", six)});
+    graph.call("twice", "Add", {"product", "row"});
+    graph.outputs({"twice"});
+    expect_passes(graph, {"matmul", "add"}, {"matmul", "add"});
+  }
+  {
+    Graph graph;  // a norm as its own weight
+    const std::string x = graph.input("x", {8});
+    auto mean = last_axis;
+    mean["keepdims"] = std::int64_t{1};
+    graph.call("square", "Mul", {x, x});
+    graph.call("mean", "ReduceMean", {"square"}, mean);
+    graph.call("above", "Add", {"mean", graph.number(1e-3)});
+    graph.call("root", "Sqrt", {"above"});
+    graph.call("normed", "Div", {x, "root"});
+    graph.call("squared", "Mul", {"normed", "normed"});
+    graph.outputs({"squared"});
+    expect_passes(graph, {"mul", "reduce_mean", "add", "sqrt", "div", "mul"}, {"rms_norm", "mul"}, 1e-5);
+  }
+  {
+    Graph graph;  // scores as their own mask
+    for (const std::string name : {"q", "k", "v"}) graph.input(name, {1, 2, 4, 4});
+    graph.call("scores", "MatMul", {"q", "k"});
+    graph.call("twice", "Add", {"scores", "scores"});
+    graph.call("softmax", "Softmax", {"twice"}, {{"axis", std::int64_t{-1}}});
+    graph.call("y", "MatMul", {"softmax", "v"});
+    graph.outputs({"y"});
+    const Names calls = {"matmul", "add", "softmax", "matmul"};
+    expect_passes(graph, calls, calls, 1e-5);
+  }
+}
+
 TEST(Passes, AModelWithoutPatternsStaysAsItIs) {
   Graph graph;
   const std::string x = graph.input("x", {3, 4});

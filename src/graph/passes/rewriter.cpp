@@ -16,7 +16,10 @@ Rewriter::Rewriter(Program& program, const PassContext& context)
       notes_of_(program.steps.size()) {
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     for (const int slot : program.steps[i].inputs) uses_[base(slot)].push_back(i);
-    for (const int slot : program.steps[i].outputs) makers_[slot] = i;
+    for (const int slot : program.steps[i].outputs) {
+      makers_[slot] = i;
+      writers_[base(slot)] = i;
+    }
   }
   for (std::size_t n = 0; n < program.notes.size(); ++n) {
     const Note& note = program.notes[n];
@@ -96,6 +99,16 @@ bool Rewriter::vanishes_unseen(std::span<const std::size_t> steps, const Step& w
   return true;
 }
 
+bool Rewriter::reads_what_stays(std::span<const std::size_t> steps, const Step& with) const {
+  const std::size_t last = *std::max_element(steps.begin(), steps.end());
+  return std::all_of(with.inputs.begin(), with.inputs.end(), [&](int input) {
+    const auto written = writers_.find(base(input));
+    if (written == writers_.end()) return true;  // a constant, or the caller's
+    const bool vanishes = std::find(steps.begin(), steps.end(), written->second) != steps.end();
+    return !vanishes && written->second < last;
+  });
+}
+
 bool Rewriter::is_right(const Step& with) const {
   std::vector<TensorSpec> inputs, outputs;
   for (const int slot : with.inputs) inputs.push_back(spec(slot));
@@ -119,7 +132,10 @@ void Rewriter::forget(std::size_t step) {
     auto& uses = uses_[base(slot)];
     uses.erase(std::find(uses.begin(), uses.end(), step));
   }
-  for (const int slot : program_.steps[step].outputs) makers_.erase(slot);
+  for (const int slot : program_.steps[step].outputs) {
+    makers_.erase(slot);
+    writers_.erase(base(slot));
+  }
   alive_[step] = false;
 }
 
@@ -127,7 +143,7 @@ bool Rewriter::replace(std::span<const std::size_t> found, std::size_t of, Step 
   std::vector<std::size_t> steps(found.begin(), found.end());
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
-  if (!vanishes_unseen(steps, with) || !is_right(with)) return false;
+  if (!vanishes_unseen(steps, with) || !reads_what_stays(steps, with) || !is_right(with)) return false;
   const std::size_t last = steps.back();
   with.node = step(of).node;
   std::vector<Step> gone;
@@ -136,7 +152,10 @@ bool Rewriter::replace(std::span<const std::size_t> found, std::size_t of, Step 
     gone.push_back(std::move(program_.steps[at]));
   }
   for (const int slot : with.inputs) uses_[base(slot)].push_back(last);
-  for (const int slot : with.outputs) makers_[slot] = last;
+  for (const int slot : with.outputs) {
+    makers_[slot] = last;
+    writers_[base(slot)] = last;
+  }
   program_.steps[last] = std::move(with);
   alive_[last] = true;
   move_notes(steps, of, last);

@@ -71,13 +71,14 @@ class Rewriter {
   int add_view(int of, const TensorSpec& spec);
 
   /// Puts a call in the place of the last of these steps, for all of them; it is of the node of step `of`. False, and
-  /// nothing is changed, where another step or the caller needs a result that would vanish or come too late, where that
-  /// is no right call, the device cannot run it, or the policy names an op that would vanish.
+  /// nothing is changed, where another step, the caller or the call itself needs a result that would vanish or come too
+  /// late, where that is no right call, the device cannot run it, or the policy names an op that would vanish.
   bool replace(std::span<const std::size_t> steps, std::size_t of, Step with);
 
  private:
   std::size_t base(int slot) const { return static_cast<std::size_t>(base_of(program_, slot)); }
   bool vanishes_unseen(std::span<const std::size_t> steps, const Step& with) const;
+  bool reads_what_stays(std::span<const std::size_t> steps, const Step& with) const;
   bool is_right(const Step& with) const;
   void forget(std::size_t step);
   void move_notes(std::span<const std::size_t> steps, std::size_t of, std::size_t last);
@@ -87,6 +88,7 @@ class Rewriter {
   const PassContext& context_;
   std::vector<bool> alive_ = {};
   std::unordered_map<int, std::size_t> makers_ = {};                               // by slot
+  std::unordered_map<std::size_t, std::size_t> writers_ = {};                      // steps, by slot that is no view
   std::vector<std::vector<std::size_t>> uses_ = {};                                // steps, by slot that is no view
   std::vector<std::vector<std::size_t>> notes_of_ = {};                            // by step
   std::unordered_map<std::size_t, std::vector<std::size_t>> notes_of_slots_ = {};  // views and constants, by base
