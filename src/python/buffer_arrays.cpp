@@ -20,15 +20,16 @@ struct Held {
   ~Held() { PyBuffer_Release(&buffer); }
 };
 
-// Python's buffers name no 16-bit brain floats and no 8-bit floats.
+// Python's buffers name no 16-bit brain floats and no 8-bit floats. The first of a dtype is what we write: "l" is what
+// NumPy calls int64 on Linux, and some packages know no other.
 struct Format {
   DataType dtype;
   const char* letter;
 };
 constexpr Format formats[] = {
-    {DataType::float64, "d"}, {DataType::float32, "f"}, {DataType::float16, "e"}, {DataType::int64, "q"},
+    {DataType::float64, "d"}, {DataType::float32, "f"}, {DataType::float16, "e"}, {DataType::int64, "l"},
     {DataType::int32, "i"},   {DataType::int16, "h"},   {DataType::int8, "b"},    {DataType::uint8, "B"},
-    {DataType::boolean, "?"}, {DataType::int64, "l"},   {DataType::uint8, "c"},
+    {DataType::boolean, "?"}, {DataType::int64, "q"},   {DataType::uint8, "c"},
 };
 
 DataType dtype_of(const Py_buffer& buffer, const Where& where) {

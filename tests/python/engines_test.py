@@ -267,6 +267,11 @@ class PackageCase:
         self.assertEqual(session.engine, self.name)
         self.assertRegex(session.record.version, r"^\d+\.\d+")
 
+    def test_takes_integers(self) -> None:
+        path = save_model(str(Path(self.folder, "integers.onnx")), ["Abs"], TensorProto.INT64)
+        x = np.arange(-4, 4).reshape(2, 4)
+        np.testing.assert_array_equal(xrt.load(path, execution=on(self.name))(x), np.abs(x))
+
     def test_takes_a_model_with_operators_that_native_lacks(self) -> None:
         shapes = {"x": [1, 2, 3, 3], "y": [1, 2, 1, 1]}
         values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
