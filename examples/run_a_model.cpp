@@ -19,7 +19,7 @@ int main(int count, char** words) try {
   for (int i = 2; i < count; ++i) extents.push_back(std::atoll(words[i]));
 
   Runtime& runtime = Runtime::global();
-  const Session session(load_onnx(words[1]), runtime.dispatcher(), runtime.devices());
+  const Session session = Session::load(words[1], runtime.dispatcher(), runtime.devices());
   const Tensor x = Tensor::empty(DataType::float32, Dims(std::span(extents)));
   std::fill_n(x.as<float>(), element_count(x.spec()), 1.0F);
 

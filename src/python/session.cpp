@@ -108,7 +108,7 @@ Session load_session(nb::handle path, nb::handle policy, nb::handle execution, n
   put_engines_in_process();
   options.engines = &runtime.engines();
   options.store = runtime.readable_store();
-  return Session(load_onnx(file), runtime.dispatcher(), runtime.devices(), options);
+  return Session::load(file, runtime.dispatcher(), runtime.devices(), options);
 }
 
 nb::object extent_to_python(const ModelExtent& extent) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <random>
@@ -104,6 +105,21 @@ TEST(Session, RunsAPerceptronForEveryBatchAndOptimizeLevel) {
     const Session session = session_of(perceptron(), {.execution = execution});
     for (const std::int64_t batch : {1, 7, 64, 7}) expect_perceptron(session, batch, static_cast<unsigned>(batch));
   }
+}
+
+TEST(Session, LoadsAFile) {
+  const std::string path = (std::filesystem::temp_directory_path() / "session_test_loads.onnx").string();
+  Model model = perceptron();
+  model.ir_version = 8;
+  save_onnx(model, path);
+  ExecutionPolicy execution;
+  execution.optimize_level = 0;
+  execution.target = DeviceType::cpu;
+  const Session session = Session::load(path, runtime().dispatcher(), runtime().devices(), {.execution = execution});
+  std::filesystem::remove(path);
+  EXPECT_EQ(session.model().path, path);
+  expect_perceptron(session, 3, 1);
+  expect_error(ErrorCode::io_error, path, [&] { Session::load(path, runtime().dispatcher(), runtime().devices()); });
 }
 
 Model negation() {

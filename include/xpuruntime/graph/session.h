@@ -84,6 +84,9 @@ class Session {
  public:
   /// A model that no engine takes is one error with the reason of each, and all operators that `native` lacks.
   Session(Model model, Dispatcher& dispatcher, const DeviceManager& devices, const SessionOptions& options = {});
+  /// The same of an ONNX file.
+  static Session load(const std::string& path, Dispatcher& dispatcher, const DeviceManager& devices,
+                      const SessionOptions& options = {});
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;

@@ -167,6 +167,10 @@ struct Session::Impl {
 Session::Session(Model model, Dispatcher& dispatcher, const DeviceManager& devices, const SessionOptions& options)
     : impl_(std::make_unique<Impl>(quantization::prepared(std::move(model), dispatcher, devices, options), dispatcher,
                                    devices, options)) {}
+Session Session::load(const std::string& path, Dispatcher& dispatcher, const DeviceManager& devices,
+                      const SessionOptions& options) {
+  return {load_onnx(path), dispatcher, devices, options};
+}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
