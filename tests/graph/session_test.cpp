@@ -338,6 +338,13 @@ TEST(Session, ObeysTheExecutionPolicyOrRefuses) {
   execution.fixed_shapes = {{2, 8}, {1}};
   expect_error(ErrorCode::invalid_argument, "2 fixed_shapes",
                [&] { session_of(perceptron(), {.execution = execution}); });
+  execution.fixed_shapes = {{2, 9}};
+  expect_error(ErrorCode::invalid_argument,
+               "fixes the shape of input 'x' to [2,9]; the model takes 'x' f32[batch,8]; give a shape",
+               [&] { session_of(perceptron(), {.execution = execution}); });
+  execution.fixed_shapes = {{8}};
+  expect_error(ErrorCode::invalid_argument, "fixes the shape of input 'x' to [8]",
+               [&] { session_of(perceptron(), {.execution = execution}); });
 }
 
 TEST(Session, QuantizesByCalibrationInputsAndSaysHowFarItIsOff) {

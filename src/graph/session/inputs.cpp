@@ -48,9 +48,20 @@ bool fits(const ModelValue& value, const TensorSpec& spec, std::map<std::string,
 }  // namespace
 
 void check_fixed_shapes(const Model& model, const ExecutionPolicy& execution) {
-  if (!execution.static_shape || execution.fixed_shapes.size() == model.graph.inputs.size()) return;
-  refuse_inputs(std::to_string(execution.fixed_shapes.size()) + " fixed_shapes; " + expected_inputs(model) +
-                "; give one for each");
+  if (!execution.static_shape) return;
+  const auto& inputs = model.graph.inputs;
+  const auto& fixed = execution.fixed_shapes;
+  if (fixed.size() != inputs.size()) {
+    refuse_inputs(std::to_string(fixed.size()) + " fixed_shapes; " + expected_inputs(model) + "; give one for each");
+  }
+  std::map<std::string, std::int64_t> named;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Dims shape{std::span(fixed[i])};
+    if (fits({.dtype = DataType::float32, .shape = inputs[i].shape}, make_spec(DataType::float32, shape), named))
+      continue;
+    refuse_inputs("the execution policy fixes the shape of input '" + printable(inputs[i].name) + "' to " +
+                  to_string(shape) + "; " + expected_inputs(model) + "; give a shape that the model takes");
+  }
 }
 
 void check_inputs(const Model& model, const ExecutionPolicy& execution, std::span<const TensorSpec> specs) {

@@ -12,7 +12,7 @@
 
 namespace xpuruntime {
 
-/// Fails unless there is a fixed shape for each input where shapes are static.
+/// Fails where shapes are static and there is not one that fits for each input.
 void check_fixed_shapes(const Model& model, const ExecutionPolicy& execution);
 
 /// Fails where the number of inputs, a dtype or a shape is not what the model takes or the policy fixes.
