@@ -90,7 +90,11 @@ class InProcessEngine : public Engine {
     EngineRequest proven = request;
     if (request.cached.empty()) proven.cached = trial_->compile(request)->to_cache();
     std::optional<Callable> model;
-    use([&](nb::handle engine) { model.emplace(engine.attr("compile")(to_python(proven))); });
+    use([&](nb::handle engine) {
+      const nb::object made = engine.attr("compile")(to_python(proven));
+      if (!made.is_none()) model.emplace(made);
+    });
+    if (!model) return nullptr;
     return std::make_unique<InProcessModel>(name_, *model, std::move(proven.cached));
   }
 

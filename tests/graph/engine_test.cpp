@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <thread>
 
 #include "core/expect_error.h"
@@ -54,6 +55,8 @@ struct Behaviour {
   std::string kept = "what was made";
   int compiled = 0;
   int from_cache = 0;
+  bool makes_nothing = false;
+  std::function<std::vector<Tensor>()> results = {};  // empty: its input
 };
 
 class EchoModel : public CompiledModel {
@@ -61,6 +64,7 @@ class EchoModel : public CompiledModel {
   explicit EchoModel(const Behaviour& behaviour) : behaviour_(behaviour) {}
   std::vector<Tensor> run(std::span<const Tensor> inputs, std::chrono::milliseconds) override {
     std::this_thread::sleep_for(behaviour_.run_time);
+    if (behaviour_.results) return behaviour_.results();
     return {inputs.begin(), inputs.end()};
   }
   std::string to_cache() override { return behaviour_.caches ? behaviour_.kept : ""; }
@@ -84,6 +88,7 @@ class EchoEngine : public Engine {
     if (!request.cached.empty()) {
       EXPECT_TRUE(request.cached == behaviour_.kept) << request.cached.size() << " bytes";
     }
+    if (behaviour_.makes_nothing) return nullptr;
     return std::make_unique<EchoModel>(behaviour_);
   }
 
@@ -268,6 +273,44 @@ TEST_F(EngineTest, AFailureToCompileIsItsOwnErrorOrTheDeclaredFallback) {
   const Session fallen = session(policy);
   EXPECT_EQ(fallen.record().engine, "native");
   EXPECT_HAS(fallen.record().because, "echo on npu: it cannot be made");
+}
+
+TEST_F(EngineTest, ResultsThatAreNotTheModelsAreAnErrorOfTheEngine) {
+  const Session echo = session(on(DeviceType::cpu, "echo"));
+  const Tensor x = numbers(1), out = numbers(0);
+  const std::optional<Tensor> into[] = {out};
+  struct Case {
+    std::vector<Tensor> results;
+    std::string text;
+  };
+  const Case cases[] = {
+      {{}, "engine echo gave 0 results for the model's 1: 'y' f32[2,3]; use another engine"},
+      {{x, x}, "engine echo gave 2 results for the model's 1: 'y' f32[2,3]"},
+      {{Tensor::empty(DataType::float64, {2, 3})},
+       "engine echo gave f64[2,3] for output 'y', which is f32[2,3] in the model"},
+      {{Tensor::empty(DataType::float32, {6})}, "engine echo gave f32[6] for output 'y'"},
+      {{Tensor::empty(DataType::float32, {2, 4})}, "engine echo gave f32[2,4] for output 'y'"},
+  };
+  for (const Case& one : cases) {
+    echo_.results = [&] { return one.results; };
+    expect_error(ErrorCode::device_error, one.text, [&] { echo.run({&x, 1}); });
+    expect_error(ErrorCode::device_error, one.text, [&] { echo.run({&x, 1}, into); });
+    EXPECT_EQ(*out.as<const float>(), 0);
+  }
+  echo_.results = {};
+  EXPECT_EQ(*echo.run({&x, 1}, into)[0].as<const float>(), 1);
+  EXPECT_EQ(*out.as<const float>(), 1);
+}
+
+TEST_F(EngineTest, WhatACompileOfNothingMeansIsSaid) {
+  echo_.makes_nothing = true;
+  for (const bool caches : {false, true}) {
+    echo_.caches = caches;
+    ExecutionPolicy policy = on(DeviceType::cpu, "echo");
+    policy.cache_compiled = caches;
+    policy.cache_dir = folder();
+    expect_error(ErrorCode::device_error, "engine echo compiled the model to nothing", [&] { session(policy); });
+  }
 }
 
 TEST_F(EngineTest, ALockIsReplayedByNative) {

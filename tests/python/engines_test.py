@@ -189,6 +189,34 @@ class TimeoutTest(EngineCase):
         with self.assertRaisesRegex(xrt.DeviceError, "compiling by engine crashing crashed with signal 6"):
             xrt.load(self.model, execution=on("crashing"))
 
+    def test_results_that_are_not_the_models_are_an_error_of_the_engine(self) -> None:
+        x = np.ones((2, 4), np.float32)
+        for engine, text in ((fake_engines.Few, r"engine fine gave 0 results for the model's 1: 'y' f32\[batch,4\]"),
+                             (fake_engines.FewHere, "engine fine gave 0 results"),
+                             (fake_engines.Wrong, r"engine fine gave f64\[2,4\] for output 'y', which is f32\[batch,4\]"),
+                             (fake_engines.WrongHere, r"engine fine gave f64\[2,4\] for output 'y'")):
+            xrt.register_engine("fine", engine)
+            session = xrt.load(self.model, execution=on("fine"))
+            for run in (lambda: session(x), lambda: session.run({"x": x}), lambda: session.profile({"x": x}),
+                        lambda: session.run({"x": x}, out={"y": np.zeros((2, 4), np.float32)})):
+                with self.assertRaisesRegex(xrt.DeviceError, text):
+                    run()
+
+    def test_an_engine_that_compiles_to_nothing_says_so(self) -> None:
+        for engine in (fake_engines.Nothing, fake_engines.NothingHere):
+            xrt.register_engine("fine", engine)
+            with self.assertRaisesRegex(xrt.DeviceError, "compiled the model to nothing"):
+                xrt.load(self.model, execution=on("fine"))
+
+    def test_integers_have_the_dtype_that_numpy_calls_them_by(self) -> None:
+        path = save_model(str(Path(self.folder, "integers.onnx")), ["Abs"], TensorProto.INT64)
+        x = np.arange(8).reshape(2, 4)
+        for engine in (fake_engines.Letters, fake_engines.LettersHere):
+            xrt.register_engine("fine", engine)
+            letter = xrt.load(path, execution=on("fine"))(x)
+            self.assertEqual({chr(code) for code in letter.ravel()}, {np.dtype(np.int64).char})
+        self.assertEqual(letter.dtype.char, np.dtype(np.int64).char)
+
     def test_after_a_run_that_hangs_crashes_or_fails_the_session_goes_on(self) -> None:
         self.register("fine")
         session = xrt.load(self.model, execution=on("fine", execution_timeout_ms=5000))

@@ -7,6 +7,8 @@ import signal
 import time
 from typing import Any
 
+import numpy as np
+
 from xpuruntime.engines import CompiledModel, Engine, EngineRequest
 
 
@@ -87,3 +89,49 @@ class Keeping(Fine):
         with open(os.environ["XRT_TEST_COMPILES"], "a", encoding="ascii") as file:
             file.write("compiled\n")
         return Doubles(b"kept" * 1000)
+
+
+class Giving(CompiledModel):
+    """Gives what it was made with; the letter of the input's dtype where that is nothing."""
+
+    def __init__(self, results: list[Any] | None) -> None:
+        self.results = results
+
+    def run(self, inputs: list[Any], timeout_ms: int) -> list[Any]:
+        return [inputs[0] * 0 + ord(inputs[0].dtype.char)] if self.results is None else self.results
+
+
+class Few(Fine):
+    def compile(self, request: EngineRequest) -> CompiledModel:
+        return Giving([])
+
+
+class Wrong(Fine):
+    def compile(self, request: EngineRequest) -> CompiledModel:
+        return Giving([np.zeros((2, 4))])
+
+
+class Nothing(Fine):
+    def compile(self, request: EngineRequest) -> CompiledModel:
+        return None  # type: ignore[return-value]
+
+
+class Letters(Fine):
+    def compile(self, request: EngineRequest) -> CompiledModel:
+        return Giving(None)
+
+
+class FewHere(Few):
+    in_process = True
+
+
+class WrongHere(Wrong):
+    in_process = True
+
+
+class NothingHere(Nothing):
+    in_process = True
+
+
+class LettersHere(Letters):
+    in_process = True

@@ -61,7 +61,8 @@ class CompiledModel {
   virtual ~CompiledModel() = default;
 
   /// Inputs fit the model: their number, dtypes and shapes were checked. Results in the order of the model's outputs,
-  /// in new memory. A run that takes longer ends with ErrorCode::timeout, and the next one may go on.
+  /// in new memory; the session refuses others than the model's. A run that takes longer ends with ErrorCode::timeout,
+  /// and the next one may go on.
   virtual std::vector<Tensor> run(std::span<const Tensor> inputs, std::chrono::milliseconds timeout) = 0;
 
   /// The same; an engine that can writes into what is given for an output, if it has the result's dtype and shape. The

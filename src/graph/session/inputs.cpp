@@ -1,5 +1,6 @@
 #include "graph/session/inputs.h"
 
+#include <algorithm>
 #include <map>
 
 #include "core/printable.h"
@@ -21,13 +22,20 @@ std::string shape_text(const ModelValue& value) {
   return "[" + text + "]";
 }
 
-std::string expected_inputs(const Model& model) {
+std::string type_text(const ModelValue& value) {
+  return (value.dtype ? std::string(to_string(*value.dtype)) : value.type) + shape_text(value);
+}
+
+std::string listed(const std::vector<ModelValue>& values) {
   std::string text;
-  for (const ModelValue& input : model.graph.inputs) {
-    text += (text.empty() ? "" : ", ") + std::string("'") + printable(input.name) + "' " +
-            (input.dtype ? std::string(to_string(*input.dtype)) : input.type) + shape_text(input);
+  for (const ModelValue& value : values) {
+    text += (text.empty() ? "'" : ", '") + printable(value.name) + "' " + type_text(value);
   }
-  return "the model takes " + (text.empty() ? "no inputs" : text);
+  return text;
+}
+
+std::string expected_inputs(const Model& model) {
+  return "the model takes " + (model.graph.inputs.empty() ? "no inputs" : listed(model.graph.inputs));
 }
 
 bool fits(const ModelValue& value, const TensorSpec& spec, std::map<std::string, std::int64_t>& named) {
@@ -96,8 +104,7 @@ std::string flaw_of(const ModelValue& output, const Tensor& given) {
   std::map<std::string, std::int64_t> any;
   const ModelValue plain{.dtype = output.dtype ? output.dtype : given.dtype(), .shape = output.shape};
   if (!fits(plain, given.spec(), any)) {
-    return "is " + to_string(given.spec()) + ", and the model gives " +
-           (output.dtype ? std::string(to_string(*output.dtype)) : output.type) + shape_text(output);
+    return "is " + to_string(given.spec()) + ", and the model gives " + type_text(output);
   }
   return {};
 }
@@ -127,6 +134,38 @@ void check_outputs(const Model& model, std::span<const Tensor> inputs, GivenOutp
       text += (text.empty() ? "" : "; ") + std::string("output '") + printable(values[i].name) + "' " + flaw;
   }
   if (!text.empty()) refuse_inputs(text + "; give contiguous memory of its own of that dtype and shape");
+}
+
+namespace {
+
+/// As far as the model says it: names of sizes mean nothing here, exporters give one to many.
+bool is_result_of(const ModelValue& output, const Tensor& result) {
+  if (output.dtype && output.dtype != result.dtype()) return false;
+  if (!output.shape) return true;
+  const auto fits = [](const ModelExtent& extent, std::int64_t size) { return extent.size < 0 || extent.size == size; };
+  const Dims& shape = result.shape();
+  return std::equal(output.shape->begin(), output.shape->end(), shape.begin(), shape.end(), fits);
+}
+
+}  // namespace
+
+void check_results(const Model& model, const std::string& engine, std::span<const Tensor> results) {
+  const auto& outputs = model.graph.outputs;
+  const auto refuse = [&](const std::string& text) {
+    fail(ErrorCode::device_error, "Session",
+         "engine " + engine + " gave " + text + "; use another engine, or mend this one");
+  };
+  if (results.size() != outputs.size()) {
+    refuse(std::to_string(results.size()) + (results.size() == 1 ? " result" : " results") + " for the model's " +
+           std::to_string(outputs.size()) + ": " + listed(outputs));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (is_result_of(outputs[i], results[i])) continue;
+    text += (text.empty() ? "" : ", and ") + to_string(make_spec(results[i].dtype(), results[i].shape())) +
+            " for output '" + printable(outputs[i].name) + "', which is " + type_text(outputs[i]) + " in the model";
+  }
+  if (!text.empty()) refuse(text);
 }
 
 std::vector<TensorSpec> specs_of(std::span<const Tensor> tensors) {

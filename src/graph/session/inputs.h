@@ -21,6 +21,9 @@ void check_inputs(const Model& model, const ExecutionPolicy& execution, std::spa
 /// Fails where memory that is given for outputs cannot be theirs, as far as it is known before a run.
 void check_outputs(const Model& model, std::span<const Tensor> inputs, GivenOutputs outputs);
 
+/// Fails where what an engine gave is not what the model says of its outputs: another number, dtype, rank or size.
+void check_results(const Model& model, const std::string& engine, std::span<const Tensor> results);
+
 std::vector<TensorSpec> specs_of(std::span<const Tensor> tensors);
 
 }  // namespace xpuruntime

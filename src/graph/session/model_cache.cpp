@@ -75,22 +75,35 @@ std::vector<CachedModel> cached_models(const std::string& cache_dir) {
 
 std::size_t clear_cached_models(const std::string& cache_dir) { return cache_in(cache_dir).clear(); }
 
+namespace {
+
+std::unique_ptr<CompiledModel> compiled_by(const Engine& engine, const EngineRequest& request) {
+  std::unique_ptr<CompiledModel> compiled = engine.compile(request);
+  if (compiled == nullptr) {
+    fail(ErrorCode::device_error, "Session",
+         "engine " + engine.name() + " compiled the model to nothing; its compile must return a model or throw");
+  }
+  return compiled;
+}
+
+}  // namespace
+
 std::unique_ptr<CompiledModel> compile_with_cache(const Engine& engine, EngineRequest request,
                                                   const DeviceManager& devices) {
-  if (!request.execution.cache_compiled || !engine.caches()) return engine.compile(request);
+  if (!request.execution.cache_compiled || !engine.caches()) return compiled_by(engine, request);
   const DiskCache cache = cache_in(request.execution.cache_dir);
   const std::string key = key_of(engine, request, devices);
   if (auto kept = cache.get(key); kept && !kept->empty()) {
     request.cached = std::move(*kept);
     try {
-      return engine.compile(request);
+      return compiled_by(engine, request);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::timeout) throw;
       cache.remove(key);  // the engine does not take it any more
       request.cached.clear();
     }
   }
-  std::unique_ptr<CompiledModel> compiled = engine.compile(request);
+  std::unique_ptr<CompiledModel> compiled = compiled_by(engine, request);
   if (const std::string bytes = compiled->to_cache(); !bytes.empty()) cache.put(key, bytes);
   return compiled;
 }

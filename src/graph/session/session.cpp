@@ -107,8 +107,10 @@ struct Session::Impl {
   }
 
   std::vector<Tensor> run_into(const PickedEngine& engine, std::span<const Tensor> inputs, GivenOutputs outputs) const {
-    if (outputs.empty()) return engine.compiled->run(inputs, timeout());
-    std::vector<Tensor> results = engine.compiled->run_into(inputs, outputs, timeout());
+    std::vector<Tensor> results = outputs.empty() ? engine.compiled->run(inputs, timeout())
+                                                  : engine.compiled->run_into(inputs, outputs, timeout());
+    if (engine.record.engine != "native") check_results(*model, engine.record.engine, results);
+    if (outputs.empty()) return results;
     check_given(outputs, specs_of(results));
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!outputs[i]) continue;

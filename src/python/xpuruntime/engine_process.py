@@ -82,6 +82,8 @@ class Server:
         if action == "check":
             return {"reason": engine.check(asked)}
         self.model = engine.compile(asked)
+        if self.model is None:
+            raise RuntimeError("it compiled the model to nothing; its compile must return a model or raise")
         kept = b"" if asked.cached else self.model.to_cache()
         if kept:
             self.memory.up_to(len(kept))[:len(kept)] = kept
