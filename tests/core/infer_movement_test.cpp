@@ -32,6 +32,19 @@ TEST(InferMovement, PermutesDims) {
   expect_refused("transpose(f32[2,3]; dims=0,2)", "dim 2 is out of range; use -2 to 1");
 }
 
+TEST(InferMovement, PadCutsOffNoMoreThanThereIs) {
+  EXPECT_EQ(outputs_of("pad(f32[6,7]; pads=-2,3,1,-1)"), "f32[6,8]");
+  EXPECT_EQ(outputs_of("pad(f32[2]; pads=-1,-1)"), "f32[0]");
+  EXPECT_EQ(outputs_of("pad(f32[2]; pads=-2,4)"), "f32[4]");
+  for (const char* const pads :
+       {"-3,1", "1,-3", "-1,-2", "-2,-1", "-3,9", "9,-3", "-9223372036854775808,-9223372036854775808",
+        "-9223372036854775808,9223372036854775807", "9223372036854775807,1"}) {
+    expect_refused(std::string("pad(f32[2]; pads=") + pads + ")", "pads leave no valid extent of dim 0");
+  }
+  EXPECT_EQ(outputs_of("pad(f32[0]; pads=0,2)"), "f32[2]");
+  expect_refused("pad(f32[0]; pads=-1,2)", "pads leave no valid extent");
+}
+
 TEST(InferMovement, FlipsEachDimOnce) {
   EXPECT_EQ(outputs_of("flip(f32[2,3]; dims=0,-1)"), "f32[2,3]");
   expect_refused("flip(f32[2,3]; dims=0,-2)", "dims names -2 twice");

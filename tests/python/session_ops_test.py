@@ -43,6 +43,18 @@ def results_of(model: bytes, x: np.ndarray) -> list[np.ndarray]:
         return list(xrt.load(path, execution=xrt.ExecutionPolicy(target="cpu", engine="native")).run({"x": x}).values())
 
 
+def padded(x: np.ndarray, before: int, after: int, mode: str) -> np.ndarray | None:
+    """Element i is that of the input `before` further back, as far as there is one; None: it is an error."""
+    count = len(x) + before + after
+    kept = range(max(-before, 0), len(x) + min(after, 0))
+    if count < 0 or (mode == "edge" and count > 0 and not kept):
+        return None
+    places = [i - before for i in range(count)]
+    if mode == "edge":
+        return np.array([x[min(max(i, kept[0]), kept[-1])] for i in places], np.float32)
+    return np.array([x[i] if i in kept else 0 for i in places], np.float32)
+
+
 class SessionOps(unittest.TestCase):
     def check(self, op: str, x: np.ndarray, constants: dict[str, np.ndarray], outputs: list[str] = ["y"],
               inputs: list[str] | None = None, **attributes: Any) -> None:
@@ -94,6 +106,36 @@ class SessionOps(unittest.TestCase):
                         if "dilations" not in options and "ceil_mode" not in options:
                             self.check("LpPool", uniform(*shape), {}, kernel_shape=[3, 2, 2][:dims], p=p, **options)
         self.check("MaxPool", uniform(1, 2, 5, 6), {}, ["y", "places"], kernel_shape=[2, 2], storage_order=1)
+
+    def test_pads_that_cut_off(self) -> None:
+        for mode in ("constant", "edge"):
+            for count in range(5):
+                for before in range(-6, 7):
+                    for after in range(-6, 7):
+                        x = np.arange(1, count + 1, dtype=np.float32)
+                        wanted = padded(x, before, after, mode)
+                        node = helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)
+                        with self.subTest(mode, count=count, before=before, after=after):
+                            model = model_of(node, x, {"pads": np.array([before, after])})
+                            if wanted is None:
+                                with self.assertRaisesRegex(xrt.XpuRuntimeError, "cut more off dim 0|no elements to pad with"):
+                                    results_of(model, x)
+                            else:
+                                np.testing.assert_array_equal(results_of(model, x)[0], wanted)
+
+    def test_slices_with_ends_outside(self) -> None:
+        for start in (-9, -5, -4, -1, 0, 3, 4, 9):
+            for end in (-(1 << 62), -9, -5, -4, -1, 0, 3, 4, 9):
+                for step in (-3, -2, -1, 1, 2):
+                    with self.subTest(start=start, end=end, step=step):
+                        lists = {"start": start, "end": end, "axes": 0, "step": step}
+                        self.check("Slice", uniform(4, 2), {name: np.array([value]) for name, value in lists.items()})
+
+    def test_shapes_that_are_none_are_errors_that_say_why(self) -> None:
+        for shape, text in (([-1, -1], r"\[-1,-1\] with -1 more than once"), ([-2], "an extent of -2")):
+            model = model_of(helper.make_node("Reshape", ["x", "shape"], ["y"]), uniform(2), {"shape": np.array(shape)})
+            with self.assertRaisesRegex(xrt.NotSupportedError, text):
+                results_of(model, uniform(2))
 
     def test_grids(self) -> None:
         for mode in ("nearest", "bilinear", "bicubic"):

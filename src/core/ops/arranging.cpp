@@ -28,8 +28,13 @@ Specs infer_pad(Inputs inputs, const Attributes& attributes) {
   for (std::size_t i = 0; i < pads.size() / 2; ++i) {
     std::int64_t& extent = shape[shape.size() - 1 - i];
     check_reach(call, extent, pads[2 * i], pads[2 * i + 1]);
-    if (__builtin_add_overflow(extent, pads[2 * i], &extent) || extent < 0 ||
-        __builtin_add_overflow(extent, pads[2 * i + 1], &extent) || extent < 0) {
+    const std::int64_t before = pads[2 * i], after = pads[2 * i + 1];
+    // What is cut off is the input's own, whatever the other side adds.
+    std::int64_t kept = extent, added = 0;
+    if (__builtin_add_overflow(kept, std::min<std::int64_t>(before, 0), &kept) || kept < 0 ||
+        __builtin_add_overflow(kept, std::min<std::int64_t>(after, 0), &kept) || kept < 0 ||
+        __builtin_add_overflow(std::max<std::int64_t>(before, 0), std::max<std::int64_t>(after, 0), &added) ||
+        __builtin_add_overflow(kept, added, &extent)) {
       call.refuse("pads leave no valid extent of dim " + std::to_string(shape.size() - 1 - i) + "; give smaller ones");
     }
   }

@@ -24,18 +24,20 @@ Slots concat(const NodeCall& call) {
   return {Calls{call.builder}.joined(parts, call.integer("axis", 0))};
 }
 
-/// From the start down to the end, which is left out; both from the back where negative, then held inside.
+/// From the start down to the end, which is left out; both from the back where negative, then held inside: a start
+/// before the first element is the first, as ONNX has it.
 int sliced_backwards(const NodeCall& call, int slot, std::int64_t dim, std::int64_t start, std::int64_t end,
                      std::int64_t step) {
   const Dims shape = call.builder.shape(slot);
   const std::size_t axis = call.axis(dim, shape.size());
   const std::int64_t extent = shape[axis];
   if (step == 0) call.refuse("a step of 0");
-  const auto held = [&](std::int64_t at) {
-    return std::clamp<std::int64_t>(at < -extent ? -1 : at < 0 ? at + extent : at, -1, extent - 1);
+  const auto held = [&](std::int64_t at, std::int64_t least) {
+    return std::clamp<std::int64_t>(at < -extent ? least : at < 0 ? at + extent : at, least, extent - 1);
   };
   const Calls calls{call.builder};
-  const std::int64_t first = held(start), stop = held(end), back = -std::max(step, -extent - 1);
+  if (extent == 0) return slot;
+  const std::int64_t first = held(start, 0), stop = held(end, -1), back = -std::max(step, -extent - 1);
   if (first <= stop) return calls.slice(slot, dim, 0, 0);
   const std::int64_t last = first - (first - stop - 1) / back * back;
   const bool is_whole = last == 0 && first == extent - 1 && back == 1;

@@ -69,17 +69,25 @@ Padding padding_of(const NodeCall& call) {
   return padding;
 }
 
-/// What is cut off goes first: mirrored is what is left.
+/// What is cut off goes first: mirrored is what is left. More than there is may be cut off what the other side adds.
 int cut_off(const NodeCall& call, Padding& padding) {
   int slot = call[0];
   for (std::size_t d = 0; d < padding.before.size(); ++d) {
     std::int64_t &before = padding.before[d], &after = padding.after[d];
     if (before >= 0 && after >= 0) continue;
-    const std::int64_t extent = call.builder.shape(slot)[d];
-    slot = Calls{call.builder}.slice(slot, static_cast<std::int64_t>(d), std::max<std::int64_t>(-before, 0),
-                                     std::max<std::int64_t>(extent + std::min<std::int64_t>(after, 0), 0));
+    const std::int64_t extent = call.builder.shape(slot)[d], result = extent + before + after;
+    if (result < 0) {
+      call.refuse("pads " + std::to_string(before) + " and " + std::to_string(after) + " that cut more off dim " +
+                  std::to_string(d) + " than its extent " + std::to_string(extent));
+    }
+    std::int64_t begin = std::max<std::int64_t>(-before, 0), end = extent + std::min<std::int64_t>(after, 0);
     before = std::max<std::int64_t>(before, 0);
     after = std::max<std::int64_t>(after, 0);
+    if (begin >= end) {  // nothing of it is left
+      begin = end = before = 0;
+      after = result;
+    }
+    slot = Calls{call.builder}.slice(slot, static_cast<std::int64_t>(d), begin, end);
   }
   return slot;
 }

@@ -27,7 +27,9 @@ Slots reshape(const NodeCall& call) {
         call.refuse("a shape that keeps dim " + std::to_string(d) + ", which the input does not have");
       to[d] = from[d];
     }
-    if (to[d] == -1 && !open) {
+    if (to[d] < -1) call.refuse("a shape with an extent of " + std::to_string(to[d]) + "; give -1 or more");
+    if (to[d] == -1) {
+      if (open) call.refuse("shape " + to_string(to) + " with -1 more than once; give it once at most");
       open = d;
     } else {
       if (__builtin_mul_overflow(known, to[d], &known)) call.refuse("a shape with more elements than 63 bits count");
