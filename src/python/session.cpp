@@ -235,6 +235,20 @@ nb::list names_to_python(const std::vector<std::string>& names) {
   return list;
 }
 
+std::string rejection_text(const EngineRejection& one) {
+  return one.engine + " on " + std::string(to_string(one.target)) + ": " + one.reason;
+}
+
+std::string times_text(const EngineTimes& times) {
+  std::string text = times.chosen.empty() ? "no engine takes the model" : "chosen: " + times.chosen;
+  for (const EngineTime& time : times.engines) {
+    char number[32];
+    std::snprintf(number, sizeof number, "%.1f us", time.median_us);
+    text += "; " + time.engine + ": " + (time.reason.empty() ? number : time.reason);
+  }
+  return text;
+}
+
 std::string step_text(const SessionStep& step) {
   std::string how = step.decision ? step.decision->kernel + ", " + to_string(step.decision->problem)
                                   : std::string(to_string(step.kind));
@@ -305,11 +319,16 @@ void bind_session(nb::module_& module) {
       .def_prop_ro("runs", [](const SessionProfile& self) { return self.runs; })
       .def_prop_ro("sum_us", [](const SessionProfile& self) { return self.sum_us; })
       .def_prop_ro("run_us", [](const SessionProfile& self) { return self.run_us; })
-      .def("__str__", [](const SessionProfile& self) { return to_python(profile_text(self)); });
+      .def("__str__", [](const SessionProfile& self) { return to_python(profile_text(self)); })
+      .def("__repr__", [](const SessionProfile& self) {
+        const std::string text = profile_text(self);
+        return to_python("<" + text.substr(0, text.find('\n')) + ">");
+      });
   nb::class_<EngineRejection>(module, "EngineRejection", "An engine that was asked and does not run a model, and why.")
       .def_prop_ro("engine", [](const EngineRejection& self) { return to_python(self.engine); })
       .def_prop_ro("target", [](const EngineRejection& self) { return to_python(to_string(self.target)); })
-      .def_prop_ro("reason", [](const EngineRejection& self) { return to_python(self.reason); });
+      .def_prop_ro("reason", [](const EngineRejection& self) { return to_python(self.reason); })
+      .def("__repr__", [](const EngineRejection& self) { return to_python("<" + rejection_text(self) + ">"); });
   nb::class_<SessionRecord>(module, "SessionRecord",
                             "Which engine runs a model, on which type of device, and why; `rejections` are those that "
                             "were asked before.")
@@ -344,7 +363,8 @@ void bind_session(nb::module_& module) {
       .def_prop_ro("engines", [](const EngineTimes& self) { return self.engines; })
       .def_prop_ro("chosen", [](const EngineTimes& self) { return to_python(self.chosen); })
       .def_prop_ro("because", [](const EngineTimes& self) { return to_python(self.because); })
-      .def_prop_ro("not_stored", [](const EngineTimes& self) { return to_python(self.not_stored); });
+      .def_prop_ro("not_stored", [](const EngineTimes& self) { return to_python(self.not_stored); })
+      .def("__repr__", [](const EngineTimes& self) { return to_python("<" + times_text(self) + ">"); });
   nb::class_<Session>(module, "LoadedModel", "Behind xpuruntime.Session.")
       .def_prop_ro("inputs", [](const Session& self) { return self.inputs(); })
       .def_prop_ro("outputs", [](const Session& self) { return self.outputs(); })

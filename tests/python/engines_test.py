@@ -91,7 +91,9 @@ class EngineTest(EngineCase):
             session(np.ones((3, 5), np.float32))
         with self.assertRaisesRegex(xrt.NotSupportedError, "does not tell what each node is"):
             session.explain({"x": (3, 4)})
-        self.assertGreater(session.profile({"x": x}, runs=2).run_us, 0)
+        profile = session.profile({"x": x}, runs=2)
+        self.assertGreater(profile.run_us, 0)
+        self.assertRegex(repr(profile), r"^<a run takes [0-9.]+ us, .*medians of 2 runs\)>$")
 
     def test_names_that_are_no_engines_are_errors_that_list_them(self) -> None:
         with self.assertRaisesRegex(xrt.UnknownNameError, "native.*onnxruntime"):
@@ -122,6 +124,7 @@ class EngineTest(EngineCase):
         session = xrt.load(unknown)
         self.assertEqual(session.engine, "fine")
         self.assertEqual([one.engine for one in session.record.rejections], ["native", "picky"])
+        self.assertEqual(repr(session.record.rejections[1]), "<picky on cpu: no model is good enough>")
         self.assertIn("Det (1)", session.because)
         with self.assertRaisesRegex(xrt.NotSupportedError, r"^\[Session\] the model has operators .*: Det \(1\)"):
             xrt.load(unknown, execution=on("native"))
@@ -501,6 +504,7 @@ class TuneTest(EngineCase):
         times = {time.engine: time for time in found.engines}
         self.assertEqual((times["picky"].reason, found.not_stored), ("no model is good enough", ""))
         self.assertTrue(times["native"].runs >= 5 and times["fine"].median_us > 0)
+        self.assertRegex(repr(found), r"^<chosen: \w+; native: [0-9.]+ us; .*picky: no model is good enough.*>$")
         session = xrt.load(self.model)
         self.assertEqual((session.engine, session.because), (found.chosen, found.because))
         with self.assertRaisesRegex(xrt.InvalidArgumentError, "exactly x"):

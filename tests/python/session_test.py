@@ -120,6 +120,8 @@ class SessionTest(unittest.TestCase):
             session.explain()
         with self.assertRaisesRegex(xrt.InvalidArgumentError, "no input 'z'"):
             session.explain({"x": (2, 3, 12, 12), "z": (1,)})
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, "the model has no input 'y'; it has 'x'"):
+            session.explain({"y": (2, 3, 12, 12)})
 
     def test_results_are_arrays_of_the_inputs_package(self) -> None:
         session = xrt.load(self.saved(small_cnn()))

@@ -134,16 +134,17 @@ class Session:
 
     def _shapes(self, shapes: Mapping[str, Sequence[int]] | None) -> list[Sequence[int]]:
         given = dict(shapes or {})
+        names = [value.name for value in self.inputs]
+        if unknown := [name for name in given if name not in names]:
+            raise InvalidArgumentError(f"[Session] the model has no input {', '.join(map(repr, unknown))}; it has "
+                                       f"{', '.join(map(repr, names)) or 'none'}")
         found: list[Sequence[int]] = []
         for value in self.inputs:
-            shape = given.pop(value.name, value.shape)
+            shape = given.get(value.name, value.shape)
             if shape is None or not all(isinstance(extent, int) for extent in shape):
                 raise InvalidArgumentError(f"[Session] the shape of input '{value.name}' is {value.shape} in the model; "
                                            "pass shapes={\"" + value.name + "\": (...)} with numbers")
             found.append(shape)
-        if given:
-            raise InvalidArgumentError(f"[Session] the model has no input {', '.join(map(repr, given))}; it has "
-                                       f"{', '.join(repr(value.name) for value in self.inputs) or 'none'}")
         return found
 
 
