@@ -27,6 +27,7 @@ import onnx  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 import xpuruntime as xrt  # noqa: E402
+from xpuruntime.engines import EngineRequest  # noqa: E402
 from xpuruntime.engines.native import Native  # noqa: E402
 from xpuruntime.engines.onnxruntime import OnnxRuntime  # noqa: E402
 from xpuruntime.engines.openvino import OpenVino  # noqa: E402
@@ -519,6 +520,14 @@ class OnnxRuntimeTest(PackageCase, EngineCase):
 
 class OpenVinoTest(PackageCase, EngineCase):
     name = package = "openvino"
+
+    def test_it_computes_in_the_precision_of_the_policy_also_from_the_cache(self) -> None:
+        for precision, hint in (("fp32", "f32"), ("bf16", "bf16")):
+            execution = json.loads(on(self.name, precision=precision).to_json())
+            compiled = OpenVino().compile(EngineRequest(self.model, execution, "cpu", 1))
+            kept = OpenVino().compile(EngineRequest(self.model, execution, "cpu", 1, compiled.to_cache()))
+            for model in (compiled, kept):
+                self.assertEqual(model._model.get_property("INFERENCE_PRECISION_HINT").to_string(), hint)
 
 
 if __name__ == "__main__":

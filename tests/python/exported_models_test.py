@@ -1,7 +1,8 @@
-"""Models that PyTorch's exporter wrote give what ONNX Runtime gives at every optimise level, in sizes that vary."""
+"""Models that PyTorch's exporter wrote give what ONNX Runtime gives by every engine at every optimise level, in sizes that vary."""
 
 from __future__ import annotations
 
+import functools
 import tempfile
 import unittest
 from pathlib import Path
@@ -13,29 +14,40 @@ need("numpy", "onnxruntime", "torch")
 import exported_models
 import numpy as np
 import onnxruntime
+from engine_levels import OnEngine
 
-import xpuruntime as xrt
+FOLDER = tempfile.TemporaryDirectory()
 
 
-class ExportedModels(unittest.TestCase):
+@functools.cache
+def exported(name: str) -> tuple[Path, list[tuple[dict[str, np.ndarray], list[np.ndarray]]]]:
+    """A model's file, and inputs with what ONNX Runtime gives for them."""
+    model = exported_models.models()[name]
+    content = exported_models.onnx_bytes(model)
+    peer = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    path = Path(FOLDER.name) / f"{name}.onnx"
+    path.write_bytes(content)
+    return path, [(inputs, peer.run(None, inputs)) for inputs in model.inputs]
+
+
+class ExportedModels(OnEngine):
     def test_all_give_what_onnx_runtime_gives_at_every_level(self) -> None:
-        for name, model in exported_models.models().items():
-            content = exported_models.onnx_bytes(model)
-            peer = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-            expected = [peer.run(None, inputs) for inputs in model.inputs]
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / f"{name}.onnx"
-                path.write_bytes(content)
-                for level in range(4):
-                    with self.subTest(model=name, level=level):
-                        self.check(path, level, model, expected)
+        for name in exported_models.models():
+            path, cases = exported(name)
+            for level, session in self.at_levels(path):
+                with self.subTest(model=name, level=level):
+                    for inputs, expected in cases:
+                        for got, want in zip(session.run(inputs).values(), expected, strict=True):
+                            # Of the largest: sums in another order differ by rounding, which layers carry on.
+                            np.testing.assert_allclose(got, want, rtol=0, atol=5e-5 * float(np.abs(want).max()))
 
-    def check(self, path: Path, level: int, model: exported_models.Exported, expected: list[list[np.ndarray]]) -> None:
-        session = xrt.load(path, execution=xrt.ExecutionPolicy(target="cpu", engine="native", optimize_level=level))
-        for inputs, want in zip(model.inputs, expected, strict=True):
-            for got, wanted in zip(session.run(inputs).values(), want, strict=True):
-                # Of the largest: sums in another order differ by rounding, which layers carry on.
-                np.testing.assert_allclose(got, wanted, rtol=0, atol=5e-5 * float(np.abs(wanted).max()))
+
+class ExportedModelsByOnnxRuntime(ExportedModels):
+    engine = "onnxruntime"
+
+
+class ExportedModelsByOpenVino(ExportedModels):
+    engine = "openvino"
 
 
 if __name__ == "__main__":

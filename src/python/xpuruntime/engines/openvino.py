@@ -43,13 +43,19 @@ class OpenVino(Engine):
         import openvino
         core = openvino.Core()
         device = next(name for name, ours in DEVICES.items() if ours == request.target)
+        # Without the hint a processor with bf16 computes models of f32 in that.
         options: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY",
                                    "INFERENCE_PRECISION_HINT": PRECISIONS[request.execution["precision"]]}
         if device == "CPU":
             options |= {"INFERENCE_NUM_THREADS": request.threads, "ENABLE_HYPER_THREADING": True}
         if request.cached:
             return Compiled(core.import_model(request.cached, device, options))
-        model = core.read_model(request.model)
+        try:
+            model = core.read_model(request.model)
+        except RuntimeError as error:
+            if "OpConversionFailure" not in str(error):
+                raise
+            raise NotImplementedError(f"it cannot convert the model: {error}") from None
         if request.execution["static_shape"]:
             model.reshape(dict(enumerate(request.execution["fixed_shapes"])))
         return Compiled(core.compile_model(model, device, options), keep=bool(request.execution["cache_compiled"]))
