@@ -142,7 +142,7 @@ Answer bench_whole_model(Context& context, BenchRequest options) {
 
 Answer bench(Context& context, const CLI::App& command, const BenchRequest& options) {
   if (names_model(options.problem)) return bench_whole_model(context, options);
-  refuse_options(command, {"--shape", "--input", "--execution", "--store"}, "a problem");
+  refuse_options(command, {"--shape", "--input", "--execution", "--engine", "--store"}, "a problem");
   const TuneTask task = task_of(context, options);
   TuneOptions how;
   how.problem_budget_s = parse_duration(options.budget);

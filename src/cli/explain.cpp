@@ -76,7 +76,7 @@ Answer explain_all(Context& context, const CLI::App& command, const ExplainReque
 
 Answer explain(Context& context, const CLI::App& command, const ExplainRequest& options) {
   if (names_model(options.problem)) return explain_all(context, command, options);
-  refuse_options(command, {"--shape", "--input", "--execution", "--lock"}, "a problem");
+  refuse_options(command, {"--shape", "--input", "--execution", "--engine", "--lock"}, "a problem");
   const Decision decision =
       options.profile.empty() ? explain_here(context, options) : explain_described(context, options);
   return {context.json ? decision.to_json() + "\n" : context.paint.decision(decision.to_text()),

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 
 #include "cli/commands.h"
@@ -80,9 +81,14 @@ struct Inspected {
 Inspected inspect_model(Context& context, const InspectRequest& request) {
   Inspected found{.model = load_onnx(request.model)};
   found.missing = missing_ops(found.model);
-  if (request.engines) found.engines = ask_engines(context, found.model, request.options);
   request.options.check_names(found.model);
-  if (!found.missing.empty() || !request.options.flaw_of_shapes(found.model).empty()) return found;
+  const bool is_foreign = request.options.names_other_engine(context);
+  if (request.engines || is_foreign) found.engines = ask_engines(context, found.model, request.options);
+  if (!found.missing.empty() || is_foreign) return found;
+  if (const std::string flaw = request.options.flaw_of_shapes(found.model); !flaw.empty()) {
+    if (request.options.says_shapes()) fail(ErrorCode::invalid_argument, "xrt", flaw);
+    return found;
+  }
   ModelOptions native = request.options;  // the others do not tell
   native.engine = "native";
   const Session session = native.open(context, found.model, context.policy_of(request.policy.file));
@@ -163,7 +169,11 @@ std::string as_json(const Inspected& found) {
 
 Answer inspect(Context& context, const InspectRequest& options) {
   const Inspected found = inspect_model(context, options);
-  return {context.json ? as_json(found) : as_text(found, context.paint), found.missing.empty() ? exit_fine : exit_no};
+  const bool fine = options.options.names_other_engine(context)
+                        ? std::all_of(found.engines.begin(), found.engines.end(),
+                                      [](const EngineAnswer& one) { return one.reason.empty(); })
+                        : found.missing.empty();
+  return {context.json ? as_json(found) : as_text(found, context.paint), fine ? exit_fine : exit_no};
 }
 
 }  // namespace
@@ -175,7 +185,7 @@ void add_inspect(CLI::App& app, Context& context) {
   const auto options = std::make_shared<InspectRequest>();
   command.add_option("model", options->model, "An ONNX file")->type_name("FILE")->required();
   options->options.add_to(command);
-  command.add_flag("--engines", options->engines, "Ask every other engine whether it takes the model");
+  command.add_flag("--engines", options->engines, "Ask every other engine whether it takes the model, or that of --engine");
   options->policy.add_file_to(command);
   command.callback(
       [&context, options] { context.command = [&context, options] { return inspect(context, *options); }; });

@@ -103,9 +103,9 @@ Answer record(Context& context, const LockRequest& options) {
   }
   if (lock.engines().empty() || !list.texts.empty() || !list.log.empty()) {
     if (!lock.engines().empty()) list.model = {};  // used already
-    const auto [problems, ranges] = list.read(context);
-    lock.add(record_lock(runtime, problems, options.seed));
-    record_ranges(lock, runtime, ranges);
+    const ListedProblems listed = list.read(context);
+    lock.add(record_lock(runtime, listed.problems, options.seed));
+    record_ranges(lock, runtime, listed.ranges);
   }
   if (options.out.empty()) return {lock.to_json()};
   lock.save(options.out);

@@ -23,7 +23,7 @@ int exit_code_of(ErrorCode code) {
 
 void add_all(CLI::App& app, Context& context) {
   app.set_version_flag("--version", "xrt " + std::string(version()));
-  app.add_option("--device", context.device_text, "Where problems that name no device are placed (default cpu:0)")
+  app.add_option("--device", context.device_text, "Where models run, and problems that name no device (default cpu:0)")
       ->type_name("DEVICE");
   // One path each time: what follows is the command.
   app.add_option("--plugin", context.plugins, "Open a backend from this shared library; may be given several times")

@@ -13,7 +13,7 @@ EngineTimes time_engines(Context& context, const std::string& path, const ModelO
   // Of any engine that takes it: the inputs are the same.
   const std::vector<Tensor> inputs = options.tensors(options.open(context, model), runtime.devices());
   const SessionOptions session{
-      .execution = options.execution_policy(), .engines = &runtime.engines(), .store = std::move(store)};
+      .execution = options.execution_policy(context), .engines = &runtime.engines(), .store = std::move(store)};
   return measure_engines(model, runtime.dispatcher(), runtime.devices(), session, inputs, budget_s);
 }
 
@@ -49,11 +49,12 @@ Json engines_json(const EngineTimes& times) {
 
 std::vector<EngineAnswer> ask_engines(Context& context, const Model& model, const ModelOptions& options) {
   Runtime& runtime = context.runtime();
-  const ExecutionPolicy policy = options.execution_policy();
+  const ExecutionPolicy policy = options.execution_policy(context);
   const EngineRequest request{
       .model = std::make_shared<const Model>(model), .execution = policy, .target = policy.target};
   std::vector<EngineAnswer> answers;
   for (const auto& engine : runtime.engines().engines()) {
+    if (options.names_other_engine(context) && engine->name() != policy.engine) continue;
     EngineAnswer answer{engine->name(), {}, engine->why_absent()};
     if (answer.reason.empty()) {
       answer.version = engine->version();
@@ -64,6 +65,7 @@ std::vector<EngineAnswer> ask_engines(Context& context, const Model& model, cons
     }
     answers.push_back(std::move(answer));
   }
+  if (answers.empty() && options.names_other_engine(context)) options.open(context, model);  // there is none: an error
   return answers;
 }
 

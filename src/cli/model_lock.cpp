@@ -1,20 +1,49 @@
 #include "cli/model_lock.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "graph/session/engine_lock.h"
 
 namespace xpuruntime::cli {
 
-std::vector<Problem> problems_of_model(Context& context, const std::string& path, const ModelOptions& options) {
-  ModelOptions native = options;  // only its calls are problems
-  if (native.engine.empty()) native.engine = "native";
-  const OpenedModel opened = open_model(context, {path, native});
+namespace {
+
+/// What native makes of a model; what it lacks for it is thrown as EngineLacks.
+std::vector<Problem> problems_of_native(Context& context, const std::string& path, ModelOptions options) {
+  options.engine = "native";
+  std::optional<Session> session;
+  try {
+    session.emplace(options.open(context, load_onnx(path)));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_supported) throw;
+    throw EngineLacks(error.message());
+  }
+  const std::vector<Tensor> inputs = options.tensors(*session, context.runtime().devices());
   std::vector<Problem> problems;
-  for (const SessionStep& step : opened.session.explain(std::span<const Tensor>(opened.inputs))) {
+  for (const SessionStep& step : session->explain(std::span<const Tensor>(inputs))) {
     if (step.decision) problems.push_back(step.decision->problem);
   }
   return problems;
+}
+
+}  // namespace
+
+ModelCalls calls_of_model(Context& context, const std::string& path, const ModelOptions& options) {
+  const std::string asked = options.execution_policy(context).engine;
+  ModelCalls calls;
+  try {
+    if (options.names_other_engine(context)) {
+      calls.why_none = "engine " + asked + " is to run it";
+    } else {
+      calls.problems = problems_of_native(context, path, options);
+    }
+  } catch (const EngineLacks& error) {
+    if (asked == "native") throw;
+    calls.why_none = "native: " + std::string(error.message());
+  }
+  if (!calls.why_none.empty()) open_model(context, {path, options});  // by another, or the reasons of all
+  return calls;
 }
 
 KernelLock record_model(Context& context, const std::string& path, const ModelOptions& options, std::uint64_t seed) {
@@ -43,7 +72,7 @@ ReplayReport verify_model(Context& context, const std::string& path, const Model
     if (result.outcome == ReplayOutcome::failed || result.kernel != "native") return report;
     needed.add(own->second, lock.environment_of(own->second));
   }
-  for (const Problem& problem : problems_of_model(context, path, options)) {
+  for (const Problem& problem : calls_of_model(context, path, options).problems) {
     if (const LockEntry* entry = lock.find_for(problem)) {
       needed.add(*entry, lock.environment_of(*entry));
       continue;

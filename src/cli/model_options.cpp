@@ -165,12 +165,29 @@ void ModelOptions::add_to(CLI::App& command) {
   command.add_option("--engine", engine, "Of a model: the engine that is to run it, or auto")->type_name("NAME");
 }
 
-ExecutionPolicy ModelOptions::execution_policy() const {
+ExecutionPolicy ModelOptions::execution_policy(const Context& context) const {
   ExecutionPolicy policy;
   policy.target = DeviceType::cpu;
   if (!execution.empty()) policy = ExecutionPolicy::load(execution);
   if (!engine.empty()) policy.engine = engine;
+  const std::optional<Device> device = context.given_device();
+  if (!device) return policy;
+  if (device->index != 0) {
+    refuse("--device " + to_string(*device) + ": a model runs on the first device of a type; write " +
+           to_string(Device{device->type, 0}));
+  }
+  if (!execution.empty() && policy.target != device->type) {
+    refuse("--device " + to_string(*device) + " is not the target of the execution policy, which is " +
+           std::string(to_string(policy.target)) + "; leave --device out, or change 'target' in '" +
+           printable(execution) + "'");
+  }
+  policy.target = device->type;
   return policy;
+}
+
+bool ModelOptions::names_other_engine(const Context& context) const {
+  const std::string name = execution_policy(context).engine;
+  return name != "auto" && name != "native";
 }
 
 Session ModelOptions::open(Context& context, Model model, const KernelPolicy& policy,
@@ -178,7 +195,7 @@ Session ModelOptions::open(Context& context, Model model, const KernelPolicy& po
   Runtime& runtime = context.runtime();
   const SessionOptions options{.policy = policy,
                                .lock = lock,
-                               .execution = execution_policy(),
+                               .execution = execution_policy(context),
                                .engines = &runtime.engines(),
                                .store = runtime.readable_store()};
   check_names(model);
@@ -227,6 +244,10 @@ std::vector<Tensor> ModelOptions::tensors(const Session& session, const DeviceMa
     if (value != values.end()) {
       const auto number = number_tensor(input, value->second, dims);
       tensors.push_back(number ? *number : file_tensor(input, value->second));
+      if (shape != given.end() && tensors.back().shape() != *dims) {
+        refuse("--input " + printable(input.name + "=" + value->second) + " is " + to_string(tensors.back().spec()) +
+               ", and --shape says " + printable(shape->second) + "; leave --shape out");
+      }
       continue;
     }
     tensors.push_back(random_tensor(devices, make_spec(*input.dtype, *dims), seed + tensors.size()));

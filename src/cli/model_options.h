@@ -22,14 +22,17 @@ struct ModelOptions {
   std::uint64_t seed = 1;  // of the inputs that are not given
 
   void add_to(CLI::App& command);
-  /// What the options say: that of the file, or one for the CPU.
-  ExecutionPolicy execution_policy() const;
+  /// What the options and --device say: that of the file, or one for the CPU.
+  ExecutionPolicy execution_policy(const Context& context) const;
+  /// Whether another engine than native is named.
+  bool names_other_engine(const Context& context) const;
   /// A session under the policy in force and one of the command's own.
   Session open(Context& context, Model model, const KernelPolicy& policy = {},
                const std::optional<LockUse>& lock = {}) const;
   /// One tensor for each input: given ones, else random ones. An error where a shape is open, or an input whose values
   /// determine shapes is not given.
   std::vector<Tensor> tensors(const Session& session, const DeviceManager& devices) const;
+  bool says_shapes() const { return !inputs.empty() || !shapes.empty(); }
   /// Which input's shape is open; empty: none's.
   std::string flaw_of_shapes(const Model& model) const;
   /// Refuses options of models where there is none.

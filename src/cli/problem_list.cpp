@@ -119,19 +119,21 @@ bool ProblemList::has_model() const { return std::any_of(texts.begin(), texts.en
 
 ListedProblems ProblemList::read(Context& context) const {
   model.check_used(has_model());
+  ListedProblems list;
   std::vector<Placed> all;
   for (const std::string& text : texts) {
     if (!names_model(text)) {
       all.push_back({text});
       continue;
     }
-    for (const Problem& problem : problems_of_model(context, text, model)) all.push_back({to_string(problem)});
+    const ModelCalls calls = calls_of_model(context, text, model);
+    for (const Problem& problem : calls.problems) all.push_back({to_string(problem)});
+    if (!calls.why_none.empty()) list.models_of_others.push_back(printable(text) + ": " + calls.why_none);
   }
   if (!log.empty()) {
     const auto logged = problems_of_log(log);
     all.insert(all.end(), logged.begin(), logged.end());
   }
-  ListedProblems list;
   std::set<std::string> seen;  // as they stand there, and as they print
   std::set<std::string> unknown;
   std::size_t left_out = 0;
@@ -149,11 +151,11 @@ ListedProblems ProblemList::read(Context& context) const {
     }
   }
   const std::string remedy = "; the program registers them: call tune or record_lock in it, or load a --plugin";
-  if (list.problems.empty() && list.ranges.empty() && left_out > 0) {
+  if (list.empty() && list.models_of_others.empty() && left_out > 0) {
     fail(ErrorCode::unknown_name, "xrt",
          "log '" + log + "' holds only problems of ops that are unknown here (" + names_text(unknown) + ")" + remedy);
   }
-  if (list.problems.empty() && list.ranges.empty()) {
+  if (list.empty() && !has_model()) {
     fail(ErrorCode::invalid_argument, "xrt",
          log.empty() ? "no problem was given; name one, or a log with --from-log"
                      : "log '" + log + "' holds no problem; write one with xrt trace --out, or one problem per line");

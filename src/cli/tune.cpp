@@ -95,7 +95,7 @@ std::vector<Problem> one_of_each(std::vector<Problem> problems, const std::vecto
 /// The policy with the limits that all problems have: under others, a call is another problem than any of them. Where
 /// it has such a limit or rules, those are for calls under its own.
 KernelPolicy with_shared_limits(KernelPolicy policy, const std::vector<Problem>& problems) {
-  if (!policy.rules.empty()) return policy;
+  if (!policy.rules.empty() || problems.empty()) return policy;
   const Limits& first = problems.front().limits;
   const auto shared = [&](auto limit) {
     return std::all_of(problems.begin(), problems.end(),
@@ -256,9 +256,10 @@ std::string answer_text(const Context& context, const Tuned& tuned, const std::v
     }
     return dump_json(json, 2) + "\n";
   }
-  std::string text = tuned_text(tuned, context.paint);
+  std::string text = tuned.problems.empty() && tuned.ranges_asked == 0 ? "" : tuned_text(tuned, context.paint);
   for (const TimedModel& model : models) {
-    text += "\n" + context.paint(Colour::bold, printable(model.path)) + "\n" + engines_text(model.times, context.paint);
+    text += (text.empty() ? "" : "\n") + context.paint(Colour::bold, printable(model.path)) + "\n" +
+            engines_text(model.times, context.paint);
   }
   return text;
 }
@@ -276,7 +277,15 @@ Answer tune(Context& context, const TuneRequest& options) {
   Runtime& runtime = context.runtime();
   const ScopedPolicy scope(runtime.dispatcher(), context.policy_of(options.policy));
   const KernelPolicy policy = runtime.dispatcher().policy();
-  auto [problems, ranges] = options.list.read(context);
+  auto [problems, ranges, models_of_others] = options.list.read(context);
+  const bool any_calls = !problems.empty() || !ranges.empty();
+  if (!any_calls && !options.out.empty()) {
+    fail(ErrorCode::not_supported, "xrt",
+         "--out: there is no call of ours to write a rule for; " +
+             (models_of_others.empty() ? "native calls no kernel" : models_of_others.front()) +
+             "; leave it out, or name the engine with --lock");
+  }
+  for (const std::string& model : models_of_others) context.note("only engines are timed for " + model);
   problems = limited(std::move(problems), policy);
   if (!options.list.log.empty()) propose_from_log(context, options.ranges, problems, ranges);
   for (ProblemRange& range : ranges) {
@@ -284,7 +293,8 @@ Answer tune(Context& context, const TuneRequest& options) {
   }
   if (!options.lock.empty()) check_recordable(runtime, ranges);
   options.store.use_in(runtime, StoreMode::read_write);
-  Tuned tuned = tune_all(runtime, problems, ranges, limits);
+  Tuned tuned{.complete = true};
+  if (any_calls) tuned = tune_all(runtime, problems, ranges, limits);
   tuned.problem_budget += " " + (options.per_problem.empty() ? "500ms" : options.per_problem);
   tuned.files.store = options.store.file();
   const std::vector<Problem> each = one_of_each(problems, ranges);

@@ -160,7 +160,7 @@ class Models(CliTest):
     def test_a_lock_covers_the_sizes_that_it_was_recorded_for(self):
         lock = self.folder / "kernels.lock"
         self.assertIn("2 decisions recorded", self.fine("lock", "record", self.model, "--shape", "x=5,8", "--out", lock))
-        self.assertIn("all 2 decisions hold here", self.fine("lock", "verify", self.model, "--lock", lock, "--shape", "x=5,8"))
+        self.assertIn("all 3 decisions hold here", self.fine("lock", "verify", self.model, "--lock", lock, "--shape", "x=5,8"))
         explained = self.document("explain", self.model, "--lock", lock, "--shape", "x=5,8", "--json")
         self.assertEqual({step["decision"]["level"] for step in explained["steps"] if step["decision"]}, {"lock"})
         self.fine("run", self.model, "--lock", lock, "--shape", "x=5,8")
@@ -178,6 +178,27 @@ class Models(CliTest):
         self.refused(2, "run", self.model, "--shape", "x=6,8", "--execution", policy, says="fixes its shape to [5,8]")
         self.refused(2, "run", self.model, "--execution", self.write("bad.json", "{"), "--shape", "x=5,8", says="bad.json")
 
+    def test_a_device_is_the_target_of_a_models_run(self):
+        for words in (["run"], ["explain"], ["inspect"], ["bench", "--budget", "50ms"], ["tune", "--per-problem", "20ms"],
+                      ["lock", "record"]):
+            given = [*words, self.model, "--shape", "x=5,8"]
+            self.refused(2, *given, "--device", "cpu:1", says="--device cpu:1: a model runs on the first device of a type")
+            self.refused(1, *given, "--device", "npu", says="target npu is not here")
+            policy = self.write("execution.json", '{"target": "npu"}')
+            self.refused(2, *given, "--device", "cpu", "--execution", policy, says="is not the target of the execution policy, which is npu")
+        policy = self.write("execution.json", '{"target": "cpu"}')
+        self.fine("run", self.model, "--shape", "x=5,8", "--device", "cpu:0", "--execution", policy)
+
+    def test_a_device_of_opencl_runs_the_model(self):
+        if "opencl:0" not in [device["device"] for device in self.document("devices", "--json")["devices"]]:
+            self.skipTest("no OpenCL device is here")
+        out = self.folder / "y.npz"
+        document = self.document("run", self.model, "--input", self.given, "--device", "opencl:0", "--out", out, "--json")
+        self.assertEqual((document["device"], document["engine"]["target"]), ("opencl:0", "opencl"))
+        self.close(np.load(out)["y"], self.expected()[0])
+        steps = self.document("explain", self.model, "--shape", "x=5,8", "--device", "opencl:0", "--json")["steps"]
+        self.assertEqual({step["decision"]["device"] for step in steps if step["decision"]}, {"opencl:0"})
+
     def test_wrong_words_are_one_error_that_says_what_to_do(self):
         short, wide = self.array("short.npy", self.x[:, :5]), self.array("wide.npy", self.x.astype(np.float64))
         fortran = self.array("fortran.npy", np.asfortranarray(self.x))
@@ -188,6 +209,7 @@ class Models(CliTest):
                             (["--input", f"x={wide}"], "the model takes 'x' f32[batch,8]"),
                             (["--input", f"x={fortran}"], "ascontiguousarray"), (["--input", f"x={self.model}"], "no array file"),
                             (["--input", self.given, "--input", self.given], "given twice"),
+                            (["--input", self.given, "--shape", "x=4,8"], "is f32[3,8], and --shape says 4,8"),
                             (["--input", self.given, "--force", "simd"], "--force means nothing to a model"),
                             (["--input", self.given, "--out", "y.npy"], "has 2 outputs"),
                             (["--input", self.given, "--out", "y.txt"], "must end in .npy"),
@@ -197,7 +219,18 @@ class Models(CliTest):
             answer = self.refused(code, "run", self.model, *words, says=says, cwd=self.folder)
             self.assertEqual(answer.stderr.count("xrt: "), 1, answer.stderr)
             self.assertEqual(sorted(path.suffix for path in self.folder.iterdir()), [".npy"] * 4 + [".onnx"])
-        self.refused(2, "run", "relu(f32[4])", "--shape", "x=1", says="--shape means nothing to a problem")
+        self.fine("run", self.model, "--input", self.given, "--shape", "x=3,8")
+        for command in ("run", "explain", "bench"):
+            for option in (["--shape", "x=1"], ["--engine", "native"]):
+                self.refused(2, command, "relu(f32[4])", *option, says=f"{option[0]} means nothing to a problem")
+
+    def test_inspect_says_which_shape_is_open_where_others_are_given(self):
+        two = model([helper.make_node("Add", ["x", "z"], ["y"])], [(name, TensorProto.FLOAT, ["n"]) for name in "xz"],
+                    [("y", TensorProto.FLOAT, ["n"])])
+        path = self.save("two.onnx", two)
+        self.assertNotIn("runs as", self.fine("inspect", path))
+        self.refused(2, "inspect", path, "--shape", "x=3", says="input z f32[n] leaves its shape open")
+        self.assertIn("runs as", self.fine("inspect", path, "--shape", "x=3", "--shape", "z=3"))
 
 
 class BadModels(CliTest):

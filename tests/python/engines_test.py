@@ -488,6 +488,35 @@ class CommandTest(EngineCase):
             self.command("lock", "verify", lock)
             self.command("lock", "verify", self.model, *shape, "--lock", lock, "--engine", "openvino", code=1)
 
+    def test_a_model_that_only_others_run_is_tuned_and_inspected(self) -> None:
+        if optional("onnxruntime") is None:
+            self.skipTest("onnxruntime is not installed")
+        model = str(Path(self.folder, "det.onnx"))
+        values = [helper.make_tensor_value_info("x", 1, ["n", 3, 3]), helper.make_tensor_value_info("y", 1, ["n"])]
+        graph = helper.make_graph([helper.make_node("Det", ["x"], ["y"])], "test", values[:1], values[1:])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+        words = ("tune", model, "--shape", "x=4,3,3", "--budget", "100ms")
+        lock, policy = str(Path(self.folder, "kernels.lock")), Path(self.folder, "policy.json")
+        tuned = json.loads(self.command(*words, "--lock", lock, "--json"))
+        times = {one["engine"]: one for one in tuned["models"][0]["engines"]}
+        self.assertEqual((tuned["results"], times["onnxruntime"]["reason"], times["onnxruntime"]["fastest"]), ([], None, True))
+        self.assertIn("Det (1)", times["native"]["reason"])
+        self.assertEqual([one.engine for one in xrt.KernelLock.load(lock).engines], ["onnxruntime"])
+        again = json.loads(self.command("run", model, "--shape", "x=4,3,3", "--json"))["engine"]
+        self.assertTrue(again["because"].startswith("measured: "), again["because"])
+        self.assertIn("no call of ours to write a rule for", self.command(*words, "--out", str(policy), code=1))
+        self.assertFalse(policy.exists())
+        self.assertIn("Det (1)", self.command(*words, "--engine", "native", code=1))
+        asked = json.loads(self.command("inspect", model, "--engine", "onnxruntime", "--json"))
+        self.assertEqual([(one["engine"], one["reason"]) for one in asked["engines"]], [("onnxruntime", None)])
+
+    def test_tune_times_the_engine_that_is_named_alone(self) -> None:
+        if optional("onnxruntime") is None:
+            self.skipTest("onnxruntime is not installed")
+        named = json.loads(self.command("tune", self.model, "--shape", "x=3,4", "--engine", "onnxruntime", "--json",
+                                        "--budget", "100ms"))
+        self.assertEqual(([one["engine"] for one in named["models"][0]["engines"]], named["results"]), (["onnxruntime"], []))
+
     def test_what_is_wrong_is_an_error(self) -> None:
         self.assertIn("no engine", self.command("run", self.model, "--shape", "x=3,4", "--engine", "ours", code=2).lower()
                       .replace("unknown engine", "no engine"))
