@@ -1,4 +1,5 @@
-"""ONNX's own test models through xrt.load: node tests and those that PyTorch made. As a script it prints figures."""
+"""ONNX's own test models through xrt.load: node tests, those that PyTorch made, and graphs of its model zoo with constant weights
+("real"). As a script it prints figures."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ STEPS = {"bfloat16": 2.0**-6, "float16": 2.0**-9}  # their results were rounded 
 # NumPy's transform in 32 bits, which made what these cases expect, leaves 2e-7 where the exact result is 0.
 INEXACT = {"test_dft_inverse": 1e-6, "test_dft_inverse_opset19": 1e-6}
 # So that a case cannot leave the scope unseen.
-LEAST_PASSED = {"node": 1523, "simple": 7, "pytorch-operator": 35, "pytorch-converted": 82}
+LEAST_PASSED = {"node": 1523, "simple": 7, "pytorch-operator": 35, "pytorch-converted": 82, "real": 9}
 
 
 def cases(kind: str) -> list[Any]:
@@ -43,16 +44,30 @@ def tensors(folder: Path, what: str) -> list[np.ndarray]:
 
 
 def data_of(case: Any) -> Iterator[tuple[list[Any], list[Any]]]:
-    """Inputs and expected outputs, from memory or from the case's folder."""
+    """Inputs and expected outputs, from memory, from the case's folder, or beside a graph of the zoo."""
     if case.model is not None:
         for inputs, outputs in case.data_sets:
             yield [onnx_adapter.array_from(value) for value in inputs], [onnx_adapter.array_from(value) for value in outputs]
+        return
+    if case.model_dir is None:
+        path = file_of(case, "")
+        graph = onnx.load(path).graph
+        constants = {tensor.name for tensor in graph.initializer}
+        shapes = [[dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.input
+                  if value.name not in constants]
+        # As ONNX's runner makes them for the outputs that it has.
+        inputs = [np.arange(np.prod(shape), dtype=np.float32).reshape(shape) / np.prod(shape, dtype=np.float32) for shape in shapes]
+        output = onnx.TensorProto()
+        output.ParseFromString(path.with_name(f"{path.stem}_output_0.pb").read_bytes())
+        yield inputs, [numpy_helper.to_array(output)]
         return
     for folder in sorted(Path(case.model_dir).glob("test_data_set_*")):
         yield tensors(folder, "input"), tensors(folder, "output")
 
 
 def file_of(case: Any, folder: str) -> Path:
+    if case.model is None and case.model_dir is None:
+        return Path(onnx.__file__).parent.parent / case.url
     if case.model is None:
         return Path(case.model_dir) / "model.onnx"
     path = Path(folder) / "model.onnx"
