@@ -38,8 +38,6 @@ if [[ -e $folder ]]; then
   show inspect build/demo/text_direction.onnx
   show run build/demo/text_direction.onnx --shape x=1,3,48,192
   show bench build/demo/text_direction.onnx --shape x=1,3,48,192 --budget 2s
-  "$xrt" bench build/demo/text_direction.onnx --shape x=1,3,48,192 --budget 1s --json |
-    .venv/bin/python3 tools/fastest_engine.py
 else
   printf '\nNo whole model is shown: the packages of tools/models.txt could not be installed into .venv\n'
 fi

@@ -10,6 +10,8 @@ namespace xpuruntime::cli {
 EngineTimes time_engines(Context& context, const std::string& path, const ModelOptions& options,
                          std::shared_ptr<MeasurementStore> store, double budget_s);
 std::string engines_text(const EngineTimes& times, const Painter& paint);
+/// Which was the fastest, in a line; empty: none was measured.
+std::string fastest_text(const EngineTimes& times, const Painter& paint);
 Json engines_json(const EngineTimes& times);
 
 /// What each engine says of a model, without making it ready.

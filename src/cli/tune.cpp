@@ -259,7 +259,7 @@ std::string answer_text(const Context& context, const Tuned& tuned, const std::v
   std::string text = tuned.problems.empty() && tuned.ranges_asked == 0 ? "" : tuned_text(tuned, context.paint);
   for (const TimedModel& model : models) {
     text += (text.empty() ? "" : "\n") + context.paint(Colour::bold, printable(model.path)) + "\n" +
-            engines_text(model.times, context.paint);
+            engines_text(model.times, context.paint) + fastest_text(model.times, context.paint);
   }
   return text;
 }

@@ -1,7 +1,5 @@
 """run, explain, bench, tune and lock on whole models: answers, files, and what is wrong with bad ones."""
-import json
-import subprocess
-import sys
+import re
 import unittest
 from pathlib import Path
 
@@ -128,13 +126,10 @@ class Models(CliTest):
         self.assertRegex(text, r"engine +version +first run")
         self.assertRegex(text, r"layer +Gemm +linear\(f32\[3,8\], f32\[4,8\]; activation=relu\) @cpu:0 +small")
 
-    def test_the_end_of_make_run_names_the_fastest_engine(self):
-        document = self.document("bench", self.model, "--shape", "x=5,8", "--budget", "100ms", "--json")
-        script = Path(__file__).parents[2] / "tools" / "fastest_engine.py"
-        done = subprocess.run([sys.executable, "-B", script], input=json.dumps(document), capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        (fastest,) = [engine["engine"] for engine in document["engines"] if engine["fastest"]]
-        self.assertIn(f"Engine {fastest} is the fastest", done.stdout)
+    def test_bench_ends_with_the_fastest_engine_and_the_median_of_its_table(self):
+        text = self.fine("bench", self.model, "--shape", "x=5,8", "--budget", "100ms")
+        (engine, median), = re.findall(r"(?m)^(\w+) +\S+ +\S+ \S+ +(\S+ \S+) .* fastest$", text)
+        self.assertTrue(text.splitlines()[-1].startswith(f"-> {engine}: the fastest engine, {median} by median; "), text)
 
     def test_bench_shows_a_page_of_the_slowest_nodes(self):
         names = ["x", *(f"a{i}" for i in range(30))]
