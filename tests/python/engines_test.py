@@ -546,6 +546,28 @@ class TuneTest(EngineCase):
 class OnnxRuntimeTest(PackageCase, EngineCase):
     name = package = "onnxruntime"
 
+    def test_a_process_that_is_ended_while_it_compiles_leaves_no_files(self) -> None:
+        self.addCleanup(xrt.unregister_engine, "hanging")
+        xrt.register_engine("hanging", fake_engines.HangingRuntime)
+        scratch = Path(self.folder, "scratch")
+        scratch.mkdir()
+        self.enterContext(unittest.mock.patch.dict(os.environ, TMPDIR=str(scratch)))
+        with self.assertRaises(TimeoutError):
+            xrt.load(self.model, execution=on("hanging", compile_timeout_ms=4000, cache_dir=f"{self.folder}/cache"))
+        self.assertEqual([path for path in scratch.iterdir() if not path.name.startswith(".")], [])  # ONNX Runtime has one of its own
+
+    def test_constants_in_files_beside_the_model_are_found_from_the_cache_too(self) -> None:
+        weight = np.random.default_rng(4).standard_normal((4, 4)).astype(np.float32)
+        model = onnx.load(self.model)
+        model.graph.initializer.append(numpy_helper.from_array(weight, "weight"))
+        model.graph.node.append(helper.make_node("MatMul", ["x", "weight"], ["z"]))
+        model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, ["batch", 4]))
+        onnx.save_model(model, self.model, save_as_external_data=True, location="weight.bin", size_threshold=0)
+        x = np.ones((2, 4), np.float32)
+        for _ in range(2):
+            session = xrt.load(self.model, execution=on(self.name, cache_dir=f"{self.folder}/cache"))
+            np.testing.assert_allclose(session(x)[1], x @ weight, rtol=1e-5)
+
 
 class OpenVinoTest(PackageCase, EngineCase):
     name = package = "openvino"

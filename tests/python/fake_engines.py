@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from xpuruntime.engines import CompiledModel, Engine, EngineRequest
+from xpuruntime.engines.onnxruntime import OnnxRuntime
 
 
 class Doubles(CompiledModel):
@@ -56,6 +57,23 @@ class Hanging(Fine):
     def compile(self, request: EngineRequest) -> CompiledModel:
         time.sleep(60)
         return Doubles()
+
+
+class HangingRuntime(OnnxRuntime):
+    """It hangs when it has compiled, and has not yet tidied up."""
+
+    in_process = False
+
+    def compile(self, request: EngineRequest) -> CompiledModel:
+        import onnxruntime
+        compile_by = onnxruntime.InferenceSession
+
+        def hang(*given: Any, **named: Any) -> None:
+            compile_by(*given, **named)
+            time.sleep(60)
+
+        onnxruntime.InferenceSession = hang
+        return super().compile(request)
 
 
 class HangingNpu(Hanging):

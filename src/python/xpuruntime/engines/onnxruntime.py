@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
-import tempfile
 import threading
 import time
 from typing import Any
@@ -53,19 +52,18 @@ class OnnxRuntime(Engine):
         providers = [PROVIDERS[request.target]]
         if request.cached:
             options.graph_optimization_level = levels.ORT_DISABLE_ALL  # it is done
+            # Constants that the model has in files beside it are still there.
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path",
+                                             os.path.dirname(os.path.abspath(request.model)))
             return Compiled(onnxruntime.InferenceSession(request.cached, options, providers=providers))
         keep = request.execution["cache_compiled"] and os.path.getsize(request.model) < MOST_CACHED
-        with tempfile.TemporaryDirectory(prefix="xpuruntime-") as folder:
-            path = os.path.join(folder, "optimized.onnx")
-            if keep:
-                options.optimized_model_filepath = path
+        if not keep:
+            return Compiled(onnxruntime.InferenceSession(request.model, options, providers=providers))
+        # A file in memory: nothing is left of it when the process is killed, as it is for compiling too long.
+        with open(os.memfd_create("optimized.onnx"), "rb") as file:
+            options.optimized_model_filepath = f"/proc/self/fd/{file.fileno()}"
             session = onnxruntime.InferenceSession(request.model, options, providers=providers)
-            optimized = b""
-            # With external data it would be several files.
-            if keep and os.path.exists(path) and len(os.listdir(folder)) == 1:
-                with open(path, "rb") as file:
-                    optimized = file.read()
-        return Compiled(session, optimized)
+            return Compiled(session, file.read())
 
 
 class Run:
