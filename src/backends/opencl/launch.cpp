@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/opencl/programs.h"
+
 namespace xpuruntime::opencl {
 namespace {
 
@@ -13,6 +15,10 @@ KernelHandle make_function(DeviceContext& device, const LaunchSpec& spec) {
   const std::shared_ptr<Program> program = device.program(spec.source, "-cl-std=CL1.2" + spec.options);
   cl_int code = CL_SUCCESS;
   KernelHandle kernel(clCreateKernel(program->get(), spec.function, &code));
+  if (code == CL_INVALID_KERNEL_NAME)
+    fail(ErrorCode::device_error, spec.function,
+         "the program that the OpenCL driver built has no such kernel (" + error_name(code) + ")" +
+             advice_on_damage(device.device()));
   check(code, spec.function, "clCreateKernel");
   return kernel;
 }

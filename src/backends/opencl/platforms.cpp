@@ -35,14 +35,17 @@ std::string first_line(const fs::path& path) {
   return text.substr(0, text.find_first_of("\r\n"));
 }
 
+constexpr const char* usual_vendors = "/etc/OpenCL/vendors";
+
 /// The .icd files that loaders read, in the order of their names.
 std::vector<std::string> icd_files() {
   std::string folder = setting("OCL_ICD_VENDORS");
   if (folder.empty()) folder = setting("OPENCL_VENDOR_PATH");
-  if (folder.empty()) folder = "/etc/OpenCL/vendors";
-  if (folder.ends_with(".icd")) return {folder};
-  std::vector<std::string> files;
+  if (folder.empty()) folder = usual_vendors;
   std::error_code error;
+  if (folder.ends_with(".icd") && !fs::is_directory(folder, error))
+    return {folder.find('/') == std::string::npos ? std::string(usual_vendors) + "/" + folder : folder};
+  std::vector<std::string> files;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
     if (at->path().extension() == ".icd") files.push_back(at->path().string());
   std::sort(files.begin(), files.end());
@@ -117,10 +120,16 @@ std::optional<TriedPlatforms> from_text(const std::string& text) {
   return tried;
 }
 
-/// What the worker says of all drivers that it sees.
-Answer probe(Worker& worker, std::vector<TriedDevice>& devices) {
+/// May be otherwise the next time: nobody knows what the driver would have done.
+bool is_passing(const Answer& answer) {
+  return answer.state == Answer::State::shortage || answer.state == Answer::State::killed;
+}
+
+/// What the worker says of all drivers that it sees. `passing` is set where a shortage had to do with it.
+Answer probe(Worker& worker, std::vector<TriedDevice>& devices, bool& passing) {
   const int seconds = worker_seconds();
   Answer answer = worker.ask({"probe"}, seconds);
+  passing = passing || is_passing(answer);
   if (!answer.answered() || answer.message[0] != "devices") return answer;
   for (std::size_t i = 1; i + 2 < answer.message.size(); i += 3) {
     TriedDevice device{answer.message[i], answer.message[i + 1]};
@@ -128,6 +137,7 @@ Answer probe(Worker& worker, std::vector<TriedDevice>& devices) {
     // A compiler that half crashes costs the device nothing else.
     const Answer half = worker.ask({"fp16", device.platform, device.device}, seconds);
     device.fp16 = half.answered() && half.message[0] == "yes";
+    passing = passing || is_passing(half);
     devices.push_back(device);
   }
   return answer;
@@ -137,11 +147,14 @@ Answer probe(Worker& worker, std::vector<TriedDevice>& devices) {
 std::vector<std::string> not_loaded(Worker& worker, const std::vector<std::string>& files) {
   std::vector<std::string> reasons;
   for (const std::string& file : files) {
-    const std::string library = first_line(file);
-    const Answer answer = worker.ask({"library", library.empty() ? "(no name)" : library}, worker_seconds());
+    const std::string library = first_line(file), name = fs::path(file).filename().string();
+    if (library.empty()) {
+      reasons.push_back(name + (access(file.c_str(), R_OK) == 0 ? ": it names no library" : ": it cannot be read"));
+      continue;
+    }
+    const Answer answer = worker.ask({"library", library}, worker_seconds());
     if (answer.answered() && answer.message[0] == "missing")
-      reasons.push_back(fs::path(file).filename().string() +
-                        ": its library cannot be opened: " + answer.message.back());
+      reasons.push_back(name + ": its library cannot be opened: " + answer.message.back());
   }
   return reasons;
 }
@@ -152,13 +165,22 @@ bool is_fine(const Answer& answer) {
 
 std::string reason_of(const Answer& answer) { return answer.answered() ? answer.message.back() : answer.why; }
 
-TriedPlatforms try_each(const std::vector<std::string>& files, const std::string& program) {
+/// Where they fail together, for the reason `together`.
+TriedPlatforms try_each(const std::vector<std::string>& files, const std::string& program, const std::string& together,
+                        bool& passing) {
   TriedPlatforms tried{true};
+  const auto cannot = [&](const OnlyThese& only) {
+    passing = true;
+    tried.left_out = {"all drivers together: " + together + "; they cannot be tried one by one: " + only.why_not()};
+    tried.usable.clear();
+    return tried;
+  };
   for (const std::string& file : files) {
     const OnlyThese only({file});
+    if (!only.why_not().empty()) return cannot(only);
     Worker worker(only.environment(), program);
     std::vector<TriedDevice> devices;
-    const Answer answer = probe(worker, devices);
+    const Answer answer = probe(worker, devices, passing);
     if (is_fine(answer)) {
       tried.usable.push_back(file);
       for (std::string& reason : not_loaded(worker, {file})) tried.not_loaded.push_back(std::move(reason));
@@ -166,10 +188,13 @@ TriedPlatforms try_each(const std::vector<std::string>& files, const std::string
       tried.left_out.push_back(fs::path(file).filename().string() + ": " + reason_of(answer));
     }
   }
+  // Loaders have other ways to find drivers.
+  if (tried.left_out.empty()) tried.left_out.push_back("a driver that no .icd file names: " + together);
   if (tried.usable.empty()) return tried;
   const OnlyThese only(tried.usable);
+  if (!only.why_not().empty()) return cannot(only);
   Worker worker(only.environment(), program);
-  if (const Answer answer = probe(worker, tried.devices); !is_fine(answer)) {
+  if (const Answer answer = probe(worker, tried.devices, passing); !is_fine(answer)) {
     tried.left_out.push_back("all drivers together: " + reason_of(answer));
     tried.usable.clear();
     tried.devices.clear();
@@ -179,15 +204,42 @@ TriedPlatforms try_each(const std::vector<std::string>& files, const std::string
 
 }  // namespace
 
-OnlyThese::OnlyThese(const std::vector<std::string>& icd_files) {
-  std::error_code ignored;
-  std::string name = fs::temp_directory_path(ignored).string() + "/xpuruntime_icd_XXXXXX";
-  if (mkdtemp(name.data()) == nullptr) return;
+std::vector<std::string> OnlyThese::folders() {
+  std::error_code error;
+  std::vector<std::string> all = {fs::temp_directory_path(error).string(), DiskCache::default_folder(), "/dev/shm"};
+  if (all[0].empty()) all[0] = setting("TMPDIR");  // for the message: it is no folder
+  std::erase(all, "");
+  return all;
+}
+
+OnlyThese::OnlyThese(const std::vector<std::string>& icd_files, const std::vector<std::string>& places) {
   process_ = getpid();
-  folder_ = name;
-  // Copies: some loaders pass over links.
-  for (const std::string& file : icd_files)
-    fs::copy_file(file, folder_ / fs::path(file).filename(), fs::copy_options::overwrite_existing, ignored);
+  std::string tried;
+  for (const std::string& place : places) {
+    if (write(icd_files, place)) return;
+    tried += (tried.empty() ? "" : ", ") + place;
+  }
+  why_not_ = "no folder takes copies of the .icd files (tried " + tried + "): set TMPDIR to one that can be written";
+}
+
+bool OnlyThese::write(const std::vector<std::string>& icd_files, const std::string& place) {
+  std::error_code ignored;
+  fs::create_directories(place, ignored);
+  std::string name = fs::absolute(place, ignored).string() + "/xpuruntime_icd_XXXXXX";
+  if (mkdtemp(name.data()) == nullptr) return false;
+  // Copies: some loaders pass over links. Read again: on a full disk a file may be there, and empty.
+  const bool whole = std::all_of(icd_files.begin(), icd_files.end(), [&](const std::string& file) {
+    const std::string text = contents(file);
+    const fs::path copy = fs::path(name) / fs::path(file).filename();
+    std::ofstream(copy, std::ios::binary) << text;
+    return fs::exists(copy, ignored) && contents(copy) == text;
+  });
+  if (whole) {
+    folder_ = name;
+  } else {
+    fs::remove_all(name, ignored);
+  }
+  return whole;
 }
 
 OnlyThese::~OnlyThese() {
@@ -207,17 +259,21 @@ TriedPlatforms try_platforms(const DiskCache& cache, const std::string& program)
     if (auto tried = from_text(*kept)) return *tried;
   }
   TriedPlatforms tried{true};
+  bool passing = false;
   {
     Worker worker({}, program);
-    const Answer answer = probe(worker, tried.devices);
-    if (answer.state == Answer::State::unavailable) return {};
+    const Answer answer = probe(worker, tried.devices, passing);
+    if (answer.state == Answer::State::unavailable) return {.unprotected = answer.why};
+    if (answer.state == Answer::State::shortage)
+      return {.absent = "the process that tries the drivers " + answer.why +
+                        "; close files or end processes, or raise their limits (ulimit), and start this program again"};
     if (is_fine(answer)) {
       tried.not_loaded = not_loaded(worker, files);
     } else {
-      tried = try_each(files, program);
+      tried = try_each(files, program, reason_of(answer), passing);
     }
   }
-  cache.put(key, to_text(tried));
+  if (!passing) cache.put(key, to_text(tried));
   return tried;
 }
 

@@ -20,7 +20,9 @@ struct TriedDevice {
 
 /// What was found out about the installed drivers before this process starts them.
 struct TriedPlatforms {
-  bool tried = false;  // false: there is no worker to try them with; nothing is known
+  bool tried = false;  // false: nothing is known
+  std::string unprotected = {};  // why there is no worker to try them with, and this process does all itself
+  std::string absent = {};       // why they cannot be tried now, and are not used
   std::vector<TriedDevice> devices = {};
   std::vector<std::string> left_out = {};    // "pocl.icd: device 0 of platform ... crashed with signal 6: ..."
   std::vector<std::string> not_loaded = {};  // "old.icd: its library cannot be opened: ...": what loaders pass over
@@ -30,21 +32,31 @@ struct TriedPlatforms {
 };
 
 /// Asks every driver in a worker. Where that fails, each driver alone, to know which to leave out. The answer is kept
-/// in the cache until a driver, the environment or the boot changes; one that leaves something out for ten minutes.
+/// in the cache until a driver, the environment or the boot changes; one that leaves something out for ten minutes, and
+/// one that a shortage made not at all.
 TriedPlatforms try_platforms(const DiskCache& cache, const std::string& worker = Worker::default_program());
 
 /// For one start of OpenCL: a folder with these .icd files only, and the variables that make a loader look there.
 class OnlyThese {
  public:
-  explicit OnlyThese(const std::vector<std::string>& icd_files);
+  /// In the first of these folders that takes them.
+  explicit OnlyThese(const std::vector<std::string>& icd_files, const std::vector<std::string>& places = folders());
   ~OnlyThese();
   OnlyThese(const OnlyThese&) = delete;
   OnlyThese& operator=(const OnlyThese&) = delete;
 
+  /// The temporary folder, the cache's own, and memory.
+  static std::vector<std::string> folders();
+
+  /// Empty where all of them are there.
+  const std::string& why_not() const { return why_not_; }
   std::map<std::string, std::string> environment() const;
 
  private:
+  bool write(const std::vector<std::string>& icd_files, const std::string& place);
+
   std::string folder_;
+  std::string why_not_;
   int process_ = 0;  // a forked child leaves it to its parent
 };
 

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "backends/opencl/clblast.h"
+#include "core/environment_variable.h"
 #include "core/names.h"
 
 namespace xpuruntime::opencl {
@@ -134,6 +135,18 @@ std::vector<cl_device_id> devices_of(cl_platform_id platform) {
   std::vector<cl_device_id> ids(count);
   if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr) != CL_SUCCESS) return {};
   return ids;
+}
+
+bool is_pocl(cl_platform_id platform) {
+  return platform_text(platform, CL_PLATFORM_NAME) == "Portable Computing Language";
+}
+
+std::string pocl_cache_folder() {
+  if (const char* own = environment_variable("POCL_CACHE_DIR"); own != nullptr) return own;
+  if (const char* caches = environment_variable("XDG_CACHE_HOME"); caches != nullptr && *caches != '\0')
+    return std::string(caches) + "/pocl/kcache";
+  if (const char* home = environment_variable("HOME"); home != nullptr) return std::string(home) + "/.cache/pocl/kcache";
+  return "/tmp/pocl/kcache";
 }
 
 DeviceProfile read_profile(cl_platform_id platform, cl_device_id device, const TriedDevice* tried) {

@@ -37,6 +37,10 @@ std::string native_options(cl_device_id device);
 std::vector<cl_platform_id> all_platforms();
 std::vector<cl_device_id> devices_of(cl_platform_id platform);
 
+bool is_pocl(cl_platform_id platform);
+/// Where PoCL keeps what it compiled, as it finds it itself.
+std::string pocl_cache_folder();
+
 /// What the device says of itself. `tried` is what it was seen to do, where that is known.
 DeviceProfile read_profile(cl_platform_id platform, cl_device_id device, const TriedDevice* tried = nullptr);
 

@@ -1,5 +1,8 @@
 #include "backends/opencl/programs.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <vector>
@@ -28,8 +31,7 @@ cl_platform_id platform_of(cl_device_id device) { return device_value<cl_platfor
 
 /// PoCL finds what it has compiled before by itself, eight times as fast as by loading its binary.
 bool keeps_its_own(const BuildRequest& request) {
-  return !request.always_binary &&
-         platform_text(platform_of(request.device), CL_PLATFORM_NAME) == "Portable Computing Language";
+  return !request.always_binary && is_pocl(platform_of(request.device));
 }
 
 std::string key_of(const BuildRequest& request) {
@@ -47,13 +49,24 @@ std::string key_of(const BuildRequest& request) {
 
 std::string name_of(cl_device_id device) { return "'" + device_text(device, CL_DEVICE_NAME) + "'"; }
 
-[[noreturn]] void fail_build(const BuildRequest& request, cl_int code, const std::string& log) {
+[[noreturn]] void fail_build(const BuildRequest& request, cl_int code, const std::string& log,
+                             const std::string& advice = "") {
   const std::string text = std::string(request.common) + std::string(request.source);
   const auto skipped = static_cast<std::size_t>(std::count(request.common.begin(), request.common.end(), '\n'));
   fail(ErrorCode::device_error, "opencl::build",
        "clBuildProgram gave " + error_name(code) + " with options '" + request.options + "':\n" +
            printable_lines(explain_log(log, text, skipped)) +
-           "\ncorrect the source, update the OpenCL driver, or choose another kernel");
+           "\ncorrect the source, update the OpenCL driver, or choose another kernel" + advice);
+}
+
+/// What a compiler needs a few of.
+bool can_open_files() {
+  bool can = true;
+  std::vector<int> opened(8, -1);
+  for (int& file : opened) can = can && (file = memfd_create("opencl_build", MFD_CLOEXEC)) >= 0;
+  for (const int file : opened)
+    if (file >= 0) close(file);
+  return can;
 }
 
 std::string log_of(cl_program program, cl_device_id device) {
@@ -64,7 +77,8 @@ std::string log_of(cl_program program, cl_device_id device) {
   return log.substr(0, log.find('\0'));
 }
 
-Program from_source(const BuildRequest& request) {
+/// `compiles`: it did so before, in another process.
+Program from_source(const BuildRequest& request, bool compiles = false) {
   const char* texts[] = {request.common.data(), request.source.data()};
   const std::size_t sizes[] = {request.common.size(), request.source.size()};
   const cl_uint first = request.common.empty() ? 1 : 0;
@@ -72,8 +86,12 @@ Program from_source(const BuildRequest& request) {
   Program program(clCreateProgramWithSource(request.context, 2 - first, texts + first, sizes + first, &code));
   check(code, "opencl::build", "clCreateProgramWithSource");
   code = clBuildProgram(program.get(), 1, &request.device, request.options.c_str(), nullptr, nullptr);
-  if (code != CL_SUCCESS) fail_build(request, code, log_of(program.get(), request.device));
-  return program;
+  if (code == CL_SUCCESS) return program;
+  if (!can_open_files())
+    fail(ErrorCode::out_of_memory, "opencl::build",
+         "clBuildProgram gave " + error_name(code) + ", and this process cannot open more files: close some, or raise "
+             "the limit (ulimit -n), and try again");
+  fail_build(request, code, log_of(program.get(), request.device), compiles ? advice_on_damage(request.device) : "");
 }
 
 /// Null where the driver does not take it.
@@ -89,7 +107,7 @@ Program from_binary(const BuildRequest& request, const std::string& binary) {
 
 /// From what the cache has: a binary, or nothing where the driver keeps it.
 Program from_kept(const BuildRequest& request, const std::string& kept) {
-  return kept.empty() ? from_source(request) : from_binary(request, kept);
+  return kept.empty() ? from_source(request, true) : from_binary(request, kept);
 }
 
 Message request_for_worker(const BuildRequest& request) {
@@ -105,6 +123,14 @@ Message request_for_worker(const BuildRequest& request) {
 std::optional<std::string> compile(const BuildRequest& request) {
   const Answer answer = compiler().ask(request_for_worker(request), worker_seconds());
   if (answer.state == Answer::State::unavailable) return {};
+  // May be well the next time: the dispatcher does not set the kernel aside for that.
+  if (answer.state == Answer::State::shortage)
+    fail(ErrorCode::out_of_memory, "opencl::build",
+         "the compiler of " + name_of(request.device) + " " + answer.why +
+             "; close files or end processes, or raise their limits (ulimit), and try again");
+  if (answer.state == Answer::State::killed)
+    fail(ErrorCode::out_of_memory, "opencl::build",
+         "the compiler of " + name_of(request.device) + " " + answer.why + "; free memory and try again");
   if (!answer.answered())
     fail(ErrorCode::device_error, "opencl::build",
          "the compiler of " + name_of(request.device) + " " + answer.why + ", with options '" + request.options +
@@ -119,6 +145,11 @@ std::optional<std::string> compile(const BuildRequest& request) {
 }
 
 }  // namespace
+
+std::string advice_on_damage(cl_device_id device) {
+  if (!is_pocl(platform_of(device))) return {};
+  return "; if it worked before, PoCL's own cache may be damaged: delete '" + pocl_cache_folder() + "'";
+}
 
 void set_compiler_environment(std::map<std::string, std::string> environment) {
   compiler_environment = std::move(environment);

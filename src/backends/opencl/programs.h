@@ -23,6 +23,9 @@ struct BuildRequest {
 /// binaries takes longer. Throws device_error, with the source's line where it has an error.
 Program build_program(const BuildRequest& request);
 
+/// To be said where a program that compiles is not whole: PoCL does not check its own cache. Empty for other drivers.
+std::string advice_on_damage(cl_device_id device);
+
 /// Variables for the process that compiles, so that it sees the platforms that this one sees. Before the first build.
 void set_compiler_environment(std::map<std::string, std::string> environment);
 

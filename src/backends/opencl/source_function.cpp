@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/profile.h"
+#include "backends/opencl/programs.h"
 #include "core/printable.h"
 
 namespace xpuruntime::opencl {
@@ -25,7 +26,8 @@ class Function final : public SourceFunction {
     kernel_.reset(clCreateKernel(program_->get(), name_.c_str(), &code));
     if (code == CL_INVALID_KERNEL_NAME)
       fail(ErrorCode::unknown_name, "opencl::compile",
-           "the source has no __kernel function '" + printable(name_) + "': check the name");
+           "the source has no __kernel function '" + printable(name_) + "': check the name" +
+               (source.text.find(name_) == std::string::npos ? "" : advice_on_damage(device.device())));
     check(code, "opencl::compile", "clCreateKernel");
     read_limits();
   }

@@ -92,6 +92,9 @@ std::string ending_of(int status) {
   return "ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
 
+/// What may be there again the next time.
+bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM; }
+
 }  // namespace
 
 /// How a process ended, by a thread that waits for nothing else: one that goes because nobody asks it leaves no zombie.
@@ -158,55 +161,66 @@ Worker::~Worker() {
   if (process_ != 0) stop(true);
 }
 
-bool Worker::start() {
+int Worker::start() {
   int pair[2] = {-1, -1};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return false;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return errno;
   const int output = memfd_create("opencl_worker", MFD_CLOEXEC);
-  const std::vector<std::string> variables = environment_with(environment_);
-  std::vector<char*> pointers;
-  for (const std::string& variable : variables) pointers.push_back(const_cast<char*>(variable.c_str()));
-  pointers.push_back(nullptr);
-  char* arguments[] = {program_.data(), nullptr};
-  const SpawnSettings settings(pair[1], output);
-  const int error = output < 0 ? errno
-                               : posix_spawn(&process_, program_.c_str(), &settings.actions, &settings.attributes,
-                                             arguments, pointers.data());
+  int error = output < 0 ? errno : 0;
+  if (error == 0) {
+    const std::vector<std::string> variables = environment_with(environment_);
+    std::vector<char*> pointers;
+    for (const std::string& variable : variables) pointers.push_back(const_cast<char*>(variable.c_str()));
+    pointers.push_back(nullptr);
+    char* arguments[] = {program_.data(), nullptr};
+    const SpawnSettings settings(pair[1], output);
+    error = posix_spawn(&process_, program_.c_str(), &settings.actions, &settings.attributes, arguments,
+                        pointers.data());
+  }
   close(pair[1]);
   if (error == 0) {
     socket_ = pair[0];
     output_ = output;
     end_ = End::of(process_);
-    return true;
+    return 0;
   }
   close(pair[0]);
   if (output >= 0) close(output);
   process_ = 0;
-  return false;
+  return error;
 }
 
-std::string Worker::stop(bool kill_it) {
+Answer Worker::stop(bool kill_it) {
   close(socket_);
   const bool waited_for = end_ != nullptr;
   if (!waited_for) end_ = std::make_shared<End>();
-  if (kill_it || !waited_for) end_->kill_group(process_);
+  bool killed_here = kill_it || !waited_for;
+  if (killed_here) end_->kill_group(process_);
   if (!waited_for) end_->wait_for(process_);
   // It has closed the socket, so its end is near; a driver that closes what is not its own is not waited for.
   std::optional<int> ended = end_->within(std::chrono::seconds(2));
   if (!ended) {
+    killed_here = true;
     end_->kill_group(process_);
     ended = end_->within(std::chrono::hours(1));
   }
   const int status = ended.value_or(-1);
-  const std::string printed = last_output(output_);
+  std::string printed = last_output(output_);
+  if (!printed.empty()) printed.insert(0, ": ");
   close(output_);
   process_ = 0;
-  idled_out_ = status == 0;
-  return ending_of(status) + (printed.empty() ? "" : ": " + printed);
+  if (status == -1 || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+    return {Answer::State::crashed, {}, ending_of(status) + printed};
+  if (killed_here) return {Answer::State::crashed, {}, "closed its connection" + printed};
+  return {Answer::State::killed, {}, "was killed (signal 9), perhaps because memory ran out" + printed};
 }
 
 Answer Worker::ask_once(const Message& request, int seconds) {
-  if (process_ == 0 && !start())
-    return {Answer::State::unavailable, {}, "its worker '" + program_ + "' could not be started"};
+  if (const int error = process_ == 0 ? start() : 0; error != 0) {
+    const std::string why = std::system_category().message(error);
+    return is_shortage(error)
+               ? Answer{Answer::State::shortage, {}, "cannot be started now: " + why}
+               : Answer{Answer::State::unavailable, {}, "its worker '" + program_ + "' could not be started: " + why};
+  }
   Message whole = request;
   whole.push_back(std::to_string(seconds));
   const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
@@ -223,16 +237,18 @@ Answer Worker::ask_once(const Message& request, int seconds) {
     stop(true);
     return {Answer::State::late, {}, about + "gave no answer within " + std::to_string(seconds) + " s"};
   }
-  return {Answer::State::crashed, {}, about + stop(false)};
+  Answer ended = stop(false);
+  ended.why.insert(0, about);
+  return ended;
 }
 
 Answer Worker::ask(const Message& request, int seconds) {
   const std::lock_guard lock(mutex_);
-  const bool started_before = process_ != 0;
+  const bool served_before = process_ != 0;
   Answer answer = ask_once(request, seconds);
-  // One that had nothing to do for a while went, maybe just now.
-  if (answer.state == Answer::State::crashed && started_before && idled_out_) answer = ask_once(request, seconds);
-  return answer;
+  const bool gone = answer.state == Answer::State::crashed || answer.state == Answer::State::killed;
+  // How it went is not always known: where SIGCHLD is ignored, nobody is told.
+  return gone && served_before ? ask_once(request, seconds) : answer;
 }
 
 }  // namespace xpuruntime::opencl

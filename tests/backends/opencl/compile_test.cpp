@@ -1,9 +1,12 @@
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 #include <thread>
 
@@ -13,6 +16,7 @@
 #include "backends/opencl/own_folder.h"
 #include "backends/opencl/programs.h"
 #include "backends/opencl/worker.h"
+#include "core/in_child.h"
 
 namespace xpuruntime::opencl {
 namespace {
@@ -163,6 +167,44 @@ TEST_F(CompileTest, ACompilerThatHangsIsKilledAndTheNextProgramIsBuilt) {
   EXPECT_NE(build_program(request_of(driver().context(0), fresh_source())), nullptr);
 }
 
+/// Processes that this one has started.
+std::vector<pid_t> children() {
+  std::vector<pid_t> all;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(entry.path() / "children");
+    for (pid_t child = 0; file >> child;) all.push_back(child);
+  }
+  return all;
+}
+
+// The system does it where memory runs out.
+TEST_F(CompileTest, ACompilerThatIsKilledIsNoFaultOfTheDriver) {
+  if (!is_pocl(profile())) GTEST_SKIP() << "the source hangs clang";
+  const OwnFolder folder;
+  const std::string pipe = folder.path() + "/pipe.h";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::atomic<bool> built = false;
+  std::thread killer([&] {
+    while (!built) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      for (const pid_t child : children()) kill(child, SIGKILL);
+    }
+  });
+  try {
+    build_program(request_of(driver().context(0), "#include \"" + pipe + "\"\n" + fresh_source()));
+    ADD_FAILURE() << "it was built";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+    const std::string text = error.what();
+    EXPECT_NE(text.find("was killed (signal 9), perhaps because memory ran out"), std::string::npos) << text;
+    EXPECT_NE(text.find("free memory and try again"), std::string::npos) << text;
+    EXPECT_EQ(text.find("update the OpenCL driver"), std::string::npos) << text;
+  }
+  built = true;
+  killer.join();
+  EXPECT_NE(build_program(request_of(driver().context(0), fresh_source())), nullptr);
+}
+
 TEST_F(CompileTest, ManyThreadsShareTheWorker) {
   const OwnFolder folder;
   std::vector<std::thread> threads;
@@ -189,6 +231,101 @@ TEST(Worker, ThatEndsIsStartedAgain) {
   }
 }
 
+constexpr const char* reads_a_request = "dd bs=4096 count=1 of=/dev/null 2>/dev/null\n";
+// "ok", as a message on the wire.
+const std::string answers_once =
+    std::string(reads_a_request) +
+    "printf '\\012\\0\\0\\0\\0\\0\\0\\0\\002\\0\\0\\0\\0\\0\\0\\0ok' >&0\n";
+
+/// A worker that is a script.
+std::string program_in(const OwnFolder& folder, const std::string& script) {
+  const std::string program = folder.path() + "/worker";
+  std::ofstream(program) << "#!/bin/sh\nulimit -c 0\n" << script;
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  return program;
+}
+
+bool answers_again(const std::string& program) {
+  Worker worker({}, program);
+  for (int round = 0; round < 2; ++round) {
+    const Answer answer = worker.ask({"anything"}, 10);
+    if (answer.message != Message{"ok"}) return std::cerr << answer.why << "\n", false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it goes
+  }
+  return true;
+}
+
+// Nobody is told then how a child ended.
+TEST(Worker, ThatWentIsStartedAgainWhereSigchldIsIgnored) {
+  const OwnFolder folder;
+  const std::string program = program_in(folder, answers_once);
+  EXPECT_EQ(in_child([&] { return std::signal(SIGCHLD, SIG_IGN) != SIG_ERR && answers_again(program); }), 0);
+}
+
+TEST(Worker, ThatFailedOrWasKilledAfterItsRequestIsStartedAgain) {
+  for (const char* end : {"exit 3\n", "kill -9 $$\n", "kill -6 $$\n"}) {
+    const OwnFolder folder;
+    EXPECT_TRUE(answers_again(program_in(folder, answers_once + end))) << end;
+  }
+}
+
+TEST(Worker, ThatIsKilledSaysSoAndOneThatCrashesTheSignal) {
+  const OwnFolder folder;
+  Worker killed({}, program_in(folder, reads_a_request + std::string("kill -9 $$\n")));
+  Answer answer = killed.ask({"anything"}, 10);
+  EXPECT_EQ(answer.state, Answer::State::killed);
+  EXPECT_EQ(answer.why, "was killed (signal 9), perhaps because memory ran out");
+  Worker crashing({}, program_in(folder, reads_a_request + std::string("kill -6 $$\n")));
+  answer = crashing.ask({"anything"}, 10);
+  EXPECT_EQ(answer.state, Answer::State::crashed);
+  EXPECT_EQ(answer.why, "crashed with signal 6");
+}
+
+/// This process can open no more files.
+class NoFiles {
+ public:
+  NoFiles() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none = {0, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
+TEST(Worker, ThatCannotBeStartedNowIsAskedTheNextTime) {
+  const OwnFolder folder;
+  Worker worker({}, program_in(folder, answers_once));
+  {
+    const NoFiles none;
+    const Answer answer = worker.ask({"anything"}, 10);
+    EXPECT_EQ(answer.state, Answer::State::shortage);
+    EXPECT_EQ(answer.why, "cannot be started now: Too many open files");
+  }
+  EXPECT_EQ(worker.ask({"anything"}, 10).message, Message{"ok"});
+}
+
+TEST_F(CompileTest, WithoutFilesToOpenTheErrorIsNoLastingOne) {
+  const OwnFolder folder;
+  const auto code_of = [&](const std::string& source) {
+    try {
+      const NoFiles none;
+      build_program(request_of(driver().context(0), source));
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::internal;
+  };
+  for (const char* round : {"the worker cannot be started", "the worker is there, and this process cannot load"}) {
+    const std::string source = fresh_source();
+    driver().context(0).context();
+    EXPECT_EQ(code_of(source), ErrorCode::out_of_memory) << round;
+    EXPECT_NE(build_program(request_of(driver().context(0), source)), nullptr) << round;
+  }
+}
+
 /// Processes of this one that have ended and were not waited for.
 int zombies() {
   int count = 0;
@@ -208,12 +345,7 @@ int zombies() {
 TEST(Worker, ThatGoesByItselfLeavesNoZombie) {
   const int before = zombies();
   const OwnFolder folder;
-  const std::string program = folder.path() + "/worker";
-  // Answers "ok" once, as a message on the wire, and goes.
-  std::ofstream(program) << "#!/bin/sh\ndd bs=4096 count=1 of=/dev/null 2>/dev/null\n"
-                            "printf '\\012\\0\\0\\0\\0\\0\\0\\0\\002\\0\\0\\0\\0\\0\\0\\0ok' >&0\n";
-  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-  Worker worker({}, program);
+  Worker worker({}, program_in(folder, answers_once));
   for (int round = 0; round < 2; ++round) {
     const Answer answer = worker.ask({"anything"}, 20);
     ASSERT_EQ(answer.message, Message{"ok"}) << answer.why;

@@ -1,5 +1,8 @@
 #include "backends/opencl/platforms.h"
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -7,6 +10,7 @@
 
 #include "backends/opencl/device_fixture.h"
 #include "backends/opencl/own_folder.h"
+#include "core/in_child.h"
 
 // Drivers that crash or hang. What starts OpenCL runs in processes of their own: loaders look for drivers once.
 
@@ -29,10 +33,10 @@ class PlatformsTest : public OpenClTest {
   }
 
   /// What a process finds that starts with these variables.
-  static std::string report(const std::string& variables) {
-    const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-    const std::string command = variables + " /usr/bin/timeout 60 '" + self +
-                                "' --gtest_filter=Platforms.DISABLED_Report --gtest_also_run_disabled_tests 2>&1";
+  static std::string report(const std::string& variables, const std::string& test = "Platforms.DISABLED_Report",
+                            const std::string& self = std::filesystem::read_symlink("/proc/self/exe")) {
+    const std::string command = variables + " /usr/bin/timeout 60 '" + self + "' --gtest_filter=" + test +
+                                " --gtest_also_run_disabled_tests 2>&1";
     std::FILE* child = popen(command.c_str(), "r");
     std::string output;
     for (char line[512]; child != nullptr && std::fgets(line, sizeof line, child) != nullptr;) output += line;
@@ -60,6 +64,135 @@ TEST_F(PlatformsTest, ADriverThatCrashesIsLeftOut) {
   const std::string text = report("OCL_ICD_VENDORS='" + vendors({XRT_CRASHING_ICD}) + "'");
   EXPECT_TRUE(has(text, "left out: bad0.icd: ") && has(text, "crashed with signal 6")) << text;
   EXPECT_FALSE(has(text, "devices: 0")) << text;
+  EXPECT_TRUE(has(text, "built: 1")) << text;
+}
+
+TEST_F(PlatformsTest, ADriverThatCrashesIsLeftOutWhereTheTemporaryFolderCannotBeWritten) {
+  const std::string variables = "TMPDIR=/proc OCL_ICD_VENDORS='" + vendors({XRT_CRASHING_ICD}) + "'";
+  for (const char* round : {"tried", "known"}) {
+    const std::string text = report(variables);
+    EXPECT_TRUE(has(text, "left out: bad0.icd: ") && has(text, "crashed with signal 6")) << round << "\n" << text;
+    EXPECT_TRUE(has(text, "built: 1")) << round << "\n" << text;
+  }
+}
+
+/// As on a full disk: files can be made, and nothing can be written to them.
+class FullDisk {
+ public:
+  FullDisk() {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none = {0, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, SIG_DFL);
+  }
+
+ private:
+  rlimit before_ = {};
+};
+
+TEST_F(PlatformsTest, CopiesOfIcdFilesGoToTheFirstFolderThatTakesThem) {
+  const std::string file = vendors({"libAny.so"}, false) + "bad0.icd", place = own_.path() + "/place";
+  {
+    const OnlyThese only({file}, {"/proc", place});
+    EXPECT_EQ(only.why_not(), "");
+    const std::string folder = only.environment().at("OCL_ICD_VENDORS");
+    EXPECT_EQ(folder.find(place), 0u) << folder;
+    EXPECT_TRUE(std::filesystem::exists(folder + "bad0.icd"));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(place)) << "it goes with its user";
+  const OnlyThese nowhere({file}, {"/proc", "/proc/version"});
+  EXPECT_TRUE(has(nowhere.why_not(), "tried /proc, /proc/version): set TMPDIR to one that can be written"))
+      << nowhere.why_not();
+  std::string why;
+  {
+    const FullDisk full;
+    why = OnlyThese({file}, {place}).why_not();
+  }
+  EXPECT_TRUE(has(why, "no folder takes copies")) << why;
+  EXPECT_TRUE(std::filesystem::is_empty(place));
+}
+
+TEST_F(PlatformsTest, DriversThatCannotBeTriedOneByOneAreLeftOut) {
+  const std::string text =
+      report("trap '' XFSZ; ulimit -f 0; XPURUNTIME_OPENCL_TIMEOUT=20 OCL_ICD_VENDORS='" +
+             vendors({XRT_CRASHING_ICD}) + "'");
+  EXPECT_TRUE(has(text, "devices: 0") && has(text, "all drivers together: ") && has(text, "crashed with signal 6") &&
+              has(text, "they cannot be tried one by one: no folder takes copies"))
+      << text;
+}
+
+TEST_F(PlatformsTest, ADriverThatNoIcdFileNamesIsTriedToo) {
+  const std::string text = report("OCL_ICD_VENDORS='" XRT_CRASHING_ICD "'");
+  if (has(text, "no OpenCL platform")) GTEST_SKIP() << "this OpenCL loader takes only folders";
+  EXPECT_TRUE(has(text, "devices: 0") && has(text, "a driver that no .icd file names: crashed with signal 6")) << text;
+}
+
+TEST_F(PlatformsTest, AnIcdFileWithoutAFolderIsOneOfTheUsualFolder) {
+  std::string file;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/etc/OpenCL/vendors", ignored))
+    file = entry.path().filename();
+  if (file.empty()) GTEST_SKIP() << "no driver is installed in /etc/OpenCL/vendors";
+  const std::string text = report("OCL_ICD_VENDORS='" + file + "'");
+  EXPECT_FALSE(has(text, "left out: ")) << text;
+}
+
+TEST_F(PlatformsTest, WhereNoWorkerCanBeStartedNowNothingIsKept) {
+  const auto before = own_.files();
+  const auto is_absent = [] {
+    const rlimit none = {0, 0};
+    setrlimit(RLIMIT_NOFILE, &none);
+    const TriedPlatforms tried = try_platforms(DiskCache());
+    return tried.devices.empty() && has(tried.absent, "cannot be started now: Too many open files");
+  };
+  EXPECT_EQ(in_child(is_absent), 0);
+  EXPECT_EQ(own_.files(), before);
+}
+
+TEST_F(PlatformsTest, WithoutPoclsCacheFolderTheReasonNamesIt) {
+  if (profile().vendor != "pocl") GTEST_SKIP() << "needs PoCL";
+  const std::string text = report("POCL_CACHE_DIR=/proc/no_such_folder");
+  EXPECT_TRUE(has(text, "as its cache folder '/proc/no_such_folder' cannot be written: set POCL_CACHE_DIR")) << text;
+  EXPECT_FALSE(has(text, "repair or remove")) << text;
+}
+
+TEST_F(PlatformsTest, DISABLED_Prepare) {
+  const TensorSpec spec = make_spec(DataType::float32, {64});
+  const Problem problem = problem_of(OpId::relu, {spec}, Attributes(OpId::relu));
+  try {
+    prepare("ELEMENTWISE_DIRECT", problem);
+    std::cout << "prepared" << std::endl;
+  } catch (const Error& error) {
+    std::cout << "error: " << error.what() << std::endl;
+  }
+}
+
+TEST_F(PlatformsTest, WhatADamagedCacheOfPoclBreaksNamesItAndTheCure) {
+  if (profile().vendor != "pocl") GTEST_SKIP() << "needs PoCL";
+  const std::string cache = own_.path() + "/pocl", variables = "POCL_CACHE_DIR='" + cache + "'";
+  const char* test = "PlatformsTest.DISABLED_Prepare";
+  const std::string before = report(variables, test);
+  EXPECT_TRUE(has(before, "prepared")) << before;
+  for (const std::uintmax_t kept : {0u, 100u}) {
+    for (const auto& file : std::filesystem::recursive_directory_iterator(cache))
+      if (file.path().filename() == "program.bc") std::filesystem::resize_file(file.path(), kept);
+    const std::string text = report(variables, test);
+    EXPECT_TRUE(has(text, "error: ") && has(text, "PoCL's own cache may be damaged: delete '" + cache + "'")) << text;
+  }
+}
+
+TEST_F(PlatformsTest, WithoutAWorkerThisProcessDoesItsWorkAndSaysSo) {
+  // It is looked for beside the library, by the name that this was opened with.
+  const std::filesystem::path parts = std::filesystem::path(Worker::default_program()).parent_path();
+  for (const auto& file : std::filesystem::directory_iterator(parts.parent_path()))
+    if (has(file.path().filename(), "libxpuruntime.so"))
+      std::filesystem::create_symlink(file.path(), own_.path() + "/" + file.path().filename().string());
+  const std::string text = report("LD_LIBRARY_PATH='" + own_.path() + "'");
+  EXPECT_TRUE(has(text, "left out: protection from drivers that crash or hang: its worker '" + own_.path())) << text;
   EXPECT_TRUE(has(text, "built: 1")) << text;
 }
 
@@ -152,6 +285,7 @@ TEST_F(PlatformsTest, WithoutAWorkerNothingIsKnown) {
   const auto before = own_.files();  // of this process's own discovery, where it comes first
   const TriedPlatforms tried = try_platforms(DiskCache(), "/no/such/program");
   EXPECT_FALSE(tried.tried);
+  EXPECT_TRUE(has(tried.unprotected, "/no/such/program' could not be started: No such file")) << tried.unprotected;
   EXPECT_EQ(own_.files(), before);
 }
 
