@@ -107,6 +107,11 @@ FunctionArgument argument_from(nb::handle value, const std::vector<std::string>&
 
 std::vector<FunctionArgument> arguments_from(const OpenclKernel& kernel, nb::args given) {
   const std::vector<std::string> types = kernel.parameter_types();
+  // One too many has no type to be read as.
+  if (!types.empty() && given.size() > types.size())
+    fail(ErrorCode::invalid_argument, "OpenclKernel",
+         "'" + kernel.spec().name + "' has " + std::to_string(types.size()) + " parameters, and " +
+             std::to_string(given.size()) + " arguments were given");
   std::vector<FunctionArgument> arguments;
   for (std::size_t i = 0; i < given.size(); ++i) arguments.push_back(argument_from(given[i], types, i));
   return arguments;

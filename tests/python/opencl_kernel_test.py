@@ -102,6 +102,9 @@ class OpenclKernelTest(unittest.TestCase):
         scale = xrt.OpenclKernel("scale", SCALE)
         with self.assertRaisesRegex(ValueError, "has 3 parameters, and 1 arguments"):
             scale(x, global_size=3)
+        for extra in (1, np.float32(1), x, xrt.LocalMemory(4)):
+            with self.assertRaisesRegex(ValueError, "'scale' has 3 parameters, and 4 arguments were given"):
+                scale(x, 2, 3, extra, global_size=3)
         with self.assertRaisesRegex(ValueError, "argument 1 of 'scale' is a tensor, and its parameter is 'float'"):
             scale(x, x, 3, global_size=3)
         with self.assertRaisesRegex(ValueError, "argument 2 of 'scale' is a tensor, and its parameter is 'ulong'"):

@@ -20,7 +20,7 @@ struct TriedDevice {
 
 /// What was found out about the installed drivers before this process starts them.
 struct TriedPlatforms {
-  bool tried = false;  // false: nothing is known
+  bool tried = false;            // false: nothing is known
   std::string unprotected = {};  // why there is no worker to try them with, and this process does all itself
   std::string absent = {};       // why they cannot be tried now, and are not used
   std::vector<TriedDevice> devices = {};

@@ -145,7 +145,8 @@ std::string pocl_cache_folder() {
   if (const char* own = environment_variable("POCL_CACHE_DIR"); own != nullptr) return own;
   if (const char* caches = environment_variable("XDG_CACHE_HOME"); caches != nullptr && *caches != '\0')
     return std::string(caches) + "/pocl/kcache";
-  if (const char* home = environment_variable("HOME"); home != nullptr) return std::string(home) + "/.cache/pocl/kcache";
+  if (const char* home = environment_variable("HOME"); home != nullptr)
+    return std::string(home) + "/.cache/pocl/kcache";
   return "/tmp/pocl/kcache";
 }
 

@@ -89,7 +89,8 @@ Program from_source(const BuildRequest& request, bool compiles = false) {
   if (code == CL_SUCCESS) return program;
   if (!can_open_files())
     fail(ErrorCode::out_of_memory, "opencl::build",
-         "clBuildProgram gave " + error_name(code) + ", and this process cannot open more files: close some, or raise "
+         "clBuildProgram gave " + error_name(code) +
+             ", and this process cannot open more files: close some, or raise "
              "the limit (ulimit -n), and try again");
   fail_build(request, code, log_of(program.get(), request.device), compiles ? advice_on_damage(request.device) : "");
 }

@@ -173,8 +173,8 @@ int Worker::start() {
     pointers.push_back(nullptr);
     char* arguments[] = {program_.data(), nullptr};
     const SpawnSettings settings(pair[1], output);
-    error = posix_spawn(&process_, program_.c_str(), &settings.actions, &settings.attributes, arguments,
-                        pointers.data());
+    error =
+        posix_spawn(&process_, program_.c_str(), &settings.actions, &settings.attributes, arguments, pointers.data());
   }
   close(pair[1]);
   if (error == 0) {

@@ -30,8 +30,8 @@ struct Answer {
 
 /// A process beside this one that asks drivers and compiles, where a crash or a hang does no harm. It is started when
 /// it is first asked, started again when it is gone, and killed when it does not answer in time. What ends one that
-/// served an earlier request is asked again of a fresh one: it may have gone idle, or somebody killed it meanwhile. Safe
-/// for many threads: requests wait for each other.
+/// served an earlier request is asked again of a fresh one: it may have gone idle, or somebody killed it meanwhile.
+/// Safe for many threads: requests wait for each other.
 class Worker {
  public:
   /// `environment` overrides variables of this process; `program` is for tests.

@@ -234,8 +234,7 @@ TEST(Worker, ThatEndsIsStartedAgain) {
 constexpr const char* reads_a_request = "dd bs=4096 count=1 of=/dev/null 2>/dev/null\n";
 // "ok", as a message on the wire.
 const std::string answers_once =
-    std::string(reads_a_request) +
-    "printf '\\012\\0\\0\\0\\0\\0\\0\\0\\002\\0\\0\\0\\0\\0\\0\\0ok' >&0\n";
+    std::string(reads_a_request) + "printf '\\012\\0\\0\\0\\0\\0\\0\\0\\002\\0\\0\\0\\0\\0\\0\\0ok' >&0\n";
 
 /// A worker that is a script.
 std::string program_in(const OwnFolder& folder, const std::string& script) {

@@ -117,9 +117,8 @@ TEST_F(PlatformsTest, CopiesOfIcdFilesGoToTheFirstFolderThatTakesThem) {
 }
 
 TEST_F(PlatformsTest, DriversThatCannotBeTriedOneByOneAreLeftOut) {
-  const std::string text =
-      report("trap '' XFSZ; ulimit -f 0; XPURUNTIME_OPENCL_TIMEOUT=20 OCL_ICD_VENDORS='" +
-             vendors({XRT_CRASHING_ICD}) + "'");
+  const std::string text = report("trap '' XFSZ; ulimit -f 0; XPURUNTIME_OPENCL_TIMEOUT=20 OCL_ICD_VENDORS='" +
+                                  vendors({XRT_CRASHING_ICD}) + "'");
   EXPECT_TRUE(has(text, "devices: 0") && has(text, "all drivers together: ") && has(text, "crashed with signal 6") &&
               has(text, "they cannot be tried one by one: no folder takes copies"))
       << text;
