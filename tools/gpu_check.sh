@@ -136,6 +136,11 @@ if [[ -n $gpu ]]; then
   note "" "$(count_tests opencl_gpu)"
   step opencl_bench 120 "$build/bench/opencl_bench" --device "$gpu" --elements 67108864 && cat "$logs/opencl_bench.log"
   step opencl_choice 60 "$build/bench/opencl_choice_bench" --device "$gpu" --quick && tail -n 4 "$logs/opencl_choice.log"
+else
+  note opencl_gpu "left out, with its benchmarks: xrt devices shows no OpenCL device of NVIDIA"
+  note "" "$(grep -E '^(left out of|no) opencl' "$logs/devices.log" | head -n 1)"
+  # As with CUDA: where a GPU and its library are, these must have run.
+  if [[ -n $opencl ]] && nvidia-smi -L >/dev/null 2>&1; then failed+=(opencl_gpu_skipped); fi
 fi
 
 if [[ -x $build/bench/dispatch_bench ]]; then

@@ -38,7 +38,11 @@ run_ctest() {
   bad=$(($(count '' "$log") - ok - skip))
   # ctest may fail without naming a test, for one when it finds none.
   if ((status != 0 && bad == 0)); then bad=1; fi
-  if ((status != 0)) || [[ $preset == dev ]]; then cat "$log"; fi
+  if ((status != 0)) || [[ $preset == dev ]]; then
+    cat "$log"
+    # What of the kernels was tried on which device, and what not: ctest shows no output of tests that pass.
+    grep -s '^conformance ' "build/$preset/Testing/Temporary/LastTest.log"
+  fi
   while read -r line; do failures+=("$preset: $line"); done < <(
     grep -E '^ *[0-9]+/[0-9]+ Test +#' "$log" | grep -vE ' Passed |\*\*\*Skipped|Not Run \(Disabled\)' |
       sed -E 's/^[^:]*: ([^ ]+) \.* *(.*)/\1 (\2)/')

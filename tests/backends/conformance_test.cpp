@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
 #include <map>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "backends/cases.h"
@@ -89,6 +91,92 @@ std::string name_of(const ::testing::TestParamInfo<Subject>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryKernel, Conformance, ::testing::ValuesIn(subjects()), name_of);
+
+/// What a device's kernels are tried on above, and what not.
+struct Coverage {
+  std::size_t cases = 0;  // a kernel and a problem
+  std::set<std::string> problems = {}, kernels = {}, dtypes = {}, untried = {};
+  std::map<std::string, std::size_t> left_out = {};  // problems by the reason
+};
+
+Coverage coverage_of(Device device) {
+  Runtime& runtime = Runtime::global();
+  const DeviceProfile& profile = runtime.devices().profile(device);
+  Coverage found;
+  for (const OpId op : runtime.registry().registered_ops())
+    for (const auto& kernel : runtime.registry().kernels(op, device.type)) found.untried.emplace(kernel->name());
+  for (const cases::CaseText& text : cases::to_run()) {
+    const std::optional<Problem> problem = problem_of(text, device);
+    if (!problem) continue;
+    std::string reason = "no kernel of their ops";
+    bool runs = false;
+    for (const auto& kernel : runtime.registry().kernels(problem->op, device.type)) {
+      const Verdict verdict = kernel->supports(*problem, profile);
+      reason = verdict.reason;  // that of the last, which takes the most
+      if (!verdict.supported) continue;
+      runs = true;
+      ++found.cases;
+      found.kernels.emplace(kernel->name());
+      found.untried.erase(std::string(kernel->name()));
+    }
+    if (!runs) {
+      ++found.left_out[reason];
+      continue;
+    }
+    found.problems.insert(text.problem);
+    for (const TensorSpec& input : problem->inputs) found.dtypes.emplace(to_string(input.dtype));
+  }
+  return found;
+}
+
+std::string joined(const std::set<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+/// tools/run_tests.sh shows the lines that begin with "conformance".
+void print_coverage(Device device, const Coverage& found) {
+  const std::string head = "conformance " + to_string(device) + ": ";
+  std::cout << head << found.cases << " cases of " << found.problems.size() << " problems by " << found.kernels.size()
+            << " kernels, in " << found.dtypes.size() << " dtypes (" << joined(found.dtypes) << ")\n";
+  if (!found.untried.empty()) std::cout << head << "kernels that take no case: " << joined(found.untried) << "\n";
+  std::vector<std::pair<std::size_t, std::string>> reasons;
+  std::size_t all = 0;
+  for (const auto& [reason, count] : found.left_out) {
+    reasons.emplace_back(count, reason);
+    all += count;
+  }
+  std::sort(reasons.rbegin(), reasons.rend());
+  std::cout << head << all << " problems left out";
+  constexpr std::size_t shown = 12;
+  for (std::size_t i = 0; i < reasons.size() && i < shown; ++i)
+    std::cout << (i == 0 ? ": " : "; ") << reasons[i].first << " " << reasons[i].second;
+  if (reasons.size() > shown) std::cout << "; and " << reasons.size() - shown << " more reasons";
+  std::cout << std::endl;
+}
+
+/// By the name of a device type: what Conformance runs on its devices, so that one that is not there shows.
+class ConformanceOf : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ConformanceOf, ItsDevices) {
+  DeviceManager& devices = Runtime::global().devices();
+  std::size_t count = 0;
+  for (const Device device : devices.devices()) {
+    if (to_string(device.type) != GetParam()) continue;
+    const Coverage found = coverage_of(device);
+    print_coverage(device, found);
+    EXPECT_GT(found.cases, 100u);
+    ++count;
+  }
+  if (count > 0) return;
+  const std::string why = devices.why_absent(parse_device_type(GetParam()));
+  std::cout << "conformance " << GetParam() << ": nothing ran: " << why << std::endl;
+  GTEST_SKIP() << why;
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryBackend, ConformanceOf, ::testing::Values("cpu", "cuda", "opencl"),
+                         [](const auto& info) { return info.param; });
 
 bool works_in_place(const Problem& problem) {
   if (problem.direction == Direction::backward) return false;

@@ -90,6 +90,72 @@ TEST_F(FaultTest, ADeviceThatVanishesIsLost) {
   EXPECT_EQ(run_failing(1, CL_DEVICE_NOT_AVAILABLE).code(), ErrorCode::device_lost);
 }
 
+/// Every call that puts work into a queue or waits for it fails as if the device had gone.
+class LostDevice {
+  static constexpr cl_int gone = CL_DEVICE_NOT_AVAILABLE;
+  template <class... Any>
+  static cl_int fails(Any...) {
+    return gone;
+  }
+  template <class... Any>
+  static Replaced<cl_int (*)(Any...)> failing(cl_int (*&place)(Any...)) {
+    return {place, &fails<Any...>};
+  }
+  static cl_mem creates_nothing(cl_context, cl_mem_flags, std::size_t, void*, cl_int* code) {
+    *code = gone;
+    return nullptr;
+  }
+
+  Replaced<cl_int (*)(cl_command_queue)> finish_{clFinish, &fails<cl_command_queue>};
+  decltype(failing(clEnqueueNDRangeKernel)) launch_ = failing(clEnqueueNDRangeKernel);
+  decltype(failing(clEnqueueReadBuffer)) read_ = failing(clEnqueueReadBuffer);
+  decltype(failing(clEnqueueWriteBuffer)) write_ = failing(clEnqueueWriteBuffer);
+  decltype(failing(clEnqueueMarkerWithWaitList)) mark_ = failing(clEnqueueMarkerWithWaitList);
+  decltype(failing(clWaitForEvents)) wait_ = failing(clWaitForEvents);
+  Replaced<decltype(&creates_nothing)> create_{clCreateBuffer, &creates_nothing};
+};
+
+TEST_F(FaultTest, OnALostDeviceEveryLaterCallSaysSoAndNothingStaysBroken) {
+  const Adding adding;
+  const auto plan = prepare("ADD_DIRECT", adding.problem);
+  const Tensor a = upload(random_tensor(adding.spec)), c = upload(HostTensor(adding.spec));
+  const Tensor* inputs[] = {&a, &a};
+  const Tensor* outputs[] = {&c};
+  const Stream stream = driver().create_stream(index);
+  Event event = driver().create_event(index);
+  ASSERT_TRUE(driver().record_event(index, event, stream).ok());
+  ASSERT_TRUE(driver().synchronize(index, stream).ok());
+  char host[4] = {};
+  {
+    const LostDevice lost;
+    for (int round = 0; round < 3; ++round) {
+      const Status all[] = {plan->run({inputs, outputs, nullptr, {}}),
+                            plan->run({inputs, outputs, nullptr, stream}),
+                            driver().copy_to_host(index, host, a.data(), 0, 4, {}),
+                            driver().copy_from_host(index, a.data(), 0, host, 4, {}),
+                            driver().synchronize(index, {}),
+                            driver().synchronize(index, stream),
+                            driver().wait(index),
+                            driver().record_event(index, event, stream),
+                            driver().wait_event(index, event)};
+      for (const Status& status : all) {
+        EXPECT_EQ(status.code(), ErrorCode::device_lost);
+        EXPECT_NE(status.message().find("CL_DEVICE_NOT_AVAILABLE"), std::string::npos) << status.message();
+      }
+      try {
+        driver().allocate(index, 64);
+        ADD_FAILURE() << "memory of a lost device";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::device_lost) << error.what();
+      }
+    }
+    driver().destroy_event(index, event);
+    driver().destroy_stream(index, stream);
+  }
+  EXPECT_TRUE(plan->run({inputs, outputs, nullptr, {}}).ok()) << "one that is there again";
+  EXPECT_TRUE(driver().synchronize(index, {}).ok());
+}
+
 TEST_F(QueueTest, AQueueOfAnotherContextIsAnInvalidArgument) {
   DeviceContext other(driver().context(index).device());
   const Queue queue = other.make_queue();
