@@ -185,7 +185,8 @@ void add_inspect(CLI::App& app, Context& context) {
   const auto options = std::make_shared<InspectRequest>();
   command.add_option("model", options->model, "An ONNX file")->type_name("FILE")->required();
   options->options.add_to(command);
-  command.add_flag("--engines", options->engines, "Ask every other engine whether it takes the model, or that of --engine");
+  command.add_flag("--engines", options->engines,
+                   "Ask every other engine whether it takes the model, or that of --engine");
   options->policy.add_file_to(command);
   command.callback(
       [&context, options] { context.command = [&context, options] { return inspect(context, *options); }; });

@@ -66,8 +66,8 @@ std::string as_text(const ModelRequest& request, const EngineTimes& times, const
                duration_of_us(node.time_us), figure("%.1f %%", 100 * node.time_us / std::max(sum, 1e-9))});
   }
   if (nodes.size() > most) table.add({"... " + std::to_string(nodes.size() - most) + " more", "", "--json lists all"});
-  return text + "\n" + table.to_text(paint) + std::to_string(nodes.size()) + (nodes.size() == 1 ? " call" : " calls") + " of native in " +
-         duration_of_us(sum) + "\n\n" + fastest_text(times, paint);
+  return text + "\n" + table.to_text(paint) + std::to_string(nodes.size()) + (nodes.size() == 1 ? " call" : " calls") +
+         " of native in " + duration_of_us(sum) + "\n\n" + fastest_text(times, paint);
 }
 
 std::string as_json(const ModelRequest& request, const EngineTimes& times, const std::vector<NodeTime>& nodes) {

@@ -5,6 +5,7 @@
 #include "cli/model_options.h"
 #include "cli/store_option.h"
 #include "core/json_text.h"
+#include "xpuruntime/runtime/report.h"
 
 namespace xpuruntime::cli {
 
@@ -34,6 +35,8 @@ OpenedModel open_model(Context& context, const ModelRequest& request);
 // Each is what the command of its name does where it is given a model instead of a problem.
 Answer run_model(Context& context, const ModelRequest& request, const ModelOutputs& outputs, int repeat);
 Answer explain_model(Context& context, const ModelRequest& request);
+/// For a report: which engine runs it, how fast all are, and the calls of native with their times.
+ReportModel report_model(Context& context, const ModelRequest& request);
 Answer bench_model(Context& context, const ModelRequest& request, double budget_s);
 
 /// Adds --lock, and a check that refuses the options of `problem_only` for a model and the model's for a problem.

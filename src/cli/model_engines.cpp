@@ -32,8 +32,8 @@ std::string engines_text(const EngineTimes& times, const Painter& paint) {
 
 std::string fastest_text(const EngineTimes& times, const Painter& paint) {
   const auto& engines = times.engines;
-  const auto fastest = std::find_if(engines.begin(), engines.end(),
-                                    [&](const EngineTime& time) { return time.engine == times.chosen; });
+  const auto fastest =
+      std::find_if(engines.begin(), engines.end(), [&](const EngineTime& time) { return time.engine == times.chosen; });
   if (fastest == engines.end()) return {};
   std::string others;
   for (const EngineTime& time : engines) {
@@ -41,9 +41,8 @@ std::string fastest_text(const EngineTimes& times, const Painter& paint) {
     others += (others.empty() ? "" : ", ") + time.engine + " takes " +
               figure("%.2f times as long", time.median_us / std::max(fastest->median_us, 1e-9));
   }
-  return paint(Colour::green, "-> " + fastest->engine + ": the fastest engine, " +
-                                  duration_of_us(fastest->median_us) + " by median; " +
-                                  (others.empty() ? "no other was measured" : others)) +
+  return paint(Colour::green, "-> " + fastest->engine + ": the fastest engine, " + duration_of_us(fastest->median_us) +
+                                  " by median; " + (others.empty() ? "no other was measured" : others)) +
          "\n";
 }
 

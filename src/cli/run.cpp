@@ -191,7 +191,8 @@ Answer run_whole_model(Context& context, const CLI::App& command, RunRequest opt
 
 Answer run(Context& context, const CLI::App& command, const RunRequest& options) {
   if (names_model(options.problem)) return run_whole_model(context, command, options);
-  refuse_options(command, {"--shape", "--input", "--execution", "--engine", "--lock", "--out", "--output-dir"}, "a problem");
+  refuse_options(command, {"--shape", "--input", "--execution", "--engine", "--lock", "--out", "--output-dir"},
+                 "a problem");
   const Problem problem = context.problem(options.problem);
   options.store.use_in(context.runtime(), StoreMode::read_only);
   const KernelPolicy policy =

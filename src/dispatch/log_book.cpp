@@ -68,6 +68,25 @@ std::vector<LogEntry> LogBook::entries() {
   return out;
 }
 
+void LogBook::add_span(LogSpan span, std::uint64_t start_ticks, std::uint64_t end_ticks, std::size_t capacity) {
+  const TickScale& scale = archive_->scale;
+  span.start_us = static_cast<double>(start_ticks - scale.origin()) * scale.us_per_tick();
+  span.elapsed_us = static_cast<double>(end_ticks - start_ticks) * scale.us_per_tick();
+  const std::lock_guard lock(mutex_);
+  spans_.push_back(std::move(span));
+  while (spans_.size() > capacity) spans_.pop_front();
+}
+
+std::vector<LogSpan> LogBook::spans() const {
+  std::vector<LogSpan> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.assign(spans_.begin(), spans_.end());
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.start_us < b.start_us; });
+  return all;
+}
+
 std::uint64_t LogBook::dropped() const {
   const std::lock_guard lock(mutex_);
   std::uint64_t dropped = on_devices.dropped() + ended_dropped_;
@@ -82,6 +101,7 @@ void LogBook::clear() {
   for (const auto& [thread, ring] : rings_) ring->forget();
   keep_ended(0);
   ended_dropped_ = 0;
+  spans_.clear();
 }
 
 }  // namespace xpuruntime

@@ -21,6 +21,9 @@ class LogBook {
   LogRing& make_ring(ThreadState& state, std::size_t capacity);
   /// Oldest first; waits for device times that are not there yet.
   std::vector<LogEntry> entries();
+  /// Keeps the last `capacity`; its times are filled in.
+  void add_span(LogSpan span, std::uint64_t start_ticks, std::uint64_t end_ticks, std::size_t capacity);
+  std::vector<LogSpan> spans() const;
   std::uint64_t dropped() const;
   void clear();
   /// Adds the times of what was logged so far to the statistics.
@@ -37,6 +40,7 @@ class LogBook {
   std::vector<std::pair<std::uint64_t, std::shared_ptr<LogRing>>> rings_;  // thread number, its log
   std::deque<std::pair<std::uint64_t, LogRing::Item>> ended_;              // what ended threads logged, oldest first
   std::uint64_t ended_dropped_ = 0;
+  std::deque<LogSpan> spans_ = {};  // in the order of their ends
 };
 
 }  // namespace xpuruntime

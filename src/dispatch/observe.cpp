@@ -96,6 +96,26 @@ Status Dispatcher::launch_told(const TableEntry& entry, const Call& call, Thread
   return status;
 }
 
+ScopedSpan::ScopedSpan(Dispatcher& dispatcher, std::string name, std::string category,
+                       std::vector<std::pair<std::string, std::string>> arguments)
+    : dispatcher_(dispatcher),
+      span_{.name = std::move(name),
+            .category = std::move(category),
+            .arguments = std::move(arguments),
+            .thread = dispatcher.thread_state().thread},
+      start_(read_ticks()) {}
+
+ScopedSpan::~ScopedSpan() {
+  const std::uint64_t end = read_ticks();
+  const std::size_t capacity = dispatcher_.log_capacity_.load() & ~Dispatcher::calls_are_told;
+  try {
+    if (capacity != 0) dispatcher_.impl_->log.add_span(std::move(span_), start_, end, capacity);
+  } catch (const std::exception&) {
+    // Without memory for it the block was still what it was.
+  }
+}
+
+std::vector<LogSpan> Dispatcher::spans() const { return impl_->log.spans(); }
 std::vector<LogEntry> Dispatcher::logs() const { return impl_->log.entries(); }
 std::uint64_t Dispatcher::dropped_logs() const { return impl_->log.dropped(); }
 void Dispatcher::clear_logs() { impl_->log.clear(); }

@@ -51,10 +51,17 @@ Json to_event(const LogEntry& entry, int process, double start_us) {
           {"args", std::move(arguments)}};
 }
 
+Json to_event(const LogSpan& span, int process) {
+  Json arguments = Json::object();
+  for (const auto& [name, value] : span.arguments) arguments[name] = value;
+  return {{"name", span.name},      {"cat", span.category}, {"ph", "X"},          {"ts", span.start_us},
+          {"dur", span.elapsed_us}, {"pid", process},       {"tid", span.thread}, {"args", std::move(arguments)}};
+}
+
 }  // namespace
 
-std::string to_trace_json(std::span<const LogEntry> entries,
-                          std::span<const std::shared_ptr<const Decision>> decisions) {
+std::string to_trace_json(std::span<const LogEntry> entries, std::span<const std::shared_ptr<const Decision>> decisions,
+                          std::span<const LogSpan> spans) {
   Json events = Json::array();
   const int process = getpid();
   events.push_back(name_event("process_name", process, 0, "xpuruntime"));
@@ -63,6 +70,7 @@ std::string to_trace_json(std::span<const LogEntry> entries,
   for (const auto& decision : decisions) {
     if (!called.contains(decision.get())) events.push_back(to_event(*decision, process));
   }
+  for (const LogSpan& span : spans) events.push_back(to_event(span, process));
   // A device takes its work one after the other, later than it was launched: a slice begins where the last one ended.
   std::map<std::uint64_t, double> device_free_at;
   for (const LogEntry& entry : entries) {

@@ -40,7 +40,7 @@ std::vector<LogEntry> logs() {
 void save_trace(nb::handle path) {
   const std::string name = path_from(path, "save_trace");
   const WithoutGil released;
-  write_file_atomically(name, to_trace_json(dispatcher().logs()),
+  write_file_atomically(name, to_trace_json(dispatcher().logs(), {}, dispatcher().spans()),
                         {"save_trace", "trace file '" + name + "': ", "trace"});
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "core/duration.h"
@@ -91,6 +92,66 @@ Json change_json(const LockDifference& change) {
   return {{"problem", change.problem}, {"field", change.field}, {"before", change.before}, {"after", change.after}};
 }
 
+Json engine_json(const EngineTime& time, const std::string& chosen) {
+  const bool measured = time.reason.empty();
+  const auto figure = [&](double us) { return measured ? Json(us) : Json(nullptr); };
+  return {{"engine", time.engine},
+          {"version", time.version},
+          {"reason", text_or_null(time.reason)},
+          {"first_us", figure(time.first_us)},
+          {"median_us", figure(time.median_us)},
+          {"min_us", figure(time.min_us)},
+          {"runs", time.runs},
+          {"runs_model", time.engine == chosen}};
+}
+
+/// Each call has one of the times of its node and problem.
+Json node_json(const SessionStep& step, std::vector<const CallTime*>& times) {
+  Json json = {{"node", step.node},
+               {"operator", step.op},
+               {"kind", to_string(step.kind)},
+               {"output", to_string(step.output)},
+               {"fused_into", text_or_null(step.fused_into)},
+               {"problem", nullptr},
+               {"kernel", nullptr},
+               {"because", nullptr},
+               {"count", nullptr},
+               {"time_us", nullptr}};
+  if (!step.decision) return json;
+  const Decision& decision = *step.decision;
+  json["problem"] = to_string(decision.problem);
+  json["kernel"] = text_or_null(decision.kernel);
+  json["because"] = decision.because;
+  const auto own = std::find_if(times.begin(), times.end(), [&](const CallTime* time) {
+    return time != nullptr && time->node == step.node && time->problem == decision.problem;
+  });
+  if (own == times.end()) return json;
+  json["count"] = (*own)->count;
+  json["time_us"] = (*own)->time_us;
+  *own = nullptr;
+  return json;
+}
+
+Json model_json(const ReportModel& model) {
+  Json json = {{"model", model.name},
+               {"engine", model.record.engine},
+               {"version", model.record.version},
+               {"target", to_string(model.record.target)},
+               {"because", model.record.because},
+               {"rejections", Json::array()},
+               {"engines", Json::array()},
+               {"nodes", Json::array()},
+               {"memory_bytes", model.steps.empty() ? Json(nullptr) : Json(model.memory_bytes)}};
+  for (const EngineRejection& one : model.record.rejections) {
+    json["rejections"].push_back({{"engine", one.engine}, {"target", to_string(one.target)}, {"reason", one.reason}});
+  }
+  for (const EngineTime& time : model.engines) json["engines"].push_back(engine_json(time, model.record.engine));
+  std::vector<const CallTime*> times;
+  for (const CallTime& call : model.calls) times.push_back(&call);
+  for (const SessionStep& step : model.steps) json["nodes"].push_back(node_json(step, times));
+  return json;
+}
+
 }  // namespace
 
 std::string report_json(Runtime& runtime, const ReportOptions& options) {
@@ -102,9 +163,11 @@ std::string report_json(Runtime& runtime, const ReportOptions& options) {
                {"lock", options.lock == nullptr ? Json(nullptr) : Json(options.lock_name)},
                {"against", options.against == nullptr ? Json(nullptr) : Json(options.against_name)},
                {"store", options.store == nullptr ? Json(nullptr) : Json(options.store->path())},
+               {"models", Json::array()},
                {"decisions", Json::array()},
                {"changes", Json::array()},
                {"environments", Json::array()}};
+  for (const ReportModel& model : options.models) json["models"].push_back(model_json(model));
   for (const ReportRow& row : rows.rows) json["decisions"].push_back(row_json(row));
   for (const LockDifference& change : report_changes(runtime, rows, options)) {
     json["changes"].push_back(change_json(change));

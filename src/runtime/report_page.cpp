@@ -54,6 +54,28 @@ std::string plain_table(const Json& document) {
   return out + "</tbody></table>\n";
 }
 
+std::string plain_models(const Json& document) {
+  std::string out;
+  for (const Json& model : document.value("models", Json::array())) {
+    out += "<p>" +
+           escape_html(text_of(model.at("model")) + ": engine " + text_of(model.at("engine")) + ", " +
+                       text_of(model.at("because"))) +
+           "</p>\n<table class=\"plain\"><thead><tr><th>Node</th><th>Operator</th><th>Problem</th><th>Kernel</th>"
+           "<th>Time</th><th>Why</th></tr></thead><tbody>\n";
+    for (const Json& node : model.at("nodes")) {
+      out += "<tr>";
+      for (const std::string& cell :
+           {text_of(node.at("node")), text_of(node.at("operator")), text_of(node.at("problem")),
+            text_of(node.at("kernel")), time_of(node.at("time_us")), text_of(node.at("because"))}) {
+        out += "<td>" + escape_html(cell) + "</td>";
+      }
+      out += "</tr>\n";
+    }
+    out += "</tbody></table>\n";
+  }
+  return out;
+}
+
 struct Part {
   std::string_view mark = {};
   std::string text = {};
@@ -80,7 +102,7 @@ std::string report_page(std::string_view json) {
   const Json document = parse_json(json, source);
   try {
     return filled(report_html, {{"@STYLE@", std::string(report_css)},
-                                {"@TABLE@", plain_table(document)},
+                                {"@TABLE@", plain_models(document) + plain_table(document)},
                                 {"@DATA@", inside_script(dump_json(document))},
                                 {"@SCRIPT@", std::string(report_js)}});
   } catch (const Json::exception&) {

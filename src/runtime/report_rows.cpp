@@ -46,7 +46,8 @@ class RowMaker {
       add_range({range});
     }
     if (options_.list_store && options_.store != nullptr) add_store();
-    if (made_.rows.empty() && options_.lock == nullptr && !options_.list_store) add_default();
+    const bool named = options_.lock != nullptr || options_.list_store || !options_.models.empty();
+    if (made_.rows.empty() && !named) add_default();
     if (options_.against != nullptr) {
       for (const auto& [text, entry] : options_.against->entries()) {
         made_.environments[entry.environment].environment = options_.against->environment_of(entry);

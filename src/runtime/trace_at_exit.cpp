@@ -56,7 +56,7 @@ void TraceAtExit::write() {
     const std::lock_guard lock(mutex_);
     decisions = decisions_;
   }
-  const std::string text = to_trace_json(dispatcher_.logs(), decisions);
+  const std::string text = to_trace_json(dispatcher_.logs(), decisions, dispatcher_.spans());
   write_file_atomically(path, text, {variable, "file '" + path + "': ", "trace"});
 }
 

@@ -1,4 +1,5 @@
 """run, explain, bench, tune and lock on whole models: answers, files, and what is wrong with bad ones."""
+import json
 import re
 import unittest
 from pathlib import Path
@@ -130,6 +131,48 @@ class Models(CliTest):
         text = self.fine("bench", self.model, "--shape", "x=5,8", "--budget", "100ms")
         (engine, median), = re.findall(r"(?m)^(\w+) +\S+ +\S+ \S+ +(\S+ \S+) .* fastest$", text)
         self.assertTrue(text.splitlines()[-1].startswith(f"-> {engine}: the fastest engine, {median} by median; "), text)
+
+    def test_trace_names_the_model_its_engine_and_its_nodes(self):
+        def events(*words):
+            document = json.loads(self.fine("trace", self.model, "--shape", "x=5,8", "--repeat", 2, *words))
+            return [event for event in document["traceEvents"] if event["ph"] == "X"]
+
+        native = events()
+        runs = [event for event in native if event["cat"] == "run"]
+        self.assertEqual([(run["name"], run["args"]["engine"]) for run in runs], [(self.model, "native")] * 2)
+        nodes = [event for event in native if event["cat"] == "node"]
+        self.assertEqual([node["name"] for node in nodes], ["layer", "gate"] * 2)
+        calls = [event for event in native if event["cat"] == "op"]
+        self.assertEqual([call["args"]["problem"].split("(")[0] for call in calls], ["linear", "sigmoid"] * 2)
+        for node, call in zip(nodes, calls):  # a call lies in its node
+            self.assertEqual(node["tid"], call["tid"])
+            self.assertLessEqual(node["ts"], call["ts"])
+            self.assertGreaterEqual(node["ts"] + node["dur"], call["ts"] + call["dur"])
+        out = self.folder / "trace.json"
+        self.assertIn("3 calls and 1 runs of models written", self.fine(
+            "trace", self.model, "relu(f32[8])", "--shape", "x=5,8", "--repeat", 1, "--out", out))
+        tuned = self.document("tune", "--from-log", out, "--store", self.folder / "s.sqlite", "--per-problem", "20ms", "--json")
+        self.assertEqual([result["problem"].split("(")[0] for result in tuned["results"]], ["linear", "sigmoid", "relu"])
+        self.refused(2, "trace", "relu(f32[8])", "--shape", "x=5,8", says="--shape is for a model")
+
+    def test_report_shows_the_model_its_engines_and_its_nodes(self):
+        document = self.document("report", self.model, "--shape", "x=5,8", "--json")
+        (shown,) = document["models"]
+        self.assertEqual((shown["model"], shown["engine"], shown["target"]), (self.model, "native", "cpu"))
+        times = {one["engine"]: one for one in shown["engines"]}
+        self.assertTrue(times["native"]["runs_model"] and times["native"]["median_us"] > 0)
+        self.assertTrue(all(one["median_us"] or one["reason"] for one in shown["engines"]))
+        nodes = {node["node"]: node for node in shown["nodes"]}
+        self.assertEqual((nodes["activation"]["kind"], nodes["activation"]["fused_into"]), ("fused", "layer"))
+        self.assertEqual((nodes["layer"]["operator"], nodes["layer"]["kernel"], nodes["layer"]["count"]), ("Gemm", "small", 1))
+        self.assertTrue(nodes["layer"]["because"] and nodes["layer"]["time_us"] > 0)
+        self.assertEqual([row["problem"] for row in document["decisions"]], [nodes[name]["problem"] for name in ("layer", "gate")])
+        page = self.folder / "report.html"
+        self.fine("report", self.model, "--shape", "x=5,8", "--out", page)
+        plain = page.read_text(encoding="utf-8").split("<noscript>")[1].split("</noscript>")[0]
+        self.assertIn("engine native", plain)
+        self.assertIn("<td>gate</td><td>Sigmoid</td>", plain)
+        self.refused(2, "report", "--shape", "x=5,8", says="--shape is for a model")
 
     def test_bench_shows_a_page_of_the_slowest_nodes(self):
         names = ["x", *(f"a{i}" for i in range(30))]

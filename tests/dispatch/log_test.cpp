@@ -93,6 +93,30 @@ TEST_F(Log, BecomesATraceWithTheDecisionsThatItHasDropped) {
             (std::vector<std::pair<std::string, std::string>>{{"i", "simd"}, {"X", "reference"}, {"X", "reference"}}));
 }
 
+TEST_F(Log, HasTheSpansOfCallersAroundTheirCalls) {
+  { const ScopedSpan off(dispatcher(), "off", "node"); }
+  EXPECT_TRUE(dispatcher().spans().empty());
+  dispatcher().enable_logging(2);
+  for (const char* const name : {"first", "second", "third"}) {
+    const ScopedSpan span(dispatcher(), name, "node", {{"of", "a model"}});
+    run(1);
+  }
+  const auto spans = dispatcher().spans();
+  ASSERT_EQ(spans.size(), 2u);  // the last ones, as of the calls
+  EXPECT_EQ(spans[0].name, "second");
+  const LogEntry call = dispatcher().logs().front();
+  EXPECT_EQ(call.thread, spans[0].thread);
+  EXPECT_LE(spans[0].start_us, call.start_us);
+  EXPECT_GE(spans[0].start_us + spans[0].elapsed_us, call.start_us + call.elapsed_us);
+  const auto trace = nlohmann::json::parse(to_trace_json({}, {}, spans));
+  const auto& event = trace["traceEvents"][1];
+  EXPECT_EQ(event["name"], "second");
+  EXPECT_EQ(event["cat"], "node");
+  EXPECT_EQ(event["args"], (nlohmann::json{{"of", "a model"}}));
+  dispatcher().clear_logs();
+  EXPECT_TRUE(dispatcher().spans().empty());
+}
+
 TEST_F(Log, IsBoundedAndCountsWhatItDropped) {
   dispatcher().enable_logging(10);
   run(35);

@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "xpuruntime/select/decision.h"
 
@@ -25,9 +27,21 @@ struct LogEntry {
   DataType dtype() const { return decision->problem.inputs.front().dtype; }
 };
 
-/// The log as Chrome and Perfetto read it ("traceEvents"): one slice per call, with the decision in its arguments.
-/// Decisions that no entry has, as a log drops its oldest, come first as instant events.
+/// What a caller of the dispatcher did while logging was on, such as a run of a model or one of its nodes: calls of its
+/// thread in that time are parts of it.
+struct LogSpan {
+  std::string name = {};
+  std::string category = {};
+  std::vector<std::pair<std::string, std::string>> arguments = {};
+  double start_us = 0;  // as of LogEntry
+  double elapsed_us = 0;
+  std::uint64_t thread = 0;
+};
+
+/// The log as Chrome and Perfetto read it ("traceEvents"): one slice per call, with the decision in its arguments, and
+/// one per span. Decisions that no entry has, as a log drops its oldest, come first as instant events.
 std::string to_trace_json(std::span<const LogEntry> entries,
-                          std::span<const std::shared_ptr<const Decision>> decisions = {});
+                          std::span<const std::shared_ptr<const Decision>> decisions = {},
+                          std::span<const LogSpan> spans = {});
 
 }  // namespace xpuruntime

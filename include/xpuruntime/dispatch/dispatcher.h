@@ -138,6 +138,8 @@ class Dispatcher {
   bool logging_enabled() const { return (log_capacity_.load(std::memory_order_relaxed) & ~calls_are_told) != 0; }
   /// What was logged, oldest first; waits for device times that are not there yet.
   std::vector<LogEntry> logs() const;
+  /// What callers did, oldest first: the last ones, as many as the log has calls for a thread.
+  std::vector<LogSpan> spans() const;
   /// How many calls the rings have dropped since the last clear.
   std::uint64_t dropped_logs() const;
   void clear_logs();
@@ -158,6 +160,7 @@ class Dispatcher {
   KernelRegistry& registry() const { return registry_; }
 
  private:
+  friend class ScopedSpan;
   friend class ScopeGuard;  // leaves without throwing
   friend class LockHold;
   struct Impl;
@@ -193,6 +196,21 @@ class Dispatcher {
   static constexpr std::size_t calls_are_told = ~(~std::size_t{0} >> 1);  // beside the capacity: there is a call hook
   std::atomic<std::size_t> log_capacity_{0};
   std::unique_ptr<Impl> impl_;
+};
+
+/// A block as a LogSpan; make one only while logging_enabled().
+class ScopedSpan {
+ public:
+  ScopedSpan(Dispatcher& dispatcher, std::string name, std::string category,
+             std::vector<std::pair<std::string, std::string>> arguments = {});
+  ~ScopedSpan();
+  ScopedSpan(const ScopedSpan&) = delete;
+  ScopedSpan& operator=(const ScopedSpan&) = delete;
+
+ private:
+  Dispatcher& dispatcher_;
+  LogSpan span_ = {};
+  const std::uint64_t start_;  // ticks
 };
 
 }  // namespace xpuruntime

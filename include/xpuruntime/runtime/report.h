@@ -5,10 +5,21 @@
 #include <string_view>
 #include <vector>
 
+#include "xpuruntime/graph/measure_engines.h"
 #include "xpuruntime/runtime/runtime.h"
 #include "xpuruntime/select/lock.h"
 
 namespace xpuruntime {
+
+/// A whole model in a report.
+struct ReportModel {
+  std::string name = {};
+  SessionRecord record = {};             // which engine runs it, why, and what was passed over
+  std::vector<EngineTime> engines = {};  // those that were measured, and why others were not
+  std::vector<SessionStep> steps = {};   // by native; nothing where it does not take the model
+  std::vector<CallTime> calls = {};      // their times
+  std::uint64_t memory_bytes = 0;        // between inputs and outputs
+};
 
 /// What a report is about: the decisions of the lock, then `problems` as they would be decided here and now. Where that
 /// is nothing at all, the problems of `against`; and where there is none either, sample_problems().
@@ -17,6 +28,7 @@ struct ReportOptions {
   std::vector<Problem> problems = {};
   /// Shown by the least and the largest problem of each part that has one kernel.
   std::vector<ProblemRange> ranges = {};
+  std::vector<ReportModel> models = {};  // `problems` should have those of their calls
   std::shared_ptr<const KernelLock> lock = {};
   std::string lock_name = {};  // what the page calls it: its file
   /// The state before: what changed since then is shown.

@@ -1,6 +1,7 @@
 #include "graph/native/frame.h"
 
 #include <chrono>
+#include <optional>
 
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/device/current.h"
@@ -32,9 +33,14 @@ std::vector<bool> used_slots(const Program& program) {
 
 }  // namespace
 
-Frame::Frame(const Program& program, const std::vector<Tensor>& constants, const HeldBySteps& held, OutputPool& pool,
-             const DeviceManager& devices, Device device)
-    : program_(program), pool_(pool), devices_(devices), device_(device), tensors_(program.slots.size()) {
+Frame::Frame(const Program& program, const std::vector<std::string>& nodes, const std::vector<Tensor>& constants,
+             const HeldBySteps& held, OutputPool& pool, const DeviceManager& devices, Device device)
+    : program_(program),
+      nodes_(nodes),
+      pool_(pool),
+      devices_(devices),
+      device_(device),
+      tensors_(program.slots.size()) {
   Tensor memory;
   if (program.memory_bytes > 0) {
     memory = devices.allocate(DataType::uint8, {static_cast<std::int64_t>(program.memory_bytes)}, device);
@@ -101,9 +107,12 @@ std::vector<Tensor> Frame::results() {
 std::vector<Tensor> Frame::run(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline,
                                GivenOutputs outputs) {
   bind(inputs, outputs);
-  for (const Call& call : calls_) {
+  const bool is_logged = dispatcher.logging_enabled();
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
     deadline.check();
-    dispatcher.dispatch(call);
+    std::optional<ScopedSpan> span;
+    if (is_logged) span.emplace(dispatcher, nodes_[i], "node");
+    dispatcher.dispatch(calls_[i]);
   }
   return results();
 }

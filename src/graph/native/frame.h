@@ -18,8 +18,8 @@ using HeldBySteps = std::vector<std::unique_ptr<HeldConstants>>;
 /// The tensors of one run at a time of a program.
 class Frame {
  public:
-  Frame(const Program& program, const std::vector<Tensor>& constants, const HeldBySteps& held, OutputPool& pool,
-        const DeviceManager& devices, Device device);
+  Frame(const Program& program, const std::vector<std::string>& nodes, const std::vector<Tensor>& constants,
+        const HeldBySteps& held, OutputPool& pool, const DeviceManager& devices, Device device);
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
@@ -42,6 +42,7 @@ class Frame {
   std::vector<Tensor> results();
 
   const Program& program_;
+  const std::vector<std::string>& nodes_;  // by step
   OutputPool& pool_;
   const DeviceManager& devices_;
   Device device_;

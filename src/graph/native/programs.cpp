@@ -5,6 +5,7 @@
 #include <set>
 
 #include "graph/native/lowering.h"
+#include "graph/native/report.h"
 #include "graph/native/run_aside.h"
 #include "graph/onnx/mapped_file.h"
 #include "xpuruntime/core/error.h"
@@ -111,9 +112,11 @@ std::vector<Tensor> moved(std::span<const Tensor> inputs, const DeviceManager& d
 
 }  // namespace
 
-ReadyProgram::ReadyProgram(Program program, std::vector<std::optional<Tensor>> values, std::shared_ptr<OutputPool> pool,
-                           Dispatcher& dispatcher, const DeviceManager& devices, Device device)
+ReadyProgram::ReadyProgram(Program program, std::vector<std::string> nodes, std::vector<std::optional<Tensor>> values,
+                           std::shared_ptr<OutputPool> pool, Dispatcher& dispatcher, const DeviceManager& devices,
+                           Device device)
     : program_(std::move(program)),
+      nodes_(std::move(nodes)),
       values_(std::move(values)),
       pool_(std::move(pool)),
       dispatcher_(dispatcher),
@@ -140,7 +143,7 @@ std::unique_ptr<Frame> ReadyProgram::take_frame() {
       return frame;
     }
   }
-  return std::make_unique<Frame>(program_, constants_, held_, *pool_, devices_, device_);
+  return std::make_unique<Frame>(program_, nodes_, constants_, held_, *pool_, devices_, device_);
 }
 
 void ReadyProgram::give_back(std::unique_ptr<Frame> frame) {
@@ -259,7 +262,10 @@ std::shared_ptr<ReadyProgram> Programs::make(std::span<const TensorSpec> specs, 
       const bool knows_all = !ways[way].empty() && std::all_of(ways[way].begin(), ways[way].end(),
                                                                [](const auto& input) { return input.has_value(); });
       const int level = std::max(execution_.optimize_level, knows_all ? 1 : 0);
-      return std::make_shared<ReadyProgram>(compile_for(specs, ways[way], level), ways[way], pool_, dispatcher_,
+      Program program = compile_for(specs, ways[way], level);
+      std::vector<std::string> nodes;
+      for (const Step& step : program.steps) nodes.push_back(node_name(model_, step.node));
+      return std::make_shared<ReadyProgram>(std::move(program), std::move(nodes), ways[way], pool_, dispatcher_,
                                             devices_, device_);
     } catch (const NeedsValues&) {
       if (way + 1 == ways.size()) throw;

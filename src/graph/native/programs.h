@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "graph/native/constant_casts.h"
@@ -19,8 +20,9 @@ namespace xpuruntime::native {
 class ReadyProgram : public std::enable_shared_from_this<ReadyProgram> {
  public:
   /// `values`: the inputs that the program was made for the contents of; nothing for the others.
-  ReadyProgram(Program program, std::vector<std::optional<Tensor>> values, std::shared_ptr<OutputPool> pool,
-               Dispatcher& dispatcher, const DeviceManager& devices, Device device);
+  /// `nodes`: the name of each step's, which runs that are logged have.
+  ReadyProgram(Program program, std::vector<std::string> nodes, std::vector<std::optional<Tensor>> values,
+               std::shared_ptr<OutputPool> pool, Dispatcher& dispatcher, const DeviceManager& devices, Device device);
 
   const Program& program() const { return program_; }
   /// Whether it was made for such inputs.
@@ -42,6 +44,7 @@ class ReadyProgram : public std::enable_shared_from_this<ReadyProgram> {
   void give_back(std::unique_ptr<Frame> frame);
 
   const Program program_;
+  const std::vector<std::string> nodes_;
   const std::vector<std::optional<Tensor>> values_;
   const std::shared_ptr<OutputPool> pool_;
   Dispatcher& dispatcher_;

@@ -6,12 +6,13 @@
 #include "graph/native/lowering.h"
 
 namespace xpuruntime::native {
-namespace {
 
 std::string node_name(const Model& model, std::size_t index) {
   const ModelNode& node = model.graph.nodes[index];
   return node.name.empty() ? node.op + " #" + std::to_string(index) : node.name;
 }
+
+namespace {
 
 /// Says of each call which nodes are parts of it, and of these where they went.
 void name_fused(const Program& program, const std::map<std::size_t, std::size_t>& kernels,

@@ -16,6 +16,9 @@
 
 namespace xpuruntime::native {
 
+/// The model's name for a node, or "MatMul #3".
+std::string node_name(const Model& model, std::size_t index);
+
 /// What became of each node; `decisions` are those of the program's steps.
 std::vector<SessionStep> steps_of(const Model& model, const Program& program, const std::vector<Decision>& decisions);
 

@@ -107,6 +107,13 @@ struct Session::Impl {
   }
 
   std::vector<Tensor> run_into(const PickedEngine& engine, std::span<const Tensor> inputs, GivenOutputs outputs) const {
+    std::optional<ScopedSpan> span;
+    if (dispatcher.logging_enabled()) {
+      span.emplace(dispatcher, model->path.empty() ? "model" : model->path, "run",
+                   std::vector<std::pair<std::string, std::string>>{{"engine", engine.record.engine},
+                                                                    {"version", engine.record.version},
+                                                                    {"because", engine.record.because}});
+    }
     std::vector<Tensor> results = outputs.empty() ? engine.compiled->run(inputs, timeout())
                                                   : engine.compiled->run_into(inputs, outputs, timeout());
     if (engine.record.engine != "native") check_results(*model, engine.record.engine, results);

@@ -187,6 +187,59 @@ function show_ops() {
   show("ops-list", ops.map((group) => op_item(group, most)));
 }
 
+/// A table whose columns are [name, class of its cells, the cell of an item].
+function plain_table(columns, items) {
+  const cells = (item) => columns.map(([, kind, cell]) => make("td", {class: kind}, cell(item)));
+  return make(
+      "div", {class: "scroll"},
+      make(
+          "table", {class: "plain"},
+          make(
+              "thead", {},
+              make("tr", {}, columns.map(([name, kind]) => make("th", {scope: "col", class: kind}, name)))),
+          make("tbody", {}, items.map((item) => make("tr", {}, cells(item))))));
+}
+
+const engine_columns = [
+  ["Engine", "name", (e) => e.engine + (e.runs_model ? " (runs the model)" : "")],
+  ["Version", null, (e) => e.version],
+  ["First run", "number", (e) => time_text(e.first_us)],
+  ["Median", "number", (e) => time_text(e.median_us)],
+  ["Least", "number", (e) => time_text(e.min_us)],
+  ["Note", null, (e) => e.reason || count_text(e.runs, "run")],
+];
+
+function node_columns(sum) {
+  return [
+    ["Node", "name", (n) => n.node],
+    ["Operator", null, (n) => n.operator],
+    ["Problem", "code", (n) => n.problem || ""],
+    ["Kernel", "name", (n) => n.kernel || (n.kind === "fused" ? "part of " + n.fused_into : n.kind)],
+    ["Time", "number", (n) => time_text(n.time_us) + (n.count > 1 ? " for " + n.count : "")],
+    ["Share", "number", (n) => (n.time_us === null || !sum ? "" : ((100 * n.time_us) / sum).toFixed(1) + " %")],
+    ["Why", "small", (n) => n.because || ""],
+  ];
+}
+
+function model_parts(model) {
+  const sum = model.nodes.reduce((all, node) => all + (node.time_us || 0), 0);
+  const parts = [
+    make("h3", {}, model.model),
+    make("p", {class: "about"}, make("b", {}, model.engine), " " + model.version + " on " + model.target + ": " + model.because),
+    plain_table(engine_columns, model.engines),
+  ];
+  if (!model.nodes.length) return parts;
+  const memory = "memory between inputs and outputs " + bytes_text(model.memory_bytes);
+  const about = "Its nodes by native: " + time_text(sum) + " in all calls; " + memory + ".";
+  return [...parts, make("p", {class: "about"}, about), plain_table(node_columns(sum), model.nodes)];
+}
+
+function show_models() {
+  if (!data.models || !data.models.length) return;  // a report of an older version has none
+  at("models").hidden = false;
+  show("models-list", data.models.flatMap(model_parts));
+}
+
 function machine_card(environment) {
   const words = {same: "as this machine", revalidate: "to be revalidated here", refuse: "not this machine"};
   const used = rows_all.filter((row) => row.environment === environment.id).length;

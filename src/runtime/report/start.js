@@ -44,6 +44,7 @@ start_theme();
 start_keys();
 show_head();
 show_look();
+show_models();
 show_changes();
 show_ops();
 start_table();
