@@ -175,6 +175,26 @@ class Page(ReportCase):
         self.assertEqual(self.text("#lead"), "There is no decision in it.")
         self.assertEqual(self.browser.run("document.querySelectorAll('main section:not([hidden])').length"), 0)
 
+    def test_a_model_has_its_engines_and_nodes_also_on_a_phone(self):
+        try:
+            from onnx import TensorProto, helper, save
+        except ImportError:
+            self.skipTest("onnx is not installed")
+        nodes = [helper.make_node("Exp", ["x"], ["a"], EVIL), helper.make_node("Tanh", ["a"], ["y"], "last")]
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 8]) for name in "xy"]
+        path = self.folder / "model.onnx"
+        save(helper.make_model(helper.make_graph(nodes, "small", values[:1], values[1:]),
+                               opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+        self.show(path, width=390, height=844)
+        if os.environ.get("XRT_SCREENSHOTS"):
+            Path(os.environ["XRT_SCREENSHOTS"], "report_model.png").write_bytes(self.browser.screenshot())
+        self.assertIn("native 0.1.0 on cpu: ", self.text("#models"))
+        self.assertIn("native (runs the model)", self.each("#models .scroll:nth-of-type(1) td.name", "e.textContent"))
+        cells = self.each("#models .scroll:nth-of-type(2) tbody tr", "[...e.cells].slice(0, 4).map(c => c.textContent)")
+        self.assertEqual(cells, [[EVIL, "Exp", "exp(f32[4,8]) @cpu:0", "simd"], ["last", "Tanh", "tanh(f32[4,8]) @cpu:0", "simd"]])
+        width, room = self.browser.run("[document.documentElement.scrollWidth, innerWidth]")
+        self.assertLessEqual(width, room)
+
     def test_without_a_single_time_there_are_no_columns_for_times(self):
         self.show(RELU, MIXED)
         heads = self.each("#heading th", "e.innerText.replace(/\\W/g, '')")
