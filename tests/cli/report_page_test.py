@@ -188,6 +188,7 @@ class Page(ReportCase):
         self.show(path, width=390, height=844)
         if os.environ.get("XRT_SCREENSHOTS"):
             Path(os.environ["XRT_SCREENSHOTS"], "report_model.png").write_bytes(self.browser.screenshot())
+        self.assertEqual(self.text("#title"), str(path))
         self.assertIn("native 0.1.0 on cpu: ", self.text("#models"))
         self.assertIn("native (runs the model)", self.each("#models .scroll:nth-of-type(1) td.name", "e.textContent"))
         cells = self.each("#models .scroll:nth-of-type(2) tbody tr", "[...e.cells].slice(0, 4).map(c => c.textContent)")

@@ -3,6 +3,7 @@
 function title_text() {
   if (data.title) return data.title;
   if (data.lock) return data.lock;
+  if (data.models && data.models.length) return data.models.map((model) => model.model).join(", ");
   if (rows_all.some((row) => row.source === "store")) return data.store;
   return "Decisions on this machine";
 }
@@ -196,7 +197,7 @@ function plain_table(columns, items) {
           "table", {class: "plain"},
           make(
               "thead", {},
-              make("tr", {}, columns.map(([name, kind]) => make("th", {scope: "col", class: kind}, name)))),
+              make("tr", {}, columns.map(([name, kind]) => make("th", {scope: "col", class: kind === "number" ? kind : null}, name)))),
           make("tbody", {}, items.map((item) => make("tr", {}, cells(item))))));
 }
 
