@@ -205,7 +205,7 @@ class Trace(CliTest):
         self.assertEqual(self.fine("trace", SQUARE, "--out", path), f"3 calls written to {path}\n")
         self.assertEqual(len(self.calls(json.loads(path.read_text()))), 3)
         summary = self.document("trace", SQUARE, "--out", path, "--json")
-        self.assertEqual(summary, {"version": 1, "file": str(path), "calls": 3})
+        self.assertEqual(summary, {"version": 1, "file": str(path), "calls": 3, "model_runs": 0})
 
     def test_policies_decide(self):
         policy = self.write("policy.json", '{"preferences": {"matmul": "reference"}}')
