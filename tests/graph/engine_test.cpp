@@ -289,7 +289,6 @@ TEST_F(EngineTest, ResultsThatAreNotTheModelsAreAnErrorOfTheEngine) {
       {{Tensor::empty(DataType::float64, {2, 3})},
        "engine echo gave f64[2,3] for output 'y', which is f32[2,3] in the model"},
       {{Tensor::empty(DataType::float32, {6})}, "engine echo gave f32[6] for output 'y'"},
-      {{Tensor::empty(DataType::float32, {2, 4})}, "engine echo gave f32[2,4] for output 'y'"},
   };
   for (const Case& one : cases) {
     echo_.results = [&] { return one.results; };
@@ -297,6 +296,8 @@ TEST_F(EngineTest, ResultsThatAreNotTheModelsAreAnErrorOfTheEngine) {
     expect_error(ErrorCode::device_error, one.text, [&] { echo.run({&x, 1}, into); });
     EXPECT_EQ(*out.as<const float>(), 0);
   }
+  echo_.results = [] { return std::vector<Tensor>{Tensor::empty(DataType::float32, {2, 4})}; };
+  EXPECT_EQ(echo.run({&x, 1})[0].shape(), (Dims{2, 4}));  // the model's sizes may be wrong
   echo_.results = {};
   EXPECT_EQ(*echo.run({&x, 1}, into)[0].as<const float>(), 1);
   EXPECT_EQ(*out.as<const float>(), 1);

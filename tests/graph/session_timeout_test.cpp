@@ -66,7 +66,7 @@ class SessionTimeout : public ::testing::Test {
   }
   void TearDown() override { runtime().registry().unregister_kernel(OpId::relu, DeviceType::cpu, "stuck"); }
 
-  Session session(std::int64_t milliseconds) {
+  Session session(std::int64_t milliseconds, Runtime* own = nullptr) {
     Model model;
     model.opsets[""] = 17;
     ModelValue x{.name = "x", .type = "float", .dtype = DataType::float32};
@@ -76,10 +76,11 @@ class SessionTimeout : public ::testing::Test {
     model.graph.outputs[0].name = "y";
     model.graph.nodes = {{.name = "the node", .op = "Relu", .inputs = {"x"}, .outputs = {"y"}}};
     SessionOptions options;
-    options.policy.preferences[OpId::relu] = {.kernels = {"stuck"}, .force = true};
+    if (own == nullptr) options.policy.preferences[OpId::relu] = {.kernels = {"stuck"}, .force = true};
     options.execution.emplace().target = DeviceType::cpu;
     options.execution->execution_timeout_ms = milliseconds;
-    return {std::move(model), runtime().dispatcher(), runtime().devices(), options};
+    Runtime& used = own == nullptr ? runtime() : *own;
+    return {std::move(model), used.dispatcher(), used.devices(), options};
   }
 };
 
@@ -123,6 +124,17 @@ TEST_F(SessionTimeout, ASessionMayGoWhileItsRunIsStillInAKernel) {
   }
   stuck->let_go();
   stuck->wait_for_end(1);
+}
+
+// Under the sanitizers: what a run has used may go as soon as it has returned.
+TEST_F(SessionTimeout, TheRuntimeMayGoAfterARun) {
+  const Tensor x = Tensor::empty(DataType::float32, {4});
+  std::fill_n(x.as<float>(), 4, 5.0f);
+  for (int i = 0; i < 20; ++i) {
+    const auto own = std::make_unique<Runtime>(RuntimeOptions{false, false, {}});
+    std::optional<Session> model(session(30000, own.get()));
+    EXPECT_EQ(model->run({&x, 1})[0].as<const float>()[3], 5.0f);
+  }
 }
 
 }  // namespace

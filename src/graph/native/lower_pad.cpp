@@ -64,7 +64,9 @@ Padding padding_of(const NodeCall& call) {
     const std::size_t dim = call.axis(axes[i], rank);
     padding.before[dim] = pads[i];
     padding.after[dim] = pads[i + axes.size()];
-    if (std::max(std::abs(pads[i]), std::abs(pads[i + axes.size()])) > most) call.refuse("pads beyond 40 bits");
+    for (const std::int64_t pad : {padding.before[dim], padding.after[dim]}) {
+      if (pad < -most || pad > most) call.refuse("pads beyond 40 bits");
+    }
   }
   return padding;
 }

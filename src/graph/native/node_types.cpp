@@ -75,7 +75,8 @@ void check_types(const NodeCall& call) {
   };
   std::optional<std::size_t> first;
   for (std::size_t i = 0; i < call.size(); ++i) {
-    if (!call.has(i) || (row->inputs != all && (row->inputs >> i & 1U) == 0)) continue;
+    const bool counts = row->inputs == all || (i < 32 && ((row->inputs >> i) & 1U) != 0);
+    if (!call.has(i) || !counts) continue;
     if (!first) first = i;
     const std::string type(to_string(call.dtype(i)));
     if (call.dtype(i) != call.dtype(*first)) {

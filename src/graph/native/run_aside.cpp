@@ -12,6 +12,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace xpuruntime::native {
 namespace {
@@ -42,13 +43,15 @@ class UnderWay {
 };
 
 struct Outcome {
+  std::function<std::vector<Tensor>()> work = {};
   std::mutex mutex = {};
   std::condition_variable known = {};
   bool is_over = false;
   std::vector<Tensor> results = {};
   std::exception_ptr error = {};
 
-  void find(const std::function<std::vector<Tensor>()>& work) {
+  /// Lets go of the work before anybody knows that it is over: what it uses may go then.
+  void find() {
     std::vector<Tensor> made;
     std::exception_ptr thrown;
     try {
@@ -56,9 +59,10 @@ struct Outcome {
     } catch (...) {
       thrown = std::current_exception();
     }
+    work = {};
     const std::lock_guard lock(mutex);
     results = std::move(made);
-    error = thrown;
+    error = std::move(thrown);
     is_over = true;
     known.notify_all();
   }
@@ -82,26 +86,26 @@ bool start_thread(std::function<void()> body) {
 }  // namespace
 
 std::vector<Tensor> run_aside(std::function<std::vector<Tensor>()> work, const Deadline& deadline) {
-  const auto shared = std::make_shared<const std::function<std::vector<Tensor>()>>(std::move(work));
   const auto outcome = std::make_shared<Outcome>();
+  outcome->work = std::move(work);
   UnderWay& under_way = UnderWay::all();
   under_way.begin();
-  const auto body = [&under_way, outcome = outcome, work = shared]() mutable {
-    outcome->find(*work);
+  const auto body = [&under_way, outcome = outcome]() mutable {
+    outcome->find();
     outcome.reset();
-    work.reset();
     under_way.end();
   };
   if (!start_thread(body)) {
     under_way.end();
-    return (*shared)();
+    return outcome->work();
   }
   std::unique_lock lock(outcome->mutex);
   if (!outcome->known.wait_until(lock, deadline.end(), [&] { return outcome->is_over; })) {
     under_way.wait_at_exit();
     deadline.refuse();
   }
-  if (outcome->error) std::rethrow_exception(outcome->error);
+  // Taken out of it: the thread may be the last to have it.
+  if (const std::exception_ptr error = std::exchange(outcome->error, nullptr)) std::rethrow_exception(error);
   return std::move(outcome->results);
 }
 
