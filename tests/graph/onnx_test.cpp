@@ -204,7 +204,7 @@ Proto calling(const Proto& called, const std::vector<Proto>& functions) {
 TEST(Onnx, PutsFunctionsInThePlaceOfTheirCalls) {
   const Proto alpha = attribute("alpha", 1).text(21, "slope");
   const Proto leaky = function("leaky", {"a", "b"}, {"c", "a"},
-                               {node("LeakyRelu", {"a"}, {"t"}, {alpha}, "act"), node("Add", {"t", "b"}, {"c"})});
+                               {node("LeakyRelu", {"a"}, {"t"}, {alpha}, "act"), node("Sum", {"t", "b"}, {"c"})});
   const Proto twice = function(
       "twice", {"a"}, {"c"},
       {call("leaky", {"a", ""}, {"t"}, {attribute("slope", 1).real(2, 0.5f)}), call("leaky", {"t", "a"}, {"c", "u"})});
@@ -328,6 +328,25 @@ TEST(Onnx, LetsInputsAndOutputsBeLeftOut) {
   EXPECT_EQ(model.graph.nodes[0].outputs[0], "");
 }
 
+TEST(Onnx, RefusesWhatAnOperatorDoesNotTake) {
+  const auto with = [](Proto one) {
+    return testing::model(GraphParts{{std::move(one)}, {}, {value("x")}, {value("y")}});
+  };
+  const auto flag = [](std::string_view name) { return attribute(name, 2).number(3, 1); };
+  expect_corrupt("node 'n' (Relu) has 2 inputs and takes at most 1", with(node("Relu", {"x", "x"}, {"y"}, {}, "n")));
+  expect_corrupt("(Add) of 'y' has 1 inputs and needs 2", with(node("Add", {"x"}, {"y"})));
+  expect_corrupt("(Relu) of 'y' has 2 outputs and makes at most 1", with(node("Relu", {"x"}, {"y", "z"})));
+  expect_corrupt("(Softmax) of 'y' has the attribute 'axes', and Softmax has none of that name, but axis; export",
+                 with(node("Softmax", {"x"}, {"y"}, {flag("axes")})));
+  expect_corrupt("(Relu) of 'y' has the attribute 'a', and Relu has none of that name; export",
+                 with(node("Relu", {"x"}, {"y"}, {flag("a")})));
+  expect_corrupt("has the attribute 'keepdims noop_with_empty_axes'",
+                 with(node("ReduceMax", {"x"}, {"y"}, {flag("keepdims noop_with_empty_axes")})));
+  EXPECT_NO_THROW(parse(with(node("Relu", {"x", "", ""}, {"y", ""}))));
+  EXPECT_NO_THROW(parse(with(node("Sum", {"x", "x", "x", "x"}, {"y"}))));
+  EXPECT_NO_THROW(parse(with(node("Relu", {"x", "x"}, {"y"}, {flag("a")}).text(7, "someone.else"))));
+}
+
 TEST(Onnx, PutsNodesInOrder) {
   const auto ordered = parse(model({{node("C", {"b"}, {"c"}), node("X", {"x"}, {"z"}), node("B", {"a"}, {"b"}),
                                      node("A", {"x"}, {"a"}), node("D", {"c", "z"}, {"d"})},
@@ -400,7 +419,7 @@ TEST(Onnx, ChecksNamesOfSubgraphs) {
 TEST(Onnx, BoundsHowDeepGraphsNest) {
   const auto nested = [](int depth) {
     Proto inner = graph({});
-    for (int i = 1; i < depth; ++i) inner = graph({{node("If", {}, {}, {body("then_branch", inner)})}, {}, {}, {}});
+    for (int i = 1; i < depth; ++i) inner = graph({{node("Op", {}, {}, {body("then_branch", inner)})}, {}, {}, {}});
     return model(inner);
   };
   EXPECT_NO_THROW((void)parse(nested(16)));
@@ -411,7 +430,7 @@ TEST(Onnx, BoundsHowDeepGraphsNest) {
 TEST(Onnx, NeverReadsPastAnyTruncation) {
   GraphParts parts = small_parts();
   parts.nodes.push_back(
-      node("If", {"y"}, {"z"}, {body("then_branch", graph({})), attribute("a", 7).packed(8, {1, 2})}));
+      node("Op", {"y"}, {"z"}, {body("then_branch", graph({})), attribute("a", 7).packed(8, {1, 2})}));
   parts.constants.push_back(tensor("raw", 7, {1}).text(9, "12345678"));
   const Proto whole = model(parts);
   (void)parse(whole);

@@ -8,6 +8,7 @@
 #include "graph/onnx/attribute_reader.h"
 #include "graph/onnx/names.h"
 #include "graph/onnx/node_order.h"
+#include "graph/onnx/operators.h"
 #include "graph/onnx/value_reader.h"
 #include "xpuruntime/core/error.h"
 
@@ -153,6 +154,7 @@ class GraphReader {
       }
     }
     if (function != nullptr) return inline_call(std::move(node), *function, message.offset, graph, reads);
+    check_operator(node);
     graph.nodes.push_back(std::move(node));
     reads.push_back(std::move(own));
   }
