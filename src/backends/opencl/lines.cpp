@@ -124,6 +124,16 @@ std::string width_option(int width, bool aligned) {
   return width == 1 ? option : option + " -D CPU_DEVICE";
 }
 
+std::string alike_option(const Problem& problem, std::size_t inputs, const DeviceProfile& profile) {
+  const auto alike = [&](const TensorSpec& spec) { return spec.dtype == problem.inputs[0].dtype; };
+  for (std::size_t i = 0; i < inputs; ++i) {
+    if (!has_input(problem.inputs, i)) return {};
+  }
+  const bool all = std::all_of(problem.inputs.begin(), problem.inputs.end(), alike) &&
+                   std::all_of(problem.outputs.begin(), problem.outputs.end(), alike);
+  return all && !is_cpu(profile) ? " -D ALIKE" : "";
+}
+
 std::string line_options(const LineTeam& team, const SplitNest& nest, DataType x, DataType second) {
   std::string options = width_option(team.width, team.aligned) + type_option('A', x) + type_option('B', second);
   // The places of a row's elements are not looked up.

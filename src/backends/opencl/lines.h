@@ -46,6 +46,8 @@ LineTeam team_of(std::string_view token, const LineShape& shape, const Problem& 
 /// vectors.cl, lines.cl and this one.
 std::string line_source(std::string_view kernels);
 std::string line_options(const LineTeam& team, const SplitNest& nest, DataType x, DataType second);
+/// ALIKE in lines.cl, for GPUs: asking each vector's type costs them up to a fifth. `inputs`: as many as can be given.
+std::string alike_option(const Problem& problem, std::size_t inputs, const DeviceProfile& profile);
 /// Vectors of so many floats; on GPUs they are aligned.
 std::string width_option(int width, bool aligned = false);
 /// Work-items of a launch with one team for each line.

@@ -25,6 +25,11 @@ unsigned norm_dims(const Problem& problem) {
 std::size_t norm_inputs(const Problem& problem) { return problem.inputs.size() - (is_norm_backward(problem) ? 1 : 0); }
 std::size_t norm_weight(const Problem& problem) { return problem.op == OpId::add_rms_norm ? 2 : 1; }
 
+std::size_t most_norm_inputs(const Problem& problem) {
+  const std::size_t forward = problem.op == OpId::normalize ? 1 : problem.op == OpId::rms_norm ? 2 : 3;
+  return forward + (is_norm_backward(problem) ? 1 : 0);
+}
+
 bool has_norm_parameter(const Problem& problem, std::size_t input) {
   return problem.op != OpId::normalize && input < norm_inputs(problem);
 }
@@ -127,7 +132,8 @@ void fill_norm(LaunchPlan& plan, const Problem& problem, const PrepareContext& c
   Launch& launch =
       plan.add({.source = source,
                 .function = norm_function(problem),
-                .options = line_options(team, shape.nest, problem.inputs[0].dtype, problem.inputs[second].dtype),
+                .options = line_options(team, shape.nest, problem.inputs[0].dtype, problem.inputs[second].dtype) +
+                           alike_option(problem, most_norm_inputs(problem), context.profile),
                 .items = line_items(shape, team),
                 .local = norm_group(problem, shape, team)});
   launch.input(0);

@@ -17,13 +17,13 @@ void fill_softmax(LaunchPlan& plan, const Problem& problem, const PrepareContext
   static const std::string source = line_source(softmax_cl);
   const bool backward = problem.direction == Direction::backward;
   const LineShape shape = softmax_shape(problem);
-  Launch& launch =
-      plan.add({.source = source,
-                .function = backward ? "softmax_backward" : "softmax",
-                .options = line_options(team, shape.nest, problem.inputs[0].dtype, problem.inputs.back().dtype) +
-                           narrow_option(problem, context.profile),
-                .items = line_items(shape, team),
-                .local = static_cast<std::size_t>(team.group)});
+  Launch& launch = plan.add(
+      {.source = source,
+       .function = backward ? "softmax_backward" : "softmax",
+       .options = line_options(team, shape.nest, problem.inputs[0].dtype, problem.inputs.back().dtype) +
+                  narrow_option(problem, context.profile) + alike_option(problem, backward ? 2 : 1, context.profile),
+       .items = line_items(shape, team),
+       .local = static_cast<std::size_t>(team.group)});
   launch.input(0);
   if (backward) launch.input(1);
   bind_lines(bind_output(launch, problem, 0), shape.nest, team).constant(int{problem.op == OpId::log_softmax});

@@ -10,6 +10,12 @@
 #define OUTPUT_PARAM(name) __global void *name, ulong name##_start, int name##_type
 #define PARAMETER_PARAM(name) __global const void *name, ulong name##_start, int name##_type
 
+#ifdef ALIKE  // all floats are of A_TYPE, and no parameter is missing
+#define TYPE_OF(name) JOIN(type_, A_TYPE)
+#else
+#define TYPE_OF(name) name##_type
+#endif
+
 enum { slot_x, slot_second, slot_y, slot_weight, slot_other };
 
 #ifdef ROWS
@@ -82,7 +88,8 @@ void store_part_as(__global void* data, int type, ulong at, int count, Vec value
     stores_as(data, type, (base) + (ulong)(i), value); \
   else                                                 \
     store_part_as(data, type, (base) + (ulong)(i), length - (i), value);
-#define LOAD_PARAMETER(name, slot, i, otherwise) LOAD_LINE_AS(name, name##_type, name##_start, slot, i, otherwise)
+#define LOAD_PARAMETER(name, slot, i, otherwise) \
+  LOAD_LINE_AS(name, TYPE_OF(name), name##_start, slot, i, otherwise)
 // What is known of the line, by one of its team.
 #define STORE_OF_LINE(data, at, value) \
   if (there && lane == 0) (data)[at] = value;
@@ -109,7 +116,7 @@ typedef Vec Line;
 #define STORE_LINE(data, type, base, slot, i, value) \
   stores_as(data, type, (base) + places_of(along, i).at[slot], value);
 #define LOAD_PARAMETER(name, slot, i, otherwise) \
-  ((Vec)(load_as(name, name##_type, name##_start + places_of(along, i).at[slot], otherwise)))
+  ((Vec)(load_as(name, TYPE_OF(name), name##_start + places_of(along, i).at[slot], otherwise)))
 #define STORE_OF_LINE(data, at, value) STORES(f32)(data, at, value);
 
 #endif
@@ -124,7 +131,7 @@ typedef Vec Line;
 #define X(i, fill) LOAD_LINE(A_TYPE, x, x_start + start.at[slot_x], slot_x, i, fill)
 #endif
 #define SECOND(i, fill) LOAD_LINE(B_TYPE, second, second_start + start.at[slot_second], slot_second, i, fill)
-#define STORE_Y(i, value) STORE_LINE(y, y_type, y_start + start.at[slot_y], slot_y, i, value)
+#define STORE_Y(i, value) STORE_LINE(y, TYPE_OF(y), y_start + start.at[slot_y], slot_y, i, value)
 
 // The usual last pass of a kernel in a loop of its own, in which no vector asks for its type: that costs CPUs a fifth.
 #ifdef CPU_DEVICE
