@@ -6,7 +6,6 @@ namespace xpuruntime::cli {
 
 ReportModel report_model(Context& context, const ModelRequest& request) {
   constexpr double budget_s = 1;
-  constexpr std::int64_t runs = 20;
   const OpenedModel opened = open_model(context, request);
   ReportModel model{.name = request.path, .record = opened.session.record()};
   model.engines = time_engines(context, request.path, request.options, nullptr, budget_s).engines;
@@ -15,11 +14,10 @@ ReportModel report_model(Context& context, const ModelRequest& request) {
   ModelRequest native = request;
   native.options.engine = "native";
   const OpenedModel ours = open_model(context, native);
-  const std::span<const Tensor> inputs(ours.inputs);
-  model.steps = ours.session.explain(inputs);
-  model.calls = ours.session.profile(inputs, runs).calls;
-  model.memory_bytes = ours.session.memory_bytes(inputs);
-  return model;
+  ReportModel nodes = xpuruntime::report_model(ours.session, ours.inputs);
+  nodes.record = std::move(model.record);
+  nodes.engines = std::move(model.engines);
+  return nodes;
 }
 
 }  // namespace xpuruntime::cli

@@ -6,6 +6,7 @@
 #include "python/arguments.h"
 #include "python/gil.h"
 #include "python/scopes.h"
+#include "python/session.h"
 
 namespace xpuruntime::python {
 namespace {
@@ -31,17 +32,32 @@ std::shared_ptr<const MeasurementStore> store_of_report(nb::handle value) {
   return open_default_store();
 }
 
-std::string data(const std::vector<Problem>& problems, const std::vector<ProblemRange>& ranges, nb::handle lock,
-                 nb::handle against, nb::handle store, nb::handle title) {
+/// Pairs of a session and arrays in the order of its inputs, which are run; the problems of their calls are shown too.
+void add_models(nb::list models, ReportOptions& options) {
+  for (const nb::handle pair : models) {
+    const auto& session = nb::cast<const Session&>(pair[0]);
+    const std::vector<Tensor> inputs = inputs_of(session, nb::cast<nb::list>(pair[1]));
+    const WithoutGil release;
+    options.models.push_back(report_model(session, inputs));
+    for (const SessionStep& step : options.models.back().steps) {
+      if (step.decision) options.problems.push_back(step.decision->problem);
+    }
+  }
+}
+
+std::string data(const std::vector<Problem>& problems, const std::vector<ProblemRange>& ranges, nb::list models,
+                 nb::handle lock, nb::handle against, nb::handle store, nb::handle title) {
   ReportOptions options;
   options.problems = problems;
   options.ranges = ranges;
   options.lock = lock_from(lock, "lock", options.lock_name);
   options.against = lock_from(against, "against", options.against_name);
   options.store = store_of_report(store);
-  options.list_store = !store.is_none() && options.lock == nullptr && problems.empty() && ranges.empty();
+  options.list_store =
+      !store.is_none() && options.lock == nullptr && problems.empty() && ranges.empty() && models.size() == 0;
   if (!title.is_none()) options.title = text_from(title, "report", "title");
   sync_scope();
+  add_models(models, options);
   const WithoutGil release;
   return report_json(Runtime::global(), options);
 }
@@ -55,7 +71,7 @@ void save_report_as(nb::handle path, const std::string& json) {
 }  // namespace
 
 void bind_report(nb::module_& module) {
-  module.def("report_json", data, nb::arg("problems"), nb::arg("ranges"), nb::arg("lock").none(),
+  module.def("report_json", data, nb::arg("problems"), nb::arg("ranges"), nb::arg("models"), nb::arg("lock").none(),
              nb::arg("against").none(), nb::arg("store").none(), nb::arg("title").none());
   module.def("save_report", save_report_as, nb::arg("path").none(), nb::arg("json"));
 }

@@ -30,8 +30,9 @@ std::shared_ptr<const KernelLock> lock_of_session(nb::handle value) {
   return std::make_shared<const KernelLock>(KernelLock::load(path));
 }
 
-/// Tensors of arrays, in the order of the inputs.
-std::vector<Tensor> tensors_from(const Session& session, nb::list arrays) {
+}  // namespace
+
+std::vector<Tensor> inputs_of(const Session& session, nb::list arrays) {
   std::vector<Tensor> tensors;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const auto& inputs = session.inputs();
@@ -40,8 +41,6 @@ std::vector<Tensor> tensors_from(const Session& session, nb::list arrays) {
   }
   return tensors;
 }
-
-}  // namespace
 
 void put_engines_in_process() {
   static const bool done = [] {
@@ -129,7 +128,7 @@ nb::str dtype_to_python(const ModelValue& value) {
 
 /// `given`: for each output an array that it is written into, or None.
 nb::list run_session(const Session& self, nb::list arrays, nb::list given) {
-  const std::vector<Tensor> inputs = tensors_from(self, arrays);
+  const std::vector<Tensor> inputs = inputs_of(self, arrays);
   std::vector<std::optional<Tensor>> outputs;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const std::string name = "output '" + self.outputs().at(i).name + "'";
@@ -167,7 +166,7 @@ std::vector<SessionStep> explain_session(const Session& self, nb::list shapes) {
 }
 
 std::vector<SessionStep> explain_inputs(const Session& self, nb::list arrays) {
-  const std::vector<Tensor> inputs = tensors_from(self, arrays);
+  const std::vector<Tensor> inputs = inputs_of(self, arrays);
   sync_scope();
   const WithoutGil release;
   return self.explain(inputs);
@@ -181,21 +180,21 @@ KernelLock record_shapes(const Session& self, nb::list shapes, std::uint64_t see
 }
 
 KernelLock record_inputs(const Session& self, nb::list arrays, std::uint64_t seed) {
-  const std::vector<Tensor> inputs = tensors_from(self, arrays);
+  const std::vector<Tensor> inputs = inputs_of(self, arrays);
   sync_scope();
   const WithoutGil release;
   return record_lock(Runtime::global(), self, inputs, seed);
 }
 
 std::uint64_t memory_of_inputs(const Session& self, nb::list arrays) {
-  const std::vector<Tensor> inputs = tensors_from(self, arrays);
+  const std::vector<Tensor> inputs = inputs_of(self, arrays);
   sync_scope();
   const WithoutGil release;
   return self.memory_bytes(inputs);
 }
 
 SessionProfile profile_session(const Session& self, nb::list arrays, nb::handle runs) {
-  const std::vector<Tensor> inputs = tensors_from(self, arrays);
+  const std::vector<Tensor> inputs = inputs_of(self, arrays);
   const std::int64_t count = integer_from(runs, "Session.profile", "runs");
   sync_scope();
   const WithoutGil release;
@@ -260,7 +259,7 @@ std::string step_text(const SessionStep& step) {
 
 std::vector<std::vector<Tensor>> calibration_from(const Session& session, nb::list calibration) {
   std::vector<std::vector<Tensor>> inputs;
-  for (const nb::handle one : calibration) inputs.push_back(tensors_from(session, nb::cast<nb::list>(one)));
+  for (const nb::handle one : calibration) inputs.push_back(inputs_of(session, nb::cast<nb::list>(one)));
   return inputs;
 }
 

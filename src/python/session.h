@@ -7,6 +7,8 @@
 
 namespace xpuruntime::python {
 
+/// Tensors of arrays, in the order of the session's inputs.
+std::vector<Tensor> inputs_of(const Session& session, nb::list arrays);
 /// Tensors of lists of arrays, each list in the order of the session's inputs.
 std::vector<std::vector<Tensor>> calibration_from(const Session& session, nb::list calibration);
 

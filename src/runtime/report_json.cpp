@@ -154,6 +154,15 @@ Json model_json(const ReportModel& model) {
 
 }  // namespace
 
+ReportModel report_model(const Session& session, std::span<const Tensor> inputs, std::int64_t runs) {
+  ReportModel model{.name = session.model().path, .record = session.record()};
+  if (model.record.engine != "native") return model;
+  model.steps = session.explain(inputs);
+  model.calls = session.profile(inputs, runs).calls;
+  model.memory_bytes = session.memory_bytes(inputs);
+  return model;
+}
+
 std::string report_json(Runtime& runtime, const ReportOptions& options) {
   const ReportRows rows = report_rows(runtime, options);
   Json json = {{"version", report_version},

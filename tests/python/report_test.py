@@ -10,6 +10,7 @@ SCRATCH = tempfile.TemporaryDirectory()
 os.environ["XPURUNTIME_STORE"] = f"{SCRATCH.name}/store.sqlite"  # nothing that the user has measured may show
 
 import xpuruntime as xrt  # noqa: E402
+from packages import need  # noqa: E402
 
 RELU = "relu(f32[1024]) @cpu:0"
 SOFTMAX = "softmax(f32[8,8]) -> f16[8,8] @cpu:0"
@@ -25,6 +26,29 @@ class Report(unittest.TestCase):
 
     def without_time(self, data):
         return {key: value for key, value in data.items() if key != "made_at"}
+
+    def test_shows_a_model_with_its_nodes_and_their_times(self):
+        need("numpy", "onnx")
+        import numpy as np
+        from onnx import TensorProto, helper
+
+        value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
+        nodes = [helper.make_node("Exp", ["x"], ["e"], "first"), helper.make_node("Neg", ["e"], ["y"], "second")]
+        model = helper.make_model(helper.make_graph(nodes, "g", value[:1], value[1:]), ir_version=8,
+                                  opset_imports=[helper.make_opsetid("", 17)])
+        path = self.folder / "model.onnx"
+        path.write_bytes(model.SerializeToString())
+        session = xrt.load(path, execution=xrt.ExecutionPolicy("cpu", engine="native"))
+        shown = xrt.report_data(models=[(session, {"x": np.zeros(4, np.float32)})])
+        page, = shown["models"]
+        self.assertEqual((page["model"], page["engine"]), (str(path), "native"))
+        self.assertEqual([node["node"] for node in page["nodes"]], ["first", "second"])
+        for node in page["nodes"]:
+            self.assertGreater(node["time_us"], 0)
+            self.assertIn(node["problem"], [row["problem"] for row in shown["decisions"]])
+        for models, error in [([session], "no pairs"), ([(session, {"z": 1})], "pass exactly x"), (3, "no pairs")]:
+            with self.subTest(models=str(models)), self.assertRaisesRegex((TypeError, ValueError), error):
+                xrt.report_data(models=models)
 
     def test_the_page_holds_what_report_data_gives(self):
         path = self.folder / "report.html"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,9 @@ struct ReportModel {
   std::vector<CallTime> calls = {};      // their times
   std::uint64_t memory_bytes = 0;        // between inputs and outputs
 };
+
+/// Of a session: where native runs it, with its nodes, and the times of so many runs with these inputs.
+ReportModel report_model(const Session& session, std::span<const Tensor> inputs, std::int64_t runs = 20);
 
 /// What a report is about: the decisions of the lock, then `problems` as they would be decided here and now. Where that
 /// is nothing at all, the problems of `against`; and where there is none either, sample_problems().

@@ -121,6 +121,10 @@ class Session:
             return self._loaded.memory_of_inputs(self._in_order(shapes, "memory_bytes"))
         return self._loaded.memory_bytes(self._shapes(shapes))
 
+    def _asked(self, function: str, inputs: Mapping[str, Any]) -> tuple[_core.LoadedModel, list[Any]]:
+        """For functions of other modules: the model, and arrays in its order."""
+        return self._loaded, self._in_order(inputs, function)
+
     @staticmethod
     def _are_arrays(given: Mapping[str, Any] | None) -> bool:
         return bool(given) and all(hasattr(value, "shape") for value in given.values())
