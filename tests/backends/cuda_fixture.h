@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <random>
@@ -101,6 +102,10 @@ class DeviceTensor {
   const TensorSpec& spec() const { return tensor_.spec(); }
   double at(const Dims& index) const { return oracle::decode(spec().dtype, bytes_.data() + byte_of(index)); }
   void set(const Dims& index, double value) { oracle::encode(spec().dtype, value, bytes_.data() + byte_of(index)); }
+  /// Of an integer type; a double does not hold all of 64 bits.
+  void set_integer(const Dims& index, std::int64_t value) {
+    std::memcpy(bytes_.data() + byte_of(index), &value, size_of(spec().dtype));
+  }
   oracle::Values values() const { return oracle::elements(spec(), bytes_.data() + offset_); }
   void fill(std::mt19937_64& random) {
     std::uniform_real_distribution<double> uniform(-1, 1);

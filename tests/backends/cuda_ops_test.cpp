@@ -88,13 +88,25 @@ TEST_F(CudaVerdicts, EveryKernelRefusesAnOldDevice) {
 
 TEST_F(CudaVerdicts, ElementwiseKernelsSayWhichDtypesTheyTake) {
   EXPECT_EQ(reason("elementwise", "add(f32[8], f16[8])"), "input 1 is f16, and this kernel takes the input's f32");
-  EXPECT_EQ(reason("elementwise", "add(u8[8], u8[8])"),
-            "input 0 is u8, and this kernel takes f64, f32, f16, bf16, i64 and i32");
+  EXPECT_EQ(reason("elementwise", "add(u8[8], u8[8])"), "");
+  EXPECT_EQ(reason("elementwise", "add(i16[8], i16[8])"),
+            "input 0 is i16, and this kernel takes f64, f32, f16, bf16, i64, i32, i8 and u8");
+  EXPECT_EQ(reason("reference", "add(i16[8], f16[8])"), "");
   EXPECT_EQ(reason("elementwise", "cast(f32[8]; dtype=f8e4m3)"), "");
-  EXPECT_EQ(reason("elementwise", "cast(i32[8]; dtype=f32)"),
-            "input 0 is i32, and this kernel takes f64, f32, f16, bf16, f8e4m3 and f8e5m2");
-  EXPECT_EQ(reason("elementwise", "cast(tf32[8]; dtype=f32)"),
-            "input 0 is tf32, and this kernel takes f64, f32, f16, bf16, f8e4m3 and f8e5m2");
+  EXPECT_EQ(reason("elementwise", "cast(i64[8]; dtype=bool)"), "");
+  EXPECT_EQ(reason("elementwise", "cast(tf32[8]; dtype=f32)"), "");
+  EXPECT_EQ(reason("elementwise", "maximum(f32[8], i32[8])"), "input 1 is i32, and this kernel takes the input's f32");
+  EXPECT_EQ(reason("elementwise", "pow(f64[8], f64[8])"),
+            "input 0 is f64, and this kernel takes f32, f16, bf16, i64, i32, i8 and u8");
+  EXPECT_EQ(reason("elementwise", "bitwise_and(i16[8], i16[8])"),
+            "input 0 is i16, and this kernel takes i64, i32, i8, u8 and bool");
+  EXPECT_EQ(reason("elementwise", "less(i64[8], i64[8])"), "");
+  EXPECT_EQ(reason("elementwise", "less(f32[8], f32[8]) -> f32[8]"), "output 0 is f32, and this kernel takes bool");
+  EXPECT_EQ(reason("elementwise", "neg(i8[8]) -> f32[8]"), "output 0 is f32, and this kernel takes the input's i8");
+  EXPECT_EQ(reason("elementwise", "where(bool[8], f8e4m3[8], f8e4m3[8])"), "");
+  EXPECT_EQ(reason("elementwise", "where(bool[8], f32[8], f32[8]) -> f16[8]"),
+            "output 0 is f16, and this kernel takes the input's f32");
+  EXPECT_EQ(reason("reference", "where(bool[8], f32[8], f32[8]) -> f16[8]"), "");
   EXPECT_EQ(reason("reference", "matmul(i32[2,2], i32[2,2])"), "");
   EXPECT_EQ(reason("elementwise", "dropout(f16[4,8]{1,4}, i64[2])"), "");
   EXPECT_EQ(reason("elementwise", "dropout(f32[8]) -> f16[8]"),

@@ -1,4 +1,7 @@
+#include <type_traits>
+
 #include "backends/cuda/elementwise.cuh"
+#include "backends/cuda/finish.cuh"
 
 namespace xpuruntime::cuda {
 namespace {
@@ -20,12 +23,135 @@ __global__ void __launch_bounds__(element_threads) cast_contiguous(const CastLau
   if (rest < p.shape.count) to[rest] = from_float<To>(to_float(from[rest]));
 }
 
-/// Any pair of float types in any layout.
-template <class Index>
+/// Eight neighbours, as floats or 64-bit integers.
+template <class From, class Number>
+__device__ inline void load_pack(const void* data, std::int64_t pack, Number (&out)[8]) {
+  const Pack<From> values = static_cast<const Pack<From>*>(data)[pack];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    if constexpr (std::is_integral_v<From>) {
+      out[i] = values.values[i];
+    } else {
+      out[i] = to_float(values.values[i]);
+    }
+  }
+}
+
+__device__ inline void load_pack(const void* data, DataType dtype, std::int64_t pack, float (&out)[8]) {
+  if (dtype == DataType::float16) return load_pack<f16>(data, pack, out);
+  if (dtype == DataType::bfloat16) return load_pack<bf16>(data, pack, out);
+  load_pack<float>(data, pack, out);
+}
+
+__device__ inline void load_pack(const void* data, DataType dtype, std::int64_t pack, std::int64_t (&out)[8]) {
+  switch (dtype) {
+    case DataType::int64:
+      return load_pack<std::int64_t>(data, pack, out);
+    case DataType::int32:
+      return load_pack<std::int32_t>(data, pack, out);
+    case DataType::int16:
+      return load_pack<std::int16_t>(data, pack, out);
+    case DataType::int8:
+      return load_pack<std::int8_t>(data, pack, out);
+    default:
+      return load_pack<std::uint8_t>(data, pack, out);
+  }
+}
+
+/// As a float that keeps whether anything was cut off in its last bit: 16 bits of it are then those of the integer,
+/// rounded once.
+__device__ inline float to_float_for_narrow(std::int64_t value) {
+  const float cut = __ll2float_rz(value);
+  return static_cast<std::int64_t>(cut) == value ? cut : __uint_as_float(__float_as_uint(cut) | 1);
+}
+
+template <class To>
+__device__ inline To converted(std::int64_t value) {
+  if constexpr (std::is_integral_v<To>) {
+    return static_cast<To>(value);
+  } else if constexpr (std::is_same_v<To, double>) {
+    return static_cast<double>(value);
+  } else if constexpr (std::is_same_v<To, float>) {
+    return __ll2float_rn(value);
+  } else {
+    return from_float<To>(to_float_for_narrow(value));
+  }
+}
+
+/// Floats are cut off and held within the integer type; NaN becomes 0.
+template <class To>
+__device__ inline To converted(float value) {
+  if constexpr (std::is_same_v<To, double>) {
+    return static_cast<double>(value);
+  } else if constexpr (!std::is_integral_v<To>) {
+    return from_float<To>(value);
+  } else if constexpr (sizeof(To) == 8) {
+    return isnan(value) ? 0 : __float2ll_rz(value);
+  } else {  // the conversion holds within 32 bits
+    const int whole = isnan(value) ? 0 : __float2int_rz(value);
+    if constexpr (sizeof(To) == 4) {
+      return whole;
+    } else {
+      constexpr int bits = 8 * sizeof(To), low = std::is_signed_v<To> ? -(1 << (bits - 1)) : 0;
+      return static_cast<To>(min(max(whole, low), low + (1 << bits) - 1));
+    }
+  }
+}
+
+template <class To, class Number>
+__device__ inline void store_pack(void* data, std::int64_t pack, const Number (&values)[8]) {
+  Pack<To> out;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) out.values[i] = converted<To>(values[i]);
+  static_cast<Pack<To>*>(data)[pack] = out;
+}
+
+template <class Number>
+__device__ inline void store_pack(void* data, DataType dtype, std::int64_t pack, Number (&values)[8]) {
+  switch (dtype) {
+    case DataType::float64:
+      return store_pack<double>(data, pack, values);
+    case DataType::float16:
+      return store_pack<f16>(data, pack, values);
+    case DataType::bfloat16:
+      return store_pack<bf16>(data, pack, values);
+    case DataType::int64:
+      return store_pack<std::int64_t>(data, pack, values);
+    case DataType::int32:
+      return store_pack<std::int32_t>(data, pack, values);
+    case DataType::int16:
+      return store_pack<std::int16_t>(data, pack, values);
+    case DataType::int8:
+      return store_pack<std::int8_t>(data, pack, values);
+    case DataType::uint8:
+      return store_pack<std::uint8_t>(data, pack, values);
+    case DataType::boolean:
+#pragma unroll
+      for (Number& value : values) value = value != 0;
+      return store_pack<std::uint8_t>(data, pack, values);
+    default:
+      return store_pack<float>(data, pack, values);
+  }
+}
+
+/// From floats of at most 32 bits or from integers, to all but 8-bit floats.
+template <class Number>
+__global__ void __launch_bounds__(element_threads) cast_packs(const CastLaunch p, const Pointers x) {
+  const std::int64_t packs = p.shape.count / 8;
+  for (std::int64_t i = thread_index(); i < packs; i += thread_count()) {
+    Number values[8];
+    load_pack(x.inputs[0], p.from, i, values);
+    store_pack(x.output, p.to, i, values);
+  }
+  const std::int64_t rest = packs * 8 + thread_index();
+  if (rest < p.shape.count) convert(x.output, p.to, rest, x.inputs[0], p.from, rest);
+}
+
+/// Any pair of dtypes in any layout.
 __global__ void __launch_bounds__(element_threads) cast_any(const CastLaunch p, const Pointers x) {
   for (std::int64_t i = thread_index(); i < p.shape.count; i += thread_count()) {
-    const Offsets at = offsets_of<Index>(p.shape, static_cast<Index>(i));
-    store_double(x.output, p.to, at.output, load_double(x.inputs[0], p.from, at.first));
+    const Offsets at = offsets_in(p.shape, i);
+    convert(x.output, p.to, at.output, x.inputs[0], p.from, at.first);
   }
 }
 
@@ -45,18 +171,16 @@ Kernel contiguous_kernel_from(DataType to) {
   }
 }
 
-/// Null where one of the types is not among the three.
+bool is_8_bit_float(DataType dtype) { return dtype == DataType::float8_e4m3 || dtype == DataType::float8_e5m2; }
+
+/// Null where elements are converted one by one.
 Kernel contiguous_kernel(const CastLaunch& launch) {
-  switch (launch.from) {
-    case DataType::float32:
-      return contiguous_kernel_from<float>(launch.to);
-    case DataType::float16:
-      return contiguous_kernel_from<f16>(launch.to);
-    case DataType::bfloat16:
-      return contiguous_kernel_from<bf16>(launch.to);
-    default:
-      return nullptr;
-  }
+  if (launch.from == DataType::float64 || is_8_bit_float(launch.from) || is_8_bit_float(launch.to)) return nullptr;
+  if (launch.from >= DataType::int64) return cast_packs<std::int64_t>;
+  const Kernel among_floats = launch.from == DataType::float16    ? contiguous_kernel_from<f16>(launch.to)
+                              : launch.from == DataType::bfloat16 ? contiguous_kernel_from<bf16>(launch.to)
+                                                                  : contiguous_kernel_from<float>(launch.to);
+  return among_floats != nullptr ? among_floats : cast_packs<float>;
 }
 
 }  // namespace
@@ -68,8 +192,7 @@ cudaError_t launch(const CastLaunch& launch, const Pointers& pointers, cudaStrea
   if (fast != nullptr) {
     return queue(fast, blocks_for((count + 7) / 8, element_threads), element_threads, launch, pointers, stream);
   }
-  const Kernel any = fits_32_bits(launch.shape) ? cast_any<std::uint32_t> : cast_any<std::uint64_t>;
-  return queue(any, blocks_for(count, element_threads), element_threads, launch, pointers, stream);
+  return queue(cast_any, blocks_for(count, element_threads), element_threads, launch, pointers, stream);
 }
 
 }  // namespace xpuruntime::cuda

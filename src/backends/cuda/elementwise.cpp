@@ -20,21 +20,18 @@ std::int64_t broadcast_stride(const TensorSpec& spec, std::size_t dim, std::size
 struct OneDim {
   std::int64_t extent = 1;
   std::int64_t strides[3] = {};
+  std::int64_t third = 0;
 };
 
 /// Joins the dim to the one before it where every operand walks both with one stride.
-void append(ElementwiseShape& shape, const OneDim& dim) {
+void append(ElementwiseShape& shape, std::int64_t (&third)[8], const OneDim& dim) {
   const int last = shape.rank - 1;
-  bool joins = last >= 0;
+  bool joins = last >= 0 && third[last] == dim.third * dim.extent;
   for (int i = 0; joins && i < 3; ++i) joins = shape.strides[i][last] == dim.strides[i] * dim.extent;
   const int slot = joins ? last : shape.rank++;
   shape.extent[slot] = joins ? shape.extent[slot] * dim.extent : dim.extent;
   for (int i = 0; i < 3; ++i) shape.strides[i][slot] = dim.strides[i];
-}
-
-ElementwiseShape shape_of(const Problem& problem) {
-  return problem.inputs.size() == 1 ? joint_shape({&problem.inputs[0]}, problem.outputs[0])
-                                    : joint_shape({&problem.inputs[0], &problem.inputs[1]}, problem.outputs[0]);
+  third[slot] = dim.third;
 }
 
 bool starts_on_vectors(const Problem& problem) {
@@ -55,23 +52,6 @@ Problem with_halves(const Problem& problem, std::int64_t between) {
 bool is_one_run(const ElementwiseShape& shape, std::size_t inputs) {
   return shape.rank == 1 && shape.strides[0][0] == 1 && shape.strides[2][0] == 1 &&
          (inputs == 1 || shape.strides[1][0] == 1);
-}
-
-/// Whether 16 bytes at a time meet what belongs together in every operand.
-bool has_vectors(const ElementwiseShape& shape, const Problem& problem) {
-  if (shape.rank == 0 || !starts_on_vectors(problem)) return false;
-  const auto width = static_cast<std::int64_t>(16 / size_of(problem.outputs[0].dtype));
-  const int last = shape.rank - 1;
-  if (last > 0 && shape.extent[last] % width != 0) return false;
-  for (const std::size_t i : {std::size_t{0}, std::size_t{1}, std::size_t{2}}) {
-    if (i == 1 && problem.inputs.size() == 1) continue;
-    const std::int64_t along = shape.strides[i][last];
-    if (along != 1 && (i == 2 || along != 0)) return false;
-    for (int d = 0; along == 1 && d < last; ++d) {
-      if (shape.strides[i][d] % width != 0) return false;
-    }
-  }
-  return true;
 }
 
 /// With the first input alone: the others are not read element by element.
@@ -134,9 +114,10 @@ bool products_are_quotients(DataType dtype, float share, float inverse) {
 
 }  // namespace
 
-ElementwiseShape joint_shape(std::initializer_list<const TensorSpec*> inputs, const TensorSpec& output,
-                             bool row_major) {
+ElementwiseShape joint_shape(std::initializer_list<const TensorSpec*> inputs, const TensorSpec& output, bool row_major,
+                             std::int64_t* third) {
   const std::size_t rank = output.shape.size();
+  std::int64_t third_strides[8] = {};
   ElementwiseShape shape;
   shape.count = element_count(output);
   if (shape.count == 0) return shape;
@@ -144,8 +125,9 @@ ElementwiseShape joint_shape(std::initializer_list<const TensorSpec*> inputs, co
   for (std::size_t d = 0; d < rank; ++d) {
     if (output.shape[d] == 1) continue;
     OneDim dim{output.shape[d], {}};
+    std::int64_t* const strides[] = {&dim.strides[0], &dim.strides[1], &dim.third};
     int operand = 0;
-    for (const TensorSpec* input : inputs) dim.strides[operand++] = broadcast_stride(*input, d, rank);
+    for (const TensorSpec* input : inputs) *strides[operand++] = broadcast_stride(*input, d, rank);
     dim.strides[2] = output.strides[d];
     dims.push_back(dim);
   }
@@ -153,8 +135,30 @@ ElementwiseShape joint_shape(std::initializer_list<const TensorSpec*> inputs, co
     std::stable_sort(dims.begin(), dims.end(),
                      [](const OneDim& a, const OneDim& b) { return a.strides[2] > b.strides[2]; });
   }
-  for (const OneDim& dim : dims) append(shape, dim);
+  for (const OneDim& dim : dims) append(shape, third_strides, dim);
+  if (third != nullptr) std::copy(std::begin(third_strides), std::end(third_strides), third);
   return shape;
+}
+
+ElementwiseShape shape_of(const Problem& problem) {
+  return problem.inputs.size() == 1 ? joint_shape({&problem.inputs[0]}, problem.outputs[0])
+                                    : joint_shape({&problem.inputs[0], &problem.inputs[1]}, problem.outputs[0]);
+}
+
+bool has_vectors(const ElementwiseShape& shape, const Problem& problem, DataType dtype, const std::int64_t* third) {
+  const auto width = static_cast<std::int64_t>(16 / size_of(dtype));
+  const int last = shape.rank - 1;
+  if (shape.rank == 0 || (last > 0 && shape.extent[last] % width != 0)) return false;
+  const auto walks = [&](const TensorSpec& spec, const std::int64_t* strides, bool may_repeat) {
+    if (strides[last] == 0) return may_repeat;
+    if (strides[last] != 1 || spec.alignment < 16) return false;
+    return std::all_of(strides, strides + last, [&](std::int64_t stride) { return stride % width == 0; });
+  };
+  const std::int64_t* const strides[] = {shape.strides[0], shape.strides[1], third};
+  for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
+    if (!walks(problem.inputs[i], strides[i], true)) return false;
+  }
+  return walks(problem.outputs[0], shape.strides[2], false);
 }
 
 bool is_aligned_run(const ElementwiseShape& shape, const Problem& problem) {
@@ -181,13 +185,14 @@ Verdict supports_elementwise(const Problem& problem, const DeviceProfile& profil
 }
 
 std::unique_ptr<const Plan> prepare_elementwise(const Problem& problem, const PrepareContext& context) {
+  if (size_of(problem.outputs[0].dtype) == 1) return prepare_pointwise(problem, context);
   const TensorSpec &first = problem.inputs[0], &output = problem.outputs[0];
   const bool halves = problem.op == OpId::silu_mul && problem.inputs.size() == 1;
   const std::int64_t between =
       halves ? output.shape.back() * first.strides.back() * static_cast<std::int64_t>(size_of(first.dtype)) : 0;
   const Problem operands = halves ? with_halves(problem, between) : problem;
   ElementLaunch launch{shape_of(operands), element_op(problem), output.dtype};
-  launch.vectors = has_vectors(launch.shape, operands);
+  launch.vectors = has_vectors(launch.shape, operands, output.dtype);
   launch.shape.contiguous = is_aligned_run(launch.shape, operands);
   launch.between = between;
   return std::make_unique<LaunchPlan<ElementLaunch>>("elementwise", context.device, launch);
@@ -217,7 +222,7 @@ Verdict supports_dropout(const Problem& problem, const DeviceProfile& profile) {
 std::unique_ptr<const Plan> prepare_dropout(const Problem& problem, const PrepareContext& context) {
   const Problem elements = with_one_input(problem);
   DropoutLaunch launch{joint_shape({&problem.inputs[0]}, problem.outputs[0], true), problem.inputs[0].dtype};
-  launch.vectors = has_vectors(launch.shape, elements);
+  launch.vectors = has_vectors(launch.shape, elements, launch.dtype);
   launch.shape.contiguous = is_aligned_run(launch.shape, elements);
   set_seed(launch, static_cast<std::uint64_t>(problem.attributes.integer("seed")));
   if (problem.inputs.size() > 1) launch.seed_stride = problem.inputs[1].strides[0];

@@ -13,11 +13,12 @@ struct Offsets {
   std::int64_t first = 0;
   std::int64_t second = 0;
   std::int64_t output = 0;
+  std::int64_t third = 0;
 };
 
-/// `Index` is 32 bits wide where the count allows: 64-bit division is slow.
+/// `Index` is 32 bits wide where the count allows: 64-bit division is slow. `third` are the strides of a third input.
 template <class Index>
-__device__ inline Offsets offsets_of(const ElementwiseShape& shape, Index index) {
+__device__ inline Offsets offsets_of(const ElementwiseShape& shape, Index index, const std::int64_t* third = nullptr) {
   Offsets offsets;
   for (int dim = shape.rank - 1; dim >= 0; --dim) {
     const Index extent = static_cast<Index>(shape.extent[dim]);
@@ -27,6 +28,7 @@ __device__ inline Offsets offsets_of(const ElementwiseShape& shape, Index index)
     offsets.first += at * shape.strides[0][dim];
     offsets.second += at * shape.strides[1][dim];
     offsets.output += at * shape.strides[2][dim];
+    if (third != nullptr) offsets.third += at * third[dim];
   }
   return offsets;
 }
@@ -36,10 +38,11 @@ __host__ __device__ inline bool fits_32_bits(const ElementwiseShape& shape) {
 }
 
 /// For kernels that are made for all layouts at once.
-__device__ inline Offsets offsets_in(const ElementwiseShape& shape, std::int64_t index) {
-  if (shape.contiguous) return {index, index, index};
-  return fits_32_bits(shape) ? offsets_of(shape, static_cast<std::uint32_t>(index))
-                             : offsets_of(shape, static_cast<std::uint64_t>(index));
+__device__ inline Offsets offsets_in(const ElementwiseShape& shape, std::int64_t index,
+                                     const std::int64_t* third = nullptr) {
+  if (shape.contiguous) return {index, index, index, index};
+  return fits_32_bits(shape) ? offsets_of(shape, static_cast<std::uint32_t>(index), third)
+                             : offsets_of(shape, static_cast<std::uint64_t>(index), third);
 }
 
 /// Neighbours, moved 16 bytes at a time: eight, or as many as 16 bytes hold.
@@ -75,11 +78,11 @@ __device__ inline std::int64_t thread_index() {
 __device__ inline std::int64_t thread_count() { return static_cast<std::int64_t>(gridDim.x) * blockDim.x; }
 
 /// One vector of an operand, or one value for all of it.
-template <class T>
-__device__ inline Vector<T> load_operand(const void* data, std::int64_t at, bool broadcast) {
+template <class T, int count = 16 / static_cast<int>(sizeof(T))>
+__device__ inline Pack<T, count> load_operand(const void* data, std::int64_t at, bool broadcast) {
   const T* from = static_cast<const T*>(data) + at;
-  if (!broadcast) return *reinterpret_cast<const Vector<T>*>(from);
-  Vector<T> out;
+  if (!broadcast) return *reinterpret_cast<const Pack<T, count>*>(from);
+  Pack<T, count> out;
 #pragma unroll
   for (T& value : out.values) value = *from;
   return out;
@@ -106,7 +109,7 @@ __global__ void __launch_bounds__(run_threads) by_runs(const std::int64_t count,
   const std::int64_t first = thread_index() * width;
   if (first + width > count) {
 #pragma unroll 1
-    for (std::int64_t i = first; i < count; ++i) one_element<T, Function>(op, x, {i, i, i});
+    for (std::int64_t i = first; i < count; ++i) one_element<T, Function>(op, x, {i, i, i, i});
     return;
   }
   Vector<T> a = load_operand<T>(x.inputs[0], first, false);

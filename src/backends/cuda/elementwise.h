@@ -9,9 +9,16 @@ namespace xpuruntime::cuda {
 
 /// The output's dims with each operand's strides (0 where it is broadcast), the output's smallest stride last; dims
 /// that every operand walks with one stride have become one. Of one input, `strides[1]` stays 0. Says nothing of
-/// `contiguous`. With `row_major` the dims stay in their order.
+/// `contiguous`. With `row_major` the dims stay in their order. Strides of a third input go to `third`, which has 8.
 ElementwiseShape joint_shape(std::initializer_list<const TensorSpec*> inputs, const TensorSpec& output,
-                             bool row_major = false);
+                             bool row_major = false, std::int64_t* third = nullptr);
+/// Of one input or two.
+ElementwiseShape shape_of(const Problem& problem);
+
+/// Whether as many elements at a time as 16 bytes hold of `dtype`, the widest, meet what belongs together in every
+/// operand: neighbours, or in inputs one value for all.
+bool has_vectors(const ElementwiseShape& shape, const Problem& problem, DataType dtype,
+                 const std::int64_t* third = nullptr);
 
 /// Whether all tensors, the inputs and the first output, are one run of memory each that begins on a multiple of 16.
 bool is_aligned_run(const ElementwiseShape& shape, const Problem& problem);

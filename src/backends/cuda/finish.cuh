@@ -24,6 +24,7 @@ __device__ inline Number load_as(const void* data, DataType dtype, std::int64_t 
 
 /// Integers wrap.
 __device__ inline void store_as(void* data, DataType dtype, std::int64_t at, std::int64_t value) {
+  if (!is_integer(dtype)) return store_double(data, dtype, at, static_cast<double>(value));
   switch (dtype) {
     case DataType::int64:
       static_cast<std::int64_t*>(data)[at] = value;
@@ -33,6 +34,9 @@ __device__ inline void store_as(void* data, DataType dtype, std::int64_t at, std
       break;
     case DataType::int16:
       static_cast<std::int16_t*>(data)[at] = static_cast<std::int16_t>(value);
+      break;
+    case DataType::boolean:
+      static_cast<std::uint8_t*>(data)[at] = value != 0;
       break;
     default:
       static_cast<std::uint8_t*>(data)[at] = static_cast<std::uint8_t>(value);
@@ -54,6 +58,7 @@ __device__ inline std::int64_t clamped(double value, DataType dtype) {
 }
 
 __device__ inline void store_as(void* data, DataType dtype, std::int64_t at, double value) {
+  if (dtype == DataType::boolean) return store_as(data, dtype, at, std::int64_t{value != 0});
   if (is_integer(dtype)) return store_as(data, dtype, at, clamped(value, dtype));
   store_double(data, dtype, at, value);
 }
@@ -61,6 +66,25 @@ __device__ inline void store_as(void* data, DataType dtype, std::int64_t at, dou
 __device__ inline void store_as(void* data, DataType dtype, std::int64_t at, float value) {
   if (dtype >= DataType::float32 && dtype <= DataType::bfloat16) return store_float(data, dtype, at, value);
   store_as(data, dtype, at, static_cast<double>(value));
+}
+
+/// For floats of at most 32 bits: what a double does not hold of the integer stands in the last bit of what it does, so
+/// that rounding the double is rounding the integer, once.
+__device__ inline double to_double_for_narrow(std::int64_t value) {
+  const std::uint64_t bits = static_cast<std::uint64_t>(value), size = value < 0 ? 0 - bits : bits;
+  constexpr std::uint64_t beyond = 0x7ff;
+  if (size >> 53 == 0 || (size & beyond) == 0) return static_cast<double>(value);
+  const auto held = static_cast<double>((size & ~beyond) | (beyond + 1));
+  return value < 0 ? -held : held;
+}
+
+/// One element of any dtype to any other.
+__device__ inline void convert(void* to, DataType to_dtype, std::int64_t to_index, const void* from,
+                               DataType from_dtype, std::int64_t from_index) {
+  if (!is_integer(from_dtype)) return store_as(to, to_dtype, to_index, load_double(from, from_dtype, from_index));
+  const std::int64_t value = load_index(from, from_dtype, from_index);
+  if (is_integer(to_dtype) || to_dtype == DataType::float64) return store_as(to, to_dtype, to_index, value);
+  store_double(to, to_dtype, to_index, to_double_for_narrow(value));
 }
 
 __device__ inline double multiply_add(double sum, double a, double b) { return sum + a * b; }

@@ -151,6 +151,38 @@ cudaError_t launch_unary(const ElementLaunch& launch, const Pointers& pointers, 
 cudaError_t launch_binary(const ElementLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 cudaError_t launch(const ElementLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
+/// A function of one element or two, or a question about them. Dtypes are alike but in launch_reference, and the output
+/// of a question is boolean.
+struct PointwiseLaunch {
+  ElementwiseShape shape = {};
+  OpId op = OpId::abs;
+  int inputs = 1;
+  DataType dtypes[2] = {DataType::float32, DataType::float32};
+  DataType output = DataType::float32;
+  bool vectors = false;      // 16 bytes of the inputs at a time, as in ElementLaunch
+  bool approximate = false;  // gelu
+  double first = 0;          // attributes, in their order
+  double second = 0;
+  std::int64_t low = 0;  // bounds of integers
+  std::int64_t high = 0;
+};
+cudaError_t launch_floats(const PointwiseLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+cudaError_t launch_integers(const PointwiseLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+cudaError_t launch_tests(const PointwiseLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+/// Any dtypes, one by one: in float64, or in 64 bits where both inputs are integers.
+cudaError_t launch_reference(const PointwiseLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
+/// The first input chooses between the second and the third.
+struct WhereLaunch {
+  ElementwiseShape shape = {};
+  std::int64_t third[8] = {};  // strides of the third input
+  int bytes = 4;               // of an element; 0: from one dtype to another
+  DataType from = DataType::float32;
+  DataType to = DataType::float32;
+  bool vectors = false;  // 16 bytes of the second input at a time
+};
+cudaError_t launch(const WhereLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
 struct CastLaunch {
   ElementwiseShape shape = {};
   DataType from = DataType::float32;

@@ -97,8 +97,9 @@ __device__ inline double load_double(const void* data, DataType dtype, std::int6
     case DataType::tfloat32:
       return static_cast<const float*>(data)[index];
     case DataType::float16:
+      return to_float(static_cast<const f16*>(data)[index]);
     case DataType::bfloat16:
-      return decode(narrow_format(dtype), static_cast<const std::uint16_t*>(data)[index]);
+      return to_float(static_cast<const bf16*>(data)[index]);
     default:
       return decode(narrow_format(dtype), static_cast<const std::uint8_t*>(data)[index]);
   }
@@ -122,7 +123,7 @@ __device__ inline void store_double(void* data, DataType dtype, std::int64_t ind
   }
 }
 
-/// One integer, signed or uint8.
+/// One integer, signed, uint8 or a boolean.
 __device__ inline std::int64_t load_index(const void* data, DataType dtype, std::int64_t at) {
   switch (dtype) {
     case DataType::int64:

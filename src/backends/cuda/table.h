@@ -11,6 +11,35 @@ inline constexpr DataTypeSet numbers =
     floats | DataTypeSet{DataType::int64, DataType::int32, DataType::int16, DataType::int8, DataType::uint8};
 inline constexpr DataTypeSet product_dtypes = floats | DataTypeSet{DataType::int8};
 
+inline constexpr std::string_view any_layout = "any layout, vector loads where contiguous";
+inline constexpr std::string_view one_by_one = "any dtypes and layout, computed in f64 or 64-bit integers";
+
+// Functions of one element or two.
+inline constexpr OpList float_functions = {
+    OpId::floor,    OpId::ceil,       OpId::round, OpId::reciprocal, OpId::erf,          OpId::sin,       OpId::cos,
+    OpId::softplus, OpId::leaky_relu, OpId::prelu, OpId::elu,        OpId::hard_sigmoid, OpId::hard_swish};
+inline constexpr OpList number_functions =
+    extreme_ops | OpList{OpId::abs, OpId::neg, OpId::sign, OpId::clip, OpId::pow, OpId::remainder, OpId::fmod};
+inline constexpr OpList bit_functions =
+    bitwise_ops | logical_ops |
+    OpList{OpId::bitwise_not, OpId::logical_not, OpId::shift_left, OpId::shift_right, OpId::trunc_div};
+inline constexpr OpList float_tests = {OpId::isnan, OpId::isinf};
+inline constexpr OpList arithmetic = {OpId::add, OpId::sub, OpId::mul, OpId::div};
+inline constexpr DataTypeSet vector_integers = {DataType::int64, DataType::int32, DataType::int8, DataType::uint8};
+
+constexpr KernelSpec by_vectors(OpList ops, DataTypeSet dtypes, DataTypeSet outputs = {}) {
+  return {.ops = ops,
+          .name = "elementwise",
+          .summary = any_layout,
+          .dtypes = dtypes,
+          .prepare = prepare_pointwise,
+          .supports = supports_pointwise,
+          .outputs = outputs};
+}
+constexpr KernelSpec by_reference(OpList ops) {
+  return {ops, "reference", one_by_one, any_dtype, prepare_pointwise_reference, supports_any};
+}
+
 /// Every kernel of this backend, fastest first, reference last.
 inline constexpr KernelSpec table[] = {
     {.ops = product_ops,
@@ -72,17 +101,32 @@ inline constexpr KernelSpec table[] = {
      supports_reduce, reduce_workspace_bytes},
     {{OpId::add, OpId::sub, OpId::mul},
      "elementwise",
-     "any layout, vector loads where contiguous",
-     fast_floats | DataTypeSet{DataType::float64, DataType::int64, DataType::int32},
+     any_layout,
+     fast_floats | DataTypeSet{DataType::float64, DataType::int64, DataType::int32, DataType::int8, DataType::uint8},
      prepare_elementwise,
      supports_elementwise},
-    {OpId::div, "elementwise", "any layout, vector loads where contiguous",
-     fast_floats | DataTypeSet{DataType::float64}, prepare_elementwise, supports_elementwise},
-    {activation_ops | function_ops | OpList{OpId::silu_mul}, "elementwise", "any layout, vector loads where contiguous",
-     fast_floats, prepare_elementwise, supports_elementwise},
-    {OpId::cast, "elementwise", "exact, ties to even",
-     fast_floats | DataTypeSet{DataType::float64, DataType::float8_e4m3, DataType::float8_e5m2}, prepare_cast,
-     supports_any},
+    {OpId::div, "elementwise", any_layout, fast_floats | DataTypeSet{DataType::float64}, prepare_elementwise,
+     supports_elementwise},
+    {activation_ops | function_ops | OpList{OpId::silu_mul}, "elementwise", any_layout, fast_floats,
+     prepare_elementwise, supports_elementwise},
+    by_reference(arithmetic | activation_ops),
+    by_reference(function_ops),
+    by_vectors(float_functions, fast_floats),
+    by_reference(float_functions),
+    by_vectors(library_ops, fast_floats),
+    by_reference(library_ops),
+    by_vectors(number_functions, fast_floats | vector_integers),
+    by_reference(number_functions),
+    by_vectors(bit_functions, vector_integers | DataTypeSet{DataType::boolean}),
+    by_reference(bit_functions),
+    by_vectors(float_tests, fast_floats, DataTypeSet{DataType::boolean}),
+    by_reference(float_tests),
+    by_vectors(comparison_ops, pointwise_dtypes, DataTypeSet{DataType::boolean}),
+    by_reference(comparison_ops),
+    {OpId::where, "elementwise", "inputs of one dtype, any layout, vector loads where contiguous", any_dtype,
+     prepare_where, supports_where},
+    {OpId::where, "reference", "from one dtype to another", any_dtype, prepare_where_reference, supports_any},
+    {OpId::cast, "elementwise", "any pair of dtypes, exact, ties to even", any_dtype, prepare_cast, supports_any},
     {OpId::dropout, "elementwise", "any layout, the mask of every device", fast_floats, prepare_dropout,
      supports_dropout},
     {.ops = OpId::unscale,
