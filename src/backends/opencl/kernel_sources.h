@@ -27,13 +27,17 @@ extern const char matmul_rows_cl[];
 extern const char matmul_split_cl[];
 extern const char movement_cl[];
 extern const char norm_cl[];
+extern const char parts_cl[];
+extern const char pointwise_cl[];
 extern const char pointwise_loss_cl[];
 extern const char pool_cl[];
 extern const char product_block_cl[];
 extern const char product_cl[];
 extern const char product_tiled_cl[];
+extern const char reals_cl[];
 extern const char reduce_cl[];
 extern const char softmax_cl[];
 extern const char vectors_cl[];
+extern const char where_cl[];
 
 }  // namespace xpuruntime::opencl

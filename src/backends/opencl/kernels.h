@@ -34,6 +34,20 @@ SupportsFunction supports_elementwise, supports_cast, supports_unscale, supports
 PrepareFunction prepare_elementwise, prepare_cast, prepare_dropout, prepare_unscale, prepare_copy, prepare_embedding,
     prepare_kv_append, prepare_rope;
 
+// Pointwise: functions of one element and of two, tests and choices. Each of the long ones has a kernel of its own.
+SupportsFunction supports_pointwise, supports_pointwise_any, supports_where;
+PrepareFunction prepare_pointwise, prepare_pointwise_any, prepare_where;
+inline constexpr OpList pointwise_ops = {
+    OpId::abs,     OpId::neg,        OpId::sign, OpId::floor, OpId::ceil,       OpId::round,        OpId::maximum,
+    OpId::minimum, OpId::reciprocal, OpId::clip, OpId::prelu, OpId::leaky_relu, OpId::hard_sigmoid, OpId::hard_swish};
+inline constexpr OpList long_functions =
+    library_ops | OpList{OpId::erf, OpId::sin, OpId::cos, OpId::softplus, OpId::elu};
+inline constexpr OpList long_pairs = {OpId::pow, OpId::fmod, OpId::remainder};
+inline constexpr OpList test_ops = comparison_ops | OpList{OpId::isnan, OpId::isinf};
+inline constexpr OpList integer_ops =
+    logical_ops | bitwise_ops |
+    OpList{OpId::logical_not, OpId::bitwise_not, OpId::trunc_div, OpId::shift_left, OpId::shift_right};
+
 // Lines: softmaxes, norms, reductions and pools.
 SupportsFunction supports_softmax, supports_norm, supports_reduce, supports_pool;
 WorkspaceFunction norm_workspace_bytes, reduce_workspace_bytes, batch_norm_workspace_bytes;

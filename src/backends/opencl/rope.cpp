@@ -76,7 +76,8 @@ void fill_rope(LaunchPlan& plan, const Problem& problem, const PrepareContext& c
   const auto fault = plan.fault(context, "rope: a position is outside the tables; give " +
                                              (rope.positions == 0 ? std::string("tables with rows")
                                                                   : "0 to " + std::to_string(rope.positions - 1)));
-  Launch& launch = plan.add({.source = elementwise_cl,
+  static const std::string source = std::string(parts_cl) + elementwise_cl;
+  Launch& launch = plan.add({.source = source,
                              .function = "op_rope",
                              .options = options_of(rope, problem, context.profile),
                              .items = rope.size == 0 ? 0 : rope.heads.count * rope.parts});
