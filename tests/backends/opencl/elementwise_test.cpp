@@ -127,5 +127,42 @@ TEST_F(ElementwiseTest, AddTakesFloatsOrIntegersAndSaysWhichItDoesNot) {
   EXPECT_EQ(refused(f32, i32), "input 1 is i32, and this kernel takes floats beside floats");
 }
 
+// Vectors of PoCL's own waves are off by up to 1 beside an element past 39000.
+TEST_F(ElementwiseTest, WavesAreRightBesideElementsThatAreFarOut) {
+  for (const OpId op : {OpId::sin, OpId::cos, OpId::tan}) {
+    HostTensor angles(make_spec(DataType::float32, {4096}));
+    for (std::size_t i = 0; i < 4096; ++i) {
+      const double near = (static_cast<double>(random_() % 20000) - 10000) * 0x1p-13;
+      angles.set(i, i % 16 == 3 ? std::ldexp(1 + near, static_cast<int>(20 + i % 90)) : i % 16 == 5 ? 0x1p-30 : near);
+    }
+    const Problem problem = problem_of(op, {angles.spec}, Attributes(op));
+    const Tensor output = upload(HostTensor(problem.outputs[0]));
+    run(*prepare("ELEMENTWISE_DIRECT", problem), {upload(angles)}, output);
+    const HostTensor got = download(output);
+    for (std::size_t i = 0; i < 4096; ++i) {
+      const double x = angles.get(i);
+      const double want = op == OpId::sin ? std::sin(x) : op == OpId::cos ? std::cos(x) : std::tan(x);
+      ASSERT_NEAR(got.get(i), want, 0x1p-20 * std::abs(want)) << to_string(op) << " of " << x;
+    }
+  }
+}
+
+TEST_F(ElementwiseTest, FunctionsOfAnyTypeNeedDoublesOnlyWhereAFloatHasNoRoom) {
+  DeviceProfile without;
+  const auto refused = [&](std::string_view kernel_name, OpId op, const std::vector<DataType>& inputs) {
+    std::vector<TensorSpec> specs;
+    for (const DataType dtype : inputs) specs.push_back(make_spec(dtype, {4}));
+    return refusal(kernel_name, problem_of(op, specs, Attributes(op)), without);
+  };
+  const DataType f64 = DataType::float64, f32 = DataType::float32, i64 = DataType::int64, i8 = DataType::int8;
+  EXPECT_EQ(refused("ELEMENTWISE_SINGLE", OpId::sin, {f64}), "the device has no fp64");
+  EXPECT_EQ(refused("ELEMENTWISE_SINGLE", OpId::less, {f32, i64}), "the device has no fp64");
+  EXPECT_EQ(refused("ELEMENTWISE_SINGLE", OpId::less, {i64, i64}), "");
+  EXPECT_EQ(refused("ELEMENTWISE_SINGLE", OpId::less, {f32, i8}), "");
+  EXPECT_EQ(refused("ELEMENTWISE_DIRECT", OpId::less, {f32, i64}),
+            "input 1 is i64, and this kernel takes f32, f16 and bf16");
+  EXPECT_EQ(refused("WHERE_DIRECT", OpId::where, {DataType::boolean, i64, i64}), "");
+}
+
 }  // namespace
 }  // namespace xpuruntime::opencl
