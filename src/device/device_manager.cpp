@@ -6,6 +6,7 @@
 
 #include "core/lazily.h"
 #include "device/allocate_or_trim.h"
+#include "xpuruntime/core/problem.h"
 #include "xpuruntime/device/current.h"
 #include "xpuruntime/device/workspace_pool.h"
 
@@ -89,26 +90,32 @@ void show_earlier_errors(DeviceDriver& driver, Device device, Stream stream, con
   if (!status.ok() && status.code() != ErrorCode::not_supported) check(status, "DeviceManager::copy_to", what);
 }
 
-/// The tensor's memory, from its first element on, in host memory and with its own strides.
-Tensor span_on_host(const Tensor& tensor, DeviceDriver& driver) {
-  const std::size_t bytes = span_bytes(tensor.spec());
-  Tensor host = Tensor::empty(DataType::uint8, {static_cast<std::int64_t>(bytes)});
-  const Device device = tensor.device();
+/// The tensor's memory, from its first element to its last.
+void download(void* host, const Tensor& from, DeviceDriver& driver) {
+  const Device device = from.device();
   const Stream stream = current_stream(device);
   const std::string what = "copying from " + to_string(device);
-  check(driver.copy_to_host(device.index, host.data(), tensor.data(), tensor.byte_offset(), bytes, stream),
+  check(driver.copy_to_host(device.index, host, from.data(), from.byte_offset(), from.span(), stream),
         "DeviceManager::copy_to", what);
   show_earlier_errors(driver, device, stream, what);
+}
+
+/// The same in host memory, with its own strides.
+Tensor span_on_host(const Tensor& tensor, DeviceDriver& driver) {
+  Tensor host = Tensor::empty(DataType::uint8, {static_cast<std::int64_t>(tensor.span())});
+  download(host.data(), tensor, driver);
   return host;
 }
 
-void upload(const Tensor& to, const void* host, DeviceDriver& driver) {
+void queue_upload(const Tensor& to, const void* host, DeviceDriver& driver) {
   const Device device = to.device();
-  const Stream stream = current_stream(device);
-  const std::string what = "copying to " + to_string(device);
-  check(driver.copy_from_host(device.index, to.data(), to.byte_offset(), host, byte_count(to.spec()), stream),
-        "DeviceManager::copy_to", what);
-  show_earlier_errors(driver, device, stream, what);
+  check(driver.copy_from_host(device.index, to.data(), to.byte_offset(), host, to.span(), current_stream(device)),
+        "DeviceManager::copy_to", "copying to " + to_string(device));
+}
+
+void upload(const Tensor& to, const void* host, DeviceDriver& driver) {
+  queue_upload(to, host, driver);
+  show_earlier_errors(driver, to.device(), current_stream(to.device()), "copying to " + to_string(to.device()));
 }
 
 }  // namespace
@@ -234,6 +241,25 @@ Tensor DeviceManager::copy_to(const Tensor& tensor, Device device) const {
     upload(result, packed.data(), driver(device));
   }
   return result;
+}
+
+void DeviceManager::copy_into(const Tensor& from, const Tensor& to) const {
+  if (from.dtype() != to.dtype() || from.shape() != to.shape() || from.strides() != to.strides() || to.read_only()) {
+    fail(ErrorCode::invalid_argument, "DeviceManager::copy_into",
+         to_string(from.spec()) + " does not go into " + (to.read_only() ? "read-only " : "") + to_string(to.spec()) +
+             "; give memory of the same dtype, shape and strides that may be written");
+  }
+  if (from.span() == 0) return;
+  const auto on_host = [](const Tensor& tensor) { return tensor.device().type == DeviceType::cpu; };
+  if (on_host(from) && on_host(to)) {
+    std::memcpy(to.as<std::byte>(), from.as<const std::byte>(), from.span());
+  } else if (on_host(from)) {
+    queue_upload(to, from.as<const std::byte>(), driver(to.device()));
+  } else if (on_host(to)) {
+    download(to.as<std::byte>(), from, driver(from.device()));
+  } else {
+    queue_upload(to, span_on_host(from, driver(from.device())).data(), driver(to.device()));
+  }
 }
 
 Tensor DeviceManager::value_on(const Tensor& host, Device device) const {

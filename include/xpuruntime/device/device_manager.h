@@ -41,6 +41,9 @@ class DeviceManager {
   Tensor allocate(const TensorSpec& asked, Device device) const;
   /// A contiguous copy on another device; waits until it is there.
   Tensor copy_to(const Tensor& tensor, Device device) const;
+  /// The same into memory that is there, of the same dtype, shape and strides, in the order of the streams that are
+  /// current: on the host it is there when this returns, of what is on a device the next call there reads it.
+  void copy_into(const Tensor& from, const Tensor& to) const;
   /// For calls on the device's current stream: what is on the host, up to 16 bytes without waiting, in memory that goes
   /// back in the order of that stream, and must not outlive this. On the CPU it is the tensor itself.
   Tensor value_on(const Tensor& host, Device device) const;

@@ -34,6 +34,7 @@ struct EngineRequest {
   ExecutionPolicy execution = {};
   DeviceType target = DeviceType::cpu;  // the policy's, or its fallback
   int threads = 0;                      // how many it may use; 0: as many as the process may
+  bool target_is_fixed = false;         // by a lock: the fallback is only for what the target lacks
   std::string cached = {};              // what CompiledModel::to_cache gave for just this request; empty: nothing
 };
 
@@ -74,6 +75,9 @@ class CompiledModel {
 
   /// What was costly to make, in bytes that the same engine takes instead of making it again; empty: nothing.
   virtual std::string to_cache() { return {}; }
+
+  /// Operators of nodes that so far ran on the policy's fallback, as the target lacks them. May grow with runs.
+  virtual std::vector<MissingOp> on_fallback() const { return {}; }
 
   // What it can tell of itself; none of these has to be there.
   virtual std::vector<SessionStep> explain(std::span<const TensorSpec> inputs);
@@ -138,6 +142,8 @@ struct SessionRecord {
   bool is_fallback = false;  // the target is the policy's fallback
   std::string because = {};
   std::vector<EngineRejection> rejections = {};
+  /// Operators that the target lacks for some nodes, which run on the fallback; known once shapes are.
+  std::vector<MissingOp> on_fallback = {};
 };
 
 }  // namespace xpuruntime

@@ -26,8 +26,18 @@ enum class StepKind : std::uint8_t {
   view,      // the same memory under another shape
   constant,  // computed once, when the shapes were first seen
   fused,     // a part of the call of another node
+  transfer,  // no part of the model: a copy between the session's device and the CPU, which has kernels that it lacks
 };
 std::string_view to_string(StepKind kind);
+
+/// A copy that a run makes between devices.
+struct Transfer {
+  Device source = {};
+  Device destination = {};
+  std::uint64_t bytes = 0;
+};
+/// "copy to cpu:0"
+std::string to_string(const Transfer& transfer);
 
 struct SessionStep {
   std::string node = {};  // the model's name for it, or "MatMul #3"
@@ -38,13 +48,14 @@ struct SessionStep {
   std::string output_name = {};
   std::string fused_into = {};          // of what is fused: the node whose call it is a part of
   std::vector<std::string> fused = {};  // of a kernel: the nodes that are parts of its call, besides its own
+  std::optional<Transfer> transfer = {};  // whose node is the one that reads or makes what is copied
 };
 
 /// What one call of a model's runs takes.
 struct CallTime {
   std::string node = {};  // as in SessionStep
   std::string op = {};    // ONNX's
-  std::string kernel = {};
+  std::string kernel = {};              // or "copy to cpu:0": a transfer
   Problem problem = {};
   std::int64_t count = 1;               // how often a run makes it: as often as the loop goes round whose body has it
   double time_us = 0;                   // of all of these, the median of the runs
@@ -118,7 +129,7 @@ class Session {
   /// Runs so many times with these inputs and measures each call. On a device that works on by itself each call is
   /// waited for.
   SessionProfile profile(std::span<const Tensor> inputs, std::int64_t runs = 20) const;
-  /// Bytes of memory between the inputs and the outputs of one run, without kernels' workspace.
+  /// Bytes of the device's memory between the inputs and the outputs of one run, without kernels' workspace.
   std::uint64_t memory_bytes(std::span<const TensorSpec> inputs) const;
 
   /// The same for these very inputs: also for a model in which the values of some determine shapes, branches and loops.

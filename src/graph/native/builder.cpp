@@ -50,8 +50,13 @@ Tensor contiguous_copy(Dispatcher& dispatcher, const Tensor& host) {
 
 }  // namespace
 
-Builder::Builder(Dispatcher& dispatcher, Device device, std::uint64_t memory_bytes, int optimize_level)
-    : dispatcher_(dispatcher), device_(device), memory_bytes_(memory_bytes), optimize_level_(optimize_level) {}
+Builder::Builder(Dispatcher& dispatcher, Device device, std::uint64_t memory_bytes, int optimize_level,
+                 bool may_use_cpu)
+    : dispatcher_(dispatcher),
+      device_(device),
+      memory_bytes_(memory_bytes),
+      optimize_level_(optimize_level),
+      may_use_cpu_(may_use_cpu) {}
 
 void Builder::check_room(std::uint64_t bytes) const {
   if (memory_bytes_ == 0 || bytes <= memory_bytes_) return;
@@ -296,6 +301,7 @@ Program Builder::finish(std::span<const int> outputs, const PassContext& passes)
   align_constants(passes);
   if (optimize_level_ >= 3) turn_channels_last(program_, passes);
   lower_precision(program_, passes);
+  place_steps(program_, passes);
   drop_unread_constants(program_);
   plan_memory(program_);
   check_room(program_.memory_bytes);

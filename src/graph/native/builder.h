@@ -24,8 +24,9 @@ struct Codes {
 /// Makes a program, call by call. What depends on constants alone is computed at once, on the CPU.
 class Builder {
  public:
-  /// `memory_bytes`: more than the device has is an error before anything is allocated; 0: not known.
-  Builder(Dispatcher& dispatcher, Device device, std::uint64_t memory_bytes, int optimize_level);
+  /// `memory_bytes`: more than the device has is an error before anything is allocated; 0: not known. `may_use_cpu`: for
+  /// calls that the device has no kernel for.
+  Builder(Dispatcher& dispatcher, Device device, std::uint64_t memory_bytes, int optimize_level, bool may_use_cpu);
 
   int input(const TensorSpec& spec);
   int constant(const Tensor& host);
@@ -40,6 +41,8 @@ class Builder {
   std::vector<int> call_all(OpId op, std::span<const int> inputs, const Attributes& attributes);
   /// Whether the device has a kernel of the op.
   bool has_kernel(OpId op) const;
+  /// Whether a call of the op can run, there or on the CPU.
+  bool may_call(OpId op) const { return may_use_cpu_ || has_kernel(op); }
   /// The same elements in order, under another shape: a view, of a copy where they are not neighbours.
   int reshaped(int slot, const Dims& shape);
   /// The same bytes as elements of another type of the same size: a view.
@@ -91,6 +94,7 @@ class Builder {
   Device device_;
   std::uint64_t memory_bytes_;
   int optimize_level_;
+  bool may_use_cpu_;
   std::uint64_t folded_bytes_ = 0;
   double folded_work_ = 0;  // multiplications, about
   std::size_t node_ = 0;

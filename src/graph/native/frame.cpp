@@ -41,10 +41,10 @@ Frame::Frame(const Program& program, const std::vector<std::string>& nodes, cons
       devices_(devices),
       device_(device),
       tensors_(program.slots.size()) {
-  Tensor memory;
-  if (program.memory_bytes > 0) {
-    memory = devices.allocate(DataType::uint8, {static_cast<std::int64_t>(program.memory_bytes)}, device);
-  }
+  const auto allocate = [&](std::uint64_t bytes, Device where) {
+    return bytes == 0 ? Tensor() : devices.allocate(DataType::uint8, {static_cast<std::int64_t>(bytes)}, where);
+  };
+  const Tensor of_device = allocate(program.memory_bytes, device), of_cpu = allocate(program.cpu_memory_bytes, {});
   const std::vector<bool> used = used_slots(program);
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const Slot& slot = program.slots[i];
@@ -55,7 +55,9 @@ Frame::Frame(const Program& program, const std::vector<std::string>& nodes, cons
     } else if (slot.kind == Slot::Kind::constant) {
       tensors_[i] = constants[i];
     } else if (slot.kind == Slot::Kind::memory) {
-      tensors_[i] = Tensor(memory.data(), slot.spec, device, memory.byte_offset() + slot.place, memory.owner());
+      const Tensor& memory = slot.on_cpu ? of_cpu : of_device;
+      tensors_[i] = Tensor(memory.data(), slot.spec, slot.on_cpu ? Device{} : device,
+                           memory.byte_offset() + slot.place, memory.owner());
     } else {
       tensors_[i] = view_of(tensors_[static_cast<std::size_t>(slot.base)], slot);
     }
@@ -108,23 +110,35 @@ std::vector<Tensor> Frame::run(Dispatcher& dispatcher, std::span<const Tensor> i
                                GivenOutputs outputs) {
   bind(inputs, outputs);
   const bool is_logged = dispatcher.logging_enabled();
-  for (std::size_t i = 0; i < calls_.size(); ++i) {
-    deadline.check();
-    std::optional<ScopedSpan> span;
-    if (is_logged) span.emplace(dispatcher, nodes_[i], "node");
-    dispatcher.dispatch(calls_[i]);
+  const auto run_all = [&](const auto& run_one) {
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      deadline.check();
+      std::optional<ScopedSpan> span;
+      if (is_logged) span.emplace(dispatcher, nodes_[i], "node");
+      run_one(i);
+    }
+  };
+  if (program_.is_mixed) {
+    run_all([&](std::size_t i) { run_step(dispatcher, i); });
+  } else {
+    run_all([&](std::size_t i) { dispatcher.dispatch(calls_[i]); });
   }
   return results();
+}
+
+void Frame::run_step(Dispatcher& dispatcher, std::size_t step) {
+  if (!program_.steps[step].is_transfer) return dispatcher.dispatch(calls_[step]);
+  devices_.copy_into(*pointers_[step].inputs[0], *pointers_[step].outputs[0]);
 }
 
 std::vector<Tensor> Frame::time(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline,
                                 std::vector<double>& seconds) {
   using Clock = std::chrono::steady_clock;
   bind(inputs);
-  for (const Call& call : calls_) {
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
     deadline.check();
     const auto start = Clock::now();
-    dispatcher.dispatch(call);
+    run_step(dispatcher, i);
     if (device_.type != DeviceType::cpu) {
       const Status status = devices_.driver(device_).synchronize(device_.index, current_stream(device_));
       if (!status.ok()) fail(status.code(), "Session", status.message());
@@ -137,7 +151,9 @@ std::vector<Tensor> Frame::time(Dispatcher& dispatcher, std::span<const Tensor> 
 std::vector<Decision> Frame::decide(Dispatcher& dispatcher, std::span<const Tensor> inputs) {
   bind(inputs);
   std::vector<Decision> decisions;
-  for (const Call& call : calls_) decisions.push_back(dispatcher.decide(call));
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    decisions.push_back(program_.steps[i].is_transfer ? Decision() : dispatcher.decide(calls_[i]));
+  }
   results();
   return decisions;
 }

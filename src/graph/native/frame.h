@@ -23,13 +23,13 @@ class Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
-  /// Queues every call. Outputs are of the pool, or those given, which fit.
+  /// Queues every call, and waits for copies. Outputs are of the pool, or those given, which fit.
   std::vector<Tensor> run(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline,
                           GivenOutputs outputs = {});
-  /// The same, with the seconds that each call takes.
+  /// The same, with the seconds that each step takes.
   std::vector<Tensor> time(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline,
                            std::vector<double>& seconds);
-  /// What each call is decided to be, without running it.
+  /// What each call is decided to be, without running it; nothing of a copy.
   std::vector<Decision> decide(Dispatcher& dispatcher, std::span<const Tensor> inputs);
 
  private:
@@ -37,6 +37,7 @@ class Frame {
     std::vector<const Tensor*> inputs = {};
     std::vector<const Tensor*> outputs = {};
   };
+  void run_step(Dispatcher& dispatcher, std::size_t step);
   void bind(std::span<const Tensor> inputs, GivenOutputs outputs = {});
   Tensor output_in(std::size_t slot, GivenOutputs outputs) const;
   std::vector<Tensor> results();

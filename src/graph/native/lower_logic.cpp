@@ -10,9 +10,9 @@
 namespace xpuruntime::native {
 namespace {
 
-/// On devices without a kernel of the op the inputs must be known before a run.
+/// Where no kernel of the op can run the inputs must be known before a run.
 int call_or_fold(const NodeCall& call, OpId op, std::initializer_list<int> inputs) {
-  if (!call.builder.has_kernel(op)) {
+  if (!call.builder.may_call(op)) {
     for (std::size_t i = 0; i < call.size(); ++i) call.need_constant(i);
   }
   return call.builder.call(op, inputs);

@@ -63,8 +63,8 @@ Piece::Piece(const PieceContext& context, Model of, std::size_t begin, std::size
   if (model.graph.nodes.size() == 1 && is_control(model.graph.nodes[0])) {
     control = std::make_unique<ControlNode>(context, model.graph);
   } else {
-    programs =
-        std::make_unique<Programs>(model, context.dispatcher, context.devices, context.device, context.execution);
+    programs = std::make_unique<Programs>(model, context.dispatcher, context.devices, context.device, context.execution,
+                                          context.on_cpu);
   }
 }
 Piece::~Piece() = default;

@@ -21,6 +21,7 @@ struct PieceContext {
   const DeviceManager& devices;
   Device device = {};
   const ExecutionPolicy& execution;
+  NodesOnCpu& on_cpu;
 };
 
 /// Runs each program in the place of ReadyProgram::run.

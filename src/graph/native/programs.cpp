@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "graph/native/lowering.h"
@@ -62,6 +63,11 @@ std::vector<KnownInputs> ways_to_know(std::span<const Tensor> inputs, const Devi
   return ways;
 }
 
+/// Whether calls that the device has no kernel for go there.
+bool may_use_cpu(const ExecutionPolicy& execution, Device device) {
+  return device.type != DeviceType::cpu && execution.allow_fallback == DeviceType::cpu;
+}
+
 std::vector<Tensor> constants_on(const Program& program, const DeviceManager& devices, Device device) {
   std::vector<Tensor> constants(program.slots.size());
   std::vector<bool> is_read(program.slots.size(), false);
@@ -71,17 +77,18 @@ std::vector<Tensor> constants_on(const Program& program, const DeviceManager& de
   for (std::size_t i = 0; i < constants.size(); ++i) {
     const Slot& slot = program.slots[i];
     if (!is_read[i] || slot.kind != Slot::Kind::constant) continue;
-    const bool is_here = device.type == DeviceType::cpu;
+    const bool is_here = device.type == DeviceType::cpu || slot.on_cpu;
     constants[i] = (is_here ? slot.constant : devices.copy_to(slot.constant, device)).as_read_only();
     constants[i].set_version(is_here && slot.constant.version() != 0 ? slot.constant.version() : Tensor::new_version());
   }
   return constants;
 }
 
-/// Only where memory is the host's: elsewhere constants are in no kernel's reach before a run.
+/// Only on the CPU: elsewhere constants are in no kernel's reach before a run.
 HeldBySteps held_by_steps(const Program& program, Device device) {
   HeldBySteps held(program.steps.size());
-  for (std::size_t i = 0; i < held.size() && device.type == DeviceType::cpu; ++i) {
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    if (device.type != DeviceType::cpu && program.steps[i].lacks.empty()) continue;
     std::vector<bool> is_constant;
     for (const int slot : program.steps[i].inputs) {
       is_constant.push_back(program.slots[static_cast<std::size_t>(slot)].kind == Slot::Kind::constant);
@@ -93,12 +100,11 @@ HeldBySteps held_by_steps(const Program& program, Device device) {
 }
 
 /// In memory that it keeps: what the caller lends may be gone while a run that nobody waits for still reads it.
-Tensor owned(const Tensor& tensor) {
+Tensor owned(const Tensor& tensor, const DeviceManager& devices) {
   if (tensor.owner() != nullptr) return tensor;
-  const std::uint64_t bytes = span_bytes(tensor.spec());
-  const Tensor memory = Tensor::empty(DataType::uint8, {static_cast<std::int64_t>(bytes)});
-  if (bytes > 0) std::memcpy(memory.data(), tensor.as<const std::byte>(), bytes);
-  return Tensor(memory.data(), tensor.spec(), tensor.device(), 0, memory.owner());
+  Tensor copy = devices.allocate(tensor.spec(), tensor.device());
+  devices.copy_into(tensor, copy);
+  return copy;
 }
 
 /// Inputs on the program's device: others are copied there.
@@ -111,6 +117,27 @@ std::vector<Tensor> moved(std::span<const Tensor> inputs, const DeviceManager& d
 }
 
 }  // namespace
+
+void NodesOnCpu::add(const Model& model, const Program& program) {
+  if (!program.is_mixed) return;
+  const std::lock_guard lock(mutex_);
+  for (const Step& step : program.steps) {
+    if (step.lacks.empty()) continue;
+    nodes_.try_emplace(node_name(model, step.node), operator_name(model.graph.nodes[step.node]), step.lacks);
+  }
+}
+
+std::vector<MissingOp> NodesOnCpu::list() const {
+  std::map<std::string, MissingOp> found;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [node, why] : nodes_) {
+    MissingOp& op = found[why.first];
+    if (op.nodes++ == 0) op.op = why.first, op.reason = why.second;
+  }
+  std::vector<MissingOp> list;
+  for (auto& [name, op] : found) list.push_back(std::move(op));
+  return list;
+}
 
 ReadyProgram::ReadyProgram(Program program, std::vector<std::string> nodes, std::vector<std::optional<Tensor>> values,
                            std::shared_ptr<OutputPool> pool, Dispatcher& dispatcher, const DeviceManager& devices,
@@ -146,11 +173,14 @@ std::unique_ptr<Frame> ReadyProgram::take_frame() {
   return std::make_unique<Frame>(program_, nodes_, constants_, held_, *pool_, devices_, device_);
 }
 
+void ReadyProgram::wait_for_device() const {
+  if (device_.type == DeviceType::cpu) return;
+  const Status status = devices_.driver(device_).synchronize(device_.index, current_stream(device_));
+  if (!status.ok()) fail(status.code(), "Session", status.message());
+}
+
 void ReadyProgram::give_back(std::unique_ptr<Frame> frame) {
-  if (device_.type != DeviceType::cpu) {  // the next run may be on another stream
-    const Status status = devices_.driver(device_).synchronize(device_.index, current_stream(device_));
-    if (!status.ok()) fail(status.code(), "Session", status.message());
-  }
+  wait_for_device();  // the next run may be on another stream
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(frame));
 }
@@ -185,10 +215,11 @@ std::vector<Tensor> ReadyProgram::run_here(std::span<const Tensor> inputs, const
 std::vector<Tensor> ReadyProgram::run(std::span<const Tensor> inputs, const Deadline& deadline, GivenOutputs outputs) {
   std::vector<Tensor> given = moved(inputs, devices_, device_);
   const std::vector<std::optional<Tensor>> into = direct(outputs);
-  if (is_quick_.load(std::memory_order_relaxed) || device_.type != DeviceType::cpu)
-    return run_here(given, deadline, into);
+  const bool runs_on_cpu = device_.type == DeviceType::cpu || program_.is_mixed;
+  if (is_quick_.load(std::memory_order_relaxed) || !runs_on_cpu) return run_here(given, deadline, into);
   const auto start = Deadline::Clock::now();
-  std::transform(given.begin(), given.end(), given.begin(), owned);
+  for (Tensor& tensor : given) tensor = owned(tensor, devices_);
+  wait_for_device();  // the other thread has a stream of its own
   std::vector<Tensor> results = run_aside(
       [program = shared_from_this(), given = std::move(given), deadline, scope = dispatcher_.current_scope()] {
         const ScopedPolicy entered(program->dispatcher_, scope);
@@ -209,9 +240,9 @@ std::vector<Tensor> ReadyProgram::time(std::span<const Tensor> inputs, const Dea
   return results;
 }
 
-std::vector<Decision> ReadyProgram::decide(std::span<const TensorSpec> inputs) {
+std::vector<Decision> ReadyProgram::decide() {
   std::vector<Tensor> given;
-  for (const TensorSpec& spec : inputs) given.push_back(devices_.allocate(spec, device_));
+  for (const TensorSpec& spec : program_.inputs) given.push_back(devices_.allocate(spec, device_));
   auto frame = take_frame();
   std::vector<Decision> decisions = frame->decide(dispatcher_, given);
   give_back(std::move(frame));
@@ -219,17 +250,20 @@ std::vector<Decision> ReadyProgram::decide(std::span<const TensorSpec> inputs) {
 }
 
 Programs::Programs(const Model& model, Dispatcher& dispatcher, const DeviceManager& devices, Device device,
-                   const ExecutionPolicy& execution)
+                   const ExecutionPolicy& execution, NodesOnCpu& on_cpu)
     : model_(model),
       dispatcher_(dispatcher),
       devices_(devices),
       device_(device),
       execution_(execution),
+      on_cpu_(on_cpu),
       casts_(model, dispatcher) {}
 
 std::shared_ptr<ReadyProgram> Programs::for_inputs(std::span<const Tensor> inputs) {
   std::vector<TensorSpec> specs;
-  for (const Tensor& tensor : inputs) specs.push_back(tensor.spec());
+  for (const Tensor& tensor : inputs) {  // those on another device are copied, and then lie in line
+    specs.push_back(tensor.device() == device_ ? tensor.spec() : make_spec(tensor.dtype(), tensor.shape()));
+  }
   return find_or_make(specs, inputs);
 }
 
@@ -265,6 +299,7 @@ std::shared_ptr<ReadyProgram> Programs::make(std::span<const TensorSpec> specs, 
       Program program = compile_for(specs, ways[way], level);
       std::vector<std::string> nodes;
       for (const Step& step : program.steps) nodes.push_back(node_name(model_, step.node));
+      on_cpu_.add(model_, program);
       return std::make_shared<ReadyProgram>(std::move(program), std::move(nodes), ways[way], pool_, dispatcher_,
                                             devices_, device_);
     } catch (const NeedsValues&) {
@@ -274,19 +309,19 @@ std::shared_ptr<ReadyProgram> Programs::make(std::span<const TensorSpec> specs, 
 }
 
 PassContext Programs::pass_context() const {
-  PassContext context{.device = device_};
+  PassContext context{.device = device_, .may_use_cpu = may_use_cpu(execution_, device_)};
   context.aligned = [this](const Tensor& constant) { return casts_.aligned(constant); };
   context.is_named = [policy = dispatcher_.policy()](OpId op) {
     const auto is_for_it = [=](const PolicyRule& rule) { return rule.op == op; };
     return policy.preferences.contains(op) || policy.precision.contains(op) ||
            std::any_of(policy.rules.begin(), policy.rules.end(), is_for_it);
   };
+  context.decide = [this](const Problem& problem, std::optional<DataType> precision) {
+    return dispatcher_.explain(problem, precision);
+  };
   if (execution_.precision == DataType::float16 || execution_.precision == DataType::bfloat16) {
     context.autocast = dispatcher_.current_scope()->autocast;
     context.precision_rules = dispatcher_.policy().precision;
-    context.decide = [this](const Problem& problem, DataType precision) {
-      return dispatcher_.explain(problem, precision);
-    };
     context.cast = [this](const Tensor& constant, DataType dtype) { return casts_.cast(constant, dtype); };
   }
   if (device_.type == DeviceType::cpu) {  // which has a reference for every problem
@@ -308,7 +343,9 @@ Program Programs::compile_for(std::span<const TensorSpec> specs, Values values, 
   const ScopedPolicy plain(dispatcher_, dispatcher_.make_scope({}, {}, LockUse{}));
   Program program =
       compile(model_, specs, values,
-              Builder(dispatcher_, device_, devices_.profile(device_).global_memory_bytes, optimize_level), passes,
+              Builder(dispatcher_, device_, devices_.profile(device_).global_memory_bytes, optimize_level,
+                      may_use_cpu(execution_, device_)),
+              passes,
               Deadline(execution_.compile_timeout_ms, "compile_timeout_ms"));
   std::set<std::shared_ptr<void>> files;  // what was read of them is copied, or will be read again
   for (const auto& [name, constant] : model_.graph.constants) files.insert(constant.owner());

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,9 +13,22 @@
 #include "graph/native/frame.h"
 #include "graph/passes/rewriter.h"
 #include "xpuruntime/core/mutex.h"
-#include "xpuruntime/graph/execution_policy.h"
+#include "xpuruntime/graph/engine.h"
 
 namespace xpuruntime::native {
+
+/// The nodes of a session that run on the CPU, as its device lacks kernels for them, of the programs made so far. Safe
+/// for many threads.
+class NodesOnCpu {
+ public:
+  void add(const Model& model, const Program& program);
+  /// By operator, with the first reason of each.
+  std::vector<MissingOp> list() const;
+
+ private:
+  mutable Mutex mutex_ = {};
+  std::map<std::string, std::pair<std::string, std::string>> nodes_ = {};  // operator and reason, by name
+};
 
 /// A program on a device, with the tensors of runs that are over for the next ones.
 class ReadyProgram : public std::enable_shared_from_this<ReadyProgram> {
@@ -25,6 +39,7 @@ class ReadyProgram : public std::enable_shared_from_this<ReadyProgram> {
                std::shared_ptr<OutputPool> pool, Dispatcher& dispatcher, const DeviceManager& devices, Device device);
 
   const Program& program() const { return program_; }
+  Device device() const { return device_; }
   /// Whether it was made for such inputs.
   bool fits(std::span<const TensorSpec> specs, std::span<const Tensor> inputs) const;
 
@@ -33,8 +48,9 @@ class ReadyProgram : public std::enable_shared_from_this<ReadyProgram> {
   /// On the CPU nobody waits longer than until the deadline for a kernel that is in its call: until a run took much
   /// less, runs are in threads of their own, and their results in new memory.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const Deadline& deadline, GivenOutputs outputs = {});
-  std::vector<Decision> decide(std::span<const TensorSpec> inputs);
-  /// A run, and the seconds of each call.
+  /// By step; nothing of transfers.
+  std::vector<Decision> decide();
+  /// A run, and the seconds of each step.
   std::vector<Tensor> time(std::span<const Tensor> inputs, const Deadline& deadline, std::vector<double>& seconds);
 
  private:
@@ -42,6 +58,7 @@ class ReadyProgram : public std::enable_shared_from_this<ReadyProgram> {
   std::vector<Tensor> run_here(std::span<const Tensor> inputs, const Deadline& deadline, GivenOutputs outputs);
   std::unique_ptr<Frame> take_frame();
   void give_back(std::unique_ptr<Frame> frame);
+  void wait_for_device() const;
 
   const Program program_;
   const std::vector<std::string> nodes_;
@@ -60,9 +77,9 @@ class ReadyProgram : public std::enable_shared_from_this<ReadyProgram> {
 /// The programs of a model: one for each set of input specs, and for the contents of inputs that shapes depend on.
 class Programs {
  public:
-  /// The model and the policy outlive it.
+  /// What it is given outlives it.
   Programs(const Model& model, Dispatcher& dispatcher, const DeviceManager& devices, Device device,
-           const ExecutionPolicy& execution);
+           const ExecutionPolicy& execution, NodesOnCpu& on_cpu);
 
   std::shared_ptr<ReadyProgram> for_inputs(std::span<const Tensor> inputs);
   std::shared_ptr<ReadyProgram> for_specs(std::span<const TensorSpec> specs) { return find_or_make(specs, {}); }
@@ -80,6 +97,7 @@ class Programs {
   const DeviceManager& devices_;
   const Device device_;
   const ExecutionPolicy& execution_;
+  NodesOnCpu& on_cpu_;
   mutable ConstantCasts casts_;
   const std::shared_ptr<OutputPool> pool_ = std::make_shared<OutputPool>();
   Mutex making_ = {};  // held while one is made, so that it is made once

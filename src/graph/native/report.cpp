@@ -40,7 +40,8 @@ double median_of(std::vector<double> numbers) {
 
 }  // namespace
 
-std::vector<SessionStep> steps_of(const Model& model, const Program& program, const std::vector<Decision>& decisions) {
+std::vector<SessionStep> steps_of(const Model& model, const ReadyProgram& ready, const std::vector<Decision>& decisions) {
+  const Program& program = ready.program();
   std::vector<SessionStep> steps;
   std::map<std::size_t, std::size_t> kernels;  // the steps' places here, by those in the program
   for (const Note& note : program.notes) {
@@ -53,7 +54,12 @@ std::vector<SessionStep> steps_of(const Model& model, const Program& program, co
       step.decision = decisions[note.step];
       const std::string& because = program.steps[note.step].because;
       if (!because.empty()) step.decision->precision.because = because;
+      const std::string& lacks = program.steps[note.step].lacks;
+      if (!lacks.empty()) step.decision->because += "; on cpu:0, as " + lacks;
       kernels[note.step] = steps.size();
+    } else if (note.kind == StepKind::transfer) {
+      const bool to_cpu = program.slots[static_cast<std::size_t>(note.slot)].on_cpu;
+      step.transfer = {to_cpu ? ready.device() : Device{}, to_cpu ? Device{} : ready.device(), span_bytes(step.output)};
     }
     steps.push_back(std::move(step));
   }
@@ -61,20 +67,30 @@ std::vector<SessionStep> steps_of(const Model& model, const Program& program, co
   return steps;
 }
 
+namespace {
+
+/// A kernel's name and its problem; of a transfer what it does, and a copy on the session's device.
+std::pair<std::string, Problem> call_of(const SessionStep& step, Device device) {
+  if (step.decision) return {step.decision->kernel, step.decision->problem};
+  return {to_string(*step.transfer), make_problem(OpId::copy, {step.output}, Attributes(OpId::copy), device)};
+}
+
+}  // namespace
+
 std::vector<std::size_t> Profiler::rows_of(const ReadyProgram& ready, const std::vector<SessionStep>& steps) {
   std::vector<std::size_t> rows(ready.program().steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Note& note = ready.program().notes[i];
-    if (note.kind != StepKind::kernel) continue;
-    const Decision& decision = *steps[i].decision;
-    const std::string key = std::to_string(note.step) + " " + decision.kernel + " " + to_string(decision.problem) +
-                            " " + steps[i].node + " " + steps[i].output_name;
+    if (note.kind != StepKind::kernel && note.kind != StepKind::transfer) continue;
+    const auto [kernel, problem] = call_of(steps[i], ready.device());
+    const std::string key = std::to_string(note.step) + " " + kernel + " " + to_string(problem) + " " + steps[i].node +
+                            " " + steps[i].output_name;
     const auto [place, is_new] = places_.try_emplace(key, rows_.size());
     if (is_new) {
       rows_.push_back({{.node = steps[i].node,
                         .op = steps[i].op,
-                        .kernel = decision.kernel,
-                        .problem = decision.problem,
+                        .kernel = kernel,
+                        .problem = problem,
                         .fused = steps[i].fused}});
     }
     rows[note.step] = place->second;

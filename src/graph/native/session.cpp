@@ -47,9 +47,13 @@ std::string_view to_string(StepKind kind) {
       return "constant";
     case StepKind::fused:
       return "fused";
+    case StepKind::transfer:
+      return "transfer";
   }
   return "?";
 }
+
+std::string to_string(const Transfer& transfer) { return "copy to " + to_string(transfer.destination); }
 
 std::vector<MissingOp> missing_ops(const Model& model) {
   std::map<std::string, std::size_t> counts;
@@ -72,12 +76,6 @@ std::string missing_text(const std::vector<MissingOp>& missing) {
          "; run it with another engine, or export it without them";
 }
 
-std::vector<TensorSpec> specs_of(std::span<const Tensor> tensors) {
-  std::vector<TensorSpec> specs;
-  for (const Tensor& tensor : tensors) specs.push_back(tensor.spec());
-  return specs;
-}
-
 /// A model whose nodes each run by a kernel that was decided once for the shapes of the inputs.
 class NativeModel : public CompiledModel {
  public:
@@ -86,7 +84,7 @@ class NativeModel : public CompiledModel {
         execution_(request.execution),
         dispatcher_(dispatcher),
         scope_(std::move(scope)),
-        runs_({model_, dispatcher, devices, Device{request.target, 0}, execution_}) {}
+        runs_({model_, dispatcher, devices, Device{request.target, 0}, execution_, on_cpu_}) {}
 
   std::vector<Tensor> run(std::span<const Tensor> inputs, std::chrono::milliseconds timeout) override {
     const ScopedPolicy entered(dispatcher_, scope_);
@@ -98,16 +96,18 @@ class NativeModel : public CompiledModel {
     return runs_.run(inputs, deadline(timeout), {}, outputs);
   }
 
+  std::vector<MissingOp> on_fallback() const override { return on_cpu_.list(); }
+
   std::vector<SessionStep> explain(std::span<const TensorSpec> inputs) override {
     const ScopedPolicy entered(dispatcher_, scope_);
     const auto ready = runs_.for_specs(inputs, "explain it with inputs instead of shapes");
-    return steps_of(model_, ready->program(), ready->decide(inputs));
+    return steps_of(model_, *ready, ready->decide());
   }
   std::vector<SessionStep> explain(std::span<const Tensor> inputs) override {
     const ScopedPolicy entered(dispatcher_, scope_);
     std::vector<SessionStep> steps;
-    runs_.each_program(inputs, [&](const Model& model, const auto& ready, std::span<const Tensor> given) {
-      for (SessionStep& step : steps_of(model, ready->program(), ready->decide(specs_of(given)))) {
+    runs_.each_program(inputs, [&](const Model& model, const auto& ready, std::span<const Tensor>) {
+      for (SessionStep& step : steps_of(model, *ready, ready->decide())) {
         steps.push_back(std::move(step));
       }
     });
@@ -122,7 +122,7 @@ class NativeModel : public CompiledModel {
                            const Deadline& until) {
       std::vector<double> seconds;
       std::vector<Tensor> results = ready->time(given, until, seconds);
-      profiler.add(ready, seconds, [&] { return steps_of(piece, ready->program(), ready->decide(specs_of(given))); });
+      profiler.add(ready, seconds, [&] { return steps_of(piece, *ready, ready->decide()); });
       return results;
     };
     runs_.run(inputs, deadline(timeout), timed);  // decides, and brings the constants into the cache
@@ -154,6 +154,7 @@ class NativeModel : public CompiledModel {
   const ExecutionPolicy execution_;
   Dispatcher& dispatcher_;
   const ScopePtr scope_;
+  NodesOnCpu on_cpu_ = {};
   const GraphRuns runs_;
 };
 

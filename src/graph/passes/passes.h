@@ -23,5 +23,8 @@ void run_passes(Program& program, int optimize_level, const PassContext& context
 void turn_channels_last(Program& program, const PassContext& context);
 /// Computes in f16 or bf16 where the context's autocast asks for that: after all other passes, at every level.
 void lower_precision(Program& program, const PassContext& context);
+/// Puts the calls that the device has no kernel for on the CPU, with copies of what they read and make; where the
+/// context does not allow that, it is one error that lists all of them. After lower_precision.
+void place_steps(Program& program, const PassContext& context);
 
 }  // namespace xpuruntime::native

@@ -20,6 +20,9 @@ struct PassContext {
   std::function<bool(OpId)> is_named = {};  // empty: of none
   /// Whether the device has a kernel for a problem.
   std::function<bool(const Problem&)> can_run = {};  // empty: for all
+  /// What would run a problem, in that precision whatever rules say.
+  std::function<Decision(const Problem&, std::optional<DataType> precision)> decide = {};
+  bool may_use_cpu = false;  // for what a device of another type lacks
   /// Whether a convolution of images with channels last is as fast as any.
   std::function<bool(const Problem&)> takes_channels_last = {};  // empty: none is
   /// A constant as kernels like it: aligned.
@@ -28,7 +31,6 @@ struct PassContext {
   // What computing in f16 or bf16 needs.
   Autocast autocast = {};  // off: each call keeps its dtypes
   std::map<OpId, DirectionPrecisions> precision_rules = {};
-  std::function<Decision(const Problem&, DataType precision)> decide = {};
   /// A constant in another dtype; nothing where some of its finite numbers are none there.
   std::function<std::optional<Tensor>(const Tensor&, DataType)> cast = {};
 };

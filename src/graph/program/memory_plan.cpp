@@ -86,7 +86,7 @@ int written_over(const Program& program, const Step& step, std::size_t output, c
   if (span_bytes(made) < least_bytes || output >= 8) return -1;
   for (std::size_t i = 0; i < step.inputs.size(); ++i) {
     const int base = base_of(program, step.inputs[i]);
-    const bool fits = slot(base).kind == Slot::Kind::memory && last[static_cast<std::size_t>(base)] == now &&
+    const bool fits = slot(base).kind == Slot::Kind::memory && !step.is_transfer && last[static_cast<std::size_t>(base)] == now &&
                       slot(step.inputs[i]).spec == made && span_bytes(slot(base).spec) == span_bytes(made);
     if (!fits || (input_spec(op_info(step.op), i).in_place >> output & 1) == 0) continue;
     const auto is_other_part = [&](int other) { return base_of(program, other) == base && other != step.inputs[i]; };
@@ -141,7 +141,8 @@ void drop_unread_constants(Program& program) {
 
 void plan_memory(Program& program) {
   const std::vector<std::ptrdiff_t> last = last_uses(program);
-  FreeParts parts;
+  FreeParts of_device, of_cpu;
+  const auto parts_of = [&](const Slot& slot) -> FreeParts& { return slot.on_cpu ? of_cpu : of_device; };
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
     std::vector<int> taken;  // whose bytes an output has now
@@ -150,7 +151,7 @@ void plan_memory(Program& program) {
       if (slot.kind != Slot::Kind::memory) continue;
       const int over =
           slot.base < 0 && taken.empty() ? written_over(program, step, o, last, static_cast<std::ptrdiff_t>(i)) : -1;
-      slot.place = over < 0 ? parts.take(bytes_of(slot)) : program.slots[static_cast<std::size_t>(over)].place;
+      slot.place = over < 0 ? parts_of(slot).take(bytes_of(slot)) : program.slots[static_cast<std::size_t>(over)].place;
       if (over >= 0) taken.push_back(over);
     }
     std::vector<int> ended = taken;
@@ -164,10 +165,11 @@ void plan_memory(Program& program) {
     ended.erase(ended.begin(), ended.begin() + static_cast<std::ptrdiff_t>(taken.size()));
     for (const int base : ended) {
       const Slot& slot = program.slots[static_cast<std::size_t>(base)];
-      if (slot.kind == Slot::Kind::memory) parts.give_back(slot.place, bytes_of(slot));
+      if (slot.kind == Slot::Kind::memory) parts_of(slot).give_back(slot.place, bytes_of(slot));
     }
   }
-  program.memory_bytes = parts.end();
+  program.memory_bytes = of_device.end();
+  program.cpu_memory_bytes = of_cpu.end();
 }
 
 }  // namespace xpuruntime::native

@@ -18,6 +18,8 @@ class EngineLine {
              EnginePreference preferred);
 
   const PickedEngine& current() const { return *current_.load(std::memory_order_acquire); }
+  /// Of the current one, with what runs on its fallback by now. It stays as it is; later ones may say more.
+  const SessionRecord& record() const;
   /// The one after an engine that refuses; where there is none an error with the reason of each.
   const PickedEngine& after(const PickedEngine& engine, const std::string& reason);
   /// From now on runs go to this one.
@@ -28,7 +30,8 @@ class EngineLine {
   const EngineRequest request_;
   const DeviceManager& devices_;
   const EnginePreference preferred_;
-  LongMutex mutex_ = {};
+  mutable LongMutex mutex_ = {};
+  mutable std::deque<SessionRecord> records_ = {};  // that say more than those of what was picked
   std::deque<PickedEngine> picked_ = {};  // in their order; each stays where it is
   std::atomic<const PickedEngine*> current_;
 };

@@ -91,7 +91,7 @@ ReplayedEngine engine_of_lock(const LockUse& use, EngineRequest& request, const 
       why_other_engine(lock, locked, engine == nullptr ? nullptr : engine->get(), devices, use.mode);
   if (!why.empty()) refuse(why);
   policy.target = parse_device_type(locked.target);
-  policy.allow_fallback.reset();
+  request.target_is_fixed = true;
   return {Engines{*engine}, {locked.engine, (*engine)->version(), "the lock names it"}};
 }
 

@@ -60,7 +60,8 @@ Runner start(const std::string& engine, const Model& model, Dispatcher& dispatch
              SessionOptions options, std::span<const Tensor> inputs) {
   Runner runner{.time = {.engine = engine}};
   options.execution->engine = engine;
-  options.execution->allow_fallback.reset();  // another target would be another race
+  // Another target would be another race. Native goes to none where its own is here, and may use the CPU beside it.
+  if (engine != "native" || !devices.has({options.execution->target, 0})) options.execution->allow_fallback.reset();
   try {
     runner.session.emplace(model, dispatcher, devices, options);
     runner.time.version = runner.session->record().version;

@@ -30,7 +30,8 @@ class Picking {
     check_version(preferred);
     const ExecutionPolicy& policy = request_.execution;
     std::vector<DeviceType> targets = {policy.target};
-    if (policy.allow_fallback && *policy.allow_fallback != policy.target) targets.push_back(*policy.allow_fallback);
+    const bool may_fall_back = policy.allow_fallback && !request_.target_is_fixed;
+    if (may_fall_back && *policy.allow_fallback != policy.target) targets.push_back(*policy.allow_fallback);
     for (const DeviceType target : targets) {
       request_.target = target;
       for (const auto& engine : in_order(preferred.engine)) {

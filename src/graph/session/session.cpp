@@ -193,7 +193,7 @@ void Session::lock_engine(KernelLock& lock) const {
   lock.add(engine, environment_for(impl_->devices, record().target));
 }
 const ScopePtr& Session::scope() const { return impl_->scope; }
-const SessionRecord& Session::record() const { return impl_->line->current().record; }
+const SessionRecord& Session::record() const { return impl_->line->record(); }
 
 std::vector<Tensor> Session::run(std::span<const Tensor> inputs) const { return impl_->run(inputs); }
 
