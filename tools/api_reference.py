@@ -36,7 +36,7 @@ The classes of [whole models](sessions.md), from the package's stubs. `tools/api
 
 # What the library itself brings for whole models.
 OF_MODELS = {"CallTime", "EngineRejection", "EngineTime", "EngineTimes", "ModelValue", "QuantizationError", "QuantizationReport",
-             "QuantizedNode", "SessionProfile", "SessionRecord", "SessionStep"}
+             "QuantizedNode", "SessionProfile", "SessionRecord", "SessionStep", "Transfer"}
 
 # Files in the order of the pages, each with its heading; others follow under their own names.
 SECTIONS = {

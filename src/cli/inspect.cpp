@@ -72,7 +72,8 @@ std::string missing_reason(const std::vector<MissingOp>& missing, const std::str
 struct Inspected {
   Model model = {};
   std::vector<MissingOp> missing = {};
-  bool is_planned = false;  // its shapes are known and its operators are here
+  bool is_planned = false;    // its shapes are known and its operators are here
+  std::string lacks = {};     // what the device has no kernels for; empty: nothing
   std::vector<SessionStep> steps = {};
   std::uint64_t memory_bytes = 0;
   std::vector<EngineAnswer> engines = {};
@@ -93,7 +94,12 @@ Inspected inspect_model(Context& context, const InspectRequest& request) {
   native.engine = "native";
   const Session session = native.open(context, found.model, context.policy_of(request.policy.file));
   const std::vector<Tensor> inputs = request.options.tensors(session, context.runtime().devices());
-  found.steps = session.explain(std::span(inputs));
+  try {
+    found.steps = session.explain(std::span(inputs));
+  } catch (const EngineLacks& error) {
+    found.lacks = std::string(error.message());
+    return found;
+  }
   found.memory_bytes = session.memory_bytes(std::span(inputs));
   found.is_planned = true;
   return found;
@@ -101,6 +107,7 @@ Inspected inspect_model(Context& context, const InspectRequest& request) {
 
 std::string because(const SessionStep& step) { return step.decision ? step.decision->because : ""; }
 std::string runs_as(const SessionStep& step) {
+  if (step.transfer) return to_string(*step.transfer);
   return step.decision ? step.decision->kernel : std::string(to_string(step.kind));
 }
 
@@ -126,6 +133,7 @@ std::string as_text(const Inspected& found, const Painter& paint) {
     }
     text += "\n" + engines.to_text(paint);
   }
+  if (!found.lacks.empty()) text += "\n" + printable(found.lacks) + "\n";
   if (!found.is_planned) return text;
   Table steps({"node", "operator", "runs as", "output", "because"});
   for (const SessionStep& step : found.steps) {
@@ -157,6 +165,7 @@ std::string as_json(const Inspected& found) {
     json["engines"].push_back(
         {{"engine", one.engine}, {"version", one.version}, {"reason", one.reason.empty() ? Json() : Json(one.reason)}});
   }
+  json["lacks"] = found.lacks.empty() ? Json() : Json(found.lacks);
   json["steps"] = Json();
   json["memory_bytes"] = Json();
   if (found.is_planned) {
@@ -172,7 +181,7 @@ Answer inspect(Context& context, const InspectRequest& options) {
   const bool fine = options.options.names_other_engine(context)
                         ? std::all_of(found.engines.begin(), found.engines.end(),
                                       [](const EngineAnswer& one) { return one.reason.empty(); })
-                        : found.missing.empty();
+                        : found.missing.empty() && found.lacks.empty();
   return {context.json ? as_json(found) : as_text(found, context.paint), fine ? exit_fine : exit_no};
 }
 

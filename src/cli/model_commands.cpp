@@ -39,6 +39,10 @@ Json engine_json(const SessionRecord& record) {
   for (const EngineRejection& one : record.rejections) {
     json["rejections"].push_back({{"engine", one.engine}, {"target", to_string(one.target)}, {"reason", one.reason}});
   }
+  json["on_fallback"] = Json::array();
+  for (const MissingOp& one : record.on_fallback) {
+    json["on_fallback"].push_back({{"operator", one.op}, {"nodes", one.nodes}, {"reason", one.reason}});
+  }
   return json;
 }
 
@@ -51,6 +55,12 @@ Json step_json(const SessionStep& step) {
   Json json = {{"node", step.node}, {"operator", step.op}, {"kind", to_string(step.kind)}};
   json["output"] = to_string(step.output);
   json["decision"] = step.decision ? parse_known_json(step.decision->to_json()) : Json();
+  json["transfer"] = Json();
+  if (step.transfer) {
+    json["transfer"] = {{"source", to_string(step.transfer->source)},
+                        {"destination", to_string(step.transfer->destination)},
+                        {"bytes", step.transfer->bytes}};
+  }
   return json;
 }
 

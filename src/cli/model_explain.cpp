@@ -9,6 +9,10 @@ namespace {
 std::string text_of(const SessionStep& step, const Painter& paint) {
   std::string text =
       paint(Colour::bold, printable(step.node)) + " (" + printable(step.op) + ") " + to_string(step.output) + "\n";
+  if (step.transfer) {
+    return text + "  " + to_string(*step.transfer) + " from " + to_string(step.transfer->source) + ", " +
+           std::to_string(step.transfer->bytes) + " bytes\n";
+  }
   if (!step.decision) return text + "  " + std::string(to_string(step.kind)) + "\n";
   const Decision& decision = *step.decision;
   text += "  " + to_string(decision.problem) + "\n";
@@ -52,9 +56,11 @@ Answer explain_engine(const Context& context, const ModelRequest& request, const
 Answer explain_model(Context& context, const ModelRequest& request) {
   const OpenedModel opened = open_model(context, request);
   const std::span<const Tensor> inputs(opened.inputs);
-  const SessionRecord& record = opened.session.record();
-  if (record.engine != "native") return explain_engine(context, request, record);
+  if (const auto& first = opened.session.record(); first.engine != "native") {
+    return explain_engine(context, request, first);
+  }
   const std::vector<SessionStep> steps = opened.session.explain(inputs);
+  const SessionRecord& record = opened.session.record();  // with what runs on the fallback
   const std::uint64_t bytes = opened.session.memory_bytes(inputs);
   bool fine = true;
   for (const SessionStep& step : steps) fine = fine && (!step.decision || !step.decision->kernel.empty());

@@ -250,7 +250,8 @@ std::string times_text(const EngineTimes& times) {
 
 std::string step_text(const SessionStep& step) {
   std::string how = step.decision ? step.decision->kernel + ", " + to_string(step.decision->problem)
-                                  : std::string(to_string(step.kind));
+                    : step.transfer ? to_string(*step.transfer) + ", " + std::to_string(step.transfer->bytes) + " bytes"
+                                    : std::string(to_string(step.kind));
   if (!step.fused_into.empty()) how += " into " + step.fused_into;
   return step.node + " (" + step.op + "): " + how;
 }
@@ -274,10 +275,18 @@ void bind_session(nb::module_& module) {
         const nb::str text = nb::str("ModelValue({!r}, {}, {})");
         return text.format(to_python(self.name), dtype_to_python(self), shape_to_python(self));
       });
+  nb::class_<Transfer>(module, "Transfer", "A copy that a run of a model makes between devices.")
+      .def_prop_ro("source", [](const Transfer& self) { return to_python(to_string(self.source)); })
+      .def_prop_ro("destination", [](const Transfer& self) { return to_python(to_string(self.destination)); })
+      .def_prop_ro("bytes", [](const Transfer& self) { return self.bytes; })
+      .def("__repr__", [](const Transfer& self) {
+        return to_python("<" + to_string(self) + ", " + std::to_string(self.bytes) + " bytes>");
+      });
   nb::class_<SessionStep>(
       module, "SessionStep",
       "What a node of a model became, for inputs of given shapes. `op` is ONNX's name, `kind` is "
-      "\"kernel\", \"view\", \"constant\" or \"fused\", `output` the first result; only a kernel has a decision. "
+      "\"kernel\", \"view\", \"constant\", \"fused\" or \"transfer\", `output` the first result; only a kernel has a "
+      "decision, and only a copy between devices a `transfer`. `device` is where it runs, None of the others. "
       "`fused_into` is the node whose call one that is fused is a part of, `fused` the nodes that are parts of a call.")
       .def_prop_ro("node", [](const SessionStep& self) { return to_python(self.node); })
       .def_prop_ro("op", [](const SessionStep& self) { return to_python(self.op); })
@@ -289,6 +298,14 @@ void bind_session(nb::module_& module) {
             return self.decision ? nb::object(to_python(self.decision->kernel)) : nb::none();
           },
           nb::sig("def kernel(self) -> str | None"))
+      .def_prop_ro(
+          "device",
+          [](const SessionStep& self) {
+            if (self.transfer) return nb::object(to_python(to_string(self.transfer->destination)));
+            return self.decision ? nb::object(to_python(to_string(self.decision->problem.device))) : nb::none();
+          },
+          nb::sig("def device(self) -> str | None"))
+      .def_prop_ro("transfer", [](const SessionStep& self) { return self.transfer; })
       .def_prop_ro("output", [](const SessionStep& self) { return self.output; })
       .def_prop_ro("output_name", [](const SessionStep& self) { return to_python(self.output_name); })
       .def_prop_ro("fused_into", [](const SessionStep& self) { return to_python(self.fused_into); })
@@ -299,7 +316,8 @@ void bind_session(nb::module_& module) {
       .def("__repr__", [](const SessionStep& self) { return to_python("<" + step_text(self) + ">"); });
   nb::class_<CallTime>(module, "CallTime",
                        "What one call of a model takes: `time_us` is the median of the runs, `share` is of all calls' "
-                       "times, `count` how often a run makes it: one in a loop as often as that goes round. `fused` "
+                       "times, `count` how often a run makes it: one in a loop as often as that goes round; `kernel` "
+                       "is \"copy to cpu:0\" or the like for a copy between devices. `fused` "
                        "are the nodes that are parts of it besides `node`.")
       .def_prop_ro("node", [](const CallTime& self) { return to_python(self.node); })
       .def_prop_ro("op", [](const CallTime& self) { return to_python(self.op); })
@@ -330,13 +348,22 @@ void bind_session(nb::module_& module) {
       .def("__repr__", [](const EngineRejection& self) { return to_python("<" + rejection_text(self) + ">"); });
   nb::class_<SessionRecord>(module, "SessionRecord",
                             "Which engine runs a model, on which type of device, and why; `rejections` are those that "
-                            "were asked before.")
+                            "were asked before. `on_fallback` has the operators that the device lacks for some nodes, "
+                            "with how many: they run on the policy's fallback. It is known once shapes are.")
       .def_prop_ro("engine", [](const SessionRecord& self) { return to_python(self.engine); })
       .def_prop_ro("version", [](const SessionRecord& self) { return to_python(self.version); })
       .def_prop_ro("target", [](const SessionRecord& self) { return to_python(to_string(self.target)); })
       .def_prop_ro("is_fallback", [](const SessionRecord& self) { return self.is_fallback; })
       .def_prop_ro("because", [](const SessionRecord& self) { return to_python(self.because); })
       .def_prop_ro("rejections", [](const SessionRecord& self) { return self.rejections; })
+      .def_prop_ro(
+          "on_fallback",
+          [](const SessionRecord& self) {
+            nb::dict ops;
+            for (const MissingOp& op : self.on_fallback) ops[to_python(op.op)] = op.nodes;
+            return ops;
+          },
+          nb::sig("def on_fallback(self) -> dict[str, int]"))
       .def("__repr__", [](const SessionRecord& self) {
         return to_python("<" + self.engine + " on " + std::string(to_string(self.target)) + ": " + self.because + ">");
       });

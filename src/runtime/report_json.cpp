@@ -117,13 +117,16 @@ Json node_json(const SessionStep& step, std::vector<const CallTime*>& times) {
                {"because", nullptr},
                {"count", nullptr},
                {"time_us", nullptr}};
-  if (!step.decision) return json;
-  const Decision& decision = *step.decision;
-  json["problem"] = to_string(decision.problem);
-  json["kernel"] = text_or_null(decision.kernel);
-  json["because"] = decision.because;
+  if (step.transfer) json["kernel"] = to_string(*step.transfer);
+  if (step.decision) {
+    json["problem"] = to_string(step.decision->problem);
+    json["kernel"] = text_or_null(step.decision->kernel);
+    json["because"] = step.decision->because;
+  }
   const auto own = std::find_if(times.begin(), times.end(), [&](const CallTime* time) {
-    return time != nullptr && time->node == step.node && time->problem == decision.problem;
+    if (time == nullptr || time->node != step.node) return false;
+    return step.decision ? time->problem == step.decision->problem
+                         : step.transfer && time->kernel == to_string(*step.transfer);
   });
   if (own == times.end()) return json;
   json["count"] = (*own)->count;

@@ -46,6 +46,7 @@ from ._core import SessionRecord as SessionRecord
 from ._core import SessionStep as SessionStep
 from ._core import Tensor as Tensor
 from ._core import TensorSpec as TensorSpec
+from ._core import Transfer as Transfer
 from ._core import TuneProgress as TuneProgress
 from ._core import TuneResult as TuneResult
 from ._core import TunedCandidate as TunedCandidate
