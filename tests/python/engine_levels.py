@@ -23,15 +23,19 @@ class OnEngine(unittest.TestCase):
     """Tests of one engine; each class of them has a subclass for each of the others."""
 
     engine = "native"
+    target = "cpu"  # of another device: what it lacks runs on the CPU
 
     def setUp(self) -> None:
+        if not any(str(device) == f"{self.target}:0" for device in xrt.devices()):
+            self.skipTest(f"needs a device of type {self.target}")
         if self.engine != "native" and optional(self.engine) is None:
             self.skipTest(f"{self.engine} is not installed")
 
     def at_levels(self, path: Path) -> Iterator[tuple[int, xrt.Session]]:
         """A session for each. Errors are bounded as for fp32, so an engine must compute in it."""
         for level in LEVELS[self.engine]:
-            execution = xrt.ExecutionPolicy("cpu", engine=self.engine, precision="fp32", optimize_level=level)
+            execution = xrt.ExecutionPolicy(self.target, engine=self.engine, precision="fp32", optimize_level=level,
+                                            allow_fallback=None if self.target == "cpu" else "cpu")
             session = xrt.load(path, execution=execution)
-            self.assertEqual(session.engine, self.engine)
+            self.assertEqual((session.engine, session.record.is_fallback), (self.engine, False))
             yield level, session

@@ -42,6 +42,14 @@ class ExportedModels(OnEngine):
                             np.testing.assert_allclose(got, want, rtol=0, atol=5e-5 * float(np.abs(want).max()))
 
 
+class ExportedModelsOnOpenCl(ExportedModels):
+    target = "opencl"
+
+
+class ExportedModelsOnCuda(ExportedModels):
+    target = "cuda"
+
+
 class ExportedModelsByOnnxRuntime(ExportedModels):
     engine = "onnxruntime"
 

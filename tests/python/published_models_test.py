@@ -90,6 +90,14 @@ class PublishedModels(OnEngine):
         self.check_voice("voice_half", None)
 
 
+class PublishedModelsOnOpenCl(PublishedModels):
+    target = "opencl"
+
+
+class PublishedModelsOnCuda(PublishedModels):
+    target = "cuda"
+
+
 class PublishedModelsByOnnxRuntime(PublishedModels):
     engine = "onnxruntime"
 

@@ -97,7 +97,6 @@ int cut_off(const NodeCall& call, Padding& padding) {
 /// On devices that have no kernel of the op: joined with what is around it.
 int padded_by_parts(const NodeCall& call, int slot, const Padding& padding) {
   double value = 0;
-  if (padding.mode != "constant") call.lacks("mode " + call.text("mode", "") + " on this device");
   if (padding.value >= 0) {
     if (call.has(2)) call.need_constant(2);
     const Tensor& tensor = call.builder.constant_of(padding.value);
@@ -111,8 +110,9 @@ int padded_by_parts(const NodeCall& call, int slot, const Padding& padding) {
 }
 
 int padded_by(const NodeCall& call, int slot, const Padding& padding) {
-  const bool has_op = call.builder.has_kernel(OpId::pad);
-  return has_op ? pad_all(call.builder, slot, padding) : padded_by_parts(call, slot, padding);
+  const bool is_open = padding.value >= 0 && !call.builder.is_constant(padding.value);
+  const bool needs_op = padding.mode != "constant" || (is_open && call.builder.may_call(OpId::pad));
+  return needs_op || call.builder.has_kernel(OpId::pad) ? pad_all(call.builder, slot, padding) : padded_by_parts(call, slot, padding);
 }
 
 Slots pad(const NodeCall& call) {
