@@ -4,7 +4,7 @@ import re
 import unittest
 from pathlib import Path
 
-from xrt_case import CliTest, xrt
+from xrt_case import TOY_DEVICE, CliTest, xrt
 
 try:
     import numpy as np
@@ -236,6 +236,47 @@ class Models(CliTest):
         self.close(np.load(out)["y"], self.expected()[0])
         steps = self.document("explain", self.model, "--shape", "x=5,8", "--device", "opencl:0", "--json")["steps"]
         self.assertEqual({step["decision"]["device"] for step in steps if step["decision"]}, {"opencl:0"})
+
+    def test_what_a_device_lacks_runs_on_the_cpu_or_is_listed(self):
+        nodes = [helper.make_node(op, [x], [y], name) for op, x, y, name in
+                 (("Relu", "x", "a", "first"), ("Exp", "a", "b", "second"), ("Relu", "b", "y", "third"))]
+        values = [(name, TensorProto.FLOAT, ["n", 8]) for name in "xy"]
+        path = self.save("three.onnx", model(nodes, values[:1], values[1:]))
+        words = [path, "--input", self.given, "--execution"]
+        policy = self.write("falls_back.json", '{"target": "toy", "allow_fallback": "cpu", "engine": "native"}')
+        alone = self.write("alone.json", '{"target": "toy", "engine": "native"}')
+        toy = ["--plugin", TOY_DEVICE]
+        out = self.folder / "y.npy"
+        document = self.document(*toy, "run", *words, policy, "--out", out, "--json")
+        self.assertEqual((document["device"], document["engine"]["target"]), ("toy:0", "toy"))
+        (lacked,) = document["engine"]["on_fallback"]
+        self.assertEqual((lacked["operator"], lacked["nodes"]), ("Exp", 1))
+        self.close(np.load(out), np.exp(np.maximum(self.x, 0)))
+
+        steps = self.document(*toy, "explain", *words, policy, "--json")["steps"]
+        self.assertEqual([(step["node"], step["kind"]) for step in steps],
+                         [("first", "kernel"), ("second", "transfer"), ("second", "kernel"), ("third", "transfer"), ("third", "kernel")])
+        copied = {"source": "toy:0", "destination": "cpu:0", "bytes": self.x.nbytes}
+        self.assertEqual([step["transfer"] for step in steps[:2]], [None, copied])
+        self.assertRegex(self.fine(*toy, "explain", *words, policy), r"second \(Exp\) .*\n  copy to cpu:0 from toy:0, \d+ bytes\n")
+        self.assertRegex(self.fine(*toy, "inspect", *words, policy), r"second +Exp +copy to cpu:0")
+        lock, trace, page = (self.folder / name for name in ("kernels.lock", "trace.json", "page.html"))
+        self.fine(*toy, "lock", "record", *words, policy, "--out", lock)
+        self.fine(*toy, "lock", "verify", *words, policy, "--lock", lock)
+        self.fine(*toy, "run", *words, policy, "--lock", lock)
+        self.fine(*toy, "bench", *words, policy, "--budget", "20ms")
+        self.fine(*toy, "report", *words, policy, "--out", page)
+        self.fine(*toy, "trace", *words, policy, "--out", trace)
+        events = json.loads(trace.read_text())["traceEvents"]
+        self.assertIn("copy to cpu:0", {event.get("name") for event in events})
+
+        lacks = "toy:0 has no kernels for exp(f32[3,8]) @toy:0 (1 call); with allow_fallback cpu"
+        for command in ("run", "explain"):
+            self.refused(1, *toy, command, *words, alone, says=lacks)
+        answer = xrt(*toy, "inspect", *words, alone)
+        self.assertEqual((answer.returncode, answer.stderr), (1, ""))
+        self.assertIn(lacks, answer.stdout)
+        self.assertIn(lacks, self.document(*toy, "inspect", *words, alone, "--json", code=1)["lacks"])
 
     def test_wrong_words_are_one_error_that_says_what_to_do(self):
         short, wide = self.array("short.npy", self.x[:, :5]), self.array("wide.npy", self.x.astype(np.float64))

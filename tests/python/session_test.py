@@ -308,6 +308,31 @@ class SessionTest(unittest.TestCase):
         problems = [step.decision.problem for step in session.explain({"x": x.shape}) if step.decision]
         self.assertEqual({str(problem.device) for problem in problems}, {"opencl:0"})
 
+    @unittest.skipUnless("opencl:0" in [str(device) for device in xrt.devices()], "needs an OpenCL device")
+    def test_what_an_opencl_device_lacks_runs_on_the_cpu(self) -> None:
+        lacking = {"erf": "Erf", "atan": "Atan", "asinh": "Asinh", "sinh": "Sinh"}
+        lacked = next((op for op in lacking if not xrt.get_available_kernels(op, "opencl:0")), None)
+        if lacked is None:
+            self.skipTest(f"OpenCL has kernels for all of {', '.join(lacking)}")
+        operator = lacking[lacked]
+        nodes = [helper.make_node("Add", ["x", "x"], ["a"], "twice"), helper.make_node(operator, ["a"], ["b"], "lacked"),
+                 helper.make_node(operator, ["a"], ["c"], "again"), helper.make_node("Mul", ["b", "c"], ["y"], "product")]
+        path, x = self.saved(model_of(nodes, {"x": ["n", 4]}, {"y": ["n", 4]})), RANDOM.uniform(-1, 1, (3, 4)).astype(np.float32)
+        with self.assertRaisesRegex(xrt.NotSupportedError, rf"opencl:0 has no kernels for {lacked}\(f32\[3,4\]\) @opencl:0 \(2 calls\); with "
+                                                           "allow_fallback cpu in the execution policy"):
+            xrt.load(path, execution=xrt.ExecutionPolicy("opencl", engine="native"))(x)
+        session = xrt.load(path, execution=xrt.ExecutionPolicy("opencl", engine="native", allow_fallback="cpu"))
+        np.testing.assert_allclose(session(x), xrt.load(path)(x), rtol=1e-6)
+        self.assertEqual((session.record.target, session.record.on_fallback), ("opencl", {operator: 2}))
+        self.assertRegex(session.because, rf"2 nodes run on cpu, which opencl lacks: {operator} \(2\)")
+        steps = session.explain({"x": x.shape})
+        self.assertEqual([(step.node, step.device) for step in steps if step.kind == "transfer"],
+                         [("lacked", "cpu:0"), ("product", "opencl:0"), ("product", "opencl:0")])
+        self.assertEqual((steps[1].transfer.source, steps[1].transfer.bytes, steps[1].decision), ("opencl:0", x.nbytes, None))
+        self.assertEqual([call.kernel for call in session.profile({"x": x}, runs=3).calls].count("copy to opencl:0"), 2)
+        kept = session(xrt.asarray(x).to("opencl:0"))
+        self.assertEqual(str(kept.device), "opencl:0")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -114,7 +114,7 @@ std::vector<Tensor> Frame::run(Dispatcher& dispatcher, std::span<const Tensor> i
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       deadline.check();
       std::optional<ScopedSpan> span;
-      if (is_logged) span.emplace(dispatcher, nodes_[i], "node");
+      if (is_logged) span.emplace(dispatcher, nodes_[i], program_.steps[i].is_transfer ? "copy" : "node");
       run_one(i);
     }
   };

@@ -298,7 +298,10 @@ std::shared_ptr<ReadyProgram> Programs::make(std::span<const TensorSpec> specs, 
       const int level = std::max(execution_.optimize_level, knows_all ? 1 : 0);
       Program program = compile_for(specs, ways[way], level);
       std::vector<std::string> nodes;
-      for (const Step& step : program.steps) nodes.push_back(node_name(model_, step.node));
+      for (const Step& step : program.steps) {
+        nodes.push_back(step.is_transfer ? to_string(transfer_of(program, step, device_))
+                                         : node_name(model_, step.node));
+      }
       on_cpu_.add(model_, program);
       return std::make_shared<ReadyProgram>(std::move(program), std::move(nodes), ways[way], pool_, dispatcher_,
                                             devices_, device_);

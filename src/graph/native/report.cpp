@@ -12,6 +12,11 @@ std::string node_name(const Model& model, std::size_t index) {
   return node.name.empty() ? node.op + " #" + std::to_string(index) : node.name;
 }
 
+Transfer transfer_of(const Program& program, const Step& step, Device device) {
+  const Slot& made = program.slots[static_cast<std::size_t>(step.outputs[0])];
+  return {made.on_cpu ? device : Device{}, made.on_cpu ? Device{} : device, span_bytes(made.spec)};
+}
+
 namespace {
 
 /// Says of each call which nodes are parts of it, and of these where they went.
@@ -58,8 +63,7 @@ std::vector<SessionStep> steps_of(const Model& model, const ReadyProgram& ready,
       if (!lacks.empty()) step.decision->because += "; on cpu:0, as " + lacks;
       kernels[note.step] = steps.size();
     } else if (note.kind == StepKind::transfer) {
-      const bool to_cpu = program.slots[static_cast<std::size_t>(note.slot)].on_cpu;
-      step.transfer = {to_cpu ? ready.device() : Device{}, to_cpu ? Device{} : ready.device(), span_bytes(step.output)};
+      step.transfer = transfer_of(program, program.steps[note.step], ready.device());
     }
     steps.push_back(std::move(step));
   }

@@ -19,6 +19,9 @@ namespace xpuruntime::native {
 /// The model's name for a node, or "MatMul #3".
 std::string node_name(const Model& model, std::size_t index);
 
+/// What a step of the program on this device is that is_transfer.
+Transfer transfer_of(const Program& program, const Step& step, Device device);
+
 /// What became of each node; `decisions` are those of the program's steps.
 std::vector<SessionStep> steps_of(const Model& model, const ReadyProgram& ready, const std::vector<Decision>& decisions);
 
