@@ -72,8 +72,8 @@ std::string missing_reason(const std::vector<MissingOp>& missing, const std::str
 struct Inspected {
   Model model = {};
   std::vector<MissingOp> missing = {};
-  bool is_planned = false;    // its shapes are known and its operators are here
-  std::string lacks = {};     // what the device has no kernels for; empty: nothing
+  bool is_planned = false;  // its shapes are known and its operators are here
+  std::string lacks = {};   // what the device has no kernels for; empty: nothing
   std::vector<SessionStep> steps = {};
   std::uint64_t memory_bytes = 0;
   std::vector<EngineAnswer> engines = {};

@@ -249,7 +249,7 @@ std::string times_text(const EngineTimes& times) {
 }
 
 std::string step_text(const SessionStep& step) {
-  std::string how = step.decision ? step.decision->kernel + ", " + to_string(step.decision->problem)
+  std::string how = step.decision   ? step.decision->kernel + ", " + to_string(step.decision->problem)
                     : step.transfer ? to_string(*step.transfer) + ", " + std::to_string(step.transfer->bytes) + " bytes"
                                     : std::string(to_string(step.kind));
   if (!step.fused_into.empty()) how += " into " + step.fused_into;

@@ -117,10 +117,10 @@ TEST_F(Placement, EachStepAndCopyIsExplained) {
       EXPECT_HAS(step.decision->because, "on cpu:0, as no backend has a kernel for exp on npu:0");
     }
   }
-  EXPECT_EQ(found, (std::vector<std::string>{
-                       "the a kernel npu:0", "the b transfer copy to cpu:0 of 24", "the b kernel cpu:0",
-                       "the c kernel cpu:0", "the d transfer copy to npu:0 of 24", "the d transfer copy to npu:0 of 24",
-                       "the d kernel npu:0", "the y kernel npu:0"}));
+  EXPECT_EQ(found, (std::vector<std::string>{"the a kernel npu:0", "the b transfer copy to cpu:0 of 24",
+                                             "the b kernel cpu:0", "the c kernel cpu:0",
+                                             "the d transfer copy to npu:0 of 24", "the d transfer copy to npu:0 of 24",
+                                             "the d kernel npu:0", "the y kernel npu:0"}));
   EXPECT_EQ(session.memory_bytes({&spec, 1}), 3 * 64u);  // a has gone when b, c and d are there
 }
 
@@ -175,8 +175,8 @@ TEST_F(Placement, OutputsEndOnTheDeviceAndMayBeTheCallers) {
   const Session session = this->session(model);
   const Tensor x = numbers({2, 3});
   const DeviceManager& devices = device.runtime.devices();
-  std::vector<std::optional<Tensor>> outputs = {devices.allocate(DataType::float32, {2, 3}, npu),
-                                                numbers({2, 3}), std::nullopt};
+  std::vector<std::optional<Tensor>> outputs = {devices.allocate(DataType::float32, {2, 3}, npu), numbers({2, 3}),
+                                                std::nullopt};
   for (int i = 0; i < 2; ++i) {
     const std::vector<Tensor> results = session.run({&x, 1}, outputs);
     EXPECT_EQ(results[0].data(), outputs[0]->data());
@@ -221,7 +221,8 @@ TEST_F(Placement, WithoutAFallbackOneErrorListsAll) {
   for (const ExecutionPolicy& execution : {policy(false), other}) {
     const Session session = this->session(model, execution);
     const std::string text =
-        "npu:0 has no kernels for tanh(f32[2,3]) @npu:0 (1 call), exp(f32[2,3]) @npu:0 (2 calls); with allow_fallback cpu "
+        "npu:0 has no kernels for tanh(f32[2,3]) @npu:0 (1 call), exp(f32[2,3]) @npu:0 (2 calls); with allow_fallback "
+        "cpu "
         "in the execution policy these run on the CPU, with copies";
     const TensorSpec spec = x.spec();
     expect_error(ErrorCode::not_supported, text, [&] { session.run({&x, 1}); });
@@ -239,8 +240,9 @@ TEST_F(Placement, WhatTheCpuLacksTooIsAnErrorOfTheRun) {
   execution.engine = "native";  // or the whole model goes to the fallback, which has no more
   const Session session = this->session(two_that_npu_lacks(), execution);
   const Tensor x = numbers({2, 3});
-  expect_error(ErrorCode::not_supported, "tanh(f32[2,3]) @npu:0: no backend has a kernel for tanh",
-               [&] { session.run({&x, 1}); });
+  expect_error(ErrorCode::not_supported, "tanh(f32[2,3]) @npu:0: no backend has a kernel for tanh", [&] {
+    session.run({&x, 1});
+  });
 }
 
 TEST_F(Placement, WithTheWholeDeviceAbsentAllFallsBack) {
@@ -266,14 +268,16 @@ TEST_F(Placement, ALockHasTheCallsOfBothDevicesAndReplaysThem) {
   EXPECT_EQ(floats(replayed.run({&x, 1})[0]), expected(two_that_npu_lacks(), x));
   EXPECT_EQ(replayed.record().target, DeviceType::npu);
   // The lock's target is not left for the fallback, and what it lacks is no reason to move a call.
-  expect_error(ErrorCode::not_supported, "npu:0 has no kernels for tanh",
-               [&] { session(two_that_npu_lacks(), policy(false), under).run({&x, 1}); });
+  expect_error(ErrorCode::not_supported, "npu:0 has no kernels for tanh", [&] {
+    session(two_that_npu_lacks(), policy(false), under).run({&x, 1});
+  });
   Model longer = two_that_npu_lacks();
   longer.graph.nodes[4] = node("Add", {"d", "a"}, "y");
   longer.graph.nodes.push_back(node("Relu", {"y"}, "unread"));
   under.lock->lock = std::make_shared<const KernelLock>();
-  expect_error(ErrorCode::not_supported, "the lock has no entry",
-               [&] { session(longer, policy(), under).run({&x, 1}); });
+  expect_error(ErrorCode::not_supported, "the lock has no entry", [&] {
+    session(longer, policy(), under).run({&x, 1});
+  });
 }
 
 TEST_F(Placement, CopiesAreTimedAsCalls) {

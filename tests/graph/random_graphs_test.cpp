@@ -303,7 +303,8 @@ TEST(RandomGraphs, GiveTheSameNumbersAtEveryLevel) {
     const std::vector<Tensor> expected = graph.session(0).run(graph.tensors());
     add_fused(graph, made);
     for (const int level : {1, 2, 3}) {
-      EXPECT_EQ(flaw(graph, graph.session(level), expected), "") << "seed " << seed << ", level " << level << ", of\n" << graph.text();
+      EXPECT_EQ(flaw(graph, graph.session(level), expected), "") << "seed " << seed << ", level " << level << ", of\n"
+                                                                 << graph.text();
     }
   }
   EXPECT_EQ(made, (std::set<std::string>{"add_rms_norm", "attention", "conv2d", "gelu", "hard_sigmoid", "hard_swish",

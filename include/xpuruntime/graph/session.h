@@ -46,16 +46,16 @@ struct SessionStep {
   std::optional<Decision> decision = {};  // of a kernel; a node may become several steps
   TensorSpec output = {};                 // of the first result
   std::string output_name = {};
-  std::string fused_into = {};          // of what is fused: the node whose call it is a part of
-  std::vector<std::string> fused = {};  // of a kernel: the nodes that are parts of its call, besides its own
+  std::string fused_into = {};            // of what is fused: the node whose call it is a part of
+  std::vector<std::string> fused = {};    // of a kernel: the nodes that are parts of its call, besides its own
   std::optional<Transfer> transfer = {};  // whose node is the one that reads or makes what is copied
 };
 
 /// What one call of a model's runs takes.
 struct CallTime {
-  std::string node = {};  // as in SessionStep
-  std::string op = {};    // ONNX's
-  std::string kernel = {};              // or "copy to cpu:0": a transfer
+  std::string node = {};    // as in SessionStep
+  std::string op = {};      // ONNX's
+  std::string kernel = {};  // or "copy to cpu:0": a transfer
   Problem problem = {};
   std::int64_t count = 1;               // how often a run makes it: as often as the loop goes round whose body has it
   double time_us = 0;                   // of all of these, the median of the runs

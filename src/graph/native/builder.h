@@ -24,8 +24,8 @@ struct Codes {
 /// Makes a program, call by call. What depends on constants alone is computed at once, on the CPU.
 class Builder {
  public:
-  /// `memory_bytes`: more than the device has is an error before anything is allocated; 0: not known. `may_use_cpu`: for
-  /// calls that the device has no kernel for.
+  /// `memory_bytes`: more than the device has is an error before anything is allocated; 0: not known. `may_use_cpu`:
+  /// for calls that the device has no kernel for.
   Builder(Dispatcher& dispatcher, Device device, std::uint64_t memory_bytes, int optimize_level, bool may_use_cpu);
 
   int input(const TensorSpec& spec);

@@ -56,8 +56,8 @@ Frame::Frame(const Program& program, const std::vector<std::string>& nodes, cons
       tensors_[i] = constants[i];
     } else if (slot.kind == Slot::Kind::memory) {
       const Tensor& memory = slot.on_cpu ? of_cpu : of_device;
-      tensors_[i] = Tensor(memory.data(), slot.spec, slot.on_cpu ? Device{} : device,
-                           memory.byte_offset() + slot.place, memory.owner());
+      tensors_[i] = Tensor(memory.data(), slot.spec, slot.on_cpu ? Device{} : device, memory.byte_offset() + slot.place,
+                           memory.owner());
     } else {
       tensors_[i] = view_of(tensors_[static_cast<std::size_t>(slot.base)], slot);
     }

@@ -9,8 +9,7 @@ namespace xpuruntime::native {
 
 GraphRuns::GraphRuns(const PieceContext& context)
     : context_(context),
-      whole_(context.model, context.dispatcher, context.devices, context.device, context.execution,
-             context.on_cpu),
+      whole_(context.model, context.dispatcher, context.devices, context.device, context.execution, context.on_cpu),
       pieces_(context, context.model.graph, {}),
       in_pieces_(std::any_of(context.model.graph.nodes.begin(), context.model.graph.nodes.end(), is_control)) {}
 

@@ -112,7 +112,8 @@ int padded_by_parts(const NodeCall& call, int slot, const Padding& padding) {
 int padded_by(const NodeCall& call, int slot, const Padding& padding) {
   const bool is_open = padding.value >= 0 && !call.builder.is_constant(padding.value);
   const bool needs_op = padding.mode != "constant" || (is_open && call.builder.may_call(OpId::pad));
-  return needs_op || call.builder.has_kernel(OpId::pad) ? pad_all(call.builder, slot, padding) : padded_by_parts(call, slot, padding);
+  return needs_op || call.builder.has_kernel(OpId::pad) ? pad_all(call.builder, slot, padding)
+                                                        : padded_by_parts(call, slot, padding);
 }
 
 Slots pad(const NodeCall& call) {

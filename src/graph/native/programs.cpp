@@ -344,12 +344,10 @@ Program Programs::compile_for(std::span<const TensorSpec> specs, Values values, 
   const PassContext passes = pass_context();  // of the policy of the runs
   // What is computed now is no part of a run: under no policy and no lock.
   const ScopedPolicy plain(dispatcher_, dispatcher_.make_scope({}, {}, LockUse{}));
-  Program program =
-      compile(model_, specs, values,
-              Builder(dispatcher_, device_, devices_.profile(device_).global_memory_bytes, optimize_level,
-                      may_use_cpu(execution_, device_)),
-              passes,
-              Deadline(execution_.compile_timeout_ms, "compile_timeout_ms"));
+  Program program = compile(model_, specs, values,
+                            Builder(dispatcher_, device_, devices_.profile(device_).global_memory_bytes, optimize_level,
+                                    may_use_cpu(execution_, device_)),
+                            passes, Deadline(execution_.compile_timeout_ms, "compile_timeout_ms"));
   std::set<std::shared_ptr<void>> files;  // what was read of them is copied, or will be read again
   for (const auto& [name, constant] : model_.graph.constants) files.insert(constant.owner());
   for (const auto& file : files) onnx::forget_file(file);

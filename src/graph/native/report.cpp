@@ -45,7 +45,8 @@ double median_of(std::vector<double> numbers) {
 
 }  // namespace
 
-std::vector<SessionStep> steps_of(const Model& model, const ReadyProgram& ready, const std::vector<Decision>& decisions) {
+std::vector<SessionStep> steps_of(const Model& model, const ReadyProgram& ready,
+                                  const std::vector<Decision>& decisions) {
   const Program& program = ready.program();
   std::vector<SessionStep> steps;
   std::map<std::size_t, std::size_t> kernels;  // the steps' places here, by those in the program
@@ -91,11 +92,8 @@ std::vector<std::size_t> Profiler::rows_of(const ReadyProgram& ready, const std:
                             " " + steps[i].output_name;
     const auto [place, is_new] = places_.try_emplace(key, rows_.size());
     if (is_new) {
-      rows_.push_back({{.node = steps[i].node,
-                        .op = steps[i].op,
-                        .kernel = kernel,
-                        .problem = problem,
-                        .fused = steps[i].fused}});
+      rows_.push_back(
+          {{.node = steps[i].node, .op = steps[i].op, .kernel = kernel, .problem = problem, .fused = steps[i].fused}});
     }
     rows[note.step] = place->second;
   }

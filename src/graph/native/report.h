@@ -23,7 +23,8 @@ std::string node_name(const Model& model, std::size_t index);
 Transfer transfer_of(const Program& program, const Step& step, Device device);
 
 /// What became of each node; `decisions` are those of the program's steps.
-std::vector<SessionStep> steps_of(const Model& model, const ReadyProgram& ready, const std::vector<Decision>& decisions);
+std::vector<SessionStep> steps_of(const Model& model, const ReadyProgram& ready,
+                                  const std::vector<Decision>& decisions);
 
 /// Gathers what calls take in some runs. A call of a loop's body is one, however often a run makes it.
 class Profiler {

@@ -86,8 +86,9 @@ int written_over(const Program& program, const Step& step, std::size_t output, c
   if (span_bytes(made) < least_bytes || output >= 8) return -1;
   for (std::size_t i = 0; i < step.inputs.size(); ++i) {
     const int base = base_of(program, step.inputs[i]);
-    const bool fits = slot(base).kind == Slot::Kind::memory && !step.is_transfer && last[static_cast<std::size_t>(base)] == now &&
-                      slot(step.inputs[i]).spec == made && span_bytes(slot(base).spec) == span_bytes(made);
+    const bool fits = slot(base).kind == Slot::Kind::memory && !step.is_transfer &&
+                      last[static_cast<std::size_t>(base)] == now && slot(step.inputs[i]).spec == made &&
+                      span_bytes(slot(base).spec) == span_bytes(made);
     if (!fits || (input_spec(op_info(step.op), i).in_place >> output & 1) == 0) continue;
     const auto is_other_part = [&](int other) { return base_of(program, other) == base && other != step.inputs[i]; };
     if (std::none_of(step.inputs.begin(), step.inputs.end(), is_other_part) &&

@@ -32,7 +32,7 @@ class EngineLine {
   const EnginePreference preferred_;
   mutable LongMutex mutex_ = {};
   mutable std::deque<SessionRecord> records_ = {};  // that say more than those of what was picked
-  std::deque<PickedEngine> picked_ = {};  // in their order; each stays where it is
+  std::deque<PickedEngine> picked_ = {};            // in their order; each stays where it is
   std::atomic<const PickedEngine*> current_;
 };
 
