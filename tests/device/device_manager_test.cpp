@@ -211,6 +211,26 @@ TEST_F(Manager, CopiesViewsWithStridesAndOffsetsFromHandlesAndPointers) {
   }
 }
 
+TEST_F(Manager, CopiesIntoMemoryThatIsThere) {
+  const TensorSpec turned = make_spec(DataType::int32, {2, 3}, {1, 2});
+  for (const Device from : {cpu, npu0, opencl1}) {
+    for (const Device to : {cpu, npu1, opencl1}) {
+      const Tensor source = numbers({6}, from), target = numbers({7}, to);
+      const Tensor across(source.data(), turned, from, 0, source.owner());
+      manager.copy_into(across, Tensor(target.data(), turned, to, 4, target.owner()));
+      EXPECT_EQ(values(target), (std::vector<int>{0, 0, 1, 2, 3, 4, 5}));
+    }
+  }
+  const Tensor six = numbers({6}, npu0);
+  manager.copy_into(numbers({0}, cpu), numbers({0}, npu0));
+  expect_invalid("i32[6] does not go into i32[5]; give memory of the same",
+                 [&] { manager.copy_into(six, numbers({5}, cpu)); });
+  expect_invalid("into read-only i32[6]", [&] { manager.copy_into(six, numbers({6}, npu1).as_read_only()); });
+  npu->copy_status = {ErrorCode::device_error, "the cable is out"};
+  expect_error(ErrorCode::device_error, "copying from npu:0 failed: the cable is out",
+               [&] { manager.copy_into(six, numbers({6}, cpu)); });
+}
+
 TEST_F(Manager, CopiesBroadcastViewsAndScalars) {
   const Tensor row = numbers({3}, opencl1);
   const Tensor twice(row.data(), make_spec(DataType::int32, {2, 3}, {0, 1}), opencl1, 0, row.owner());

@@ -137,6 +137,22 @@ TEST(MemoryPlan, NothingIsWrittenOverTheMemoryOfTwoReaders) {
   EXPECT_NE(program.slots[static_cast<std::size_t>(sum)].place, program.slots[static_cast<std::size_t>(made)].place);
 }
 
+TEST(MemoryPlan, TheCpuHasMemoryOfItsOwn) {
+  Program program;
+  const int input = add_slot(program, Slot::Kind::input, 8192), copied = add_slot(program, Slot::Kind::memory, 8192);
+  const int made = add_slot(program, Slot::Kind::memory, 8192), back = add_slot(program, Slot::Kind::memory, 8192);
+  const int result = add_slot(program, Slot::Kind::output, 8192);
+  for (const int slot : {copied, made}) program.slots[static_cast<std::size_t>(slot)].on_cpu = true;
+  program.steps = {{.inputs = {input}, .outputs = {copied}, .is_transfer = true},
+                   {.op = OpId::relu, .inputs = {copied}, .outputs = {made}},  // writes over it
+                   {.inputs = {made}, .outputs = {back}, .is_transfer = true},
+                   {.op = OpId::relu, .inputs = {back}, .outputs = {result}}};
+  program.outputs = {result};
+  plan_memory(program);
+  EXPECT_EQ(program.memory_bytes, 8192u * 4);
+  EXPECT_EQ(program.cpu_memory_bytes, 8192u * 4);
+}
+
 TEST(DropUnused, KeepsWhatOutputsNeedThroughViews) {
   Program program;
   const int input = add_slot(program, Slot::Kind::input, 4), needed = add_slot(program, Slot::Kind::memory, 4);

@@ -198,6 +198,21 @@ TEST_F(Placement, InputsThatLieScatteredOnTheHostAreCopied) {
   EXPECT_EQ(session.explain({&x, 1}).empty(), false);
 }
 
+TEST_F(Placement, LargeValuesThatCallsMayWriteOverStayRight) {
+  Model model = two_that_npu_lacks();
+  model.graph.nodes.push_back(node("Tanh", {"d"}, "e"));
+  model.graph.nodes.push_back(node("Add", {"e", "b"}, "z"));
+  const Dims shape = {64, 128};
+  model.graph.inputs = {value("x", shape)};
+  model.graph.outputs.push_back({.name = "z", .type = "float", .dtype = DataType::float32});
+  const Tensor x = numbers(shape, 1e-4f);
+  const Session session = this->session(model);
+  for (int i = 0; i < 2; ++i) {
+    const std::vector<Tensor> results = session.run({&x, 1});
+    for (std::size_t o = 0; o < 2; ++o) EXPECT_EQ(floats(results[o]), expected(model, x, o));
+  }
+}
+
 TEST_F(Placement, ManyThreadsRunAtOnce) {
   const Session session = this->session(two_that_npu_lacks());
   std::vector<std::thread> threads;

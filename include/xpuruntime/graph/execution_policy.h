@@ -19,7 +19,7 @@ struct ExecutionPolicy {
   DataType precision = DataType::float32;  // or float16, bfloat16, int8
   bool static_shape = false;
   std::vector<std::vector<std::int64_t>> fixed_shapes = {};  // of each input; needed where shapes are static
-  std::optional<DeviceType> allow_fallback = {};             // where the model may run instead
+  std::optional<DeviceType> allow_fallback = {};             // where the model, or what target lacks, may run
   int optimize_level = 2;                                    // 0 none, 1 basic, 2 extended, 3 aggressive
   bool cache_compiled = true;
   std::string cache_dir = {};  // empty: the usual one
