@@ -57,13 +57,15 @@ void fill_pointwise(LaunchPlan& plan, const Problem& problem, const PrepareConte
   const TensorSpec &a = problem.inputs[0], &b = problem.inputs.back(), &c = problem.outputs[0];
   const Rows rows = rows_of(a, b, c);
   const bool is_long = long_functions.contains(problem.op) || long_pairs.contains(problem.op);
-  const std::string own = "run_op_" + std::string(to_string(problem.op));
+  const bool cpu = is_cpu(context.profile);
+  const std::string name = "op_" + std::string(to_string(problem.op));
+  const std::string own = "run_" + (cpu ? name : pair ? "two" : "one");
   const bool test = c.dtype == DataType::boolean;
   LaunchSpec spec = part_launch(rows, problem, context, source, pair ? "of_two" : "of_one");
   if (test) spec.function = pair ? "test_two" : "test_one";
   if (is_long) {
     spec.function = own.c_str();
-    spec.options += " -D LONG_KERNELS";
+    spec.options += " -D LONG_KERNELS" + (cpu ? "" : " -D OP=" + name);
   }
   Launch& launch = plan.add(spec);
   launch.input(0).constant(type_number(a.dtype));

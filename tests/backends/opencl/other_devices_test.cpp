@@ -195,16 +195,9 @@ TEST_F(OtherDevicesTest, ElementwiseAgrees) {
 }
 
 TEST_F(OtherDevicesTest, PointwiseAgrees) {
-  for (const char* text :
-       {"abs(f32[70,64])", "hard_swish(f16[77])", "clip(bf16[5,1000]; min=-0.5 max=1)", "maximum(f32[9,20], f32[20])",
-        "prelu(bf16[70,33], bf16[33])", "erf(f32[1003])", "softplus(f16[7,64])", "sin(bf16[1001])", "elu(f32[9,40])",
-        "pow(f32[9,40], f32[])", "remainder(f16[5,16], f16[5,1])", "less(f32[70,64], f32[64])",
-        "equal(f16[5,33], bf16[33])", "isnan(f16[5,1000])", "greater_equal(f32[1001], f32[])"})
+  for (const char* text : {"prelu(f16[5,1000], f16[1000])", "sin(f32[1003])", "less(f32[70,64], f32[64])"})
     check(text, "ELEMENTWISE_SINGLE");
-  for (const char* text : {"neg(i64[1003])", "trunc_div(i32[9,20], i16[20])", "logical_not(bool[77])"})
-    check(text, "ELEMENTWISE_SINGLE");
-  for (const char* text : {"where(bool[70,1], f32[64], f32[70,64])", "where(bool[1003], bf16[1003], bf16[])"})
-    check(text, "WHERE_DIRECT");
+  check("where(bool[70,1], f32[64], f32[70,64])", "WHERE_DIRECT");
 }
 
 TEST_F(OtherDevicesTest, RowsAgree) {

@@ -232,8 +232,21 @@ ONE_BY_ONE(of_integers, long, load_integer, store_any_integer, integer_of(op, a_
   }
 
 #ifdef LONG_KERNELS
+#ifdef OP  // one alone: compilers for GPUs take long over all, and there are programs for several types
+Value long_function(Value x, Parameter p) {
+  switch (OP) { LONG_OPS_OF_ONE(CASE) }
+  return x;
+}
+Value long_pair(Value x, Value y) {
+  switch (OP) { LONG_OPS_OF_TWO(CASE) }
+  return x;
+}
+KERNEL_OF_ONE(one, long_function(x, p))
+KERNEL_OF_TWO(two, long_pair(x, y))
+#else
 LONG_OPS_OF_ONE(KERNEL_OF_ONE)
 LONG_OPS_OF_TWO(KERNEL_OF_TWO)
+#endif
 #else
 
 Value short_op(int op, Value x, Value y, Parameter p, Parameter q) {
