@@ -1,5 +1,6 @@
-#include <algorithm>
 #include <map>
+#include <unordered_map>
+#include <utility>
 
 #include "graph/passes/passes.h"
 #include "xpuruntime/core/error.h"
@@ -48,12 +49,12 @@ class Lacking {
 
  private:
   const std::string& why_not(const Problem& problem, const std::optional<DataType>& precision) {
-    auto& known = known_[{to_string(problem), precision}];
-    if (!known) {
+    const auto [known, is_new] = known_[precision].try_emplace(problem);
+    if (is_new) {
       const Decision decision = context_.decide(problem, precision);
-      known = decision.kernel.empty() ? decision.because : "";
+      if (decision.kernel.empty()) known->second = decision.because;
     }
-    return *known;
+    return known->second;
   }
 
   [[noreturn]] void refuse() const {
@@ -68,7 +69,7 @@ class Lacking {
 
   Program& program_;
   const PassContext& context_;
-  std::map<std::pair<std::string, std::optional<DataType>>, std::optional<std::string>> known_ = {};
+  std::map<std::optional<DataType>, std::unordered_map<Problem, std::string>> known_ = {};  // by precision
   std::map<OpId, Lacked> lacked_ = {};
 };
 
