@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 PUBLIC, PRIVATE = "XPURUNTIME_0", "XPURUNTIME_PRIVATE_0"
-MOST_PRIVATE = 191
+MOST_PRIVATE = 192
 SYMBOL = re.compile(r"^ *\d+: \w+ +\w+ +(\w+) +(?:GLOBAL|WEAK|UNIQUE) +DEFAULT +(?!UND)\w+ +(.+)$", re.MULTILINE)
 STRONG = re.compile(r"^ *\d+: \w+ +\w+ +\w+ +GLOBAL +DEFAULT +(?!UND)\w+ +(.+)$", re.MULTILINE)
 # At the start of a line, as clang-format puts what stands in a namespace; with a body it may be inline everywhere.
