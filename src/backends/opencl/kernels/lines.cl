@@ -23,8 +23,8 @@ enum { slot_x, slot_second, slot_y, slot_weight, slot_other };
 typedef float Line;
 
 #define ADD_UP(a, b) ((a) + (b))
-TEAM_FOLD(team_sum, float, ADD_UP)
-TEAM_FOLD(team_highest, float, HIGHER)
+TEAM_FOLD_FLOATS(team_sum, ADD_UP)
+TEAM_FOLD_FLOATS(team_highest, HIGHER)
 #define FOLD_SUM(v) team_sum(SUM_OF(v) TEAM)
 #define FOLD_HIGHEST(v) team_highest(HIGHEST_OF(v) TEAM)
 

@@ -178,15 +178,37 @@ Places places_of(Nest nest, long i) {
 #define lanes 1
 #define TEAM_FOLD(name, type, FOLD) \
   type name(type value) { return value; }
+#define TEAM_FOLD_FLOATS(name, FOLD) TEAM_FOLD(name, float, FOLD)
 #define TEAM_PLACE(task)                    \
   const long task = (long)get_global_id(0); \
   const int lane = 0;
 #else
 #define TEAM_PARAM(type) , int lanes, __local type *shared
 #define TEAM , lanes, shared
+#ifdef __NV_CL_C_VERSION  // whose OpenCL has no function by which 32 neighbours pass registers on, but takes PTX
+float of_lane_across(float value, int step) {
+  float other;
+  __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(other) : "f"(value), "r"(step));
+  return other;
+}
+#define IN_WARP(FOLD)                                    \
+  if (lanes <= 32) {                                     \
+    for (int step = lanes / 2; step > 0; step /= 2) {    \
+      const float other = of_lane_across(value, step);   \
+      value = FOLD(value, other);                        \
+    }                                                    \
+    return value;                                        \
+  }
+#else
+#define IN_WARP(FOLD)
+#endif
+// Of floats, one a lane.
+#define TEAM_FOLD_FLOATS(name, FOLD) TEAM_FOLD_AFTER(IN_WARP(FOLD), name, float, FOLD)
+#define TEAM_FOLD(name, type, FOLD) TEAM_FOLD_AFTER(, name, type, FOLD)
 // Two steps, so that each item reads few values. `shared` has two for each item of the group.
-#define TEAM_FOLD(name, type, FOLD)                                               \
+#define TEAM_FOLD_AFTER(BEFORE, name, type, FOLD)                                 \
   type name(type value, int lanes, __local type* shared) {                        \
+    BEFORE                                                                        \
     const int item = (int)get_local_id(0);                                        \
     const int lane = item & (lanes - 1);                                          \
     const int few = min(lanes, 16);                                               \
