@@ -3,6 +3,8 @@
 namespace xpuruntime::opencl {
 
 // The files of kernels/, put into the library by embed.cmake.
+extern const char arg_cl[];
+extern const char arrange_cl[];
 extern const char attention_cl[];
 extern const char attention_block_cl[];
 extern const char attention_direct_cl[];

@@ -48,6 +48,10 @@ inline constexpr OpList integer_ops =
     logical_ops | bitwise_ops |
     OpList{OpId::logical_not, OpId::bitwise_not, OpId::trunc_div, OpId::shift_left, OpId::shift_right};
 
+// Taken by indices, arranged, and the places of extremes: indexing.cpp.
+SupportsFunction supports_take, supports_arrange, supports_arg;
+PrepareFunction prepare_take, prepare_arrange, prepare_arg;
+
 // Lines: softmaxes, norms, reductions and pools.
 SupportsFunction supports_softmax, supports_norm, supports_reduce, supports_pool;
 WorkspaceFunction norm_workspace_bytes, reduce_workspace_bytes, batch_norm_workspace_bytes;

@@ -99,6 +99,26 @@ TEST_F(MovementTest, AnIndexOutsideTheTableIsReportedAndItsRowNotWritten) {
   }
 }
 
+TEST_F(MovementTest, GatherCountsFromTheBackAndReportsWhatIsOutside) {
+  for (const char* text : {"gather(f32[5,7], i32[3]; dim=1)", "gather_elements(f32[1,7], i32[1,3]; dim=1)"}) {
+    const Problem take = problem(text);
+    const auto plan = prepare("GATHER_DIRECT", take);
+    const HostTensor data = random_tensor(take.inputs[0]);
+    const Tensor out = upload(HostTensor(take.outputs[0]));
+    EXPECT_TRUE(run_all(*plan, {upload(data), upload(numbers(take.inputs[1], {6, -7, -2}))}, {out}).ok());
+    const HostTensor got = download(out);
+    EXPECT_EQ(got.get(0), data.get(6));
+    EXPECT_EQ(got.get(1), data.get(0));
+    EXPECT_EQ(got.get(2), data.get(5));
+    for (const double wrong : {-8.0, 7.0}) {
+      const Status status = run_all(*plan, {upload(data), upload(numbers(take.inputs[1], {6, wrong, 0}))}, {out});
+      EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
+      EXPECT_NE(status.message().find("an index is outside a dim of 7; give -7 to 6"), std::string::npos)
+          << status.message();
+    }
+  }
+}
+
 TEST_F(MovementTest, WrongIndicesAreReportedTogetherAlsoThatOfAPlanThatIsGone) {
   const Problem first = problem("embedding(i32[3], f32[7,5])"), second = problem("embedding(i32[2], f32[9,5])");
   const auto run_wrong = [this](const Plan& plan, const Problem& look_up) {

@@ -200,6 +200,16 @@ TEST_F(OtherDevicesTest, PointwiseAgrees) {
   check("where(bool[70,1], f32[64], f32[70,64])", "WHERE_DIRECT");
 }
 
+TEST_F(OtherDevicesTest, IndexingAgrees) {
+  check("gather(f32[7,130], i64[9])", "GATHER_DIRECT");
+  check("pad(f16[5,70]; pads=3,1,1,2)", "ARRANGE_DIRECT");
+  check("pad(f32[5,70]; pads=3,9 mode=reflect)", "ARRANGE_DIRECT");
+  // Few values and many: where several are the largest the first or the last is meant.
+  for (const char* text : {"arg_max(f32[3,1000])", "arg_min(i8[9,300]; select_last_index=true)",
+                           "arg_max(i64[300,5]; dim=0)", "arg_max(bf16[2,257]; select_last_index=true)"})
+    check(text, "ARG_LINES");
+}
+
 TEST_F(OtherDevicesTest, RowsAgree) {
   for (const char* text : {"softmax(f16[40,2048])", "softmax(bf16[3,1000])", "log_softmax(f32[300,1030])"})
     check(text, "SOFTMAX_LINES");
