@@ -3,10 +3,6 @@
 namespace xpuruntime::cuda {
 namespace {
 
-/// One vector a thread streams fastest; of smaller units it takes several to keep enough on their way.
-template <class Unit>
-inline constexpr int units_per_thread = sizeof(Unit) == 16 ? 1 : 4;
-
 template <class Unit, class Index>
 __global__ void __launch_bounds__(element_threads) by_units(const CopyLaunch p, const Pointers x) {
   constexpr int count = units_per_thread<Unit>;
@@ -163,8 +159,7 @@ cudaError_t launch_units(const CopyLaunch& launch, const Pointers& pointers, cud
   if constexpr (sizeof(Unit) <= 8) {
     if (launch.tiled) return launch_tiles<Unit>(launch, pointers, stream);
   }
-  constexpr std::int64_t of_a_block = element_threads * units_per_thread<Unit>;
-  const auto blocks = static_cast<unsigned>((launch.shape.count + of_a_block - 1) / of_a_block);
+  const unsigned blocks = blocks_of_units<Unit>(launch.shape.count);
   const auto kernel = fits_32_bits(launch.shape) ? by_units<Unit, std::uint32_t> : by_units<Unit, std::uint64_t>;
   return queue(kernel, blocks == 0 ? 1 : blocks, element_threads, launch, pointers, stream);
 }

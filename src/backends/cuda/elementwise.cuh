@@ -53,6 +53,16 @@ struct alignas(sizeof(T) * count < 16 ? sizeof(T) * count : 16) Pack {
 template <class T>
 using Vector = Pack<T, 16 / static_cast<int>(sizeof(T))>;
 
+/// Of bytes that are moved. One vector a thread streams fastest; of smaller units it takes several to keep enough on
+/// their way.
+template <class Unit>
+inline constexpr int units_per_thread = sizeof(Unit) == 16 ? 1 : 4;
+template <class Unit>
+unsigned blocks_of_units(std::int64_t count) {
+  constexpr std::int64_t of_a_block = element_threads * units_per_thread<Unit>;
+  return static_cast<unsigned>((count + of_a_block - 1) / of_a_block);
+}
+
 /// 2^x by the special function units; below 2^-126 it is 0.
 __device__ inline float fast_exp2(float x) {
   float power;

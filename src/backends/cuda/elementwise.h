@@ -1,11 +1,19 @@
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 
 #include "backends/cuda/launch.h"
 #include "xpuruntime/core/problem.h"
 
 namespace xpuruntime::cuda {
+
+/// What bytes are moved in, the largest first.
+inline constexpr int unit_sizes[] = {16, 8, 4, 2, 1};
+
+inline std::int64_t bytes_of(const TensorSpec& spec, std::int64_t elements) {
+  return elements * static_cast<std::int64_t>(size_of(spec.dtype));
+}
 
 /// The output's dims with each operand's strides (0 where it is broadcast), the output's smallest stride last; dims
 /// that every operand walks with one stride have become one. Of one input, `strides[1]` stays 0. Says nothing of

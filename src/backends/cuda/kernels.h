@@ -23,12 +23,13 @@ SupportsFunction has_one_dtype;
 PrepareFunction prepare_reference, prepare_cast, prepare_unscale;
 
 SupportsFunction supports_elementwise, supports_pointwise, supports_where, supports_dropout, supports_copy,
-    supports_embedding, supports_rope, supports_kv_append, supports_rows, supports_cross_entropy, supports_nll_loss,
-    supports_pointwise_loss, supports_reduce;
+    supports_embedding, supports_moved, supports_rope, supports_kv_append, supports_rows, supports_cross_entropy,
+    supports_nll_loss, supports_pointwise_loss, supports_reduce;
 WorkspaceFunction cross_entropy_workspace_bytes, nll_loss_workspace_bytes, pointwise_loss_workspace_bytes,
     reduce_workspace_bytes;
 PrepareFunction prepare_elementwise, prepare_pointwise, prepare_pointwise_reference, prepare_where,
-    prepare_where_reference, prepare_dropout, prepare_copy, prepare_embedding, prepare_rope, prepare_kv_append,
-    prepare_rows, prepare_cross_entropy, prepare_nll_loss, prepare_pointwise_loss, prepare_reduce;
+    prepare_where_reference, prepare_dropout, prepare_copy, prepare_embedding, prepare_gather, prepare_arranged,
+    prepare_arg, prepare_rope, prepare_kv_append, prepare_rows, prepare_cross_entropy, prepare_nll_loss,
+    prepare_pointwise_loss, prepare_reduce;
 
 }  // namespace xpuruntime::cuda

@@ -235,6 +235,69 @@ struct EmbeddingLaunch {
 };
 cudaError_t launch(const EmbeddingLaunch& launch, const Pointers& pointers, cudaStream_t stream);
 
+/// Copies units of the first input that indices, the second, name. Strides count units; of the indices, elements.
+struct GatherLaunch {
+  ElementwiseShape shape = {};
+  int columns = 1;               // indices of one position
+  std::int64_t next[8] = {};     // from its first index to each
+  std::int64_t steps[8] = {};    // of the first input, from index to index
+  std::int64_t extents[8] = {};  // indices are from -extent to extent - 1
+  int unit = 4;                  // bytes: 1, 2, 4, 8 or 16
+  DataType index = DataType::int64;
+};
+cudaError_t launch(const GatherLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
+/// Where along a dim of the input the output's elements come from.
+enum class Source : std::uint8_t {
+  same,    // the same place
+  cut,     // `first` further; outside they are filled
+  edge,    // ... the first or the last
+  wrap,    // ... from the other end
+  mirror,  // ... back again, without the edge twice
+};
+struct ArrangedDim {
+  std::int64_t extent = 1;  // of the output
+  std::int64_t from = 0;    // strides, in units
+  std::int64_t to = 0;
+  Source source = Source::same;
+  std::int64_t first = 0;
+  std::int64_t size = 1;      // of the input; of `mirror` until it begins again
+  std::int64_t diagonal = 0;  // what one place along it adds to the number of a diagonal
+};
+
+/// Units from places that each dim computes for itself, the output's smallest stride last, and a triangle of them.
+struct ArrangeLaunch {
+  int rank = 0;
+  ArrangedDim dims[8] = {};
+  std::int64_t count = 0;  // of units
+  bool small = false;      // 32 bits hold all places
+  int unit = 4;            // bytes: 1, 2, 4, 8 or 16
+  int size = 4;            // of an element, in bytes
+  bool has_value = false;  // the second input fills, else 0
+  DataType value = DataType::float32;
+  DataType dtype = DataType::float32;
+  int triangle = 0;             // 1: diagonals from `diagonal` on are kept; -1: those up to it; 0: all
+  std::int64_t diagonal = 0;    // the main one is 0
+  std::int64_t neighbours = 0;  // from a unit's element to the next, in diagonals
+};
+cudaError_t launch(const ArrangeLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
+/// Places of extremes along lines: a block has `across` lines, and `along` threads for each.
+struct ArgLaunch {
+  static constexpr int most_threads = 1024;
+  ElementwiseShape lines = {};  // their first elements
+  std::int64_t length = 1;
+  std::int64_t step = 1;  // along a line
+  DataType dtype = DataType::float32;
+  DataType output = DataType::int64;
+  bool largest = true;
+  bool last = false;  // of equal ones
+  int along = 1;      // a power of two
+  int across = 32;
+  bool along_first = false;  // threads side by side are of one line
+};
+cudaError_t launch(const ArgLaunch& launch, const Pointers& pointers, cudaStream_t stream);
+
 /// Tokens that go into caches: 0 is of keys, 1 of values. Strides count units.
 struct AppendShape {
   struct Cache {

@@ -10,14 +10,8 @@
 namespace xpuruntime::cuda {
 namespace {
 
-constexpr int unit_sizes[] = {16, 8, 4, 2, 1};
-
 Verdict one_dtype(const Problem& problem, const DeviceProfile&) {
   return has_one_dtype(problem, problem.op == OpId::embedding ? 1 : 0);
-}
-
-std::int64_t bytes_of(const TensorSpec& spec, std::int64_t elements) {
-  return elements * static_cast<std::int64_t>(size_of(spec.dtype));
 }
 
 /// Whether a view's runs along the last dim begin on multiples of `unit`. `operand` is its place in the shape.
@@ -72,6 +66,21 @@ CopyLaunch copy_launch(const View& from, const View& to) {
   launch.tiled = order_for_tiles(launch.shape);
   if (!launch.tiled) widen(launch, from, to);
   return launch;
+}
+
+/// The input from the back along the dims that flip names.
+View flipped_view(const Problem& problem) {
+  View view{problem.inputs[0]};
+  const std::vector<std::int64_t> dims = problem.attributes.list("dims");
+  const auto rank = static_cast<std::int64_t>(view.spec.shape.size());
+  for (std::int64_t d = 0; d < rank; ++d) {
+    const auto is_named = [&](std::int64_t dim) { return dim == d || dim + rank == d; };
+    if (!dims.empty() && std::none_of(dims.begin(), dims.end(), is_named)) continue;
+    std::int64_t& stride = view.spec.strides[static_cast<std::size_t>(d)];
+    view.offset += (view.spec.shape[static_cast<std::size_t>(d)] - 1) * stride;
+    stride = -stride;
+  }
+  return view;
 }
 
 /// A copy for each input.
@@ -150,7 +159,10 @@ Verdict supports_copy(const Problem& problem, const DeviceProfile& profile) {
 
 std::unique_ptr<const Plan> prepare_copy(const Problem& problem, const PrepareContext& context) {
   std::vector<CopyLaunch> parts;
-  if (problem.op != OpId::concat) parts.push_back(copy_launch(source_view(problem), {problem.outputs[0]}));
+  if (problem.op != OpId::concat) {
+    const View from = problem.op == OpId::flip ? flipped_view(problem) : source_view(problem);
+    parts.push_back(copy_launch(from, {problem.outputs[0]}));
+  }
   for (std::size_t i = 0; problem.op == OpId::concat && i < problem.inputs.size(); ++i) {
     parts.push_back(copy_launch({problem.inputs[i]}, concat_target(problem, i)));
   }
