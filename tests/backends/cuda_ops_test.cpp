@@ -152,6 +152,10 @@ TEST_F(CudaVerdicts, RowKernelsSayWhatTheyDoNotTake) {
             "outputs = 1073741824 is over 1073741823");
   EXPECT_EQ(reason("reduce", "reduce_sum(i32[4])"), "input 0 is i32, and this kernel takes f32, f16 and bf16");
   EXPECT_EQ(reason("copy", "copy(f32[4]) -> bf16[4]"), "input 0 is f32, and this kernel takes the output's bf16");
+  EXPECT_EQ(reason("rows", "gather(bf16[7,5], i64[3]) -> f32[3,5]"),
+            "output 0 is f32, and this kernel takes the input's bf16");
+  EXPECT_EQ(reason("copy", "pad(bf16[7], i64[]; pads=1,2)"), "");
+  EXPECT_EQ(reason("reduce", "arg_max(f8e4m3[8,6]{1,8}) -> i32[8]"), "");
 }
 
 TEST_F(CudaVerdicts, KernelsOfADecodersLayerSayWhatTheyDoNotTake) {
