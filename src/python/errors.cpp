@@ -54,7 +54,7 @@ void set_python_error(const Error& error, PyObject* cause) {
   // After Ctrl-C in a callback the user waits for KeyboardInterrupt, not for what came of it.
   if (Py_MakePendingCalls() != 0) return;
   std::string function(error.function());
-  if (const auto colons = function.find("::"); colons != function.npos) function.replace(colons, 2, ".");
+  if (const auto colons = function.find("::"); colons != function.npos) function.replace(colons, 2, 1, '.');
   set_error(exception_name(error.code()), ("[" + function + "] " + std::string(error.message())).c_str(), cause);
 }
 
