@@ -7,6 +7,7 @@ Nothing is imported: what `__init__.py` exports is looked up in the files it com
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,7 @@ def module_file(package: Path, dotted: str) -> Path:
     raise SystemExit(f"api_reference: there is no module {dotted} under {package}")
 
 
+@functools.cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
