@@ -23,12 +23,12 @@ __global__ void __launch_bounds__(element_threads) cast_contiguous(const CastLau
   if (rest < p.shape.count) to[rest] = from_float<To>(to_float(from[rest]));
 }
 
-/// Eight neighbours, as floats or 64-bit integers.
-template <class From, class Number>
-__device__ inline void load_pack(const void* data, std::int64_t pack, Number (&out)[8]) {
-  const Pack<From> values = static_cast<const Pack<From>*>(data)[pack];
+/// Neighbours, as floats or 64-bit integers.
+template <class From, class Number, int width>
+__device__ inline void load_pack(const void* data, std::int64_t pack, Number (&out)[width]) {
+  const Pack<From, width> values = static_cast<const Pack<From, width>*>(data)[pack];
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < width; ++i) {
     if constexpr (std::is_integral_v<From>) {
       out[i] = values.values[i];
     } else {
@@ -37,13 +37,15 @@ __device__ inline void load_pack(const void* data, std::int64_t pack, Number (&o
   }
 }
 
-__device__ inline void load_pack(const void* data, DataType dtype, std::int64_t pack, float (&out)[8]) {
+template <int width>
+__device__ inline void load_pack(const void* data, DataType dtype, std::int64_t pack, float (&out)[width]) {
   if (dtype == DataType::float16) return load_pack<f16>(data, pack, out);
   if (dtype == DataType::bfloat16) return load_pack<bf16>(data, pack, out);
   load_pack<float>(data, pack, out);
 }
 
-__device__ inline void load_pack(const void* data, DataType dtype, std::int64_t pack, std::int64_t (&out)[8]) {
+template <int width>
+__device__ inline void load_pack(const void* data, DataType dtype, std::int64_t pack, std::int64_t (&out)[width]) {
   switch (dtype) {
     case DataType::int64:
       return load_pack<std::int64_t>(data, pack, out);
@@ -98,16 +100,16 @@ __device__ inline To converted(float value) {
   }
 }
 
-template <class To, class Number>
-__device__ inline void store_pack(void* data, std::int64_t pack, const Number (&values)[8]) {
-  Pack<To> out;
+template <class To, class Number, int width>
+__device__ inline void store_pack(void* data, std::int64_t pack, const Number (&values)[width]) {
+  Pack<To, width> out;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) out.values[i] = converted<To>(values[i]);
-  static_cast<Pack<To>*>(data)[pack] = out;
+  for (int i = 0; i < width; ++i) out.values[i] = converted<To>(values[i]);
+  static_cast<Pack<To, width>*>(data)[pack] = out;
 }
 
-template <class Number>
-__device__ inline void store_pack(void* data, DataType dtype, std::int64_t pack, Number (&values)[8]) {
+template <class Number, int width>
+__device__ inline void store_pack(void* data, DataType dtype, std::int64_t pack, Number (&values)[width]) {
   switch (dtype) {
     case DataType::float64:
       return store_pack<double>(data, pack, values);
@@ -134,16 +136,17 @@ __device__ inline void store_pack(void* data, DataType dtype, std::int64_t pack,
   }
 }
 
-/// From floats of at most 32 bits or from integers, to all but 8-bit floats.
-template <class Number>
+/// From floats of at most 32 bits or from integers, to all but 8-bit floats. What a thread writes at once is at most 16
+/// bytes of neighbours: of wider packs a warp would write parts of sectors.
+template <class Number, int width>
 __global__ void __launch_bounds__(element_threads) cast_packs(const CastLaunch p, const Pointers x) {
-  const std::int64_t packs = p.shape.count / 8;
+  const std::int64_t packs = p.shape.count / width;
   for (std::int64_t i = thread_index(); i < packs; i += thread_count()) {
-    Number values[8];
+    Number values[width];
     load_pack(x.inputs[0], p.from, i, values);
     store_pack(x.output, p.to, i, values);
   }
-  const std::int64_t rest = packs * 8 + thread_index();
+  const std::int64_t rest = packs * width + thread_index();
   if (rest < p.shape.count) convert(x.output, p.to, rest, x.inputs[0], p.from, rest);
 }
 
@@ -173,14 +176,20 @@ Kernel contiguous_kernel_from(DataType to) {
 
 bool is_8_bit_float(DataType dtype) { return dtype == DataType::float8_e4m3 || dtype == DataType::float8_e5m2; }
 
-/// Null where elements are converted one by one.
-Kernel contiguous_kernel(const CastLaunch& launch) {
-  if (launch.from == DataType::float64 || is_8_bit_float(launch.from) || is_8_bit_float(launch.to)) return nullptr;
-  if (launch.from >= DataType::int64) return cast_packs<std::int64_t>;
+struct ByPacks {
+  Kernel kernel = nullptr;  // null: elements are converted one by one
+  int width = 8;
+};
+
+ByPacks contiguous_kernel(const CastLaunch& launch) {
+  if (launch.from == DataType::float64 || is_8_bit_float(launch.from) || is_8_bit_float(launch.to)) return {};
+  const bool is_integer = launch.from >= DataType::int64;
+  if (size_of(launch.to) == 8) return {is_integer ? cast_packs<std::int64_t, 2> : cast_packs<float, 2>, 2};
+  if (is_integer) return {cast_packs<std::int64_t, 8>};
   const Kernel among_floats = launch.from == DataType::float16    ? contiguous_kernel_from<f16>(launch.to)
                               : launch.from == DataType::bfloat16 ? contiguous_kernel_from<bf16>(launch.to)
                                                                   : contiguous_kernel_from<float>(launch.to);
-  return among_floats != nullptr ? among_floats : cast_packs<float>;
+  return {among_floats != nullptr ? among_floats : cast_packs<float, 8>};
 }
 
 }  // namespace
@@ -188,9 +197,10 @@ Kernel contiguous_kernel(const CastLaunch& launch) {
 cudaError_t launch(const CastLaunch& launch, const Pointers& pointers, cudaStream_t stream) {
   const std::int64_t count = launch.shape.count;
   if (count == 0) return cudaSuccess;
-  const Kernel fast = launch.shape.contiguous ? contiguous_kernel(launch) : nullptr;
-  if (fast != nullptr) {
-    return queue(fast, blocks_for((count + 7) / 8, element_threads), element_threads, launch, pointers, stream);
+  const ByPacks by_packs = launch.shape.contiguous ? contiguous_kernel(launch) : ByPacks();
+  if (by_packs.kernel != nullptr) {
+    const unsigned blocks = blocks_for((count + by_packs.width - 1) / by_packs.width, element_threads);
+    return queue(by_packs.kernel, blocks, element_threads, launch, pointers, stream);
   }
   return queue(cast_any, blocks_for(count, element_threads), element_threads, launch, pointers, stream);
 }

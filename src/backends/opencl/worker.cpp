@@ -1,7 +1,6 @@
 #include "backends/opencl/worker.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -18,6 +17,7 @@
 #include <system_error>
 #include <thread>
 
+#include "core/child_process.h"
 #include "core/environment_variable.h"
 #include "core/printable.h"
 #include "registry/shared_object.h"
@@ -40,35 +40,6 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   return all;
 }
 
-/// The settings of one posix_spawn.
-class SpawnSettings {
- public:
-  SpawnSettings(int input, int output) {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-    posix_spawnattr_init(&attributes);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    // A group of its own, so that what it starts can be killed with it.
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
-
 /// The end of what it printed, in one line: the first line of it often says more than the last.
 std::string last_output(int file) {
   const off_t end = lseek(file, 0, SEEK_END);
@@ -84,12 +55,6 @@ std::string last_output(int file) {
     at = next + 1;
   }
   return printable(joined);
-}
-
-std::string ending_of(int status) {
-  if (status == -1) return "ended";
-  if (WIFSIGNALED(status)) return "crashed with signal " + std::to_string(WTERMSIG(status));
-  return "ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
 
 /// What may be there again the next time.
@@ -209,7 +174,7 @@ Answer Worker::stop(bool kill_it) {
   close(output_);
   process_ = 0;
   if (status == -1 || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
-    return {Answer::State::crashed, {}, ending_of(status) + printed};
+    return {Answer::State::crashed, {}, (status == -1 ? "ended" : ending_of(status)) + printed};
   if (killed_here) return {Answer::State::crashed, {}, "closed its connection" + printed};
   return {Answer::State::killed, {}, "was killed (signal 9), perhaps because memory ran out" + printed};
 }

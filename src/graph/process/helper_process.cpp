@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/child_process.h"
 #include "core/environment_variable.h"
 #include "xpuruntime/core/mutex.h"
 #include "xpuruntime/graph/process_engine.h"
@@ -79,37 +79,6 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// The settings of one posix_spawn: the lifeline is its standard input; the socket and the memory come after the
-/// standard files.
-class Settings {
- public:
-  Settings(int lifeline, int output, int socket, int memory) {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, lifeline, STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, socket, socket_of_helper);
-    posix_spawn_file_actions_adddup2(&actions, memory, memory_of_helper);
-    posix_spawnattr_init(&attributes);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);  // what it starts is killed with it
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~Settings() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  Settings(const Settings&) = delete;
-  Settings& operator=(const Settings&) = delete;
-
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
-
 /// Not one of the lowest numbers, which the helper's own files take the place of.
 int moved_up(int file) {
   constexpr int first = 16;
@@ -126,11 +95,6 @@ std::string last_line(int file) {
   std::string_view all(text.data(), static_cast<std::size_t>(std::max<ssize_t>(0, got)));
   while (!all.empty() && all.back() == '\n') all.remove_suffix(1);
   return printable(std::string(all.substr(all.rfind('\n') + 1)));
-}
-
-std::string ending_of(int status) {
-  if (WIFSIGNALED(status)) return "crashed with signal " + std::to_string(WTERMSIG(status));
-  return "ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
 
 ErrorCode code_named(const std::string& name) {
@@ -160,7 +124,9 @@ HelperProcess::HelperProcess() {
     std::vector<std::string> arguments = {python.program, "-m", "xpuruntime.engine_process",
                                           std::to_string(socket_of_helper), std::to_string(memory_of_helper)};
     std::vector<std::string> variables = environment_of_helper(python.path);
-    const Settings settings(end, output, socket, memory);
+    SpawnSettings settings(end, output);  // the lifeline is its standard input
+    settings.pass(socket, socket_of_helper);
+    settings.pass(memory, memory_of_helper);
     error = posix_spawnp(&process_, python.program.c_str(), &settings.actions, &settings.attributes,
                          pointers_to(arguments).data(), pointers_to(variables).data());
     for (const int file : {socket, end, memory}) close(file);
