@@ -171,6 +171,7 @@ Answer verify(Context& context, const LockRequest& options) {
   }
   Runtime& runtime = context.runtime();
   const LockMode mode = options.revalidate ? LockMode::revalidate : LockMode::strict;
+  const ScopedPolicy scope(runtime.dispatcher(), policy_of(context, options));
   const ReplayReport report =
       is_model ? verify_model(context, word, options.model, *lock, mode) : verify_lock(runtime, {lock, mode});
   if (report.fine() && !options.out.empty()) refreshed(runtime, *lock, report).save(options.out);
@@ -256,9 +257,9 @@ void check_options(const LockRequest& options) {
     fail(ErrorCode::invalid_argument, "xrt",
          std::string(option) + " means nothing to lock " + options.action + of + "; leave it out");
   };
-  if (verify || two) {  // nothing is chosen
+  if (verify || two) {  // nothing is chosen; but which calls a model makes depends on the policy
     const char* of = two ? " of two locks" : "";
-    if (!options.policy.empty()) refuse("--policy", of);
+    if (!options.policy.empty() && options.lock.empty()) refuse("--policy", of);
     if (!options.store.path.empty()) refuse("--store", of);
     if (options.deterministic) refuse("--deterministic", of);
   }
@@ -287,7 +288,8 @@ constexpr const char* help_by_action =
                       Takes --revalidate and --out.
   verify MODEL --lock LOCK
                       The same for the engine of a model, and the entries that its calls use; one that is missing
-                      fails. Takes --shape, --input and --execution too.
+                      fails. Takes --shape, --input, --execution and --policy too: an op that a policy names for
+                      all its calls is not made one with others.
   diff LOCK [LOCK]    What changed from the first to the second, or to what would be decided here and now.
                       With one lock it takes --policy, --store and --deterministic.
 Exit codes: 0 the lock holds, or nothing differs; 1 it does not, or something does; 2 wrong usage or a bad file.

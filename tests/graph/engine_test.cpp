@@ -451,6 +451,37 @@ TEST_F(EngineTest, TheFastestIsMeasuredKeptAndTakenUntilItsVersionChanges) {
   EXPECT_EQ(session(on(DeviceType::cpu, "native")).record().engine, "native");
 }
 
+TEST_F(EngineTest, OnlyNativeObeysWhatAPolicyAsksOfKernels) {
+  store_ = open_store(folder() + "/store.sqlite");
+  EngineTimes times = measured(on(DeviceType::cpu));
+  for (int i = 0; i < 20 && times.chosen != "echo"; ++i) times = measured(on(DeviceType::cpu));
+  ASSERT_EQ(times.chosen, "echo") << "it only copies pointers";
+  Runtime& runtime = Runtime::global();
+  const auto with = [&](const KernelPolicy& policy, const std::string& engine) {
+    SessionOptions given = options(on(DeviceType::cpu, engine));
+    given.policy = policy;
+    return Session(exp_model(), runtime.dispatcher(), runtime.devices(), given);
+  };
+  const std::vector<std::pair<KernelPolicy, std::string>> asked = {
+      {KernelPolicy().force("exp", "reference"), "forces reference for exp"},
+      {KernelPolicy().set_precision("exp", "bf16"), "precisions of ops"},
+      {KernelPolicy{.deterministic = true}, "deterministic kernels"},
+      {KernelPolicy{.workspace_limit_bytes = 1 << 20}, "limits their workspace"}};
+  for (const auto& [policy, text] : asked) {
+    const Session automatic = with(policy, "auto");
+    EXPECT_EQ(automatic.record().engine, "native") << text;
+    EXPECT_HAS(automatic.record().because, text);
+    expect_error(ErrorCode::not_supported, text, [&] { with(policy, "echo"); });
+  }
+  // What it only likes is passed over, and said.
+  const Session liking = with(KernelPolicy().set("exp", "reference"), "auto");
+  EXPECT_EQ(liking.record().engine, "echo");
+  EXPECT_HAS(liking.record().because, "the kernel policy's choices are for native alone");
+  const AmpRegistry registry;
+  const ScopedAutocast autocast(runtime.dispatcher(), registry);
+  EXPECT_HAS(session(on(DeviceType::cpu)).record().because, "autocast is on");
+}
+
 TEST_F(EngineTest, EnginesThatCannotRunAreInTheRaceWithTheirReason) {
   echo_.absent = "buy it first";
   const EngineTimes times = measured(on(DeviceType::cpu));

@@ -129,6 +129,18 @@ TEST(Passes, KnownStatisticsBecomePartOfAConvolution) {
   EXPECT_EQ(steps[1].fused_into, "conv");
 }
 
+TEST(Passes, OnlyWhatAPolicySaysOfAllCallsOfAnOpKeepsThemApart) {
+  Graph graph = conv_with_norm();
+  graph.outputs({"norm"});
+  const auto ops = [&](const std::string& policy) {
+    return ops_of(graph.explain(graph.session(2, KernelPolicy::from_json(policy))));
+  };
+  const Names apart = {"conv2d", "batch_norm2d"}, one = {"conv2d"};
+  EXPECT_EQ(ops(R"({"preferences": {"batch_norm2d": "reference"}})"), apart);
+  EXPECT_EQ(ops(R"({"rules": [{"op": "batch_norm2d", "use": "reference"}]})"), apart);
+  EXPECT_EQ(ops(R"({"rules": [{"op": "batch_norm2d", "when": {"dtype": "f32"}, "use": "reference"}]})"), one);
+}
+
 TEST(Passes, ScalesAndShiftsByChannelBecomePartOfAConvolution) {
   Graph graph;
   const std::string x = graph.input("x", {1, 3, 4, 4});

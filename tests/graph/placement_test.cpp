@@ -345,6 +345,41 @@ struct Waiting {
   bool waits = true, ended = false;
 };
 
+class ZeroPlan : public Plan {
+ public:
+  Status run(const RunArguments& arguments) const override {
+    std::memset(arguments.outputs[0]->data(), 0, arguments.outputs[0]->span());
+    return {};
+  }
+};
+
+/// As kernels that are compiled when they are first needed.
+std::unique_ptr<const Plan> prepare_slowly(const Problem&, const PrepareContext&) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  return std::make_unique<ZeroPlan>();
+}
+
+TEST(PlacementTimeout, KernelsThatTakeTooLongToCompileAreATimeoutOrGoToTheDeclaredFallback) {
+  static constexpr KernelSpec slow{.ops = {OpId::exp}, .name = "slow", .prepare = prepare_slowly};
+  PartialDevice device({OpId::relu});
+  device.runtime.registry().register_kernel(make_kernel(slow, OpId::exp, DeviceType::npu, "1"));
+  const Model model = model_of({node("Relu", {"x"}, "a"), node("Exp", {"a"}, "y")}, {2, 3});
+  SessionOptions options;
+  options.execution.emplace().target = DeviceType::npu;
+  options.execution->compile_timeout_ms = 200;
+  const Tensor x = numbers({2, 3});
+  const Session alone(model, device.runtime.dispatcher(), device.runtime.devices(), options);
+  expect_error(ErrorCode::timeout, "compile_timeout_ms of 200 ms is over", [&] { alone.run({&x, 1}); });
+  options.execution->allow_fallback = DeviceType::cpu;
+  PartialDevice another({OpId::relu});
+  another.runtime.registry().register_kernel(make_kernel(slow, OpId::exp, DeviceType::npu, "1"));
+  const Session session(model, another.runtime.dispatcher(), another.runtime.devices(), options);
+  EXPECT_NEAR(session.run({&x, 1})[0].as<const float>()[0], 1, 1e-6);
+  EXPECT_EQ(session.record().target, DeviceType::cpu);
+  EXPECT_TRUE(session.record().is_fallback);
+  EXPECT_HAS(session.record().because, "compile_timeout_ms of 200 ms is over");
+}
+
 TEST(PlacementTimeout, NobodyWaitsForAKernelOnTheCpuThatDoesNotEnd) {
   static PartialDevice& device = *new PartialDevice({OpId::relu, OpId::add, OpId::copy});
   const auto waiting = std::make_shared<Waiting>();

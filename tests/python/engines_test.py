@@ -348,13 +348,24 @@ class PackageCase:
         session = xrt.load(slow, execution=on(self.name, execution_timeout_ms=100))
         with self.assertRaisesRegex(TimeoutError, "100 ms"):
             session(np.ones((1 << 21, 4), np.float32))
-        np.testing.assert_array_equal(session(np.ones((1, 4), np.float32)).shape, (1, 4))
+        self.soon(session, np.ones((1, 4), np.float32))
+
+    def soon(self, session: xrt.Session, x: np.ndarray) -> None:
+        """A run of a few numbers is done at once, or, while an operator of the run before still goes on, refused in time."""
+        for _ in range(1200):
+            begin = time.monotonic()
+            try:
+                return np.testing.assert_array_equal(session(x).shape, x.shape)
+            except TimeoutError:
+                self.assertLess(time.monotonic() - begin, 5)
+        self.fail("it never came to an end")
 
     def test_nobody_waits_for_one_operator_that_takes_too_long(self) -> None:
         x = np.eye(2500, dtype=np.float32)
         session = xrt.load(product_model(self.folder), execution=on(self.name, execution_timeout_ms=20))
         with self.assertRaisesRegex(TimeoutError, "20 ms"):
             session(x)
+        self.soon(session, x[:7, :7])
         patient = xrt.load(product_model(self.folder), execution=on(self.name, execution_timeout_ms=60000))
         np.testing.assert_array_equal(patient(x[:7, :7]), x[:7, :7])
 

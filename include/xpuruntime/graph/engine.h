@@ -35,6 +35,8 @@ struct EngineRequest {
   DeviceType target = DeviceType::cpu;  // the policy's, or its fallback
   int threads = 0;                      // how many it may use; 0: as many as the process may
   bool target_is_fixed = false;         // by a lock: the fallback is only for what the target lacks
+  std::string only_native = {};         // what is asked of kernels that other engines do not obey; empty: nothing
+  bool has_choices = false;             // of kernels, in a policy: for native alone
   std::string cached = {};              // what CompiledModel::to_cache gave for just this request; empty: nothing
 };
 
@@ -53,6 +55,13 @@ struct EngineVerdict {
 class EngineLacks : public Error {
  public:
   explicit EngineLacks(std::string_view message) : Error(ErrorCode::not_supported, "Session", message) {}
+};
+
+/// To make a model ready for the shapes of a run took longer than the policy's compile_timeout_ms: its declared
+/// fallback takes the model, from this run on.
+class CompileTimeout : public Error {
+ public:
+  explicit CompileTimeout(std::string_view message) : Error(ErrorCode::timeout, "Session", message) {}
 };
 
 /// A model that an engine made ready. Every function is safe from many threads. What one is asked for and cannot tell

@@ -148,11 +148,12 @@ std::vector<Tensor> Frame::time(Dispatcher& dispatcher, std::span<const Tensor> 
   return results();
 }
 
-std::vector<Decision> Frame::decide(Dispatcher& dispatcher, std::span<const Tensor> inputs) {
+std::vector<Decision> Frame::decide(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline) {
   bind(inputs);
   std::vector<Decision> decisions;
   for (std::size_t i = 0; i < calls_.size(); ++i) {
     decisions.push_back(program_.steps[i].is_transfer ? Decision() : dispatcher.decide(calls_[i]));
+    deadline.check();
   }
   results();
   return decisions;

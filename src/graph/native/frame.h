@@ -30,7 +30,7 @@ class Frame {
   std::vector<Tensor> time(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline,
                            std::vector<double>& seconds);
   /// What each call is decided to be, without running it; nothing of a copy.
-  std::vector<Decision> decide(Dispatcher& dispatcher, std::span<const Tensor> inputs);
+  std::vector<Decision> decide(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline);
 
  private:
   struct Pointers {

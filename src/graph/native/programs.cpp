@@ -240,13 +240,21 @@ std::vector<Tensor> ReadyProgram::time(std::span<const Tensor> inputs, const Dea
   return results;
 }
 
-std::vector<Decision> ReadyProgram::decide() {
+std::vector<Decision> ReadyProgram::decide(const Deadline& deadline) {
   std::vector<Tensor> given;
   for (const TensorSpec& spec : program_.inputs) given.push_back(devices_.allocate(spec, device_));
   auto frame = take_frame();
-  std::vector<Decision> decisions = frame->decide(dispatcher_, given);
+  std::vector<Decision> decisions = frame->decide(dispatcher_, given, deadline);
   give_back(std::move(frame));
   return decisions;
+}
+
+void ReadyProgram::prepare(const Deadline& deadline) {
+  try {
+    decide(deadline);
+  } catch (const Error& error) {  // what else goes wrong, the run meets again
+    if (error.code() == ErrorCode::timeout) throw;
+  }
 }
 
 Programs::Programs(const Model& model, Dispatcher& dispatcher, const DeviceManager& devices, Device device,
@@ -289,6 +297,21 @@ std::shared_ptr<ReadyProgram> Programs::find_or_make(std::span<const TensorSpec>
 }
 
 std::shared_ptr<ReadyProgram> Programs::make(std::span<const TensorSpec> specs, std::span<const Tensor> inputs) const {
+  const Deadline deadline(execution_.compile_timeout_ms, "compile_timeout_ms");
+  try {
+    auto ready = make_in_time(specs, inputs, deadline);
+    const bool compiles_kernels = device_.type != DeviceType::cpu;
+    if (compiles_kernels && !devices_.driver(device_).capturing(device_.index, current_stream(device_)))
+      ready->prepare(deadline);
+    return ready;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::timeout) throw CompileTimeout(error.message());
+    throw;
+  }
+}
+
+std::shared_ptr<ReadyProgram> Programs::make_in_time(std::span<const TensorSpec> specs, std::span<const Tensor> inputs,
+                                                     const Deadline& deadline) const {
   const std::vector<KnownInputs> ways = ways_to_know(inputs, devices_, model_.graph.nodes.size() == 1);
   for (std::size_t way = 0;; ++way) {
     try {
@@ -296,7 +319,7 @@ std::shared_ptr<ReadyProgram> Programs::make(std::span<const TensorSpec> specs, 
       const bool knows_all = !ways[way].empty() && std::all_of(ways[way].begin(), ways[way].end(),
                                                                [](const auto& input) { return input.has_value(); });
       const int level = std::max(execution_.optimize_level, knows_all ? 1 : 0);
-      Program program = compile_for(specs, ways[way], level);
+      Program program = compile_for(specs, ways[way], level, deadline);
       std::vector<std::string> nodes;
       for (const Step& step : program.steps) {
         nodes.push_back(step.is_transfer ? to_string(transfer_of(program, step, device_))
@@ -315,7 +338,10 @@ PassContext Programs::pass_context() const {
   PassContext context{.device = device_, .may_use_cpu = may_use_cpu(execution_, device_)};
   context.aligned = [this](const Tensor& constant) { return casts_.aligned(constant); };
   context.is_named = [policy = dispatcher_.policy()](OpId op) {
-    const auto is_for_it = [=](const PolicyRule& rule) { return rule.op == op; };
+    // Rules for some calls, such as those of tuning, choose among what is there once all is fused.
+    const auto is_for_it = [=](const PolicyRule& rule) {
+      return rule.op == op && rule.when.empty() && rule.range.empty();
+    };
     return policy.preferences.contains(op) || policy.precision.contains(op) ||
            std::any_of(policy.rules.begin(), policy.rules.end(), is_for_it);
   };
@@ -340,14 +366,15 @@ PassContext Programs::pass_context() const {
   return context;
 }
 
-Program Programs::compile_for(std::span<const TensorSpec> specs, Values values, int optimize_level) const {
+Program Programs::compile_for(std::span<const TensorSpec> specs, Values values, int optimize_level,
+                              const Deadline& deadline) const {
   const PassContext passes = pass_context();  // of the policy of the runs
   // What is computed now is no part of a run: under no policy and no lock.
   const ScopedPolicy plain(dispatcher_, dispatcher_.make_scope({}, {}, LockUse{}));
   Program program = compile(model_, specs, values,
                             Builder(dispatcher_, device_, devices_.profile(device_).global_memory_bytes, optimize_level,
                                     may_use_cpu(execution_, device_)),
-                            passes, Deadline(execution_.compile_timeout_ms, "compile_timeout_ms"));
+                            passes, deadline);
   std::set<std::shared_ptr<void>> files;  // what was read of them is copied, or will be read again
   for (const auto& [name, constant] : model_.graph.constants) files.insert(constant.owner());
   for (const auto& file : files) onnx::forget_file(file);

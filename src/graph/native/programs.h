@@ -49,7 +49,9 @@ class ReadyProgram : public std::enable_shared_from_this<ReadyProgram> {
   /// less, runs are in threads of their own, and their results in new memory.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const Deadline& deadline, GivenOutputs outputs = {});
   /// By step; nothing of transfers.
-  std::vector<Decision> decide();
+  std::vector<Decision> decide(const Deadline& deadline);
+  /// Decides, and so has kernels compiled, before the first run.
+  void prepare(const Deadline& deadline);
   /// A run, and the seconds of each step.
   std::vector<Tensor> time(std::span<const Tensor> inputs, const Deadline& deadline, std::vector<double>& seconds);
 
@@ -88,9 +90,11 @@ class Programs {
   std::shared_ptr<ReadyProgram> find_or_make(std::span<const TensorSpec> specs, std::span<const Tensor> inputs);
   std::shared_ptr<ReadyProgram> find(std::span<const TensorSpec> specs, std::span<const Tensor> inputs);
   std::shared_ptr<ReadyProgram> make(std::span<const TensorSpec> specs, std::span<const Tensor> inputs) const;
+  std::shared_ptr<ReadyProgram> make_in_time(std::span<const TensorSpec> specs, std::span<const Tensor> inputs,
+                                             const Deadline& deadline) const;
   PassContext pass_context() const;
   Program compile_for(std::span<const TensorSpec> specs, std::span<const std::optional<Tensor>> values,
-                      int optimize_level) const;
+                      int optimize_level, const Deadline& deadline) const;
 
   const Model& model_;
   Dispatcher& dispatcher_;

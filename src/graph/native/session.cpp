@@ -101,13 +101,13 @@ class NativeModel : public CompiledModel {
   std::vector<SessionStep> explain(std::span<const TensorSpec> inputs) override {
     const ScopedPolicy entered(dispatcher_, scope_);
     const auto ready = runs_.for_specs(inputs, "explain it with inputs instead of shapes");
-    return steps_of(model_, *ready, ready->decide());
+    return steps_of(model_, *ready, ready->decide(until_prepared()));
   }
   std::vector<SessionStep> explain(std::span<const Tensor> inputs) override {
     const ScopedPolicy entered(dispatcher_, scope_);
     std::vector<SessionStep> steps;
     runs_.each_program(inputs, [&](const Model& model, const auto& ready, std::span<const Tensor>) {
-      for (SessionStep& step : steps_of(model, *ready, ready->decide())) {
+      for (SessionStep& step : steps_of(model, *ready, ready->decide(until_prepared()))) {
         steps.push_back(std::move(step));
       }
     });
@@ -122,7 +122,7 @@ class NativeModel : public CompiledModel {
                            const Deadline& until) {
       std::vector<double> seconds;
       std::vector<Tensor> results = ready->time(given, until, seconds);
-      profiler.add(ready, seconds, [&] { return steps_of(piece, *ready, ready->decide()); });
+      profiler.add(ready, seconds, [&] { return steps_of(piece, *ready, ready->decide(until_prepared())); });
       return results;
     };
     runs_.run(inputs, deadline(timeout), timed);  // decides, and brings the constants into the cache
@@ -148,6 +148,7 @@ class NativeModel : public CompiledModel {
   }
 
  private:
+  Deadline until_prepared() const { return {execution_.compile_timeout_ms, "compile_timeout_ms"}; }
   static Deadline deadline(std::chrono::milliseconds timeout) { return {timeout.count(), "execution_timeout_ms"}; }
 
   const Model model_;

@@ -16,7 +16,7 @@ namespace xpuruntime::native {
 /// What a pass must know beside the program.
 struct PassContext {
   Device device = {};
-  /// Whether the policy in force says something of an op: its calls stay calls of their own.
+  /// Whether the policy in force says something of all calls of an op: they stay calls of their own.
   std::function<bool(OpId)> is_named = {};  // empty: of none
   /// Whether the device has a kernel for a problem.
   std::function<bool(const Problem&)> can_run = {};  // empty: for all

@@ -83,6 +83,9 @@ class Picking {
   }
 
   std::unique_ptr<CompiledModel> try_engine(const Engine& engine) {
+    if (!request_.only_native.empty() && engine.name() != "native") {
+      return pass_over(engine, "does not choose our kernels, and " + request_.only_native, ErrorCode::not_supported);
+    }
     if (const std::string why = engine.why_absent(); !why.empty()) return pass_over(engine, "is not here: " + why);
     if (!engine.runs_on(request_.target)) {
       const std::vector<DeviceType> types = engine.devices();
@@ -122,6 +125,9 @@ class Picking {
     if (record.is_fallback) {
       record.because += "; on " + std::string(to_string(record.target)) + ", the fallback of " +
                         std::string(to_string(policy.target));
+    }
+    if (request_.has_choices && record.engine != "native") {
+      record.because += "; the kernel policy's choices are for native alone";
     }
     for (const EngineRejection& rejection : rejections_) {
       record.because +=

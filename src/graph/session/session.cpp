@@ -38,6 +38,27 @@ Autocast autocast_of(DataType precision, const Scope& scope, const std::shared_p
   return autocast;
 }
 
+/// What of the policy and autocast in force must hold, and only our kernels obey; empty: nothing.
+std::string asked_of_kernels(const KernelPolicy& policy, bool is_autocast) {
+  const auto is_forced = [](const auto& preference) { return preference.second.force; };
+  const auto forced = std::find_if(policy.preferences.begin(), policy.preferences.end(), is_forced);
+  if (forced != policy.preferences.end()) {
+    return "the kernel policy forces " + forced->second.kernels.front() + " for " +
+           std::string(to_string(forced->first));
+  }
+  if (policy.deterministic.value_or(false)) return "the kernel policy asks for deterministic kernels";
+  if (policy.workspace_limit_bytes) return "the kernel policy limits their workspace";
+  if (!policy.precision.empty() || policy.default_precision.value_or(DataType::float32) != DataType::float32) {
+    return "the kernel policy has precisions of ops";
+  }
+  return is_autocast ? "autocast is on" : "";
+}
+
+/// What of a policy other engines pass over.
+bool likes_kernels(const KernelPolicy& policy) {
+  return !policy.preferences.empty() || !policy.rules.empty() || policy.auto_strategy.has_value();
+}
+
 ScopePtr scope_of(Dispatcher& dispatcher, const SessionOptions& options, DataType precision) {
   const ScopedPolicy layered(dispatcher, options.policy);
   ScopePtr scope = options.lock ? dispatcher.layered_scope(*options.lock) : dispatcher.current_scope();
@@ -57,6 +78,7 @@ struct Session::Impl {
         devices(devices) {
     execution.check();
     check_fixed_shapes(*model, execution);
+    const bool is_autocast = execution.precision == DataType::float32 && dispatcher.current_scope()->autocast.on();
     scope = scope_of(dispatcher, options, execution.precision);
     std::vector<std::shared_ptr<const Engine>> engines = {native::make_engine(dispatcher, devices, scope)};
     check_calibrated_here();
@@ -65,7 +87,12 @@ struct Session::Impl {
     }
     const ScopedPolicy entered(dispatcher, scope);
     const auto threads = static_cast<int>(dispatcher.policy().limits().threads.value_or(0));
-    EngineRequest request{.model = model, .execution = execution, .threads = threads};
+    EngineRequest request{.model = model,
+                          .execution = execution,
+                          .threads = threads,
+                          .only_native = asked_of_kernels(scope->policy, is_autocast),
+                          .has_choices = likes_kernels(scope->policy)};
+    is_for_native = !request.only_native.empty();
     EnginePreference preferred;
     if (const std::optional<LockUse> lock = dispatcher.lock(); lock && lock->lock != nullptr) {
       std::tie(engines, preferred) = engine_of_lock(*lock, request, engines, devices);
@@ -134,18 +161,24 @@ struct Session::Impl {
     dispatcher.dispatch({.op = OpId::copy, .inputs = {&input, 1}, .outputs = {&output, 1}});
   }
 
-  /// Whether another engine may do what one refuses in a run: not what a lock or a forced kernel asks of native, and
-  /// nothing that is recorded for a graph of the device.
-  bool may_go_on() const {
-    if (execution.engine != "auto") return false;
+  /// Whether another engine may do what one refuses in a run: not what a lock or a policy asks of native, and nothing
+  /// that is recorded for a graph of the device.
+  bool may_go_on() const { return execution.engine == "auto" && !is_for_native && may_change(); }
+  /// The same where the policy declares it.
+  bool may_fall_back(const PickedEngine& engine) const {
+    return execution.allow_fallback && *execution.allow_fallback != engine.record.target && may_change();
+  }
+  bool may_change() const {
     const ScopedPolicy entered(dispatcher, scope);
     const std::optional<LockUse> lock = dispatcher.lock();
     if (!lock || lock->lock != nullptr) return false;
-    const auto& preferences = scope->policy.preferences;
-    const auto is_forced = [](const auto& preference) { return preference.second.force; };
-    if (std::any_of(preferences.begin(), preferences.end(), is_forced)) return false;
     const Device device{line->current().record.target, 0};
     return !devices.has(device) || !devices.driver(device).capturing(device.index, current_stream(device));
+  }
+
+  const PickedEngine* next(const PickedEngine& engine, const Error& error) {
+    const ScopedPolicy entered(dispatcher, scope);
+    return &line->after(engine, std::string(error.message()));
   }
 
   std::vector<Tensor> run(std::span<const Tensor> inputs, GivenOutputs outputs = {}) {
@@ -158,8 +191,10 @@ struct Session::Impl {
         return results;
       } catch (const EngineLacks& error) {
         if (!may_go_on()) throw;
-        const ScopedPolicy entered(dispatcher, scope);
-        engine = &line->after(*engine, std::string(error.message()));
+        engine = next(*engine, error);
+      } catch (const CompileTimeout& error) {
+        if (!may_fall_back(*engine)) throw;
+        engine = next(*engine, error);
       }
     }
   }
@@ -170,6 +205,7 @@ struct Session::Impl {
   Dispatcher& dispatcher;
   const DeviceManager& devices;
   ScopePtr scope = {};
+  bool is_for_native = false;
   std::optional<EngineLine> line = {};
 };
 

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import io
 import threading
+import time
 from typing import Any
 
 from . import CompiledModel, Engine, EngineRequest
@@ -62,9 +63,10 @@ class OpenVino(Engine):
 
 
 def see_to_its_end(request: Any, _: list[Any]) -> None:
-    """Holds on to a request and its inputs: to cancel or free it holds the GIL until the operator that runs has ended."""
-    with contextlib.suppress(Exception):
-        request.wait()
+    """Holds on to a request and its inputs until the operator that runs has ended."""
+    for stop in (request.cancel, request.wait):
+        with contextlib.suppress(Exception):
+            stop()
 
 
 class Compiled(CompiledModel):
@@ -72,14 +74,38 @@ class Compiled(CompiledModel):
         self._outputs = len(model.outputs)
         self._model, self._keep = model, keep
         self._idle = [model.create_infer_request()]  # those that no thread uses
+        self._lock = threading.Lock()
+        self._maker = threading.Thread()  # of another; one at a time
+        self._failure: Exception | None = None
+
+    def _add_request(self) -> None:
+        try:
+            self._idle.append(self._model.create_infer_request())
+        except Exception as error:
+            self._failure = error
+
+    def _request(self, until: float) -> Any:
+        """One that no thread uses; None: there is none in time. To make one waits for runs that go on."""
+        while time.monotonic() < until:
+            with contextlib.suppress(IndexError):
+                return self._idle.pop()
+            with self._lock:
+                if not self._maker.is_alive():
+                    if self._failure is not None:
+                        raise self._failure
+                    self._maker = threading.Thread(target=self._add_request, daemon=True)
+                    self._maker.start()
+                maker = self._maker
+            maker.join(min(until - time.monotonic(), threading.TIMEOUT_MAX))
+        return None
 
     def run(self, inputs: list[Any], timeout_ms: int) -> list[Any]:
-        try:
-            request = self._idle.pop()
-        except IndexError:
-            request = self._model.create_infer_request()
+        until = time.monotonic() + timeout_ms / 1000
+        request = self._request(until)
+        if request is None:
+            raise TimeoutError(f"a run took longer than {timeout_ms} ms, with the one before it, which still goes on")
         request.start_async(dict(enumerate(inputs)), share_inputs=True)
-        if not request.wait_for(timeout_ms):
+        if not request.wait_for(max(0, int((until - time.monotonic()) * 1000))):
             threading.Thread(target=see_to_its_end, args=(request, inputs), daemon=True).start()
             raise TimeoutError(f"a run took longer than {timeout_ms} ms")
         request.wait()  # raises what went wrong
