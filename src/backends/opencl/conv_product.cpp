@@ -277,6 +277,8 @@ Verdict supports_conv_winograd(const Problem& problem, const DeviceProfile& prof
   if (shape.stride[1] != 1 || shape.stride[2] != 1) return Verdict::no("the stride is not 1");
   if (shape.dilation[1] != 1 || shape.dilation[2] != 1) return Verdict::no("the filter is dilated");
   if (shape.groups != 1) return Verdict::no("there are " + std::to_string(shape.groups) + " groups, and it takes 1");
+  if (problem.limits.deterministic)
+    return Verdict::no("its sums mix neighbouring windows: a NaN spreads over its tile, and errors are larger");
   return has_modest_windows(problem, profile);
 }
 

@@ -29,6 +29,14 @@ TEST_F(ConvTest, WinogradTakesFiltersOf3x3WithStride1) {
   EXPECT_EQ(refused(name, "conv2d(f32[1,8,9,9], f32[8,4,3,3]; groups=2)"), "there are 2 groups, and it takes 1");
 }
 
+TEST_F(ConvTest, WinogradIsNotDeterministicAsItsTilesShareTheirInputs) {
+  const std::string text = "conv2d(f32[1,64,56,56], f32[64,64,3,3]; padding=1,1) deterministic";
+  EXPECT_EQ(refused("CONV2D_WINOGRAD", text),
+            "its sums mix neighbouring windows: a NaN spreads over its tile, and errors are larger");
+  for (const char* other : {"CONV2D_IM2COL", "CONV2D_IMPLICIT_GEMM", "CONV2D_TILED_LOCAL", "CONV2D_NAIVE_SMALL"})
+    EXPECT_EQ(refused(other, text), "") << other;
+}
+
 TEST_F(ConvTest, WinogradNamesItsTile) {
   const auto token = [](const std::string& text) {
     return prepare("CONV2D_WINOGRAD", parse_problem(text, device))->token();
