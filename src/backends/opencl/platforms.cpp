@@ -4,11 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <ctime>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <system_error>
+#include <thread>
 
 #include "core/environment_variable.h"
 #include "core/sha256.h"
@@ -19,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr long bad_news_last_s = 600;
+constexpr long hanging_lasts_s = 3600;  // asking one that hangs again takes long
 
 std::string setting(const char* name) {
   const char* value = environment_variable(name);
@@ -82,7 +87,7 @@ std::string key_of(const std::vector<std::string>& files, const std::string& wor
   return hash.finish();
 }
 
-std::string to_text(const TriedPlatforms& tried) {
+std::string to_text(const TriedPlatforms& tried, bool hung) {
   std::ostringstream text;
   for (const TriedDevice& device : tried.devices)
     text << "device " << device.multiple << " " << device.fp16 << " " << device.platform << "\t" << device.device
@@ -91,7 +96,7 @@ std::string to_text(const TriedPlatforms& tried) {
   for (const std::string& reason : tried.left_out) text << "left_out " << reason << "\n";
   for (const std::string& reason : tried.not_loaded) text << "not_loaded " << reason << "\n";
   if (!tried.left_out.empty() || !tried.not_loaded.empty())
-    text << "until " << std::time(nullptr) + bad_news_last_s << "\n";
+    text << "until " << std::time(nullptr) + (hung ? hanging_lasts_s : bad_news_last_s) << "\n";
   return text.str();
 }
 
@@ -125,22 +130,28 @@ bool is_passing(const Answer& answer) {
   return answer.state == Answer::State::shortage || answer.state == Answer::State::killed;
 }
 
-/// What the worker says of all drivers that it sees. `passing` is set where a shortage had to do with it.
-Answer probe(Worker& worker, std::vector<TriedDevice>& devices, bool& passing) {
-  const int seconds = worker_seconds();
-  Answer answer = worker.ask({"probe"}, seconds);
-  passing = passing || is_passing(answer);
-  if (!answer.answered() || answer.message[0] != "devices") return answer;
+/// What a worker says of all drivers that it sees.
+struct Probed {
+  Answer answer = {};
+  std::vector<TriedDevice> devices = {};
+  bool passing = false;  // a shortage had to do with it
+};
+
+Probed probe(Worker& worker, int seconds) {
+  Probed probed{worker.ask({"probe"}, seconds)};
+  const Answer& answer = probed.answer;
+  probed.passing = is_passing(answer);
+  if (!answer.answered() || answer.message[0] != "devices") return probed;
   for (std::size_t i = 1; i + 2 < answer.message.size(); i += 3) {
     TriedDevice device{answer.message[i], answer.message[i + 1]};
     std::istringstream(answer.message[i + 2]) >> device.multiple;
     // A compiler that half crashes costs the device nothing else.
-    const Answer half = worker.ask({"fp16", device.platform, device.device}, seconds);
+    const Answer half = worker.ask({"fp16", device.platform, device.device}, worker_seconds());
     device.fp16 = half.answered() && half.message[0] == "yes";
-    passing = passing || is_passing(half);
-    devices.push_back(device);
+    probed.passing = probed.passing || is_passing(half);
+    probed.devices.push_back(device);
   }
-  return answer;
+  return probed;
 }
 
 /// Loaders pass over what they cannot open without a word.
@@ -159,47 +170,155 @@ std::vector<std::string> not_loaded(Worker& worker, const std::vector<std::strin
   return reasons;
 }
 
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_ = {};
+};
+
 bool is_fine(const Answer& answer) {
   return answer.answered() && (answer.message[0] == "devices" || answer.message[0] == "no_loader");
 }
 
 std::string reason_of(const Answer& answer) { return answer.answered() ? answer.message.back() : answer.why; }
 
-/// Where they fail together, for the reason `together`.
-TriedPlatforms try_each(const std::vector<std::string>& files, const std::string& program, const std::string& together,
-                        bool& passing) {
-  TriedPlatforms tried{true};
-  const auto cannot = [&](const OnlyThese& only) {
-    passing = true;
-    tried.left_out = {"all drivers together: " + together + "; they cannot be tried one by one: " + only.why_not()};
-    tried.usable.clear();
-    return tried;
+/// One driver, asked alone.
+struct Alone {
+  std::string cannot = {};  // why it could not be
+  Probed probed = {};
+  std::vector<std::string> not_loaded = {};
+};
+
+Alone try_alone(const std::string& file, const std::string& program, int seconds) {
+  const OnlyThese only({file});
+  if (!only.why_not().empty()) return {only.why_not()};
+  Worker worker(only.environment(), program);
+  Alone alone{{}, probe(worker, seconds)};
+  if (is_fine(alone.probed.answer)) alone.not_loaded = not_loaded(worker, {file});
+  return alone;
+}
+
+/// All at once: each that hangs takes the whole time.
+std::vector<Alone> try_alone(const std::vector<std::string>& files, const std::string& program) {
+  const int seconds = worker_seconds();
+  std::vector<Alone> all(files.size());
+  std::vector<std::exception_ptr> thrown(files.size());
+  const auto run = [&](std::size_t i) {
+    try {
+      all[i] = try_alone(files[i], program, seconds);
+    } catch (...) {
+      thrown[i] = std::current_exception();
+    }
   };
-  for (const std::string& file : files) {
-    const OnlyThese only({file});
-    if (!only.why_not().empty()) return cannot(only);
-    Worker worker(only.environment(), program);
-    std::vector<TriedDevice> devices;
-    const Answer answer = probe(worker, devices, passing);
-    if (is_fine(answer)) {
-      tried.usable.push_back(file);
-      for (std::string& reason : not_loaded(worker, {file})) tried.not_loaded.push_back(std::move(reason));
-    } else {
-      tried.left_out.push_back(fs::path(file).filename().string() + ": " + reason_of(answer));
+  std::vector<std::thread> threads;
+  threads.reserve(files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const SignalsBlocked blocked;  // no handler of the program's runs in those threads
+    try {
+      threads.emplace_back(run, i);
+    } catch (const std::system_error&) {
+      run(i);  // too many threads
     }
   }
-  // Loaders have other ways to find drivers.
-  if (tried.left_out.empty()) tried.left_out.push_back("a driver that no .icd file names: " + together);
-  if (tried.usable.empty()) return tried;
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : thrown)
+    if (error) std::rethrow_exception(error);
+  return all;
+}
+
+// Loaders have other ways to find drivers.
+constexpr const char* no_icd_file = "a driver that no .icd file names: ";
+
+/// What is known of the drivers, and of that how sure it is.
+struct Tried {
+  TriedPlatforms platforms = {true};
+  bool passing = false;  // a shortage had to do with it
+  bool hung = false;     // one gave no answer
+};
+
+/// Where they fail together, for the reason `together`.
+Tried try_each(const std::vector<std::string>& files, const std::string& program, const std::string& together) {
+  Tried result;
+  TriedPlatforms& tried = result.platforms;
+  const auto cannot = [&](const std::string& why) {
+    result.passing = true;
+    tried.left_out = {"all drivers together: " + together + "; they cannot be tried one by one: " + why};
+    tried.usable.clear();
+    tried.devices.clear();
+    return result;
+  };
+  std::vector<Alone> all = try_alone(files, program);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto& [why_not, probed, missing] = all[i];
+    if (!why_not.empty()) return cannot(why_not);
+    result.passing = result.passing || probed.passing;
+    if (is_fine(probed.answer)) {
+      tried.usable.push_back(files[i]);
+      tried.devices = probed.devices;
+      tried.not_loaded.insert(tried.not_loaded.end(), missing.begin(), missing.end());
+    } else {
+      result.hung = result.hung || probed.answer.state == Answer::State::late;
+      tried.left_out.push_back(fs::path(files[i]).filename().string() + ": " + reason_of(probed.answer));
+    }
+  }
+  if (tried.left_out.empty()) tried.left_out.push_back(no_icd_file + together);
+  if (tried.usable.size() < 2) return result;
   const OnlyThese only(tried.usable);
-  if (!only.why_not().empty()) return cannot(only);
+  if (!only.why_not().empty()) return cannot(only.why_not());
   Worker worker(only.environment(), program);
-  if (const Answer answer = probe(worker, tried.devices, passing); !is_fine(answer)) {
-    tried.left_out.push_back("all drivers together: " + reason_of(answer));
+  const Probed rest = probe(worker, worker_seconds());
+  result.passing = result.passing || rest.passing;
+  tried.devices = rest.devices;
+  if (!is_fine(rest.answer)) {
+    tried.left_out.push_back("all drivers together: " + reason_of(rest.answer));
     tried.usable.clear();
     tried.devices.clear();
   }
-  return tried;
+  return result;
+}
+
+/// Asks all together; the answer, or who of them it is that fails.
+Tried try_all(const std::vector<std::string>& files, const std::string& program) {
+  // Where one hangs, most of the time is for asking each alone. Who is only slow is given all of it then.
+  const int seconds = worker_seconds(), first_seconds = files.empty() ? seconds : std::max(1, seconds / 4);
+  Tried result;
+  const auto ask = [&](int limit) {
+    Worker worker({}, program);
+    Probed probed = probe(worker, limit);
+    if (is_fine(probed.answer)) result.platforms.not_loaded = not_loaded(worker, files);
+    result.passing = result.passing || probed.passing;
+    result.platforms.devices = std::move(probed.devices);
+    return probed.answer;
+  };
+  Answer answer = ask(first_seconds);
+  if (answer.state == Answer::State::unavailable) {
+    result.platforms = {.unprotected = answer.why};
+  } else if (answer.state == Answer::State::shortage) {
+    result.platforms = {.absent = "the process that tries the drivers " + answer.why +
+                                  "; close files or end processes, or raise their limits (ulimit), and start this "
+                                  "program again"};
+  }
+  if (!result.platforms.tried || is_fine(answer)) return result;
+  const bool late = answer.state == Answer::State::late;
+  Tried each = try_each(files, program, reason_of(answer));
+  if (late && first_seconds < seconds && each.platforms.usable.size() == files.size()) {
+    // Slow, or a driver that no .icd file names.
+    answer = ask(seconds);
+    if (is_fine(answer)) return result;
+    each.platforms.left_out = {no_icd_file + reason_of(answer)};
+    each.hung = answer.state == Answer::State::late;
+  }
+  each.passing = each.passing || result.passing;
+  return each;
 }
 
 }  // namespace
@@ -258,23 +377,9 @@ TriedPlatforms try_platforms(const DiskCache& cache, const std::string& program)
   if (const auto kept = cache.get(key)) {
     if (auto tried = from_text(*kept)) return *tried;
   }
-  TriedPlatforms tried{true};
-  bool passing = false;
-  {
-    Worker worker({}, program);
-    const Answer answer = probe(worker, tried.devices, passing);
-    if (answer.state == Answer::State::unavailable) return {.unprotected = answer.why};
-    if (answer.state == Answer::State::shortage)
-      return {.absent = "the process that tries the drivers " + answer.why +
-                        "; close files or end processes, or raise their limits (ulimit), and start this program again"};
-    if (is_fine(answer)) {
-      tried.not_loaded = not_loaded(worker, files);
-    } else {
-      tried = try_each(files, program, reason_of(answer), passing);
-    }
-  }
-  if (!passing) cache.put(key, to_text(tried));
-  return tried;
+  const Tried found = try_all(files, program);
+  if (found.platforms.tried && !found.passing) cache.put(key, to_text(found.platforms, found.hung));
+  return found.platforms;
 }
 
 }  // namespace xpuruntime::opencl

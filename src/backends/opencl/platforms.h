@@ -31,9 +31,10 @@ struct TriedPlatforms {
   bool operator==(const TriedPlatforms&) const = default;
 };
 
-/// Asks every driver in a worker. Where that fails, each driver alone, to know which to leave out. The answer is kept
-/// in the cache until a driver, the environment or the boot changes; one that leaves something out for ten minutes, and
-/// one that a shortage made not at all.
+/// Asks every driver in a worker. Where that fails, or takes more than a quarter of worker_seconds(), each driver
+/// alone, all at the same time, to know which to leave out. The answer is kept in the cache until a driver, the
+/// environment or the boot changes; one that leaves something out for ten minutes, for an hour where it hung, and one
+/// that a shortage made not at all.
 TriedPlatforms try_platforms(const DiskCache& cache, const std::string& worker = Worker::default_program());
 
 /// For one start of OpenCL: a folder with these .icd files only, and the variables that make a loader look there.

@@ -207,6 +207,34 @@ TEST_F(PlatformsTest, ADriverThatHangsIsLeftOut) {
   EXPECT_TRUE(has(text, "built: 1")) << text;
 }
 
+TEST_F(PlatformsTest, DriversThatHangCostOneLimitAndAQuarterAndAreNotAskedAgainSoon) {
+  const std::string program = own_.path() + "/worker", asked = own_.path() + "/asked";
+  std::ofstream(program) << "#!/bin/sh\ndd bs=4096 count=1 2>/dev/null | tr -c '[:alnum:]' '[ *]' >> '" << asked
+                         << "'\nsleep 100\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const std::string folder = vendors({"libA.so", "libB.so", "libC.so"}, false);
+  const auto hang = [&] {
+    setenv("OCL_ICD_VENDORS", folder.c_str(), 1);
+    setenv("XPURUNTIME_OPENCL_TIMEOUT", "4", 1);
+    const auto start = std::chrono::steady_clock::now();
+    const TriedPlatforms tried = try_platforms(DiskCache(own_.path() + "/cache"), program);
+    const auto took = std::chrono::steady_clock::now() - start;
+    for (const std::string& reason : tried.left_out) std::cout << reason << "\n";
+    return tried.left_out.size() == 3 && has(tried.left_out[2], "bad2.icd: gave no answer within 4 s") &&
+           tried.usable.empty() && took < std::chrono::seconds(12);  // one after the other they take 13
+  };
+  EXPECT_EQ(in_child(hang), 0);
+  std::ifstream file(asked);
+  std::vector<std::string> words;
+  for (std::string word; file >> word;) words.push_back(word);
+  EXPECT_EQ(words, (std::vector<std::string>{"probe", "1", "probe", "4", "probe", "4", "probe", "4"}));
+  const auto entry = std::filesystem::directory_iterator(own_.path() + "/cache")->path();
+  const std::string kept = DiskCache(own_.path() + "/cache").get(entry.stem().string()).value_or("");
+  const std::size_t until = kept.find("until ");
+  ASSERT_NE(until, std::string::npos) << kept;
+  EXPECT_GT(std::stol(kept.substr(until + 6)), std::time(nullptr) + 3000);
+}
+
 TEST_F(PlatformsTest, WithNoDriverThatWorksTheReasonSaysSo) {
   const std::string text = report("OCL_ICD_VENDORS='" + vendors({XRT_CRASHING_ICD}, false) + "'");
   EXPECT_TRUE(has(text, "devices: 0; why: no usable OpenCL device: bad0.icd: ")) << text;
