@@ -65,9 +65,11 @@ std::string_view advice(ErrorCode code) {
   }
 }
 
-std::string describe(cl_int code, std::string_view call) {
-  return std::string(call) + " gave " + error_name(code) + ": " + std::string(advice(error_code_of(code)));
+std::string describe(cl_int code, std::string_view call, ErrorCode meaning) {
+  return std::string(call) + " gave " + error_name(code) + ": " + std::string(advice(meaning));
 }
+
+std::string describe(cl_int code, std::string_view call) { return describe(code, call, error_code_of(code)); }
 
 constinit ForkGuard guard;
 
@@ -116,7 +118,7 @@ Status to_status(cl_int code, std::string_view call) {
 
 Status to_status_of_work(cl_int code, std::string_view call) {
   // A driver that gives a queue up has lost what ran in it.
-  if (code == CL_INVALID_COMMAND_QUEUE) return {ErrorCode::device_lost, describe(illegal_access, call)};
+  if (code == CL_INVALID_COMMAND_QUEUE) return {ErrorCode::device_lost, describe(code, call, ErrorCode::device_lost)};
   if (code != CL_OUT_OF_RESOURCES) return to_status(code, call);
   return {ErrorCode::device_error, std::string(call) + " gave " + error_name(code) +
                                        ": a kernel failed, which may have used memory that is not its own"};

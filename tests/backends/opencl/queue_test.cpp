@@ -268,5 +268,13 @@ TEST_F(QueueTest, ThreadsMayLaunchWhileItIsExchanged) {
   own.deallocate(index, memory);
 }
 
+TEST(QueueStatus, OfAQueueThatTheDriverGaveUpNamesTheCodeThatCame) {
+  const Status status = to_status_of_work(CL_INVALID_COMMAND_QUEUE, "clFinish");
+  EXPECT_EQ(status.code(), ErrorCode::device_lost);
+  EXPECT_EQ(status.message(),
+            "clFinish gave CL_INVALID_COMMAND_QUEUE (-36): the device is gone: restart the process when it is back");
+  EXPECT_EQ(to_status_of_work(-9999, "clFinish").code(), ErrorCode::device_lost);
+}
+
 }  // namespace
 }  // namespace xpuruntime::opencl
