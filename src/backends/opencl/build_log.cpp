@@ -42,6 +42,7 @@ struct Place {
 /// "program.cl:12:5: error", "<kernel>:12:5:", "1:12:5:", "error: /tmp/x.cl:12:5:", "\"/tmp/x.cl\", line 12: error",
 /// "(12) : error", ":12: error".
 std::optional<Place> place_in(std::string_view line) {
+  line = line.substr(0, line.find(" <Spelling="));  // where a macro says what the line uses
   const auto file_before = [&](std::size_t end) {
     std::string_view file = line.substr(0, end);
     if (const std::size_t blank = file.rfind(": "); blank != std::string_view::npos) file.remove_prefix(blank + 2);
@@ -69,6 +70,11 @@ std::optional<Place> place_in(std::string_view line) {
   return number ? std::optional(Place{*number, file_before(at)}) : std::nullopt;
 }
 
+/// "<command line>": of the options.
+bool is_no_file(const std::string& file) {
+  return file == "<command line>" || file == "<built-in>" || file == "<scratch space>";
+}
+
 /// That line of a file; nothing where it cannot be read.
 std::optional<std::string> line_of_file(const Place& place) {
   std::error_code ignored;
@@ -80,25 +86,28 @@ std::optional<std::string> line_of_file(const Place& place) {
   return line;
 }
 
+bool has_directive(std::string_view source, std::string_view name) {
+  for (std::size_t at = source.find('#'); at != std::string_view::npos; at = source.find('#', at + 1)) {
+    const std::size_t word = source.find_first_not_of(" \t", at + 1);
+    if (word != std::string_view::npos && source.substr(word).starts_with(name)) return true;
+  }
+  return false;
+}
+
 bool is_error(std::string_view line) { return line.find("rror") != std::string_view::npos; }
 
 }  // namespace
 
-bool has_include(std::string_view source) {
-  for (std::size_t at = source.find('#'); at != std::string_view::npos; at = source.find('#', at + 1)) {
-    const std::size_t word = source.find_first_not_of(" \t", at + 1);
-    if (word != std::string_view::npos && source.substr(word).starts_with("include")) return true;
-  }
-  return false;
-}
+bool has_include(std::string_view source) { return has_directive(source, "include"); }
 
 std::string explain_log(std::string_view log, std::string_view source, std::size_t skipped) {
   const std::vector<std::string_view> said = lines_of(log);
   const std::vector<std::string_view> code = lines_of(source);
   const bool includes = has_include(source);
+  const bool renumbered = has_directive(source, "line");  // then lines and files are what the source calls them
   const auto quoted = [&](std::string_view line) -> std::string {
     const auto place = place_in(line);
-    if (!place || place->line == 0) return {};
+    if (renumbered || !place || place->line == 0 || is_no_file(place->file)) return {};
     const std::size_t number = place->line;
     const auto quote = [](std::size_t at, std::string_view where, std::string_view text) {
       return "\n  line " + std::to_string(at) + std::string(where) + ": " + std::string(text);
@@ -112,8 +121,9 @@ std::string explain_log(std::string_view log, std::string_view source, std::size
                             : quote(number, " of common.cl", code[number - 1]);
   };
   // Warnings stand before errors, and the last lines only count them.
-  const auto first =
-      std::find_if(said.begin(), said.end(), [&](auto line) { return is_error(line) && !quoted(line).empty(); });
+  const auto first = std::find_if(said.begin(), said.end(), [&](auto line) {
+    return is_error(line) && (renumbered ? place_in(line).has_value() : !quoted(line).empty());
+  });
   std::string text;
   const std::size_t from = first == said.end() ? 0 : static_cast<std::size_t>(first - said.begin());
   for (std::size_t i = from; i < said.size() && i < from + shown_lines; ++i) {

@@ -394,6 +394,21 @@ TEST(BuildLog, ShowsTheLineOfAnIncludedFile) {
   EXPECT_EQ(shown(itself + ":2:9: error: bad\n"), itself + ":2:9: error: bad\n  line 2: the second line");
 }
 
+TEST(BuildLog, ShowsTheLineThatUsesAMacroAndNotWhereTheMacroIs) {
+  const std::string source = "one\ntwo\nthree\nfour\nfive\n", place = "error: /tmp/tempfile.cl:4:26 <Spelling=";
+  for (const char* macro : {"<command line>:5:12>", "/tmp/tempfile.cl:2:12>"}) {
+    const std::string log = place + macro + ": use of undeclared identifier 'nope'";
+    EXPECT_EQ(explain_log(log + "\n", source), log + "\n  line 4: four");
+  }
+  const std::string option = "<command line>:2:9: error: macro name must be an identifier";
+  EXPECT_EQ(explain_log(option, source), option);
+}
+
+TEST(BuildLog, OfASourceThatNumbersItsLinesItselfIsShownAsItIs) {
+  const std::string source = "#line 1 \"foo.cl\"\nfirst\nsecond\n", error = "error: foo.cl:2:3: bad";
+  EXPECT_EQ(explain_log("warning: foo.cl:1:1: unused\n" + error + "\n", source), error);
+}
+
 TEST(BuildLog, WithoutALineIsShownAsItIs) {
   EXPECT_EQ(explain_log("error: the linker failed\n", "one\n"), "error: the linker failed");
   EXPECT_EQ(explain_log("", "one\n"), "");
