@@ -19,7 +19,7 @@ struct Rows {
 // Only the compiler runs this: the functions that rows of other libraries name are not in this one.
 consteval std::array<Rows, 4> all_rows() {
   constexpr std::string_view not_yet = "a later version of xpuruntime";
-  return {{{DeviceType::cpu, "nothing more", cpu::table},
+  return {{{DeviceType::cpu, needs_nothing, cpu::table},
            {DeviceType::nvidia, "an NVIDIA GPU", cuda::table},
            {DeviceType::nvidia, not_yet, cuda::planned},
            {DeviceType::opencl, "an OpenCL device", opencl::table}}};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "registry/builtin_catalogue.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/registry/catalogue.h"
 
@@ -13,6 +14,10 @@ std::string why_unavailable(OpId op, std::string_view kernel, Device device) {
   const auto here =
       std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.device_type == device.type; });
   const CatalogueEntry& entry = here == entries.end() ? entries.front() : *here;
+  if (entry.device_type == DeviceType::cpu && device.type != DeviceType::cpu)
+    return "it is a kernel of the CPU; this is " + to_string(device);
+  if (entry.device_type == DeviceType::cpu && entry.needs == needs_nothing)
+    return "it is not registered; this is " + to_string(device);
   return "it needs " + std::string(entry.needs) + "; this is " + to_string(device);
 }
 

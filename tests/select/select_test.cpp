@@ -167,6 +167,22 @@ TEST_F(Select, GoesOnWhenARuleNamesAKernelThatIsNotHere) {
   EXPECT_TRUE(contains(decision.because, "mine asks for cublasLt, but it needs an NVIDIA GPU")) << decision.because;
 }
 
+TEST_F(Select, SaysOfAnotherDevicesKernelWhoseItIs) {
+  const auto said = [&](const std::string& text) {
+    problem = parse_problem(text);
+    return decide().because;
+  };
+  prefer({"openblas"});
+  const std::string of_opencl = said("matmul(f32[8,8], f32[8,8]) @opencl:0");
+  EXPECT_TRUE(contains(of_opencl, "openblas was preferred, but it is a kernel of the CPU; this is opencl:0"))
+      << of_opencl;
+  const std::string here = said("matmul(f32[8,8], f32[8,8])");
+  EXPECT_TRUE(contains(here, "openblas was preferred, but it is not registered; this is cpu:0")) << here;
+  force("openblas");
+  const std::string forced = said("matmul(f32[8,8], f32[8,8]) @opencl:0");
+  EXPECT_TRUE(contains(forced, "it is a kernel of the CPU; this is opencl:0")) << forced;
+}
+
 // Checks that come before any level.
 
 TEST_F(Select, TurnsWhatAKernelThrowsIntoItsRefusal) {
