@@ -204,6 +204,7 @@ void Dispatcher::recover(const Call& call, ThreadState& state, const std::shared
   const ScopePtr scope = current_scope();
   const std::uint64_t now = stamp(state);
   bool lasts = static_cast<std::uint32_t>(now >> 32) == scope->id;
+  bool lacked_memory = true;  // every kernel that was launched
   std::vector<PassedOver> passed_over;
   TableEntry fallback;
   fallback.fill(first);
@@ -229,6 +230,7 @@ void Dispatcher::recover(const Call& call, ThreadState& state, const std::shared
     if (impl_->capturing(decision.problem.device)) fail(status.code(), "dispatch", what);
     // What a kernel's own calls may not do now, as under a lock, it may do later.
     const bool for_now = status.code() == ErrorCode::out_of_memory || status.code() == ErrorCode::not_supported;
+    lacked_memory = lacked_memory && status.code() == ErrorCode::out_of_memory;
     if (for_now) {
       lasts = false;
     } else {
@@ -239,7 +241,12 @@ void Dispatcher::recover(const Call& call, ThreadState& state, const std::shared
     if (!refusal.empty()) fail(status.code(), "dispatch", what + "; " + refusal);
     passed_over.push_back(
         {SharedProblem(decision.problem), {decision.kernel, "passed over in this call: " + status.message()}});
-    fallback.fill(std::make_shared<Prepared>(impl_->make(first->asked, *scope, stamp(state), passed_over)));
+    try {
+      fallback.fill(std::make_shared<Prepared>(impl_->make(first->asked, *scope, stamp(state), passed_over)));
+    } catch (const Error& error) {
+      if (!lacked_memory || error.code() != ErrorCode::not_supported) throw;
+      fail(ErrorCode::out_of_memory, "dispatch", std::string(error.message()));
+    }
     status = run(fallback, call, state);
   }
   // Else the next call would decide the same once more. The first choice is kept already.

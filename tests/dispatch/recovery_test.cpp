@@ -77,6 +77,24 @@ TEST_F(Recovery, AWrongValueInTheCallersTensorsIsAnErrorAndTheKernelStaysInUse) 
   EXPECT_EQ(strict->load(), 2);
 }
 
+TEST_F(Recovery, WhereEveryKernelLackedMemoryThatIsTheError) {
+  const OpId op = register_op({.name = "recovery_test", .infer = op_info(OpId::relu).infer});
+  const auto add = [&](const std::string& name, const Status& status) {
+    FunctionKernel kernel;
+    kernel.op = op;
+    kernel.name = name;
+    kernel.run = [status](const Problem&, const RunArguments&) { return status; };
+    runtime.registry().register_kernel(make_kernel(std::move(kernel)));
+  };
+  const auto dispatch = [&] { dispatcher().dispatch({op, relu.inputs, relu.outputs}); };
+  for (const char* name : {"one", "two"}) add(name, {ErrorCode::out_of_memory, "the device is full"});
+  const std::string text = error_text(ErrorCode::out_of_memory, dispatch);
+  EXPECT_HAS(text, "no kernel for recovery_test on cpu:0 can run this");
+  EXPECT_HAS(text, "passed over in this call: the device is full");
+  add("bad", broken());
+  EXPECT_HAS(error_text(ErrorCode::not_supported, dispatch), "fell off the bus");
+}
+
 TEST_F(Recovery, NoOtherKernelIsTriedWhenTheOutputOverwritesTheInput) {
   auto good = add_kernel("good");
   add_kernel("bad", broken);
