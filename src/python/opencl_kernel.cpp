@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <utility>
 
 #include "python/arguments.h"
@@ -46,11 +47,39 @@ FunctionArgument sized_argument(std::int64_t value, const std::string& name, con
   return kernel_argument(static_cast<T>(value));
 }
 
+FunctionArgument float_argument(double value, const std::string& name) {
+  const auto narrow = static_cast<float>(value);
+  if (std::isinf(narrow) && !std::isinf(value))
+    fail(ErrorCode::invalid_argument, "OpenclKernel",
+         name + " is " + nb::cast<std::string>(nb::repr(nb::float_(value))) + ", which no float is");
+  return kernel_argument(narrow);
+}
+
+/// Says what to pass instead.
+[[noreturn]] void refuse_number(const std::string& name, const std::string& type) {
+  const std::string is = name + " is a number, and its parameter is ";
+  if (type.empty())
+    fail(ErrorCode::invalid_argument, "OpenclKernel",
+         is + "not plain in the source; pass a NumPy scalar of the parameter's size, such as numpy.float32(2)");
+  const auto has = [&](std::string_view part) { return type.find(part) != std::string::npos; };
+  for (const std::string_view none : {"image1d_", "image2d_", "image3d_", "sampler_t", "event_t", "pipe ", "queue_t"})
+    if (has(none))
+      fail(ErrorCode::not_supported, "OpenclKernel",
+           is + "'" + type + "', which cannot be given: use buffers and numbers");
+  const char* instead = has("*") || has("[") ? (has("local") ? "LocalMemory" : "a tensor")
+                        : type == "half"     ? "a numpy.float16"
+                        : type == "size_t"   ? "a numpy.uint64"
+                                             : "all of its bytes as one NumPy scalar, such as "
+                                               "numpy.array((1, 2, 3, 4), 'f4,f4,f4,f4')[()] for a float4, or put it "
+                                               "in a tensor";
+  fail(ErrorCode::invalid_argument, "OpenclKernel", is + "'" + type + "'; pass " + instead);
+}
+
 /// A number of Python as the parameter's own type.
 FunctionArgument number_argument(nb::handle value, const std::string& type, std::size_t place) {
   constexpr const char* function = "OpenclKernel";
   const std::string name = "argument " + std::to_string(place);
-  if (type == "float") return kernel_argument(static_cast<float>(real_from(value, function, name.c_str())));
+  if (type == "float") return float_argument(real_from(value, function, name.c_str()), name);
   if (type == "double") return kernel_argument(real_from(value, function, name.c_str()));
   struct Integer {
     std::string_view names[2];
@@ -64,9 +93,7 @@ FunctionArgument number_argument(nb::handle value, const std::string& type, std:
   for (const Integer& integer : integers)
     if (type == integer.names[0] || type == integer.names[1])
       return integer.make(integer_from(value, function, name.c_str()), name, type);
-  fail(ErrorCode::invalid_argument, function,
-       name + " is a number, and its parameter is " + (type.empty() ? "not plain in the source" : "'" + type + "'") +
-           "; pass a NumPy scalar of the parameter's size, such as numpy.float32(2)");
+  refuse_number(name, type);
 }
 
 bool is_python_number(nb::handle value) { return PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr()); }

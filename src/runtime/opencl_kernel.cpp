@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <map>
 
 #include "core/json_text.h"
 #include "core/sha256.h"
+#include "runtime/opencl_parameters.h"
 #include "xpuruntime/device/current.h"
 #include "xpuruntime/registry/refusals.h"
 
@@ -15,6 +15,14 @@ namespace {
 
 constexpr std::string_view function_name = "OpenclKernel";
 constexpr std::string_view token_prefix = "local=";
+
+/// For a compiler a text ends there.
+void check_text(std::string_view what, const std::string& text, const std::string& name) {
+  if (const std::size_t at = text.find('\0'); at != std::string::npos)
+    fail(ErrorCode::invalid_argument, function_name,
+         "the " + std::string(what) + " of '" + name.substr(0, name.find('\0')) + "' has a NUL character at byte " +
+             std::to_string(at) + ": remove it, with what a compiler would not see behind it");
+}
 
 OpenclKernelSpec checked(OpenclKernelSpec spec) {
   if (spec.name.empty()) fail(ErrorCode::invalid_argument, function_name, "the name of the __kernel function is empty");
@@ -26,14 +34,16 @@ OpenclKernelSpec checked(OpenclKernelSpec spec) {
     if (spec.source.empty())
       file.refuse(ErrorCode::invalid_argument, "it is empty; name the file of '" + spec.name + "'");
   }
+  check_text("name", spec.name, spec.name);
+  check_text("flags", spec.flags, spec.name);
+  check_text("source", spec.source, spec.name);
   for (std::size_t d = 1; spec.work_group_size[0] != 0 && d < 3; ++d)
     if (spec.work_group_size[d] == 0) spec.work_group_size[d] = 1;
   return spec;
 }
 
-WorkSize filled(WorkSize global) {
-  for (std::size_t d = 1; d < 3; ++d)
-    if (global[d] == 0) global[d] = 1;
+WorkSize counted(const WorkSize& asked) {
+  const WorkSize global = filled(asked);
   std::uint64_t items = std::uint64_t{1} << 62;
   for (const std::size_t size : global)
     if (size != 0) items /= size;
@@ -47,166 +57,6 @@ void check_dims(const WorkSize& local, const WorkSize& asked) {
     if (asked[d] == 0 && local[d] > 1)
       fail(ErrorCode::invalid_argument, function_name,
            "work_group_size has more dims than the global size: give both as many");
-}
-
-/// Without comments and with one blank for any number of them.
-std::string plain(std::string_view text) {
-  std::string all;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::string_view rest = text.substr(i);
-    if (rest.starts_with("//")) i += std::min(rest.find('\n'), rest.size() - 1);
-    if (rest.starts_with("/*")) i += std::min(rest.find("*/", 2), rest.size() - 2) + 1;
-    const bool blank =
-        rest.starts_with("/*") || rest.starts_with("//") || std::isspace(static_cast<unsigned char>(text[i]));
-    if (!blank) all += text[i];
-    if (blank && !all.empty() && all.back() != ' ') all += ' ';
-  }
-  return all;
-}
-
-/// "__global float* x" without its name and the words that do not matter for a value.
-std::string type_of(std::string parameter) {
-  const auto trim = [&] {
-    while (!parameter.empty() && parameter.back() == ' ') parameter.pop_back();
-    parameter.erase(0, std::min(parameter.find_first_not_of(' '), parameter.size()));
-  };
-  trim();
-  while (!parameter.empty() && (std::isalnum(static_cast<unsigned char>(parameter.back())) || parameter.back() == '_'))
-    parameter.pop_back();
-  trim();
-  for (const std::string_view word : {"const ", "__private ", "private "})
-    if (parameter.starts_with(word)) parameter.erase(0, word.size());
-  return parameter;
-}
-
-/// What a name stands for that the source gives a type with typedef; else the name.
-std::string without_typedefs(std::string type, std::string_view text) {
-  constexpr std::string_view word = "typedef ";
-  for (int level = 0; level < 8; ++level) {
-    const std::string before = type;
-    for (std::size_t at = text.find(word); at != std::string_view::npos && type == before;
-         at = text.find(word, at + 1)) {
-      const std::size_t first = at + word.size(), end = text.find(';', first);
-      if (end == std::string_view::npos) break;
-      std::string_view body = text.substr(first, end - first);
-      while (body.ends_with(' ')) body.remove_suffix(1);
-      if (!body.ends_with(type) || body.size() == type.size()) continue;
-      const char last = body[body.size() - type.size() - 1];
-      if (last == ' ' || last == '*') type = type_of(std::string(body));
-    }
-    if (type == before) break;
-  }
-  return type;
-}
-
-/// The types in a list of parameters; nothing where a macro or a directive may hide some.
-std::vector<std::string> types_in_list(std::string_view list) {
-  std::vector<std::string> types;
-  while (!list.empty()) {
-    const std::size_t end = std::min(list.find(','), list.size());
-    types.push_back(type_of(std::string(list.substr(0, end))));
-    if (types.back().empty() || types.back().find_first_of("(#") != std::string::npos) return {};
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-  return types;
-}
-
-/// The types of the parameters of a function; nothing where the source has two of that name that differ.
-std::vector<std::string> types_in(std::string_view source, const std::string& name) {
-  const std::string text = plain(source), head = "void " + name;
-  std::vector<std::string> types;
-  for (std::size_t at = text.find(head); at != std::string::npos; at = text.find(head, at + 1)) {
-    const std::size_t open = text.find_first_not_of(' ', at + head.size()), close = text.find(')', at);
-    if (open == std::string::npos || text[open] != '(' || close == std::string::npos) continue;
-    std::vector<std::string> found = types_in_list(std::string_view(text).substr(open + 1, close - open - 1));
-    for (std::string& type : found) type = without_typedefs(std::move(type), text);
-    if (!types.empty() && found != types) return {};
-    types = std::move(found);
-  }
-  return types;
-}
-
-/// What a parameter of this type takes; `unknown` for names that only the compiler knows.
-enum class Takes { unknown, tensor, local, number, nothing };
-
-Takes takes_of(std::string type) {
-  if (type.find_first_of("*[") != std::string::npos) {
-    if (type.starts_with("__local ") || type.starts_with("local ")) return Takes::local;
-    return type.find("local") == std::string::npos ? Takes::tensor : Takes::unknown;
-  }
-  for (const std::string_view ours : {"image1d_", "image2d_", "image3d_", "sampler_t", "event_t", "pipe ", "queue_t"})
-    if (type.find(ours) != std::string::npos) return Takes::nothing;
-  for (const std::string_view sign : {"unsigned ", "signed "})
-    if (type.starts_with(sign)) type.erase(0, sign.size());
-  type.erase(type.find_last_not_of("0123456789") + 1);  // float4
-  for (const std::string_view name : {"char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "unsigned",
-                                      "half", "float", "double", "bool", "size_t"})
-    if (type == name) return Takes::number;
-  return Takes::unknown;
-}
-
-/// The name of a type without its address space, size, sign and stars: "float" of "__global const float4*".
-std::string element_name(std::string type) {
-  for (const std::string_view word :
-       {"__global ", "global ", "__constant ", "constant ", "const ", "volatile ", "restrict ", "unsigned ", "signed "})
-    if (type.starts_with(word)) type.erase(0, word.size());
-  type.erase(std::min(type.find_first_of(" *[0123456789"), type.size()));
-  return type;
-}
-
-/// Whether a tensor's elements can be what the parameter points to: floats of the same type, or as many bytes.
-bool points_to(const std::string& type, DataType dtype) {
-  const std::string name = element_name(type);
-  if (name == "float") return dtype == DataType::float32;
-  if (name == "half") return dtype == DataType::float16;
-  if (name == "double") return dtype == DataType::float64;
-  constexpr std::pair<std::string_view, std::size_t> sizes[] = {{"short", 2}, {"ushort", 2}, {"int", 4},
-                                                                {"uint", 4},  {"long", 8},   {"ulong", 8}};
-  for (const auto& [known, bytes] : sizes)
-    if (name == known) return size_of(dtype) == bytes;
-  return true;  // bytes, and names that only the compiler knows
-}
-
-/// Whether a value of this kind can be the parameter's.
-bool holds(const std::string& type, FunctionArgument::Number number) {
-  if (number == FunctionArgument::Number::any) return true;
-  const std::string name = element_name(type);
-  const bool real = name == "float" || name == "double" || name == "half";
-  return name == "half" || real == (number == FunctionArgument::Number::real);
-}
-
-Takes kind_of(const FunctionArgument& argument) {
-  if (!argument.value.empty()) return Takes::number;
-  return argument.local_bytes != 0 ? Takes::local : Takes::tensor;
-}
-
-constexpr std::string_view words(Takes takes) {
-  return takes == Takes::number ? "a number" : takes == Takes::local ? "LocalMemory" : "a tensor";
-}
-
-// Drivers take eight bytes of any kind for another eight, and then read memory that is not there.
-void check_kinds(const std::vector<FunctionArgument>& arguments, const std::vector<std::string>& types,
-                 const std::string& name) {
-  for (std::size_t i = 0; i < std::min(arguments.size(), types.size()); ++i) {
-    const Takes given = kind_of(arguments[i]), wanted = takes_of(types[i]);
-    if (wanted == Takes::nothing)
-      fail(ErrorCode::not_supported, function_name,
-           "parameter " + std::to_string(i) + " of '" + name + "' is '" + types[i] +
-               "', which cannot be given: use buffers and numbers");
-    if (wanted != Takes::unknown && wanted != given)
-      fail(ErrorCode::invalid_argument, function_name,
-           "argument " + std::to_string(i) + " of '" + name + "' is " + std::string(words(given)) +
-               ", and its parameter is '" + types[i] + "': pass " + std::string(words(wanted)));
-    if (wanted == Takes::tensor && !points_to(types[i], arguments[i].tensor.spec().dtype))
-      fail(ErrorCode::invalid_argument, function_name,
-           "argument " + std::to_string(i) + " of '" + name + "' is a tensor of " +
-               std::string(to_string(arguments[i].tensor.spec().dtype)) + ", and its parameter is '" + types[i] + "'");
-    if (wanted == Takes::number && !holds(types[i], arguments[i].number))
-      fail(ErrorCode::invalid_argument, function_name,
-           "argument " + std::to_string(i) + " of '" + name + "' is " +
-               (arguments[i].number == FunctionArgument::Number::real ? "a floating-point number" : "an integer") +
-               ", and its parameter is '" + types[i] + "': pass a number of that type");
-  }
 }
 
 std::string count_of(std::size_t count, std::string_view what) {
@@ -303,10 +153,26 @@ std::shared_ptr<SourceFunction> compile(DeviceDriver& driver, Device device, con
   return compiler->compile(device.index, {spec.source, spec.name, spec.flags});
 }
 
+/// What was compiled of one kernel. Files that it includes may change meanwhile: it stays what it is.
+class BuiltFunctions {
+ public:
+  std::shared_ptr<SourceFunction> get(DeviceDriver& driver, Device device, const OpenclKernelSpec& spec) {
+    const std::lock_guard lock(mutex_);
+    auto& known = built_[{&driver, device}];
+    if (known == nullptr) known = compile(driver, device, spec);
+    return known;
+  }
+
+ private:
+  LongMutex mutex_;  // held while it compiles
+  std::map<std::pair<DeviceDriver*, Device>, std::shared_ptr<SourceFunction>> built_;
+};
+
 class SourceKernel final : public Kernel {
  public:
-  SourceKernel(OpId op, OpenclKernelSpec spec, std::string version, OpenclKernelForOp how)
-      : op_(op), spec_(std::move(spec)), version_(std::move(version)), how_(std::move(how)) {}
+  SourceKernel(OpId op, OpenclKernelSpec spec, std::string version, OpenclKernelForOp how,
+               std::shared_ptr<BuiltFunctions> built)
+      : op_(op), spec_(std::move(spec)), version_(std::move(version)), how_(std::move(how)), built_(std::move(built)) {}
 
   OpId op() const override { return op_; }
   std::string_view name() const override { return spec_.name; }
@@ -325,7 +191,7 @@ class SourceKernel final : public Kernel {
   std::vector<std::string> variants(const Problem& problem, const PrepareContext& context) const override {
     if (!spec_.tune) return {};
     std::vector<std::string> tokens;
-    const auto function = compile(context.driver, context.device, spec_);
+    const auto function = built_->get(context.driver, context.device, spec_);
     for (const WorkSize& local : WorkGroupTuner().candidates(function->limits(), global_of(problem)))
       if (local[0] != 0) tokens.push_back(token_of(local));
     return tokens;
@@ -336,7 +202,7 @@ class SourceKernel final : public Kernel {
     WorkSize local = spec_.work_group_size;
     if (!token.empty())  // of which `prepare` makes sure
       local = token.starts_with(token_prefix) ? parse_work_size(token.substr(token_prefix.size())) : WorkSize{};
-    auto function = compile(context.driver, context.device, spec_);
+    auto function = built_->get(context.driver, context.device, spec_);
     const std::size_t inputs = problem.inputs.size(), outputs = problem.outputs.size();
     if (const std::size_t found = function->limits().parameters; found != inputs + outputs + 1)
       fail(ErrorCode::not_supported, function_name,
@@ -347,7 +213,7 @@ class SourceKernel final : public Kernel {
 
  private:
   WorkSize global_of(const Problem& problem) const {
-    if (how_.global_size) return filled(how_.global_size(problem));
+    if (how_.global_size) return counted(how_.global_size(problem));
     return {static_cast<std::size_t>(std::max<std::int64_t>(1, element_count(problem.outputs.at(0)))), 1, 1};
   }
 
@@ -355,6 +221,7 @@ class SourceKernel final : public Kernel {
   OpenclKernelSpec spec_;
   std::string version_;
   OpenclKernelForOp how_;
+  std::shared_ptr<BuiltFunctions> built_;
 };
 
 }  // namespace
@@ -364,17 +231,14 @@ struct OpenclKernel::State {
   std::string version = {};
   std::vector<std::string> types = {};  // of the parameters
   Runtime* runtime = nullptr;
-  LongMutex mutex = {};  // held while it compiles
-  std::map<Device, std::shared_ptr<SourceFunction>> built = {};
+  std::shared_ptr<BuiltFunctions> built = std::make_shared<BuiltFunctions>();
+  Mutex mutex = {};
   std::unique_ptr<Autotuner> autotuner = {};
 
   Runtime& in() const { return runtime != nullptr ? *runtime : Runtime::global(); }
 
   std::shared_ptr<SourceFunction> function(Device device) {
-    const std::lock_guard lock(mutex);
-    auto& known = built[device];
-    if (known == nullptr) known = compile(in().devices().driver(device), device, spec);
-    return known;
+    return built->get(in().devices().driver(device), device, spec);
   }
   Autotuner& tuner() {
     const std::lock_guard lock(mutex);
@@ -414,7 +278,7 @@ TunedKernel OpenclKernel::tuned_as(Device device) const { return state_->known_a
 FunctionLimits OpenclKernel::build(Device device) const { return state_->function(device)->limits(); }
 
 void OpenclKernel::run(const std::vector<FunctionArgument>& arguments, const WorkSize& asked) const {
-  const WorkSize global = filled(asked);
+  const WorkSize global = counted(asked);
   const Device device = device_of(arguments, state_->spec.name);
   check_kinds(arguments, state_->types, state_->spec.name);
   check_dims(state_->spec.work_group_size, asked);
@@ -434,7 +298,7 @@ WorkGroupResult OpenclKernel::tune(const std::vector<FunctionArgument>& argument
   const auto function = state_->function(device);
   check_dims(function->limits().required, asked);
   const std::vector<FunctionArgument> copies = copies_of(arguments);
-  return state_->tuner().tune(state_->known_as(device), *function, {copies, filled(asked)});
+  return state_->tuner().tune(state_->known_as(device), *function, {copies, counted(asked)});
 }
 
 std::vector<FunctionArgument> OpenclKernel::copies_of(const std::vector<FunctionArgument>& arguments) const {
@@ -449,7 +313,7 @@ std::vector<FunctionArgument> OpenclKernel::copies_of(const std::vector<Function
 void OpenclKernel::register_for(OpId op, OpenclKernelForOp how) const {
   check_parameters(state_->spec.name, state_->types, op);
   state_->in().registry().register_kernel(
-      std::make_shared<SourceKernel>(op, state_->spec, state_->version, std::move(how)));
+      std::make_shared<SourceKernel>(op, state_->spec, state_->version, std::move(how), state_->built));
 }
 
 }  // namespace xpuruntime

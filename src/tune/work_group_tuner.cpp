@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <ctime>
+#include <optional>
 
 #include "tune/timer.h"
 #include "xpuruntime/tune/environment.h"
@@ -29,11 +31,17 @@ std::size_t items_of(const WorkSize& size) { return size[0] * size[1] * size[2];
 
 std::size_t at_least(std::size_t extent) {
   std::size_t power = 1;
-  while (power < extent) power *= 2;
+  while (power < extent && power <= SIZE_MAX / 2) power *= 2;
   return power;
 }
 
 constexpr std::string_view plan_prefix = "local=";
+
+void check_profile(const TunedKernel& kernel) {
+  if (kernel.profile == nullptr)
+    fail(ErrorCode::invalid_argument, "Autotuner",
+         "the profile of '" + kernel.name + "' is null: set TunedKernel::profile to that of its device");
+}
 
 std::string memory_key(const TunedKernel& kernel, const std::string& place) {
   return place + " " + kernel.version + " " + kernel.profile->name;
@@ -46,8 +54,9 @@ WorkGroupTuner::WorkGroupTuner(WorkGroupOptions options) : options_(std::move(op
     fail(ErrorCode::invalid_argument, "WorkGroupTuner", "give at least 1 run and 2 candidates");
 }
 
-std::vector<WorkSize> WorkGroupTuner::candidates(const FunctionLimits& limits, const WorkSize& global) const {
+std::vector<WorkSize> WorkGroupTuner::candidates(const FunctionLimits& limits, const WorkSize& asked) const {
   if (limits.required[0] != 0) return {limits.required};
+  const WorkSize global = filled(asked);
   WorkSize most;
   for (std::size_t d = 0; d < 3; ++d) most[d] = std::min(limits.max_sizes[d], at_least(global[d]));
   const bool flat = global[1] == 1 && global[2] == 1;
@@ -70,8 +79,9 @@ std::vector<WorkSize> WorkGroupTuner::candidates(const FunctionLimits& limits, c
 
 WorkGroupResult WorkGroupTuner::tune(SourceFunction& function, std::string kernel, const FunctionLaunch& launch) const {
   const auto clock = options_.host_clock ? options_.host_clock : std::function<double()>(steady_us);
-  WorkGroupResult result{std::move(kernel), launch.global};
-  for (const WorkSize& local : candidates(function.limits(), launch.global)) result.trials.push_back({local});
+  WorkGroupResult result{std::move(kernel), filled(launch.global)};
+  for (const WorkSize& local : candidates(function.limits(), result.global)) result.trials.push_back({local});
+  std::optional<ErrorCode> all_gave;  // the code of all failures, where that is one
   std::vector<std::vector<double>> device(result.trials.size()), host(result.trials.size());
   for (int round = 0; round <= options_.runs; ++round)
     for (std::size_t i = 0; i < result.trials.size(); ++i) {
@@ -79,10 +89,11 @@ WorkGroupResult WorkGroupTuner::tune(SourceFunction& function, std::string kerne
       if (!trial.failure.empty()) continue;
       double device_us = -1;
       const double before = clock();
-      const Status status = function.run_timed({launch.arguments, launch.global, trial.local}, device_us);
+      const Status status = function.run_timed({launch.arguments, result.global, trial.local}, device_us);
       const double host_us = clock() - before;
       if (!status.ok()) {
         trial.failure = status.message();
+        all_gave = all_gave.value_or(status.code()) == status.code() ? status.code() : ErrorCode::device_error;
       } else if (round > 0) {  // the first may compile, and finds cold caches
         device[i].push_back(device_us);
         host[i].push_back(host_us);
@@ -100,9 +111,12 @@ WorkGroupResult WorkGroupTuner::tune(SourceFunction& function, std::string kerne
   const auto time = [&](const WorkGroupTrial& trial) { return result.trusted ? trial.device_us : trial.host_us; };
   for (const WorkGroupTrial& trial : result.trials)
     if (trial.failure.empty() && (best == nullptr || time(trial) < time(*best))) best = &trial;
-  if (best == nullptr)
-    fail(ErrorCode::device_error, "WorkGroupTuner",
-         "'" + result.kernel + "' ran with no local size: " + result.trials.front().failure);
+  if (best == nullptr) {
+    const std::string& failure = result.trials.front().failure;
+    if (all_gave == ErrorCode::invalid_argument) fail(*all_gave, "WorkGroupTuner", failure);
+    fail(all_gave.value_or(ErrorCode::device_error), "WorkGroupTuner",
+         "'" + result.kernel + "' ran with no local size: " + failure);
+  }
   result.local = best->local;
   result.time_us = time(*best);
   return result;
@@ -115,10 +129,12 @@ Autotuner::Autotuner(WorkGroupOptions options, StoreSource source)
     : source_(std::move(source)), tuner_(std::move(options)) {}
 
 std::string Autotuner::key(const TunedKernel& kernel, const WorkSize& global) {
-  return std::string(opencl_kernel_op) + "(" + kernel.name + " " + to_string(global) + ") @" + to_string(kernel.device);
+  return std::string(opencl_kernel_op) + "(" + kernel.name + " " + to_string(filled(global)) + ") @" +
+         to_string(kernel.device);
 }
 
 std::optional<WorkSize> Autotuner::known(const TunedKernel& kernel, const WorkSize& global) const {
+  check_profile(kernel);
   const std::string place = key(kernel, global), mine = memory_key(kernel, place);
   {
     const std::lock_guard lock(mutex_);
@@ -137,6 +153,7 @@ std::optional<WorkSize> Autotuner::known(const TunedKernel& kernel, const WorkSi
 }
 
 WorkGroupResult Autotuner::tune(const TunedKernel& kernel, SourceFunction& function, const FunctionLaunch& launch) {
+  check_profile(kernel);
   const WorkGroupResult result = tuner_.tune(function, kernel.name, launch);
   const std::string place = key(kernel, launch.global);
   {

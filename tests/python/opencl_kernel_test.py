@@ -83,6 +83,55 @@ class OpenclKernelTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "argument 1 of 'scale', of 8 bytes"):
             scale(x, np.float64(0.5), np.uint64(3), global_size=3)
 
+    def test_numbers_that_no_float_is_are_errors(self):
+        x = self.on_device(1, 2)
+        scale = xrt.OpenclKernel("scale", SCALE)
+        with self.assertRaisesRegex(ValueError, r"argument 1 is 1e\+300, which no float is"):
+            scale(x, 1e300, 2, global_size=2)
+        scale(x, float("inf"), 2, global_size=2)
+        self.assertEqual(self.read(x), [float("inf")] * 2)
+
+    def test_vectors_and_structs_are_passed_as_their_bytes(self):
+        source = "typedef struct { float a; int b; } S; __kernel void k(__global float* x, float4 v, S s) {" \
+                 " x[0] = v.w; x[1] = s.b; }"
+        kernel, x = xrt.OpenclKernel("k", source), self.on_device(0, 0)
+        vector, struct = np.array((1, 2, 3, 4), "f4,f4,f4,f4")[()], np.array((1, 7), "f4,i4")[()]
+        kernel(x, vector, struct, global_size=1)
+        self.assertEqual(self.read(x), [4, 7])
+        for arguments, what in (((2.0, struct), "'float4'; pass all of its bytes as one NumPy scalar"),
+                                ((vector, 2.0), "pass all of its bytes as one NumPy scalar"),
+                                ((np.float32(2), struct), "does not fit its parameter 'float4', of 16")):
+            with self.assertRaisesRegex(ValueError, what):
+                kernel(x, *arguments, global_size=1)
+
+    def test_a_number_for_what_takes_none_says_what_to_pass(self):
+        x = self.on_device(1, 2)
+        for type, error, what in (("read_only image2d_t", xrt.NotSupportedError, "which cannot be given"),
+                                  ("__global float*", ValueError, "pass a tensor"),
+                                  ("__local float*", ValueError, "pass LocalMemory"),
+                                  ("half", ValueError, "pass a numpy.float16")):
+            with self.subTest(type), self.assertRaisesRegex(error, what):
+                xrt.OpenclKernel("k", f"__kernel void k(__global float* y, {type} c) {{}}")(x, 2, global_size=1)
+
+    def test_a_source_with_a_nul_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "the source of 'scale' has a NUL character"):
+            xrt.OpenclKernel("scale", SCALE + "\0 more")
+
+    def test_huge_launches_are_refused(self):
+        x = self.on_device(1, 2)
+        for size, more in ((2**62, {}), (2**45, {"work_group_size": 8})):
+            with self.assertRaisesRegex(ValueError, r"more than 2\^31 work-groups"):
+                xrt.OpenclKernel("scale", SCALE, **more)(x, 2, 2, global_size=size)
+
+    def test_tuning_with_an_argument_missing_says_so(self):
+        x = self.on_device(*range(64))
+        scale = xrt.OpenclKernel("scale", SCALE)
+        for tune in (lambda: scale.tune(x, 2.0, global_size=64),
+                     lambda: xrt.WorkGroupTuner(runs=1).tune(scale, x, 2.0, global_size=64),
+                     lambda: xrt.Autotuner(runs=1).tune(scale, x, 2.0, global_size=64)):
+            with self.assertRaisesRegex(ValueError, "'scale' has 3 parameters, and 2 arguments were given"):
+                tune()
+
     def test_reads_a_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "scale.cl")

@@ -27,6 +27,18 @@ __kernel void my_relu(__global const float* in, __global float* out, ulong count
 )";
 
 class OpenclKernelTest : public testing::Test {
+ public:
+  template <class Body>
+  static std::string error_text(ErrorCode code, Body body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return error.what();
+    }
+    return "no error";
+  }
+
  protected:
   void SetUp() override {
     if (!runtime.devices().has(device)) GTEST_SKIP() << runtime.devices().why_absent(DeviceType::opencl);
@@ -39,16 +51,6 @@ class OpenclKernelTest : public testing::Test {
     const Tensor host = runtime.devices().copy_to(tensor, Device{});
     const auto* data = host.as<const float>();
     return {data, data + element_count(host.spec())};
-  }
-  template <class Body>
-  static std::string error_text(ErrorCode code, Body body) {
-    try {
-      body();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code) << error.what();
-      return error.what();
-    }
-    return "no error";
   }
   static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -149,6 +151,87 @@ TEST_F(OpenclKernelTest, AnArgumentOfAnotherKindIsAnErrorThatNamesIt) {
       has(error_text(ErrorCode::invalid_argument, [&] { local({3}, x, x); }), "'__local float*': pass LocalMemory"));
 }
 
+TEST_F(OpenclKernelTest, AFileThatItIncludesIsReadForEachNewKernel) {
+  const auto folder = std::filesystem::temp_directory_path() / ("xrt_include" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  const auto write = [&](int value) { std::ofstream(folder / "value.h") << "#define VALUE " << value << "\n"; };
+  const OpenclKernelSpec spec = {
+      .name = "put",
+      .source = "#include \"value.h\"\n__kernel void put(__global float* x) { x[0] = VALUE; }",
+      .flags = "-I " + folder.string()};
+  const Tensor x = on_device({0});
+  write(1);
+  const OpenclKernel first(spec, &runtime);
+  first({1}, x);
+  EXPECT_EQ(read(x)[0], 1);
+  write(2);
+  OpenclKernel(spec, &runtime)({1}, x);
+  EXPECT_EQ(read(x)[0], 2);
+  first({1}, x);
+  EXPECT_EQ(read(x)[0], 1) << "one that was built stays as it is";
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(OpenclKernelTest, MoreWorkGroupsThanDriversCountAreRefused) {
+  const Tensor x = on_device({1, 2, 3});
+  const std::vector<FunctionArgument> arguments = {kernel_argument(x), kernel_argument(2.0f),
+                                                   kernel_argument(std::uint64_t{3})};
+  const auto refused = [&](const WorkSize& global, const WorkSize& local) {
+    const OpenclKernel scale({.name = "scale", .source = scale_source, .work_group_size = local}, &runtime);
+    return error_text(ErrorCode::invalid_argument, [&] { scale.run(arguments, global); });
+  };
+  EXPECT_TRUE(has(refused({1ull << 62}, {}),
+                  "is more than 2^31 work-groups, as the driver may choose those of one item: "
+                  "give it a work-group size"));
+  EXPECT_TRUE(has(refused({(1ull << 31) + 1}, {}), "give it a work-group size"));
+  EXPECT_TRUE(has(refused({1ull << 20, 1ull << 12}, {}), "the global size 1048576x4096 of 'scale'"));
+  EXPECT_TRUE(has(refused({1ull << 45}, {16}), "is more than 2^31 work-groups of 16: use larger work-groups"));
+  EXPECT_TRUE(has(refused({(1ull << 35) + 1}, {16}), "is more than 2^31 work-groups of 16"));
+  const auto function = OpenclKernel({.name = "scale", .source = scale_source}, &runtime).function(device);
+  const Status status = function->run({arguments, {std::size_t(-5), std::size_t(-5), 7}}, {});
+  EXPECT_TRUE(has(status.message(), "more than 2^31 work-groups")) << status.message();
+  EXPECT_EQ(read(x), (std::vector<float>{1, 2, 3}));
+}
+
+TEST_F(OpenclKernelTest, AFunctionTakesSizesWithZerosBehindThemToo) {
+  const auto function = OpenclKernel({.name = "scale", .source = scale_source}, &runtime).function(device);
+  const Tensor x = on_device({1, 2, 3});
+  const std::vector<FunctionArgument> arguments = {kernel_argument(x), kernel_argument(2.0f),
+                                                   kernel_argument(std::uint64_t{3})};
+  Status status = function->run({arguments, {3}, {1}}, {});
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(read(x), (std::vector<float>{2, 4, 6}));
+  status = function->run({arguments, {3, 0, 2}}, {});
+  EXPECT_EQ(status.code(), ErrorCode::invalid_argument);
+  const WorkGroupResult result = WorkGroupTuner().tune(*function, "scale", {arguments, {3}});
+  EXPECT_EQ(result.global, (WorkSize{3, 1, 1}));
+  const std::span<const FunctionArgument> few(arguments.data(), 2);
+  EXPECT_TRUE(has(error_text(ErrorCode::invalid_argument,
+                             [&] {
+                               WorkGroupTuner().tune(*function, "scale", {few, {3}});
+                             }),
+                  "'scale' has 3 parameters, and 2 arguments were given"));
+}
+
+TEST_F(OpenclKernelTest, AValueOfAnotherSizeIsAnErrorThatNamesTheType) {
+  const Tensor x = on_device({1, 2, 3});
+  const auto call = [&](const std::string& type, const FunctionArgument& argument) {
+    const OpenclKernel k({.name = "k", .source = "__kernel void k(__global float* x, " + type + " v) {}"}, &runtime);
+    return error_text(ErrorCode::invalid_argument, [&] { k.run({kernel_argument(x), argument}, {1}); });
+  };
+  EXPECT_TRUE(
+      has(call("ulong", kernel_argument(3)),
+          "argument 1 of 'k', of 4 bytes, does not fit its parameter 'ulong', of 8: pass a number of exactly "));
+  EXPECT_TRUE(has(call("float", kernel_argument(2.0)), "of 8 bytes, does not fit its parameter 'float', of 4"));
+  EXPECT_TRUE(has(call("unsigned short", kernel_argument(3)), "does not fit its parameter 'unsigned short', of 2"));
+  EXPECT_TRUE(
+      has(call("float4", kernel_argument(2.0f)), "its parameter 'float4', of 16: pass all of its bytes as one"));
+  EXPECT_TRUE(has(call("float4", kernel_argument(x)), "is 'float4': pass all of its bytes as one value"));
+  FunctionArgument vector;
+  vector.value.resize(16);
+  EXPECT_EQ(call("float3", vector), "no error");
+}
+
 TEST_F(OpenclKernelTest, WrongSourcesAreErrorsThatShowTheLine) {
   const OpenclKernel broken({.name = "broken", .source = "// first\n__kernel void broken(void) { nowhere = 1; }\n"},
                             &runtime);
@@ -164,6 +247,14 @@ TEST(OpenclKernelSpec, IsCheckedWhenAKernelIsMade) {
   EXPECT_THROW(OpenclKernel({.name = "scale", .source = scale_source, .file = "scale.cl"}), Error);
   for (const char* path : {"/no/such/file.cl", "/tmp", "/dev/zero", "/dev/null"})
     EXPECT_THROW(OpenclKernel({.name = "scale", .file = path}), Error) << path;
+  const auto with_nul = [](OpenclKernelSpec spec) {
+    return OpenclKernelTest::error_text(ErrorCode::invalid_argument, [&] { const OpenclKernel kernel(spec); });
+  };
+  const std::string half("__kernel void k(void) {}\0 more", 30);
+  EXPECT_NE(with_nul({.name = "k", .source = half}).find("the source of 'k' has a NUL character at byte 24"),
+            std::string::npos);
+  EXPECT_NE(with_nul({.name = "k", .source = scale_source, .flags = std::string("-D A\0B", 6)}).find("the flags of"),
+            std::string::npos);
   const OpenclKernel one({.name = "scale", .source = scale_source}), two({.name = "scale", .source = scale_source});
   EXPECT_EQ(one.version(), two.version());
   EXPECT_NE(one.version(), OpenclKernel({.name = "scale", .source = scale_source, .flags = "-D X"}).version());

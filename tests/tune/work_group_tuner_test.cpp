@@ -158,5 +158,65 @@ TEST_F(AutotunerTest, AnotherProcessFindsTheResultInTheStore) {
   EXPECT_EQ(contents[0].record.choices.at(0).problem, "opencl_kernel(fake 1024) @opencl:0");
 }
 
+ErrorCode code_of(const std::function<void()>& body, std::string& text) {
+  try {
+    body();
+  } catch (const Error& error) {
+    text = error.what();
+    return error.code();
+  }
+  text = "nothing failed";
+  return ErrorCode::internal;
+}
+
+TEST(Autotuner, WithoutAProfileIsAWrongArgument) {
+  Autotuner tuner;
+  FakeFunction function;
+  const TunedKernel kernel{Device{DeviceType::opencl, 0}, nullptr, "scale", "1"};
+  std::string text;
+  EXPECT_EQ(code_of([&] { tuner.known(kernel, {64}); }, text), ErrorCode::invalid_argument);
+  EXPECT_NE(text.find("the profile of 'scale' is null"), std::string::npos) << text;
+  EXPECT_EQ(code_of([&] { tuner.tune(kernel, function, {{}, {64}}); }, text), ErrorCode::invalid_argument) << text;
+}
+
+/// Fails in the same way, whatever the local size.
+class FailingFunction final : public SourceFunction {
+ public:
+  explicit FailingFunction(Status status) : status_(std::move(status)) {}
+  FunctionLimits limits() const override { return {256, {256, 256, 64}, 8}; }
+  Status run(const FunctionLaunch&, Stream) override { return status_; }
+  Status run_timed(const FunctionLaunch&, double&) override { return status_; }
+
+ private:
+  Status status_;
+};
+
+TEST(WorkGroupTuner, GivesTheErrorThatEverySizeGave) {
+  std::string text;
+  FailingFunction wrong({ErrorCode::invalid_argument, "'scale' has 3 parameters, and 1 arguments were given"});
+  EXPECT_EQ(code_of([&] { WorkGroupTuner().tune(wrong, "scale", {}); }, text), ErrorCode::invalid_argument);
+  EXPECT_EQ(text, "[WorkGroupTuner] 'scale' has 3 parameters, and 1 arguments were given");
+  FailingFunction full({ErrorCode::out_of_memory, "the device is full"});
+  EXPECT_EQ(code_of([&] { WorkGroupTuner().tune(full, "scale", {}); }, text), ErrorCode::out_of_memory);
+  EXPECT_NE(text.find("'scale' ran with no local size: the device is full"), std::string::npos) << text;
+}
+
+TEST(WorkGroupTuner, TakesZerosForDimensionsThatAreNotThere) {
+  FakeFunction function;
+  const WorkGroupResult result = tuner_of(function).tune(function, "scale", {{}, {1000}});
+  EXPECT_EQ(result.global, (WorkSize{1000, 1, 1}));
+  EXPECT_EQ(tuner_of(function).candidates(function.limits(), {1000}),
+            tuner_of(function).candidates(function.limits(), {1000, 1, 1}));
+  const Device device{DeviceType::opencl, 0};
+  EXPECT_EQ(Autotuner::key({device, nullptr, "scale", ""}, {1000}),
+            Autotuner::key({device, nullptr, "scale", ""}, {1000, 1, 1}));
+  EXPECT_EQ(filled({4, 0, 4}), (WorkSize{4, 0, 4})) << "no dimension is left out before one that is there";
+}
+
+TEST(WorkGroupTuner, EndsForSizesPastEveryPowerOfTwo) {
+  FakeFunction function;
+  EXPECT_FALSE(WorkGroupTuner().candidates(function.limits(), {std::size_t(-5), 1, 1}).empty());
+}
+
 }  // namespace
 }  // namespace xpuruntime

@@ -22,8 +22,16 @@ struct FunctionSource {
   std::string flags = {};  // of the compiler: "-D TILE=16"
 };
 
-/// Work-items in each of three dimensions. Zeros in a local size: the driver's choice.
+/// Work-items in each of three dimensions. Zeros behind the first: dimensions that are not there. A local size of
+/// zeros: the driver's choice.
 using WorkSize = std::array<std::size_t, 3>;
+
+/// With ones for the dimensions that are not there.
+constexpr WorkSize filled(WorkSize size) {
+  if (size[2] == 0) size[2] = 1;
+  if (size[1] == 0 && size[2] == 1) size[1] = 1;
+  return size;
+}
 
 /// "64", "16x16": without the ones at the end.
 std::string to_string(const WorkSize& size);

@@ -1,5 +1,6 @@
 #include "backends/opencl/device_context.h"
 
+#include "backends/opencl/build_log.h"
 #include "backends/opencl/kernel_sources.h"
 #include "backends/opencl/profile.h"
 #include "backends/opencl/programs.h"
@@ -137,9 +138,11 @@ void DeviceContext::launched(cl_command_queue queue) {
 
 std::shared_ptr<Program> DeviceContext::program(std::string_view source, const std::string& options, bool ours) {
   const std::string_view common = ours ? common_cl : "";
-  return programs_.get_or_make((ours ? "o" : "u") + options + '\n' + std::string(source), [&] {
+  const auto build = [&] {
     return build_program({context(), device_, common, source, ours ? options + native_options(device_) : options});
-  });
+  };
+  if (!ours && has_include(source)) return std::make_shared<Program>(build());
+  return programs_.get_or_make((ours ? "o" : "u") + options + '\n' + std::string(source), build);
 }
 
 std::shared_ptr<const Fault> DeviceContext::make_fault(std::string message) {

@@ -92,7 +92,7 @@ class DeviceContext {
   void leave_finding(Status status);
 
   /// The program of this source, built once for each set of options; ours have common.cl before them. A failed build
-  /// throws device_error with the start of the build log and is not kept.
+  /// throws device_error with the start of the build log and is not kept. Nor is one that may read other files.
   std::shared_ptr<Program> program(std::string_view source, const std::string& options, bool ours = true);
 
  private:

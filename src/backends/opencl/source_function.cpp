@@ -9,6 +9,9 @@
 namespace xpuruntime::opencl {
 namespace {
 
+/// Of one launch. PoCL counts them in 32 bits, and ends the process where that gives 0.
+constexpr std::size_t most_groups = std::size_t{1} << 31;
+
 Status wrong(std::string message) { return {ErrorCode::invalid_argument, std::move(message)}; }
 
 template <class T>
@@ -86,10 +89,22 @@ class Function final : public SourceFunction {
     limits_.parameters = parameters;
   }
 
+  /// A driver may choose groups of one item.
+  Status check_count(const WorkSize& global, const WorkSize& local, bool chosen) const {
+    std::size_t room = most_groups;
+    for (std::size_t d = 0; d < 3; ++d) room /= (global[d] - 1) / std::max<std::size_t>(local[d], 1) + 1;
+    if (room != 0) return {};
+    return wrong("the global size " + to_string(global) + " of '" + name_ + "' is more than 2^31 work-groups" +
+                 (chosen ? " of " + to_string(local) + ": use larger work-groups, or several launches"
+                         : ", as the driver may choose those of one item: give it a work-group size"));
+  }
+
   Status check_sizes(const FunctionLaunch& launch, bool chosen) const {
     for (const std::size_t size : launch.global)
       if (size == 0)
         return wrong("the global size of '" + name_ + "' has a 0: give 1 for dimensions that are not used");
+    if (Status status = check_count(launch.global, chosen ? launch.local : WorkSize{1, 1, 1}, chosen); !status.ok())
+      return status;
     std::uint64_t local_bytes = limits_.local_bytes;
     for (const FunctionArgument& argument : launch.arguments) {
       if (argument.local_bytes > limits_.max_local_bytes)
@@ -161,11 +176,10 @@ class Function final : public SourceFunction {
     if (launch.arguments.size() != limits_.parameters)
       return wrong("'" + name_ + "' has " + std::to_string(limits_.parameters) + " parameters, and " +
                    std::to_string(launch.arguments.size()) + " arguments were given");
-    WorkSize local = launch.local;
-    if (local[0] == 0) local = limits_.required;
+    WorkSize local = launch.local[0] == 0 ? limits_.required : filled(launch.local);
     const bool chosen = local[0] != 0;
-    if (Status status = check_sizes({launch.arguments, launch.global, local}, chosen); !status.ok()) return status;
-    WorkSize global = launch.global;
+    WorkSize global = filled(launch.global);
+    if (Status status = check_sizes({launch.arguments, global, local}, chosen); !status.ok()) return status;
     if (chosen)
       for (std::size_t d = 0; d < 3; ++d) global[d] = (global[d] + local[d] - 1) / local[d] * local[d];
     // The arguments belong to the cl_kernel until it is queued; OpenCL keeps the memory that queued work uses.

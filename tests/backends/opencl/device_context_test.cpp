@@ -31,6 +31,14 @@ TEST_F(DeviceContextTest, BuildsAProgramOnceForEachSetOfOptions) {
   EXPECT_NE(context.program(good, "-D SOMETHING=1"), first);
 }
 
+TEST_F(DeviceContextTest, AProgramThatMayReadOtherFilesIsBuiltEachTime) {
+  DeviceContext& context = context_of(driver());
+  const std::string source = "#if 0\n# include \"nowhere.h\"\n#endif\n" + std::string(good);
+  const auto first = context.program(source, "", false);
+  EXPECT_NE(context.program(source, "", false), first);
+  EXPECT_EQ(context.program(good, "", false), context.program(good, "", false));
+}
+
 TEST_F(DeviceContextTest, BuildsAProgramOnceForManyThreads) {
   DeviceContext context(driver().context(0).device());
   std::vector<std::shared_ptr<Program>> got(4);
