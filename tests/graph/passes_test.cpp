@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <random>
 
@@ -491,6 +492,48 @@ TEST(Passes, AMaskIsPartOfAttention) {
   for (const SessionStep& step : steps) {
     if (!step.decision) continue;
     EXPECT_EQ(step.decision->problem.inputs.size(), 4u);
+  }
+}
+
+/// Two layers that read one mask: a constant, or an input that a run may fill with anything.
+Graph masked_layers(bool is_constant, const Tensor& mask) {
+  Graph graph;
+  const std::string name = is_constant ? graph.constant("mask", mask) : graph.input("mask", mask.shape());
+  if (!is_constant) std::copy_n(mask.as<float>(), element_count(mask.spec()), graph.tensors().back().as<float>());
+  std::string x = graph.input("x", {2, 3, 5, 4});
+  for (const std::string layer : {"1", "2"}) {
+    graph.call("turned" + layer, "Transpose", {x}, turned({0, 1, 3, 2}));
+    graph.call("scores" + layer, "MatMul", {x, "turned" + layer});
+    graph.call("masked" + layer, "Add", {"scores" + layer, name});
+    graph.call("softmax" + layer, "Softmax", {"masked" + layer}, {{"axis", std::int64_t{-1}}});
+    x = graph.call("mixed" + layer, "MatMul", {"softmax" + layer, x});
+  }
+  return graph.outputs({x});
+}
+
+TEST(Passes, ARowThatIsMaskedWhollyStaysNaN) {
+  const float none = -std::numeric_limits<float>::infinity();
+  for (const bool is_constant : {true, false}) {
+    for (const Dims& shape : {Dims{2, 1, 5, 5}, Dims{5, 5}, Dims{2, 1, 1, 5}}) {
+      Tensor mask = random_numbers(shape, 5);
+      std::fill_n(mask.as<float>(), 5, none);
+      mask.as<float>()[element_count(mask.spec()) - 1] = none;
+      const Graph graph = masked_layers(is_constant, mask);
+      const Session plain = graph.session(1), fused = graph.session(2);
+      const Names expected =
+          is_constant ? Names{"attention", "attention"} : Names{"reduce_max", "sub", "add", "attention", "attention"};
+      EXPECT_EQ(ops_of(graph.explain(fused)), expected);
+      const Tensor want = plain.run(graph.tensors())[0], found = fused.run(graph.tensors())[0];
+      std::int64_t without_number = 0;
+      for (std::int64_t i = 0; i < element_count(want.spec()); ++i) {
+        const float a = want.as<const float>()[i], b = found.as<const float>()[i];
+        EXPECT_EQ(std::isnan(a), std::isnan(b)) << i;
+        without_number += std::isnan(a) ? 1 : 0;
+        EXPECT_TRUE(std::isnan(a) || std::fabs(a - b) < 1e-5F) << i;
+      }
+      EXPECT_GT(without_number, 0);
+      EXPECT_EQ(fused.profile(graph.tensors(), 1).calls.size(), expected.size());
+    }
   }
 }
 

@@ -1,7 +1,11 @@
+#include <limits>
+
+#include "core/elements.h"
 #include "graph/passes/match.h"
 #include "graph/passes/passes.h"
 
-// softmax(scale q k^T + mask) v as exporters write it, and the transposes around it, which become strides.
+// softmax(scale q k^T + mask) v as exporters write it, and the transposes around it, which become strides. A row that
+// is masked wholly by -infinity is NaN in this formula and 0 in the op, so such rows of the mask become NaN.
 
 namespace xpuruntime::native {
 namespace {
@@ -99,7 +103,67 @@ int without_transpose(Rewriter& program, int slot, bool is_turned, Steps& steps)
   return view;
 }
 
-bool find_one_attention(Rewriter& program, std::size_t root) {
+/// The first element of each row of a constant.
+std::vector<std::int64_t> rows_of(const TensorSpec& spec) {
+  std::vector<std::int64_t> rows = {0};
+  for (std::size_t d = 0; d + 1 < spec.shape.size(); ++d) {
+    std::vector<std::int64_t> inner;
+    for (const std::int64_t row : rows) {
+      for (std::int64_t i = 0; i < spec.shape[d]; ++i) inner.push_back(row + i * spec.strides[d]);
+    }
+    rows = std::move(inner);
+  }
+  return rows;
+}
+
+/// A constant whose rows of -infinity are NaN: itself where it has none.
+int known_mask(Rewriter& program, int mask) {
+  const TensorSpec from = program.spec(mask);
+  const std::int64_t length = from.shape.empty() ? 1 : from.shape[from.shape.size() - 1];
+  const std::int64_t stride = from.shape.empty() ? 1 : from.strides[from.shape.size() - 1];
+  if (element_count(from) == 0) return mask;
+  const LoadElement load = loader_of(from.dtype);
+  const void* data = program.constant(mask).as<const void>();
+  const std::vector<std::int64_t> rows = rows_of(from);
+  const auto is_masked = [&](std::int64_t row) {
+    for (std::int64_t i = 0; i < length; ++i) {
+      if (load(data, row + i * stride) != -std::numeric_limits<double>::infinity()) return false;
+    }
+    return true;
+  };
+  if (std::none_of(rows.begin(), rows.end(), is_masked)) return mask;
+  const Tensor made = Tensor::empty(from.dtype, from.shape);
+  const auto store = storer_of(from.dtype);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const bool masked = is_masked(rows[r]);
+    for (std::int64_t i = 0; i < length; ++i) {
+      store(made.data(), static_cast<std::int64_t>(r) * length + i,
+            masked ? std::numeric_limits<double>::quiet_NaN() : load(data, rows[r] + i * stride));
+    }
+  }
+  return program.add_constant(made.as_read_only());
+}
+
+/// mask + (most - most) with the most of each row, which is NaN where that is -infinity and else the mask.
+std::vector<Step> calls_on_mask(Rewriter& program, int mask) {
+  const TensorSpec spec = make_spec(program.spec(mask).dtype, program.shape(mask));
+  Dims rows = spec.shape;
+  rows[rows.size() - 1] = 1;
+  const int most = program.add_memory(make_spec(spec.dtype, rows)), zero = program.add_memory(program.spec(most));
+  Step reduce{.op = OpId::reduce_max, .attributes = Attributes(OpId::reduce_max), .inputs = {mask}, .outputs = {most}};
+  const std::int64_t last[] = {-1};
+  reduce.attributes.set_list("dim", last).set("keepdim", true);
+  return {reduce,
+          {.op = OpId::sub, .attributes = Attributes(OpId::sub), .inputs = {most, most}, .outputs = {zero}},
+          {.op = OpId::add,
+           .attributes = Attributes(OpId::add),
+           .inputs = {mask, zero},
+           .outputs = {program.add_memory(spec)}}};
+}
+
+using Masks = std::unordered_map<int, std::vector<Step>>;  // what is called on each, for all that read it
+
+bool find_one_attention(Rewriter& program, std::size_t root, Masks& masks) {
   const std::size_t softmax = program.maker(program.step(root).inputs[0]);
   if (!program.is(softmax, OpId::softmax) || program.shape(program.step(root).outputs[0]).size() != 4) return false;
   const std::int64_t dim = program.step(softmax).attributes.integer("dim");
@@ -116,9 +180,22 @@ bool find_one_attention(Rewriter& program, std::size_t root) {
   Step with{.op = OpId::attention, .attributes = Attributes(OpId::attention)};
   with.attributes.set_real("scale", parts.scale);
   with.inputs = {parts.q, swapped(program, parts.keys, 2, 3), parts.v};
-  if (parts.mask >= 0) with.inputs.push_back(parts.mask);
   with.outputs = program.step(root).outputs;
-  return program.replace(parts.steps, parts.product, with);
+  if (parts.mask < 0) return program.replace(parts.steps, parts.product, with);
+  if (program.is_constant(parts.mask)) parts.mask = known_mask(program, parts.mask);
+  with.inputs.push_back(parts.mask);
+  const TensorSpec mask = program.spec(parts.mask);
+  if (program.is_constant(parts.mask) || element_count(mask) == 0) {
+    return program.replace(parts.steps, parts.product, with);
+  }
+  if (mask.shape.empty()) return false;
+  const auto [calls, is_new] = masks.try_emplace(parts.mask);
+  if (is_new) calls->second = calls_on_mask(program, parts.mask);
+  const auto can_run = [&](const Step& call) { return program.is_right(call); };
+  if (!std::all_of(calls->second.begin(), calls->second.end(), can_run)) return false;
+  if (!program.replace(parts.steps, parts.product, with)) return false;
+  program.put_between(parts.mask, calls->second, root);
+  return true;
 }
 
 /// [batch, heads, length, size] turned to [batch, length, heads, size] after it: written there at once.
@@ -137,8 +214,9 @@ void join_transpose_after(Rewriter& program, std::size_t transpose) {
 }  // namespace
 
 void find_attention(Rewriter& program) {
+  Masks masks;
   for (std::size_t i = 0; i < program.size(); ++i) {
-    if (is_product(program, i)) find_one_attention(program, i);
+    if (is_product(program, i)) find_one_attention(program, i, masks);
   }
   for (std::size_t i = 0; i < program.size(); ++i) {
     if (program.is(i, OpId::transpose)) join_transpose_after(program, i);

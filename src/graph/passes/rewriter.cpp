@@ -200,18 +200,49 @@ void Rewriter::move_notes(std::span<const std::size_t> steps, std::size_t of, st
   notes_of_[last] = std::move(all);
 }
 
-void Rewriter::finish() {
-  std::vector<std::size_t> place(program_.steps.size(), 0);
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < place.size(); ++i) {
-    place[i] = kept;
-    if (!alive_[i]) continue;
-    if (kept != i) program_.steps[kept] = std::move(program_.steps[i]);
-    ++kept;
+void Rewriter::put_between(int value, std::vector<Step> calls, std::size_t reader) {
+  for (Step& call : calls) call.node = step(reader).node;
+  const int made = calls.back().outputs[0];
+  auto& uses = uses_[base(value)];
+  for (int& input : program_.steps[reader].inputs) {
+    if (input == value) input = made;
   }
-  program_.steps.resize(kept);
+  // The reader stays a reader of `value`, by way of them: what makes that comes before it.
+  if (std::find(uses.begin(), uses.end(), reader) == uses.end()) uses.push_back(reader);
+  uses_[base(made)].push_back(reader);
+  const auto is_there = [&](const Between& one) { return one.calls.back().outputs[0] == made; };
+  if (std::none_of(between_.begin(), between_.end(), is_there)) between_.push_back({value, std::move(calls)});
+}
+
+void Rewriter::finish() {
+  std::vector<std::vector<const Between*>> before(program_.steps.size() + 1);
+  for (const Between& one : between_) {
+    const auto written = writers_.find(base(one.value));
+    before[written == writers_.end() ? 0 : written->second + 1].push_back(&one);
+  }
+  std::vector<std::size_t> place(program_.steps.size(), 0);
+  std::vector<Step> steps;
+  std::vector<Note> notes;
+  for (std::size_t i = 0; i <= place.size(); ++i) {
+    for (const Between* one : before[i]) {
+      for (const Step& call : one->calls) {
+        notes.push_back({.node = call.node, .kind = StepKind::kernel, .step = steps.size(), .slot = call.outputs[0]});
+        steps.push_back(call);
+      }
+    }
+    if (i == place.size()) break;
+    place[i] = steps.size();
+    if (alive_[i]) steps.push_back(std::move(program_.steps[i]));
+  }
+  program_.steps = std::move(steps);
   for (Note& note : program_.notes) {
     if (has_step(note)) note.step = place[note.step];
+  }
+  for (const Note& note : notes) {
+    const auto first = std::find_if(program_.notes.begin(), program_.notes.end(), [&](const Note& other) {
+      return other.node == note.node && other.step > note.step;
+    });
+    program_.notes.insert(first, note);
   }
 }
 

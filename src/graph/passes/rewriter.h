@@ -76,15 +76,25 @@ class Rewriter {
   /// nothing is changed, where another step, the caller or the call itself needs a result that would vanish or come too
   /// late, where that is no right call, the device cannot run it, or the policy names an op that would vanish.
   bool replace(std::span<const std::size_t> steps, std::size_t of, Step with);
+  /// Whether the device can run a call whose inputs and outputs are slots.
+  bool is_right(const Step& with) const;
+  /// Puts calls, each of which reads the one before, right after what makes `value`, or where nothing does at the
+  /// start; and the result of the last where a step reads `value`. They are of the node of that step.
+  void put_between(int value, std::vector<Step> calls, std::size_t reader);
 
  private:
   std::size_t base(int slot) const { return static_cast<std::size_t>(base_of(program_, slot)); }
   bool vanishes_unseen(std::span<const std::size_t> steps, const Step& with) const;
   bool reads_what_stays(std::span<const std::size_t> steps, const Step& with) const;
-  bool is_right(const Step& with) const;
   void forget(std::size_t step);
   void move_notes(std::span<const std::size_t> steps, std::size_t of, std::size_t last);
   void fuse_notes_of_unread(const Step& gone, std::size_t into);
+
+  /// Calls that are in no place yet.
+  struct Between {
+    int value = -1;
+    std::vector<Step> calls = {};
+  };
 
   Program& program_;
   const PassContext& context_;
@@ -94,6 +104,7 @@ class Rewriter {
   std::vector<std::vector<std::size_t>> uses_ = {};                                // steps, by slot that is no view
   std::vector<std::vector<std::size_t>> notes_of_ = {};                            // by step
   std::unordered_map<std::size_t, std::vector<std::size_t>> notes_of_slots_ = {};  // views and constants, by base
+  std::vector<Between> between_ = {};
 };
 
 }  // namespace xpuruntime::native
