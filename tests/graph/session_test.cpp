@@ -273,6 +273,32 @@ TEST(Session, OutputsAreNewMemoryEvenWhereTheyAreInputsConstantsOrTwice) {
   EXPECT_FALSE(results[1].read_only());
 }
 
+TEST(Session, AModelWithoutNodesCopiesItsInputsAndConstants) {
+  for (const int level : {0, 2, 3}) {
+    Model model;
+    model.opsets[""] = 17;
+    model.graph.inputs = {value("x", {{.name = "n"}})};
+    model.graph.constants = {{"w", random_tensor({4}, 1)}};
+    model.graph.outputs = {value("x", {{}}), value("w", {{}}), value("x", {{}})};
+    ExecutionPolicy execution;
+    execution.target = DeviceType::cpu;
+    execution.optimize_level = level;
+    const Session session = session_of(model, {.execution = execution});
+    const Tensor x = random_tensor({3}, 2);
+    const std::vector<Tensor> results = session.run({&x, 1});
+    ASSERT_EQ(results.size(), 3u);
+    EXPECT_EQ(results[0].as<const float>()[2], x.as<float>()[2]);
+    EXPECT_EQ(results[1].as<const float>()[3], model.graph.constants.at("w").as<float>()[3]);
+    EXPECT_NE(results[0].data(), x.data());
+    EXPECT_NE(results[0].data(), results[2].data());
+    const TensorSpec spec = x.spec();
+    const std::vector<SessionStep> steps = session.explain({&spec, 1});
+    ASSERT_EQ(steps.size(), 3u);
+    EXPECT_EQ(steps[0].node + " " + steps[0].op, "outputs Identity");
+    EXPECT_EQ(session.profile({&x, 1}, 2).calls.size(), 3u);
+  }
+}
+
 TEST(Session, WritesIntoTheCallersMemoryOrNothing) {
   Model model = perceptron();
   model.graph.outputs = {value("y", {{}, {}}), value("hidden", {{}, {.size = 16}})};

@@ -128,6 +128,55 @@ class Loops(unittest.TestCase):
         last[:] = 5  # its own memory
         self.assertEqual(inputs["x"].max(), 1)
 
+    def test_what_no_step_made_has_the_shape_that_the_body_would_make(self) -> None:
+        nodes = [node("MatMul", ["x_in", "w"], ["each"]), node("Identity", ["x_in"], ["x_out"]), node("Identity", ["cond"], ["goes_on"])]
+        body = helper.make_graph(nodes, "body", [value("i", INT, []), value("cond", BOOL, []), value("x_in")],
+                                 [value("goes_on", BOOL, []), value("x_out"), value("each")])
+        path = self.saved([node("Loop", ["count", "", "x"], ["last", "all"], body=body), node("MatMul", ["all", "v"], ["y"])],
+                          [value("x", FLOAT, [3, 4]), value("count", INT, [])], [value("last"), value("all"), value("y")],
+                          [constant("w", np.ones((4, 2), np.float32)), constant("v", np.ones((2, 5), np.float32))])
+        session = self.check(path, {"x": np.ones((3, 4), np.float32), "count": np.array(2, np.int64)})
+        for count in (0, -1):  # where ONNX Runtime has (0,), and then fails, as x_in is not declared
+            results = session.run({"x": np.ones((3, 4), np.float32), "count": np.array(count, np.int64)})
+            self.assertEqual((results["all"].shape, results["y"].shape), ((0, 3, 2), (0, 3, 5)))
+        y = node("Scan", ["state", "x", "x"], ["last", "all"], body=scanned(), num_scan_inputs=2, scan_output_axes=[1])
+        session = xrt.load(self.saved([y], [value("state", FLOAT, [2, 3]), value("x", FLOAT, ["n", 2, 3])], [value("last"), value("all")]))
+        state = np.ones((2, 3), np.float32)
+        for steps in (0, 2):
+            self.assertEqual(session.run({"state": state, "x": np.ones((steps, 2, 3), np.float32)})["all"].shape, (2, steps, 3))
+
+    def test_models_and_bodies_without_nodes_give_their_inputs_and_constants(self) -> None:
+        w = constant("w", np.array([1, 2], np.float32))
+        x = np.array([3, 4], np.float32)
+        self.check(self.saved([], [value("x", FLOAT, [2])], [value("x", FLOAT, [2]), value("w", FLOAT, [2])], [w]), {"x": x})
+        self.check(self.saved([node("Relu", ["x"], ["r"])], [value("x", FLOAT, [2])],
+                              [value("r"), value("x", FLOAT, [2]), value("w", FLOAT, [2])], [w]), {"x": -x})
+        session = xrt.load(self.saved([], [], [value("w", FLOAT, [2])], [w]))
+        np.testing.assert_array_equal(np.asarray(session.run({})["w"]), [1, 2])
+        copied = helper.make_graph([], "body", [value("i", INT, []), value("cond", BOOL, []), value("x_in")],
+                                   [value("cond", BOOL, []), value("x_in"), value("w", FLOAT, [2])], [w])
+        scan = helper.make_graph([], "body", [value("s"), value("t")], [value("s"), value("t")])
+        then, other = (helper.make_graph([], name, [], [value("in_" + name, FLOAT, [2])],
+                                         [constant("in_" + name, np.full(2, i, np.float32))]) for i, name in enumerate(("then", "else")))
+        path = self.saved([node("Loop", ["count", "", "x"], ["last", "all"], body=copied),
+                           node("Scan", ["x", "rows"], ["same", "scanned"], body=scan, num_scan_inputs=1),
+                           node("ReduceMax", ["x"], ["most"], keepdims=0), node("Cast", ["most"], ["cond"], to=BOOL),
+                           node("If", ["cond"], ["part"], then_branch=then, else_branch=other)],
+                          [value("x", FLOAT, [2]), value("count", INT, []), value("rows", FLOAT, [3, 2])],
+                          [value("last"), value("all"), value("same"), value("scanned"), value("part")])
+        rows = np.arange(6, dtype=np.float32).reshape(3, 2)
+        for level in (0, 2):  # ONNX Runtime gives anything for a Scan without nodes
+            session = xrt.load(path, execution=xrt.ExecutionPolicy("cpu", optimize_level=level))
+            for number, count in ((0, 0), (1, 3)):
+                x = np.full(2, number, np.float32)
+                results = session.run({"x": x, "count": np.array(count, np.int64), "rows": rows})
+                want = {"last": x, "all": np.tile(np.array([1, 2], np.float32), (count, 1)), "same": x, "scanned": rows,
+                        "part": np.full(2, 1 - number, np.float32)}
+                for name, array in want.items():
+                    np.testing.assert_array_equal(results[name], array, err_msg=name)
+                results["last"][:] = 7  # no memory of others
+                np.testing.assert_array_equal(results["same"], x)
+
     def test_shapes_may_change_from_step_to_step(self) -> None:
         path = self.saved([node("Loop", ["count", "", "x"], ["last", "all"], body=growing()), node("Shape", ["last"], ["size"]),
                            node("ConstantOfShape", ["size"], ["zeros"]), node("Add", ["zeros", "last"], ["y"])],

@@ -55,13 +55,18 @@ Blocks blocks_of(const Dims& shape, std::size_t axis, DataType dtype) {
   return blocks;
 }
 
+/// Of the shape without that axis.
+Tensor without_axis(const Tensor& from, std::size_t axis) {
+  std::vector<std::int64_t> shape(from.shape().begin(), from.shape().end());
+  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+  return Tensor::empty(from.dtype(), Dims(std::span(shape)));
+}
+
 /// One index of an axis, which goes.
 Tensor slice_of(const Tensor& from, std::size_t axis, std::int64_t index) {
   const Blocks blocks = blocks_of(from.shape(), axis, from.dtype());
-  std::vector<std::int64_t> shape(from.shape().begin(), from.shape().end());
-  const std::int64_t extent = shape[axis];
-  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
-  const Tensor slice = Tensor::empty(from.dtype(), Dims(std::span(shape)));
+  const std::int64_t extent = from.shape()[axis];
+  const Tensor slice = without_axis(from, axis);
   if (element_count(slice.spec()) == 0) return slice;
   for (std::int64_t i = 0; i < blocks.outer; ++i) {
     std::memcpy(slice.as<std::byte>() + static_cast<std::size_t>(i) * blocks.bytes,
@@ -93,14 +98,17 @@ Tensor stacked(const ModelNode& node, std::span<const Tensor> parts, std::size_t
   return whole;
 }
 
-/// What no step gave anything for, as far as the model says what it would be.
-Tensor nothing(const ModelValue& value, std::size_t axis) {
+/// What no step gave anything for: as the body would make it, else as far as the model says what it would be.
+Tensor nothing(const ModelValue& value, const std::optional<TensorSpec>& made, std::int64_t axis) {
   std::vector<std::int64_t> shape;
-  if (value.shape) {
+  if (made) {
+    shape.assign(made->shape.begin(), made->shape.end());
+  } else if (value.shape) {
     for (const ModelExtent& extent : *value.shape) shape.push_back(std::max<std::int64_t>(extent.size, 0));
   }
-  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(std::min(axis, shape.size())), 0);
-  return Tensor::empty(value.dtype.value_or(DataType::float32), Dims(std::span(shape)));
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  shape.insert(shape.begin() + std::clamp<std::int64_t>(axis < 0 ? axis + rank + 1 : axis, 0, rank), 0);
+  return Tensor::empty(made ? made->dtype : value.dtype.value_or(DataType::float32), Dims(std::span(shape)));
 }
 
 std::vector<std::int64_t> list_of(const ModelNode& node, std::string_view name, std::size_t size) {
@@ -169,15 +177,20 @@ std::vector<Tensor> ControlNode::run(std::span<const Tensor> inputs, const Deadl
   return results;
 }
 
-std::vector<Tensor> ControlNode::run_body(const PiecedGraph& body, std::vector<Tensor> own, const Values& values,
-                                          const Deadline& deadline, const ProgramHook& hook) const {
+std::vector<Tensor> ControlNode::own_and_outer(const PiecedGraph& body, std::vector<Tensor> own,
+                                               const Values& values) const {
   const std::vector<std::string>& names = body.inputs();
   for (std::size_t i = own.size(); i < names.size(); ++i) {
     const auto found = values.find(names[i]);
     if (found == values.end()) refuse(node_, "gives its body no '" + printable(names[i]) + "'");
     own.push_back(found->second);
   }
-  return body.run(own, deadline, hook);
+  return own;
+}
+
+std::vector<Tensor> ControlNode::run_body(const PiecedGraph& body, std::vector<Tensor> own, const Values& values,
+                                          const Deadline& deadline, const ProgramHook& hook) const {
+  return body.run(own_and_outer(body, std::move(own), values), deadline, hook);
 }
 
 void ControlNode::check_room(std::uint64_t bytes) const {
@@ -216,8 +229,15 @@ std::vector<Tensor> ControlNode::run_loop(const Values& values, const Deadline& 
       check_room(held += parts[s].back().span());
     }
   }
+  std::vector<std::optional<TensorSpec>> made(graph.outputs.size());
+  if (!parts.empty() && parts[0].empty()) {
+    std::vector<Tensor> own = {one(DataType::int64, std::int64_t{0}), one(DataType::boolean, true)};
+    own.insert(own.end(), states.begin(), states.end());
+    made = body.specs(own_and_outer(body, std::move(own), values));
+  }
   for (std::size_t s = 0; s < parts.size(); ++s) {
-    states.push_back(parts[s].empty() ? nothing(graph.outputs[carried + 1 + s], 0) : stacked(node_, parts[s], 0));
+    const std::size_t result = carried + 1 + s;
+    states.push_back(parts[s].empty() ? nothing(graph.outputs[result], made[result], 0) : stacked(node_, parts[s], 0));
   }
   return states;
 }
@@ -254,6 +274,12 @@ std::vector<Tensor> ControlNode::run_scan(const Values& values, const Deadline& 
     }
     steps = extent;
   }
+  std::vector<std::optional<TensorSpec>> specs(graph.outputs.size());
+  if (steps == 0) {
+    std::vector<Tensor> own = states;
+    for (std::size_t i = 0; i < scanned; ++i) own.push_back(without_axis(wholes[i], places[i]));
+    specs = body.specs(own_and_outer(body, std::move(own), values));
+  }
   std::vector<std::vector<Tensor>> parts(made);
   for (std::int64_t step = 0; step < steps; ++step) {
     deadline.check();
@@ -267,7 +293,7 @@ std::vector<Tensor> ControlNode::run_scan(const Values& values, const Deadline& 
   }
   for (std::size_t s = 0; s < made; ++s) {
     if (parts[s].empty()) {
-      states.push_back(nothing(graph.outputs[carried + s], 0));
+      states.push_back(nothing(graph.outputs[carried + s], specs[carried + s], result_axes[s]));
       continue;
     }
     if (result_backwards[s] != 0) std::reverse(parts[s].begin(), parts[s].end());

@@ -16,6 +16,8 @@ class ControlNode {
 
  private:
   using Values = std::map<std::string, Tensor>;
+  /// What a body takes: its own inputs, then what it reads of the graphs around it.
+  std::vector<Tensor> own_and_outer(const PiecedGraph& body, std::vector<Tensor> own, const Values& values) const;
   std::vector<Tensor> run_body(const PiecedGraph& body, std::vector<Tensor> own, const Values& values,
                                const Deadline& deadline, const ProgramHook& hook) const;
   std::vector<Tensor> run_loop(const Values& values, const Deadline& deadline, const ProgramHook& hook) const;

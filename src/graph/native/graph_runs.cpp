@@ -29,10 +29,12 @@ std::vector<Tensor> GraphRuns::run(std::span<const Tensor> inputs, const Deadlin
     return hook ? hook(context_.model, ready, inputs, deadline) : ready->run(inputs, deadline, outputs);
   }
   std::vector<Tensor> results = pieces_.run(inputs, deadline, hook);
-  for (Tensor& result : results) {  // the caller gets memory that nothing else has
-    const bool is_given =
-        std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& input) { return input.data() == result.data(); });
-    if (!is_given && !result.read_only()) continue;
+  for (std::size_t i = 0; i < results.size(); ++i) {  // the caller gets memory that nothing else has
+    Tensor& result = results[i];
+    const auto is_in_it = [&](const Tensor& other) { return other.data() == result.data(); };
+    const bool is_taken = std::any_of(inputs.begin(), inputs.end(), is_in_it) ||
+                          std::any_of(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(i), is_in_it);
+    if (!is_taken && !result.read_only()) continue;
     const Tensor own = context_.devices.allocate(make_spec(result.dtype(), result.shape()), result.device());
     const Tensor *from = &result, *to = &own;
     context_.dispatcher.dispatch({.op = OpId::copy, .inputs = {&from, 1}, .outputs = {&to, 1}});

@@ -122,13 +122,8 @@ std::shared_ptr<Piece> PiecedGraph::piece_of(std::size_t begin, std::size_t end)
     const ModelNode& node = graph_.nodes[i];
     for (const std::string& name : names_read(node)) {
       if (made.contains(name) || !known.insert(name).second) continue;
-      const Tensor* constant = nullptr;
-      for (const ModelGraph* graph : graphs_) {
-        const auto found = graph->constants.find(name);
-        if (found != graph->constants.end()) constant = &found->second;
-      }
-      if (constant != nullptr) {
-        model.graph.constants.emplace(name, *constant);
+      if (const Tensor* known_before = constant(name)) {
+        model.graph.constants.emplace(name, *known_before);
       } else {
         model.graph.inputs.push_back({.name = name});
       }
@@ -158,6 +153,52 @@ std::vector<Tensor> PiecedGraph::run_piece(const Piece& piece, std::span<const T
   if (piece.control != nullptr) return piece.control->run(inputs, deadline, hook);
   const auto ready = piece.programs->for_inputs(inputs);
   return hook ? hook(piece.model, ready, inputs, deadline) : ready->run(inputs, deadline);
+}
+
+const Tensor* PiecedGraph::constant(const std::string& name) const {
+  const Tensor* constant = nullptr;
+  for (const ModelGraph* graph : graphs_) {
+    const auto found = graph->constants.find(name);
+    if (found != graph->constants.end()) constant = &found->second;
+  }
+  return constant;
+}
+
+std::vector<std::optional<TensorSpec>> PiecedGraph::specs(std::span<const Tensor> inputs) const {
+  std::map<std::string, TensorSpec> known;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    known[inputs_[i]] = make_spec(inputs[i].dtype(), inputs[i].shape());
+  }
+  const auto learn = [&](const Piece& piece) {
+    std::vector<TensorSpec> given;
+    for (const ModelValue& input : piece.model.graph.inputs) {
+      if (!known.contains(input.name)) return;
+      given.push_back(known[input.name]);
+    }
+    try {
+      const Program& program = piece.programs->for_specs(given)->program();
+      for (std::size_t i = 0; i < program.outputs.size(); ++i) {
+        known[piece.model.graph.outputs[i].name] = program.slots[static_cast<std::size_t>(program.outputs[i])].spec;
+      }
+    } catch (const Error&) {  // only a run tells
+    }
+  };
+  if (!graph_.nodes.empty()) {
+    for (const auto& piece : *pieces()) {
+      if (piece->programs != nullptr) learn(*piece);
+    }
+  }
+  std::vector<std::optional<TensorSpec>> results;
+  for (const ModelValue& output : graph_.outputs) {
+    const Tensor* made = constant(output.name);
+    results.emplace_back();
+    if (const auto found = known.find(output.name); found != known.end()) {
+      results.back() = found->second;
+    } else if (made != nullptr) {
+      results.back() = made->spec();
+    }
+  }
+  return results;
 }
 
 std::vector<Tensor> PiecedGraph::run(std::span<const Tensor> inputs, const Deadline& deadline,
@@ -192,15 +233,11 @@ std::vector<Tensor> PiecedGraph::run(std::span<const Tensor> inputs, const Deadl
       results.push_back(found->second);
       continue;
     }
-    const Tensor* constant = nullptr;
-    for (const ModelGraph* graph : graphs_) {
-      const auto at = graph->constants.find(output.name);
-      if (at != graph->constants.end()) constant = &at->second;
-    }
-    if (constant == nullptr) {
+    const Tensor* made = constant(output.name);
+    if (made == nullptr) {
       throw EngineLacks("result '" + printable(output.name) + "' is not computed in this version");
     }
-    results.push_back(*constant);
+    results.push_back(*made);
   }
   return results;
 }

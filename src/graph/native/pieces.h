@@ -57,12 +57,16 @@ class PiecedGraph {
   /// The graph's inputs, then what it reads of those around it.
   const std::vector<std::string>& inputs() const { return inputs_; }
   std::vector<Tensor> run(std::span<const Tensor> inputs, const Deadline& deadline, const ProgramHook& hook) const;
+  /// What a run would give, as far as that is known without one.
+  std::vector<std::optional<TensorSpec>> specs(std::span<const Tensor> inputs) const;
 
  private:
   using Pieces = std::vector<std::shared_ptr<Piece>>;
   std::shared_ptr<const Pieces> pieces() const;
   std::shared_ptr<const Pieces> cut_at(std::size_t node) const;
   std::shared_ptr<const Pieces> made(const std::set<std::size_t>& cuts, const Pieces& known) const;
+  /// That of the innermost graph that has one of the name; null: none has.
+  const Tensor* constant(const std::string& name) const;
   std::shared_ptr<Piece> piece_of(std::size_t begin, std::size_t end) const;
   std::vector<Tensor> run_piece(const Piece& piece, std::span<const Tensor> inputs, const Deadline& deadline,
                                 const ProgramHook& hook) const;

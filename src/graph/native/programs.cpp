@@ -123,7 +123,7 @@ void NodesOnCpu::add(const Model& model, const Program& program) {
   const std::lock_guard lock(mutex_);
   for (const Step& step : program.steps) {
     if (step.lacks.empty()) continue;
-    nodes_.try_emplace(node_name(model, step.node), operator_name(model.graph.nodes[step.node]), step.lacks);
+    nodes_.try_emplace(node_name(model, step.node), node_operator(model, step.node), step.lacks);
   }
 }
 

@@ -8,8 +8,13 @@
 namespace xpuruntime::native {
 
 std::string node_name(const Model& model, std::size_t index) {
+  if (index >= model.graph.nodes.size()) return "outputs";
   const ModelNode& node = model.graph.nodes[index];
   return node.name.empty() ? node.op + " #" + std::to_string(index) : node.name;
+}
+
+std::string node_operator(const Model& model, std::size_t index) {
+  return index < model.graph.nodes.size() ? operator_name(model.graph.nodes[index]) : "Identity";
 }
 
 Transfer transfer_of(const Program& program, const Step& step, Device device) {
@@ -52,7 +57,7 @@ std::vector<SessionStep> steps_of(const Model& model, const ReadyProgram& ready,
   std::map<std::size_t, std::size_t> kernels;  // the steps' places here, by those in the program
   for (const Note& note : program.notes) {
     SessionStep step{.node = node_name(model, note.node),
-                     .op = operator_name(model.graph.nodes[note.node]),
+                     .op = node_operator(model, note.node),
                      .kind = note.kind,
                      .output = program.slots[static_cast<std::size_t>(note.slot)].spec,
                      .output_name = note.name};

@@ -18,6 +18,8 @@ namespace xpuruntime::native {
 
 /// The model's name for a node, or "MatMul #3".
 std::string node_name(const Model& model, std::size_t index);
+/// "MatMul". Past the last node, as in a model without any: the copies that its outputs are.
+std::string node_operator(const Model& model, std::size_t index);
 
 /// What a step of the program on this device is that is_transfer.
 Transfer transfer_of(const Program& program, const Step& step, Device device);
