@@ -432,7 +432,7 @@ TEST(Session, TransposedConvolutionsWhoseWindowsTileTheImageAreProducts) {
     std::vector<ModelExtent> extents;
     for (const std::int64_t extent : in) extents.push_back({.size = extent});
     model.graph.inputs = {value("x", extents)};
-    model.graph.outputs = {value("y", {})};
+    model.graph.outputs = {{.name = "y", .type = "float", .dtype = DataType::float32}};
     model.graph.constants = {{"w", random_tensor(weight, 4)}, {"b", random_tensor({5}, 5)}};
     ModelNode made = node("ConvTranspose", {"x", "w", "b"}, {"y"});
     made.attributes["strides"] = kernel;

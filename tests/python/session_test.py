@@ -163,6 +163,26 @@ class SessionTest(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "pass a dict"):
             session.run(x)
 
+    def test_a_declared_output_shape_that_is_not_the_computed_one_is_an_error(self) -> None:
+        node, x = helper.make_node, np.zeros((2, 4), np.float32)
+        body = helper.make_graph([node("Relu", ["s"], ["r"]), node("Identity", ["cond"], ["on"])], "body",
+                                 [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("cond", TensorProto.BOOL, []),
+                                  helper.make_tensor_value_info("s", 1, None)],
+                                 [helper.make_tensor_value_info("on", TensorProto.BOOL, []), helper.make_tensor_value_info("r", 1, None)])
+        for what in (node("Relu", ["x"], ["y"]), node("Loop", ["two", ""], ["y"], body=body)):
+            if what.op_type == "Loop":
+                what.input.append("x")
+            two = [numpy_helper.from_array(np.array(2, np.int64), "two")]
+            for given, declared, text in (([2, 4], [3, 5], r"\[3,5\]"), ([2, 4], [2, None], ""), (["n", 4], [3, 4], ""),
+                                          (["n", 4], ["n"], r"\[\?\]"), ([2, 4], [2, 4, 1], r"\[2,4,1\]")):
+                session = xrt.load(self.saved(model_of([what], {"x": given}, {"y": declared}, two)),
+                                   execution=xrt.ExecutionPolicy("cpu", engine="native"))
+                if not text:
+                    self.assertEqual(session(x).shape, (2, 4))
+                    continue
+                with self.assertRaisesRegex(xrt.CorruptDataError, rf"'y' is declared with the shape {text}, and the model computes \[2,4\]"):
+                    session(x)
+
     def test_what_is_missing_is_listed_and_bad_files_are_errors(self) -> None:
         node = helper.make_node
         model = model_of([node("NoSuchOp", ["x"], ["a"]), node("Det", ["x"], ["y"])], {"x": [2]}, {"y": [2]})

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 #include <unordered_map>
 
@@ -58,6 +59,7 @@ class Compiler {
              "output '" + printable(output.name) + "' is declared as " + std::string(to_string(*output.dtype)) +
                  ", and the model computes " + std::string(to_string(dtype)) + "; export the model anew");
       }
+      check_declared_shape(model_, output, builder_.shape(found.back()));
     }
     return found;
   }
@@ -129,6 +131,29 @@ class Compiler {
 };
 
 }  // namespace
+
+void check_declared_shape(const Model& model, const ModelValue& output, const Dims& computed) {
+  if (!output.shape) return;
+  const auto is_fixed = [](const ModelValue& input) {
+    return input.shape && std::all_of(input.shape->begin(), input.shape->end(),
+                                      [](const ModelExtent& extent) { return extent.size >= 0; });
+  };
+  const auto& inputs = model.graph.inputs;
+  const bool all_fixed = std::all_of(inputs.begin(), inputs.end(), is_fixed);
+  bool fits = output.shape->size() == computed.size();
+  for (std::size_t d = 0; fits && all_fixed && d < computed.size(); ++d) {
+    const std::int64_t size = (*output.shape)[d].size;
+    fits = size < 0 || size == computed[d];
+  }
+  if (fits) return;
+  std::string declared;
+  for (const ModelExtent& extent : *output.shape) {
+    declared += (declared.empty() ? "" : ",") + (extent.size >= 0 ? std::to_string(extent.size) : "?");
+  }
+  fail(ErrorCode::corrupt_data, "Session",
+       "output '" + printable(output.name) + "' is declared with the shape [" + declared +
+           "], and the model computes " + to_string(computed) + "; export the model anew");
+}
 
 Program compile(const Model& model, std::span<const TensorSpec> inputs, Values values, Builder builder,
                 const PassContext& passes, const Deadline& deadline) {

@@ -113,6 +113,10 @@ class NeedsValues : public Error {
   std::size_t node = 0;  // of the graph, which asks for it
 };
 
+/// Refuses a shape that is not the one that the model declares: of another rank, or where all its inputs are of fixed
+/// shapes, of other sizes. Where they are not, exporters write the sizes of their example.
+void check_declared_shape(const Model& model, const ModelValue& output, const Dims& computed);
+
 /// A model's program for inputs of these specs. Fails with NeedsValues where `values` are not enough.
 Program compile(const Model& model, std::span<const TensorSpec> inputs, Values values, Builder builder,
                 const PassContext& passes, const Deadline& deadline);
