@@ -76,8 +76,8 @@ std::vector<EngineAnswer> ask_engines(Context& context, const Model& model, cons
       answer.version = engine->version();
       const std::vector<DeviceType> types = engine->devices();
       const bool runs_there = std::find(types.begin(), types.end(), policy.target) != types.end();
-      answer.reason =
-          runs_there ? engine->check(request).reason : "does not run on " + std::string(to_string(policy.target));
+      answer.reason = runs_there ? engine->check(request_for(*engine, request)).reason
+                                 : "does not run on " + std::string(to_string(policy.target));
     }
     answers.push_back(std::move(answer));
   }

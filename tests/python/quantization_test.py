@@ -172,6 +172,18 @@ class Quantization(unittest.TestCase):
         with self.assertRaisesRegex(xrt.InvalidArgumentError, "quantized already"):
             xrt.quantize_model(out, self.folder / "again.onnx", calibration=model.inputs)
 
+    def test_other_engines_take_a_quantized_file_in_precision_int8(self) -> None:
+        path, out = self.product(RANDOM.standard_normal((4, 16)).astype(np.float32)), self.folder / "int8.onnx"
+        x = RANDOM.standard_normal((5, 16)).astype(np.float32)
+        xrt.quantize_model(path, out, calibration=[x])
+        want = xrt.load(out, execution=INT8)(x)
+        for engine in ("onnxruntime", "openvino"):
+            if optional(engine) is None:
+                continue
+            session = xrt.load(out, execution=xrt.ExecutionPolicy("cpu", "int8", engine=engine))
+            self.assertEqual(session.engine, engine)
+            np.testing.assert_allclose(session(x), want, rtol=0, atol=0.02 * np.abs(want).max())
+
     def test_percentiles_cut_outliers_off_and_nodes_can_be_kept(self) -> None:
         weight = RANDOM.standard_normal((4, 16)).astype(np.float32)
         path, out = self.product(weight), self.folder / "int8.onnx"
@@ -192,6 +204,8 @@ class Quantization(unittest.TestCase):
                                ({"calibration": [x[:, :3]]}, "the model takes 'x'"),
                                ({"calibration": [{"z": x}]}, "exactly x"),
                                ({"calibration": [x * np.nan]}, "not finite"),
+                               ({"calibration": [x * 0, x[:0]]}, "leave 'x' at 0 everywhere.*give inputs that are typical"),
+                               ({"calibration": [x[:0]]}, "leave 'x' without elements"),
                                ({"calibration": [x], "percentile": 0}, "more than 0 and up to 100"),
                                ({"calibration": [x], "keep": ["nothing"]}, "no node 'nothing'")):
             with self.subTest(part), self.assertRaisesRegex(xrt.XpuRuntimeError, part):

@@ -121,6 +121,10 @@ class Engine {
   virtual std::unique_ptr<CompiledModel> compile(const EngineRequest& request) const = 0;
 };
 
+/// What an engine is asked where `request` is: for a quantized file in precision int8 one that has no such precision is
+/// asked for f32, in which it runs the file's integers all the same.
+EngineRequest request_for(const Engine& engine, const EngineRequest& request);
+
 /// The engines besides `native`, in the order in which they are tried. Safe for many threads.
 class EngineRegistry {
  public:

@@ -36,6 +36,17 @@ Range range_of(const Tensor& tensor, const std::string& name, double percentile)
   return {std::min(least, 0.0f), std::max(*last, 0.0f)};
 }
 
+/// Nothing is learnt of a tensor that all inputs leave at 0, or without elements.
+void check_range(const std::string& name, const Range& range, bool has_elements) {
+  if (has_elements && range.least < range.most) return;
+  fail(
+      ErrorCode::invalid_argument, "quantize",
+      "the calibration inputs leave '" + printable(name) + "' " +
+          (has_elements ? "at 0 everywhere" : "without elements") +
+          ", which tells nothing of its range; give inputs that are typical of the model's work, or keep what reads it "
+          "in floats with keep");
+}
+
 }  // namespace
 
 std::map<std::string, Range> ranges_of(const Model& model, const std::vector<std::string>& names,
@@ -47,14 +58,17 @@ std::map<std::string, Range> ranges_of(const Model& model, const std::vector<std
   watched.graph.outputs.clear();
   for (const std::string& name : names) watched.graph.outputs.push_back({.name = name});
   const Session session = session_of(watched, dispatcher, devices);
+  std::vector<bool> has_elements(names.size(), false);
   for (const std::vector<Tensor>& input : inputs) {
     const std::vector<Tensor> results = session.run(input);
     for (std::size_t i = 0; i < names.size(); ++i) {
+      if (element_count(results[i].spec()) > 0) has_elements[i] = true;
       const Range found = range_of(results[i], names[i], percentile);
       Range& range = ranges[names[i]];
       range = {std::min(range.least, found.least), std::max(range.most, found.most)};
     }
   }
+  for (std::size_t i = 0; i < names.size(); ++i) check_range(names[i], ranges[names[i]], has_elements[i]);
   return ranges;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/printable.h"
 #include "xpuruntime/core/error.h"
+#include "xpuruntime/graph/quantize.h"
 #include "xpuruntime/graph/session.h"
 
 namespace xpuruntime {
@@ -26,6 +27,17 @@ bool is_name(std::string_view name) {
 bool Engine::runs_on(DeviceType type) const {
   const std::vector<DeviceType> types = devices();
   return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+EngineRequest request_for(const Engine& engine, const EngineRequest& request) {
+  if (request.execution.precision != DataType::int8 || !is_quantized(*request.model)) return request;
+  const std::vector<DataType> precisions = engine.precisions();
+  const bool tells = !precisions.empty();
+  EngineRequest asked = request;
+  if (tells && std::find(precisions.begin(), precisions.end(), DataType::int8) == precisions.end()) {
+    asked.execution.precision = DataType::float32;
+  }
+  return asked;
 }
 
 std::vector<SessionStep> CompiledModel::explain(std::span<const TensorSpec>) { cannot_tell("what each node is"); }

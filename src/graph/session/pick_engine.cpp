@@ -95,10 +95,11 @@ class Picking {
     }
     is_on_target_ = true;
     try {
-      if (const EngineVerdict verdict = engine.check(request_); !verdict.ok()) {
+      const EngineRequest asked = request_for(engine, request_);
+      if (const EngineVerdict verdict = engine.check(asked); !verdict.ok()) {
         return pass_over(engine, verdict.reason, ErrorCode::not_supported);
       }
-      return compile_with_cache(engine, request_, devices_);
+      return compile_with_cache(engine, asked, devices_);
     } catch (const Error& error) {
       return pass_over(engine, std::string(error.message()), error.code());
     }
