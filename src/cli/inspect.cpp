@@ -68,12 +68,22 @@ std::string missing_reason(const std::vector<MissingOp>& missing, const std::str
   return {};
 }
 
+/// Constants and inputs of types that no tensor here has.
+std::string lacks_besides_operators(const Model& model, const std::vector<MissingOp>& missing) {
+  const std::map<std::string, std::size_t> operators = operators_of(model);
+  std::string text;
+  for (const MissingOp& one : missing) {
+    if (!operators.contains(one.op)) text += (text.empty() ? "" : "; ") + one.op + ": " + one.reason;
+  }
+  return text;
+}
+
 /// What a model is, and what becomes of it here.
 struct Inspected {
   Model model = {};
   std::vector<MissingOp> missing = {};
   bool is_planned = false;  // its shapes are known and its operators are here
-  std::string lacks = {};   // what the device has no kernels for; empty: nothing
+  std::string lacks = {};   // what the device has no kernels for, or types that no tensor has; empty: nothing
   std::vector<SessionStep> steps = {};
   std::uint64_t memory_bytes = 0;
   std::vector<EngineAnswer> engines = {};
@@ -85,6 +95,7 @@ Inspected inspect_model(Context& context, const InspectRequest& request) {
   request.options.check_names(found.model);
   const bool is_foreign = request.options.names_other_engine(context);
   if (request.engines || is_foreign) found.engines = ask_engines(context, found.model, request.options);
+  found.lacks = lacks_besides_operators(found.model, found.missing);
   if (!found.missing.empty() || is_foreign) return found;
   if (const std::string flaw = request.options.flaw_of_shapes(found.model); !flaw.empty()) {
     if (request.options.says_shapes()) fail(ErrorCode::invalid_argument, "xrt", flaw);
@@ -129,7 +140,8 @@ std::string as_text(const Inspected& found, const Painter& paint) {
   if (!found.engines.empty()) {
     Table engines({"engine", "version", "takes the model"});
     for (const EngineAnswer& one : found.engines) {
-      engines.add({one.engine, one.version, one.reason.empty() ? "yes" : "no: " + one.reason});
+      engines.add(
+          {one.engine, one.version, one.reason.empty() ? "may: known when it compiles it" : "no: " + one.reason});
     }
     text += "\n" + engines.to_text(paint);
   }

@@ -63,6 +63,18 @@ Json engines_json(const EngineTimes& times) {
   return list;
 }
 
+namespace {
+
+/// Inputs that no tensor can be given for.
+std::string unread_inputs(const Model& model) {
+  for (const MissingOp& one : missing_ops(model)) {
+    if (one.op.starts_with("inputs of type ")) return one.op + ": " + one.reason;
+  }
+  return {};
+}
+
+}  // namespace
+
 std::vector<EngineAnswer> ask_engines(Context& context, const Model& model, const ModelOptions& options) {
   Runtime& runtime = context.runtime();
   const ExecutionPolicy policy = options.execution_policy(context);
@@ -78,6 +90,7 @@ std::vector<EngineAnswer> ask_engines(Context& context, const Model& model, cons
       const bool runs_there = std::find(types.begin(), types.end(), policy.target) != types.end();
       answer.reason = runs_there ? engine->check(request_for(*engine, request)).reason
                                  : "does not run on " + std::string(to_string(policy.target));
+      if (answer.reason.empty()) answer.reason = unread_inputs(model);
     }
     answers.push_back(std::move(answer));
   }

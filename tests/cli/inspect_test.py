@@ -62,6 +62,22 @@ class Inspect(CliTest):
         self.assertRegex(answer.stdout, r"Det +1 +no: there is no kernel")
         self.assertIsNone(json.loads(xrt("inspect", self.model, "--json").stdout)["steps"])
 
+    def test_types_that_no_tensor_has_are_the_answer_no(self):
+        value = {name: helper.make_tensor_value_info(name, TensorProto.UINT16, [4]) for name in "xy"}
+        graph = helper.make_graph([helper.make_node("Concat", ["x", "x"], ["y"], axis=0)], "g", [value["x"]], [value["y"]])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.model)
+        answer = xrt("inspect", self.model, "--engines")
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("inputs of type uint16, 'x': no tensor here has this type", answer.stdout)
+        self.assertIn("inputs of type uint16, 'x'", json.loads(xrt("inspect", self.model, "--json").stdout)["lacks"])
+        self.assertNotIn("may: ", answer.stdout)  # no engine can be given such an input
+
+    def test_engines_that_have_not_compiled_a_model_may_take_it(self):
+        answer = xrt("inspect", self.model, "--engines")
+        if "not installed" in answer.stdout and "may: " not in answer.stdout:
+            self.skipTest("no engine is here")
+        self.assertRegex(answer.stdout, r"(onnxruntime|openvino) +\S+ +may: known when it compiles it")
+
     def test_wrong_words_and_files_are_wrong_usage(self):
         for words, message in ((["--shape", "z=1"], "unknown input 'z'"), (["--shape", "x"], "write it as x=1,3,224,224"),
                                (["--shape", "x=1,a"], "write it as x=1,3,224,224"), (["--shape", "x=3,7"], "the model takes")):

@@ -183,6 +183,17 @@ class SessionTest(unittest.TestCase):
                 with self.assertRaisesRegex(xrt.CorruptDataError, rf"'y' is declared with the shape {text}, and the model computes \[2,4\]"):
                     session(x)
 
+    def test_inputs_of_types_that_no_run_takes_are_said_at_once(self) -> None:
+        node = helper.make_node
+        for dtype, name in ((TensorProto.UINT16, "uint16"), (TensorProto.STRING, "string")):
+            model = model_of([node("Concat", ["x", "x"], ["y"], axis=0)], {"x": [2]}, {"y": [4]})
+            for value in (*model.graph.input, *model.graph.output):
+                value.type.tensor_type.elem_type = dtype
+            path = self.saved(model)
+            for engine in ("native", "auto", *(name for name in ("onnxruntime",) if optional(name) is not None)):
+                with self.assertRaisesRegex(xrt.NotSupportedError, f"inputs of type {name}, 'x'|input 'x' is of type {name}"):
+                    xrt.load(path, execution=xrt.ExecutionPolicy("cpu", engine=engine))
+
     def test_what_is_missing_is_listed_and_bad_files_are_errors(self) -> None:
         node = helper.make_node
         model = model_of([node("NoSuchOp", ["x"], ["a"]), node("Det", ["x"], ["y"])], {"x": [2]}, {"y": [2]})
@@ -233,7 +244,8 @@ class SessionTest(unittest.TestCase):
                          {"x": [2], "t": [2]}, {"y": [4], "z": [2]})
         model.graph.input[1].type.tensor_type.elem_type = TensorProto.STRING
         with self.assertRaisesRegex(xrt.NotSupportedError, r"ConcatFromSequence \(1\), Optional \(1\), SequenceConstruct \(2\), "
-                                                           r"SequenceLength \(1\), StringNormalizer \(1\); run it with"):
+                                                           r"SequenceLength \(1\), StringNormalizer \(1\), inputs of type string, "
+                                                           r"'t' \(1\); run it with"):
             xrt.load(self.saved(model), execution=xrt.ExecutionPolicy("cpu", engine="native"))
 
     def test_outputs_are_written_into_the_callers_arrays(self) -> None:

@@ -61,6 +61,15 @@ std::vector<MissingOp> missing_ops(const Model& model) {
   std::vector<MissingOp> missing;
   for (const auto& [name, count] : counts)
     missing.push_back({name, "there is no kernel for it in this version", count});
+  std::map<std::string, MissingOp> inputs;  // by type, with their names
+  for (const ModelValue& input : model.graph.inputs) {
+    if (input.dtype || input.type.empty()) continue;
+    MissingOp& found = inputs[input.type];
+    found.op += (found.nodes++ == 0 ? "inputs of type " + input.type : "") + ", '" +
+                printable(input.name) + "'";
+    found.reason = "no tensor here has this type";
+  }
+  for (auto& [type, one] : inputs) missing.push_back(std::move(one));
   return missing;
 }
 

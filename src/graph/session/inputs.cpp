@@ -55,6 +55,18 @@ bool fits(const ModelValue& value, const TensorSpec& spec, std::map<std::string,
 
 }  // namespace
 
+std::string flaw_of_input_types(const Model& model) {
+  std::string text;
+  for (const ModelValue& input : model.graph.inputs) {
+    if (input.dtype || input.type.empty()) continue;
+    text += (text.empty() ? "input '" : ", input '") + printable(input.name) + "' is of " +
+            "type " + input.type;
+  }
+  return text.empty()
+             ? text
+             : text + ", which no tensor here has; give the model an input of another type and a Cast behind it";
+}
+
 void check_fixed_shapes(const Model& model, const ExecutionPolicy& execution) {
   if (!execution.static_shape) return;
   const auto& inputs = model.graph.inputs;

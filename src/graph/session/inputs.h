@@ -12,6 +12,9 @@
 
 namespace xpuruntime {
 
+/// What is wrong with inputs of types that no tensor here has, so that no engine can be given them; empty: nothing.
+std::string flaw_of_input_types(const Model& model);
+
 /// Fails where shapes are static and there is not one that fits for each input.
 void check_fixed_shapes(const Model& model, const ExecutionPolicy& execution);
 

@@ -104,6 +104,10 @@ struct Session::Impl {
       }
     }
     line.emplace(std::move(engines), std::move(request), devices, std::move(preferred));
+    // Last, so that what an engine lacks besides is said first.
+    if (const std::string flaw = flaw_of_input_types(*model); !flaw.empty()) {
+      fail(ErrorCode::not_supported, "Session", flaw);
+    }
   }
 
   /// Other engines read the model's file, which is one of floats.
