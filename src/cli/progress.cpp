@@ -39,7 +39,8 @@ void ProgressShow::moved(const TuneProgress& progress) {
   if (!terminal_ || (shown_at_s_ >= 0 && progress.spent_s - shown_at_s_ < often_enough_s)) return;
   shown_at_s_ = progress.spent_s;
   char left[96];
-  std::snprintf(left, sizeof left, " %zu/%zu, %zu kernels left in the race, at most %.0f s more: ", done_ + 1,
+  std::snprintf(left, sizeof left,
+                " %zu/%zu, %zu kernels left in the race, at most %.0f s more: ", std::min(done_ + 1, problems_),
                 problems_, progress.candidates_left, progress.remaining_s);
   const std::string line = bar(done_, problems_) + left + printable(progress.problem);
   std::fprintf(stderr, "\r\033[K%s", line.substr(0, terminal_width() - 1).c_str());

@@ -7,6 +7,7 @@
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/graph/engine.h"
 #include "xpuruntime/graph/execution_policy.h"
+#include "xpuruntime/graph/model_cache.h"
 
 namespace xpuruntime {
 namespace {
@@ -42,13 +43,22 @@ class Validation {
       check_target();
       check_precision();
     }
-    if (!policy_.static_shape && !policy_.fixed_shapes.empty()) note("fixed_shapes", "not read: static_shape is false");
+    if (!policy_.static_shape && !policy_.fixed_shapes.empty()) {
+      add(Severity::error, "fixed_shapes", "not read: static_shape is false; no model is loaded under this policy");
+    }
     check_fallback();
     if (!policy_.cache_compiled && !policy_.cache_dir.empty()) note("cache_dir", "not used: cache_compiled is false");
+    check_cache_dir();
     return std::move(findings_);
   }
 
  private:
+  void check_cache_dir() {
+    if (!policy_.cache_compiled || policy_.cache_dir.empty() || policy_.engine == "native") return;
+    const std::string flaw = flaw_of_cache_folder(policy_.cache_dir);
+    if (!flaw.empty()) add(Severity::error, "cache_dir", flaw);
+  }
+
   void add(Severity severity, const char* field, std::string text) {
     findings_.push_back({severity, field, std::move(text)});
   }

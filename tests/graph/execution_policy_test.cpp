@@ -174,6 +174,15 @@ TEST(ValidateExecutionPolicy, SaysWhatWillNotWorkHere) {
   EXPECT_EQ(findings[1].field, "allow_fallback");  // the target itself
   EXPECT_EQ(findings[2].field, "cache_dir");
 
+  EXPECT_EQ(findings[0].severity, Severity::error);
+  policy.fixed_shapes.clear();
+  policy.cache_compiled = true;
+  policy.cache_dir = "/proc/x";
+  findings = validate_policy(policy, devices, engines);
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[1].field, "cache_dir");
+  EXPECT_EQ(findings[1].severity, Severity::error);
+
   policy.optimize_level = 9;
   expect_invalid("optimize_level", [&] { (void)validate_policy(policy, devices, engines); });
 }

@@ -471,6 +471,22 @@ TEST(Session, ResultsThatNothingReadsAreLeftOut) {
   EXPECT_EQ(session.run({&x, 1})[0].as<const float>()[0], std::max(0.0f, x.as<float>()[0]));
 }
 
+TEST(Session, FixedShapesAndFoldersThatWouldCountForNothingAreErrors) {
+  ExecutionPolicy execution;
+  execution.target = DeviceType::cpu;
+  execution.fixed_shapes = {{2, 8}};
+  expect_error(ErrorCode::invalid_argument, "has fixed_shapes, and its static_shape is false",
+               [&] { session_of(perceptron(), {.execution = execution}); });
+  execution.fixed_shapes.clear();
+  for (const std::string folder : {"/proc/x", "/proc/self/status"}) {
+    execution.cache_dir = folder;
+    expect_error(ErrorCode::io_error, "cache_dir of the execution policy: '" + folder + "'",
+                 [&] { session_of(perceptron(), {.execution = execution}); });
+  }
+  execution.cache_compiled = false;
+  session_of(perceptron(), {.execution = execution});
+}
+
 TEST(Session, WrongNodesAreErrorsAndNoCrash) {
   Model model;
   model.opsets[""] = 17;

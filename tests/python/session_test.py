@@ -158,7 +158,7 @@ class SessionTest(unittest.TestCase):
         for arrays in ((), (x, x), (x.astype(np.float64),), (x[:, :2],), (x[0],)):
             with self.assertRaisesRegex(xrt.InvalidArgumentError, takes):
                 session(*arrays)
-        with self.assertRaisesRegex(xrt.InvalidArgumentError, "exactly x"):
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, r"given are y; pass exactly x f32\[batch,3,12,12\]"):
             session.run({"y": x})
         with self.assertRaisesRegex(TypeError, "pass a dict"):
             session.run(x)
@@ -182,6 +182,21 @@ class SessionTest(unittest.TestCase):
                     continue
                 with self.assertRaisesRegex(xrt.CorruptDataError, rf"'y' is declared with the shape {text}, and the model computes \[2,4\]"):
                     session(x)
+
+    def test_values_of_nodes_that_do_not_fit_are_invalid_arguments(self) -> None:
+        node, x = helper.make_node, np.zeros((1, 3, 4), np.float32)
+        lists = {"ones": [1, 1], "zeros": [0, 0], "same": [1, -2], "three": [0, 0, 0]}
+        constants = [numpy_helper.from_array(np.array(value, np.int64), name) for name, value in lists.items()]
+        for wrong, text in ((node("Split", ["x", "ones"], ["y", "z"], axis=1), "do not add up to the extent 3"),
+                            (node("Slice", ["x", "zeros", "ones", "same"], ["y"]), "axis -2 twice"),
+                            (node("Slice", ["x", "zeros", "ones", "ones", "zeros"], ["y"]), "twice"),
+                            (node("Slice", ["x", "zeros", "ones", "zeros", "three"], ["y"]), "different lengths"),
+                            (node("MaxPool", ["x"], ["y"], kernel_shape=[2], strides=[0]), "stride or dilation that is not positive"),
+                            (node("Pad", ["x", "three"], ["y"]), "pads of another length")):
+            session = xrt.load(self.saved(model_of([wrong], {"x": ["n", 3, 4]}, {"y": [None, None, None]}, constants)),
+                               execution=xrt.ExecutionPolicy("cpu", engine="native"))
+            with self.assertRaisesRegex(xrt.InvalidArgumentError, text):
+                session(x)
 
     def test_inputs_of_types_that_no_run_takes_are_said_at_once(self) -> None:
         node = helper.make_node

@@ -16,6 +16,8 @@ struct CachedModel {
 /// A folder that ExecutionPolicy::cache_dir names, or where it is empty the usual one: XPURUNTIME_MODEL_CACHE, or
 /// xpuruntime/models in the user's cache folder; empty where nothing says where.
 std::string model_cache_folder(const std::string& cache_dir = {});
+/// Why nothing can be kept in a folder, which is made if it is not there; empty: it can.
+std::string flaw_of_cache_folder(const std::string& folder);
 /// What was used last first.
 std::vector<CachedModel> cached_models(const std::string& cache_dir = {});
 /// Removes all of them; how many went.

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "core/elements.h"
 #include "graph/native/calls.h"
@@ -31,7 +32,7 @@ int sliced_backwards(const NodeCall& call, int slot, std::int64_t dim, std::int6
   const Dims shape = call.builder.shape(slot);
   const std::size_t axis = call.axis(dim, shape.size());
   const std::int64_t extent = shape[axis];
-  if (step == 0) call.refuse("a step of 0");
+  if (step == 0) call.wrong("a step of 0");
   const auto held = [&](std::int64_t at, std::int64_t least) {
     return std::clamp<std::int64_t>(at < -extent ? least : at < 0 ? at + extent : at, least, extent - 1);
   };
@@ -54,7 +55,12 @@ Slots slice(const NodeCall& call) {
   axes = call.values_or_list(3, "axes").value_or(axes);
   const auto steps = call.has(4) ? call.values(4) : std::vector<std::int64_t>(starts.size(), 1);
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
-    call.refuse("starts, ends, axes and steps of different lengths");
+    call.wrong("starts, ends, axes and steps of different lengths");
+  }
+  std::set<std::size_t> seen;
+  for (const std::int64_t axis : axes) {
+    if (!seen.insert(call.axis(axis, call.shape(0).size())).second)
+      call.wrong("axis " + std::to_string(axis) + " twice");
   }
   int result = call[0];
   for (std::size_t i = 0; i < starts.size(); ++i) {
@@ -83,7 +89,7 @@ Slots split(const NodeCall& call) {
   const bool is_large = std::any_of(sizes->begin(), sizes->end(), [&](std::int64_t size) { return size > extent; });
   if (static_cast<std::int64_t>(sizes->size()) != count || is_negative || is_large ||
       std::accumulate(sizes->begin(), sizes->end(), std::int64_t{0}) != extent) {
-    call.refuse("parts that do not add up to the extent " + std::to_string(extent));
+    call.wrong("parts that do not add up to the extent " + std::to_string(extent));
   }
   Slots parts;
   std::int64_t start = 0;
@@ -137,7 +143,7 @@ Slots gather(const NodeCall& call) {
 Slots tile(const NodeCall& call) {
   const Dims shape = call.shape(0);
   const std::vector<std::int64_t> repeats = call.values(1);
-  if (repeats.size() != shape.size()) call.refuse("repeats of another length than the dims");
+  if (repeats.size() != shape.size()) call.wrong("repeats of another length than the dims");
   if (call.builder.has_kernel(OpId::tile)) {
     Attributes attributes(OpId::tile);
     return {call.builder.call(OpId::tile, {call[0]}, &attributes.set_list("repeats", repeats))};
@@ -162,7 +168,7 @@ template <bool to_space>
 Slots move_blocks(const NodeCall& call) {
   const Dims x = call.shape(0);
   const std::int64_t size = call.integer("blocksize", 0);
-  if (x.size() != 4 || size < 1 || size > 1 << 15) call.refuse("an input that is no image, or no block size");
+  if (x.size() != 4 || size < 1 || size > 1 << 15) call.wrong("an input that is no image, or no block size");
   Builder& builder = call.builder;
   const Calls calls{builder};
   const std::int64_t area = size * size;

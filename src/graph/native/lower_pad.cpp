@@ -57,7 +57,7 @@ Padding padding_of(const NodeCall& call) {
   std::vector<std::int64_t> axes(rank);
   std::iota(axes.begin(), axes.end(), std::int64_t{0});
   if (call.has(3)) axes = call.values(3);
-  if (pads.size() != 2 * axes.size()) call.refuse("pads of another length than twice the axes");
+  if (pads.size() != 2 * axes.size()) call.wrong("pads of another length than twice the axes");
   Padding padding = {std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), mode_of(call)};
   constexpr std::int64_t most = std::int64_t{1} << 40;
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -79,8 +79,8 @@ int cut_off(const NodeCall& call, Padding& padding) {
     if (before >= 0 && after >= 0) continue;
     const std::int64_t extent = call.builder.shape(slot)[d], result = extent + before + after;
     if (result < 0) {
-      call.refuse("pads " + std::to_string(before) + " and " + std::to_string(after) + " that cut more off dim " +
-                  std::to_string(d) + " than its extent " + std::to_string(extent));
+      call.wrong("pads " + std::to_string(before) + " and " + std::to_string(after) + " that cut more off dim " +
+                 std::to_string(d) + " than its extent " + std::to_string(extent));
     }
     std::int64_t begin = std::max<std::int64_t>(-before, 0), end = extent + std::min<std::int64_t>(after, 0);
     before = std::max<std::int64_t>(before, 0);
@@ -120,7 +120,7 @@ Slots pad(const NodeCall& call) {
   Padding padding = padding_of(call);
   Builder& builder = call.builder;
   if (call.has(2)) {
-    if (element_count(builder.spec(call[2])) != 1) call.refuse("a value that is not one number");
+    if (element_count(builder.spec(call[2])) != 1) call.wrong("a value that is not one number");
     padding.value = call[2];
   } else if (call.real("value", 0) != 0) {
     padding.value = Calls{builder}.number(call.real("value", 0), call[0]);
@@ -136,7 +136,7 @@ Slots center_crop_pad(const NodeCall& call) {
   std::vector<std::int64_t> axes(shape.size());
   std::iota(axes.begin(), axes.end(), std::int64_t{0});
   axes = call.list("axes").value_or(axes);
-  if (axes.size() != sizes.size()) call.refuse("another number of sizes than axes");
+  if (axes.size() != sizes.size()) call.wrong("another number of sizes than axes");
   Padding padding = {std::vector<std::int64_t>(shape.size(), 0), std::vector<std::int64_t>(shape.size(), 0),
                      "constant"};
   constexpr std::int64_t most = std::int64_t{1} << 40;

@@ -11,7 +11,7 @@ DataType dtype_of(const NodeCall& call, std::string_view attribute, DataType oth
   const std::int64_t asked = call.integer(attribute, 0);
   if (asked == 0) return otherwise;
   const auto dtype = onnx::element_dtype(asked);
-  if (!dtype) call.lacks("results of ONNX's type " + onnx::element_type_name(asked));
+  if (!dtype) call.lacks("results of ONNX's " + onnx::element_type_text(onnx::element_type_name(asked)));
   return *dtype;
 }
 

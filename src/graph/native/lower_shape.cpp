@@ -171,7 +171,8 @@ Slots range(const NodeCall& call) {
 DataType dtype_named(const NodeCall& call, std::string_view name, std::int64_t otherwise) {
   const std::int64_t number = call.integer(name, otherwise);
   const std::optional<DataType> dtype = onnx::element_dtype(number);
-  if (!dtype) call.lacks("ONNX's type " + onnx::element_type_name(number) + ", which is not one of ours");
+  if (!dtype)
+    call.lacks("ONNX's " + onnx::element_type_text(onnx::element_type_name(number)) + ", which is not one of ours");
   return *dtype;
 }
 

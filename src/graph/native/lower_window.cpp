@@ -23,14 +23,14 @@ Window window_of(const NodeCall& call, const Sizes& kernel) {
                 .ceil = call.integer("ceil_mode", 0) != 0};
   const Sizes pads = call.list("pads").value_or(Sizes(2 * dims, 0));
   if (window.stride.size() != dims || window.dilation.size() != dims || pads.size() != 2 * dims) {
-    call.refuse("strides, dilations or pads of another length than the kernel");
+    call.wrong("strides, dilations or pads of another length than the kernel");
   }
   constexpr std::int64_t most = std::int64_t{1} << 30;
   const auto within = [](const Sizes& sizes, std::int64_t least) {
     return std::all_of(sizes.begin(), sizes.end(), [=](std::int64_t n) { return n >= least && n <= most; });
   };
   if (!within(window.stride, 1) || !within(window.dilation, 1) || !within(kernel, 1) || !within(pads, 0)) {
-    call.refuse("a kernel, stride or dilation that is not positive, negative pads, or more than 30 bits of any");
+    call.wrong("a kernel, stride or dilation that is not positive, negative pads, or more than 30 bits of any");
   }
   const std::string mode = call.text("auto_pad", "NOTSET");
   for (std::size_t d = 0; d < dims; ++d) {

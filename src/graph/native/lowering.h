@@ -45,7 +45,9 @@ class NodeCall {
   /// Counted from either end, as one counted from the front.
   std::size_t axis(std::int64_t axis, std::size_t rank) const;
 
-  /// Of what is too large or does not fit.
+  /// Of values that do not fit each other or their input.
+  [[noreturn]] void wrong(const std::string& message) const;
+  /// Of what is too large.
   [[noreturn]] void refuse(const std::string& message) const;
   /// Of what ONNX allows and is not built: another engine may have it.
   [[noreturn]] void lacks(const std::string& message) const;

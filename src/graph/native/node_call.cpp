@@ -48,6 +48,9 @@ const Operator* find_operator(const ModelNode& node) {
 }
 
 void NodeCall::lacks(const std::string& message) const { throw EngineLacks(message); }
+void NodeCall::wrong(const std::string& message) const {
+  fail(ErrorCode::invalid_argument, "Session", message + "; export the model anew");
+}
 void NodeCall::refuse(const std::string& message) const { fail(ErrorCode::not_supported, "Session", message); }
 
 int NodeCall::operator[](std::size_t input) const {

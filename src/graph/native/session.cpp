@@ -9,6 +9,7 @@
 #include "graph/native/graph_runs.h"
 #include "graph/native/lowering.h"
 #include "graph/native/report.h"
+#include "graph/onnx/element_type.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -20,7 +21,7 @@ bool has_no_value(const ModelNode& node) {
 }
 
 void count_missing(const ModelGraph& graph, std::map<std::string, std::size_t>& counts) {
-  for (const auto& [name, type] : graph.unread_constants) ++counts["constants of type " + type];
+  for (const auto& [name, type] : graph.unread_constants) ++counts["constants of " + onnx::element_type_text(type)];
   for (const ModelNode& node : graph.nodes) {
     if (native::is_branch(node) || native::is_control(node)) {
       for (const auto& [name, value] : node.attributes) {
@@ -65,7 +66,7 @@ std::vector<MissingOp> missing_ops(const Model& model) {
   for (const ModelValue& input : model.graph.inputs) {
     if (input.dtype || input.type.empty()) continue;
     MissingOp& found = inputs[input.type];
-    found.op += (found.nodes++ == 0 ? "inputs of type " + input.type : "") + ", '" +
+    found.op += (found.nodes++ == 0 ? "inputs of " + onnx::element_type_text(input.type) : "") + ", '" +
                 printable(input.name) + "'";
     found.reason = "no tensor here has this type";
   }

@@ -51,6 +51,8 @@ std::string element_type_name(std::int64_t number) {
   return is_listed(number) ? std::string(element_types[number].name) : "type " + std::to_string(number);
 }
 
+std::string element_type_text(const std::string& name) { return name.starts_with("type ") ? name : "type " + name; }
+
 std::optional<DataType> element_dtype(std::int64_t number) {
   return is_listed(number) ? element_types[number].dtype : std::nullopt;
 }

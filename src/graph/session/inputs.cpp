@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/printable.h"
+#include "graph/onnx/element_type.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
@@ -60,7 +61,7 @@ std::string flaw_of_input_types(const Model& model) {
   for (const ModelValue& input : model.graph.inputs) {
     if (input.dtype || input.type.empty()) continue;
     text += (text.empty() ? "input '" : ", input '") + printable(input.name) + "' is of " +
-            "type " + input.type;
+            onnx::element_type_text(input.type);
   }
   return text.empty()
              ? text
@@ -68,6 +69,9 @@ std::string flaw_of_input_types(const Model& model) {
 }
 
 void check_fixed_shapes(const Model& model, const ExecutionPolicy& execution) {
+  if (!execution.static_shape && !execution.fixed_shapes.empty()) {
+    refuse_inputs("the execution policy has fixed_shapes, and its static_shape is false; set that, or leave them out");
+  }
   if (!execution.static_shape) return;
   const auto& inputs = model.graph.inputs;
   const auto& fixed = execution.fixed_shapes;

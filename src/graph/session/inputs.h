@@ -15,7 +15,8 @@ namespace xpuruntime {
 /// What is wrong with inputs of types that no tensor here has, so that no engine can be given them; empty: nothing.
 std::string flaw_of_input_types(const Model& model);
 
-/// Fails where shapes are static and there is not one that fits for each input.
+/// Fails where shapes are static and there is not one that fits for each input, and where some are given and they are
+/// not static.
 void check_fixed_shapes(const Model& model, const ExecutionPolicy& execution);
 
 /// Fails where the number of inputs, a dtype or a shape is not what the model takes or the policy fixes.

@@ -1,7 +1,11 @@
 #include "graph/session/model_cache.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "cache/disk_cache.h"
 #include "core/json_text.h"
+#include "core/printable.h"
 #include "core/sha256.h"
 #include "graph/onnx/mapped_file.h"
 #include "graph/session/engine_choice.h"
@@ -63,6 +67,17 @@ std::string content_of_model(const Model& model) {
 
 std::string model_cache_folder(const std::string& cache_dir) {
   return cache_dir.empty() ? DiskCache::default_folder("XPURUNTIME_MODEL_CACHE", "models") : cache_dir;
+}
+
+std::string flaw_of_cache_folder(const std::string& folder) {
+  std::error_code error;
+  if (std::filesystem::is_directory(folder, error)) return {};
+  const bool is_other = std::filesystem::exists(folder, error);
+  if (!is_other) std::filesystem::create_directories(folder, error);
+  std::error_code unread;
+  if (std::filesystem::is_directory(folder, unread)) return {};
+  return "'" + printable(folder) + "' " + (is_other ? "is no folder" : "cannot be made: " + error.message()) +
+         "; name another folder, or set cache_compiled to false";
 }
 
 std::vector<CachedModel> cached_models(const std::string& cache_dir) {

@@ -12,6 +12,7 @@
 #include "graph/session/inputs.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/device/current.h"
+#include "xpuruntime/graph/model_cache.h"
 
 namespace xpuruntime {
 namespace {
@@ -78,6 +79,7 @@ struct Session::Impl {
         devices(devices) {
     execution.check();
     check_fixed_shapes(*model, execution);
+    check_cache_dir();
     const bool is_autocast = execution.precision == DataType::float32 && dispatcher.current_scope()->autocast.on();
     scope = scope_of(dispatcher, options, execution.precision);
     std::vector<std::shared_ptr<const Engine>> engines = {native::make_engine(dispatcher, devices, scope)};
@@ -108,6 +110,13 @@ struct Session::Impl {
     if (const std::string flaw = flaw_of_input_types(*model); !flaw.empty()) {
       fail(ErrorCode::not_supported, "Session", flaw);
     }
+  }
+
+  /// Nothing is kept in silence where the user has named a folder that cannot be.
+  void check_cache_dir() const {
+    if (!execution.cache_compiled || execution.cache_dir.empty() || execution.engine == "native") return;
+    const std::string flaw = flaw_of_cache_folder(execution.cache_dir);
+    if (!flaw.empty()) fail(ErrorCode::io_error, "Session", "cache_dir of the execution policy: " + flaw);
   }
 
   /// Other engines read the model's file, which is one of floats.

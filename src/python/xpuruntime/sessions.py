@@ -90,8 +90,10 @@ class Session:
                                     "session with the arrays in order")
         names = [value.name for value in self.inputs]
         if set(inputs) != set(names):
-            raise InvalidArgumentError(f"[Session.{function}] the inputs are {', '.join(map(str, inputs)) or 'none'}; pass "
-                                       f"exactly {', '.join(names) or 'none'}")
+            takes = ", ".join(f"{value.name} {_spec_text(value)}" for value in self.inputs)
+            raise InvalidArgumentError(f"[Session.{function}] given are {', '.join(map(str, inputs)) or 'no inputs'}; pass "
+                                       f"exactly {takes or 'none'}; initialisers of the model are constants, also those that "
+                                       "it lists as inputs")
         return [inputs[name] for name in names]
 
     def explain(self, shapes: Mapping[str, Any] | None = None) -> list[SessionStep]:
@@ -225,6 +227,12 @@ def register_engine(name: str, engine: type[Engine] | str) -> None:
 def unregister_engine(name: str) -> bool:
     """Removes an engine; sessions that it runs keep it. False if there was none."""
     return _core.unregister_engine(name)
+
+
+def _spec_text(value: ModelValue) -> str:
+    if value.shape is None:
+        return f"{value.dtype}[...]"
+    return f"{value.dtype}[{','.join('?' if extent is None else str(extent) for extent in value.shape)}]"
 
 
 def _like(result: _core.Tensor, array: Any) -> Any:
