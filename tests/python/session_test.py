@@ -177,7 +177,7 @@ class SessionTest(unittest.TestCase):
                                           (["n", 4], ["n"], r"\[\?\]"), ([2, 4], [2, 4, 1], r"\[2,4,1\]")):
                 session = xrt.load(self.saved(model_of([what], {"x": given}, {"y": declared}, two)),
                                    execution=xrt.ExecutionPolicy("cpu", engine="native"))
-                if not text:
+                if not text or (what.op_type == "Loop" and declared == [3, 5]):  # only the run finds sizes of a loop's
                     self.assertEqual(session(x).shape, (2, 4))
                     continue
                 with self.assertRaisesRegex(xrt.CorruptDataError, rf"'y' is declared with the shape {text}, and the model computes \[2,4\]"):

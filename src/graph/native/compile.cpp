@@ -59,7 +59,7 @@ class Compiler {
              "output '" + printable(output.name) + "' is declared as " + std::string(to_string(*output.dtype)) +
                  ", and the model computes " + std::string(to_string(dtype)) + "; export the model anew");
       }
-      check_declared_shape(model_, output, builder_.shape(found.back()));
+      check_declared_shape(output, builder_.shape(found.back()), fixes_shapes(model_));
     }
     return found;
   }
@@ -132,14 +132,16 @@ class Compiler {
 
 }  // namespace
 
-void check_declared_shape(const Model& model, const ModelValue& output, const Dims& computed) {
+bool fixes_shapes(const Model& model) {
+  return std::all_of(model.graph.inputs.begin(), model.graph.inputs.end(), [](const ModelValue& input) {
+    return input.dtype && is_floating(*input.dtype) && input.shape &&
+           std::all_of(input.shape->begin(), input.shape->end(),
+                       [](const ModelExtent& extent) { return extent.size >= 0; });
+  });
+}
+
+void check_declared_shape(const ModelValue& output, const Dims& computed, bool all_fixed) {
   if (!output.shape) return;
-  const auto is_fixed = [](const ModelValue& input) {
-    return input.shape && std::all_of(input.shape->begin(), input.shape->end(),
-                                      [](const ModelExtent& extent) { return extent.size >= 0; });
-  };
-  const auto& inputs = model.graph.inputs;
-  const bool all_fixed = std::all_of(inputs.begin(), inputs.end(), is_fixed);
   bool fits = output.shape->size() == computed.size();
   for (std::size_t d = 0; fits && all_fixed && d < computed.size(); ++d) {
     const std::int64_t size = (*output.shape)[d].size;

@@ -115,9 +115,11 @@ class NeedsValues : public Error {
   std::size_t node = 0;  // of the graph, which asks for it
 };
 
-/// Refuses a shape that is not the one that the model declares: of another rank, or where all its inputs are of fixed
-/// shapes, of other sizes. Where they are not, exporters write the sizes of their example.
-void check_declared_shape(const Model& model, const ModelValue& output, const Dims& computed);
+/// Whether the model's inputs determine all shapes before a run: they are floats, whose values shape nothing, of fixed
+/// shapes. Where they are not, exporters write the sizes of their example as those of outputs.
+bool fixes_shapes(const Model& model);
+/// Refuses a shape of another rank than the model declares, and if `all_fixed` of other sizes.
+void check_declared_shape(const ModelValue& output, const Dims& computed, bool all_fixed);
 
 /// A model's program for inputs of these specs. Fails with NeedsValues where `values` are not enough.
 Program compile(const Model& model, std::span<const TensorSpec> inputs, Values values, Builder builder,
