@@ -9,8 +9,8 @@
 
 namespace xpuruntime {
 
-/// The settings of one posix_spawn: the child's standard files, no signal blocked or ignored, and a process group of its
-/// own, so that what it starts can be killed with it.
+/// The settings of one posix_spawn: the child's standard files, no signal blocked or ignored, and a process group of
+/// its own, so that what it starts can be killed with it.
 class SpawnSettings {
  public:
   SpawnSettings(int input, int output) {
