@@ -160,6 +160,8 @@ class SessionTest(unittest.TestCase):
                 session(*arrays)
         with self.assertRaisesRegex(xrt.InvalidArgumentError, r"given are y; pass exactly x f32\[batch,3,12,12\]"):
             session.run({"y": x})
+        with self.assertRaisesRegex(xrt.InvalidArgumentError, r"12\]; inputs that have an initialiser are constants"):
+            session.run({"x": x, "w1": x})
         with self.assertRaisesRegex(TypeError, "pass a dict"):
             session.run(x)
 

@@ -91,9 +91,9 @@ class Session:
         names = [value.name for value in self.inputs]
         if set(inputs) != set(names):
             takes = ", ".join(f"{value.name} {_spec_text(value)}" for value in self.inputs)
+            more = "; inputs that have an initialiser are constants" if set(inputs) > set(names) else ""
             raise InvalidArgumentError(f"[Session.{function}] given are {', '.join(map(str, inputs)) or 'no inputs'}; pass "
-                                       f"exactly {takes or 'none'}; initialisers of the model are constants, also those that "
-                                       "it lists as inputs")
+                                       f"exactly {takes or 'none'}{more}")
         return [inputs[name] for name in names]
 
     def explain(self, shapes: Mapping[str, Any] | None = None) -> list[SessionStep]:
