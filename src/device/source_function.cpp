@@ -1,9 +1,17 @@
 #include "xpuruntime/device/source_function.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
 namespace xpuruntime {
+
+bool has_countable_groups(const WorkSize& global, const WorkSize& local) {
+  std::size_t room = std::size_t{1} << 31;
+  for (std::size_t d = 0; d < 3; ++d)
+    if (global[d] != 0) room /= (global[d] - 1) / std::max<std::size_t>(local[d], 1) + 1;
+  return room != 0;
+}
 
 std::string to_string(const WorkSize& size) {
   std::string text = std::to_string(size[0]);

@@ -207,8 +207,12 @@ class SourceKernel final : public Kernel {
     if (const std::size_t found = function->limits().parameters; found != inputs + outputs + 1)
       fail(ErrorCode::not_supported, function_name,
            wrong_count(spec_.name, found, to_string(problem), inputs, outputs));
-    return std::make_unique<SourcePlan>(std::move(function), global_of(problem), element_count(problem.outputs.at(0)),
-                                        local);
+    const WorkSize global = global_of(problem);
+    if (!has_countable_groups(global, local[0] == 0 ? function->limits().required : local))
+      fail(ErrorCode::not_supported, function_name,
+           "the global size " + to_string(global) + " of '" + spec_.name +
+               "' is more than 2^31 work-groups: give it a larger work-group size");
+    return std::make_unique<SourcePlan>(std::move(function), global, element_count(problem.outputs.at(0)), local);
   }
 
  private:

@@ -324,6 +324,15 @@ TEST_F(OpenclKernelTest, OneWithTheWrongNumberOfParametersLeavesItsOpToTheNext) 
       << decision.candidates.front().reason;
 }
 
+TEST_F(OpenclKernelTest, OneWithTooManyWorkGroupsLeavesItsOpToTheNext) {
+  OpenclKernel({.name = "my_relu", .source = relu_source}, &runtime)
+      .register_for(OpId::relu, {.global_size = [](const Problem&) { return WorkSize{1ull << 40}; }});
+  const Decision decision = runtime.dispatcher().explain(parse_problem("relu(f32[4])", device));
+  EXPECT_NE(decision.kernel, "my_relu");
+  EXPECT_TRUE(has(decision.candidates.front().reason, "is more than 2^31 work-groups"))
+      << decision.candidates.front().reason;
+}
+
 TEST_F(OpenclKernelTest, TuningRacesItsLocalSizesByToken) {
   const OpenclKernel relu({.name = "my_relu", .source = relu_source, .tune = true}, &runtime);
   relu.register_for(OpId::relu);

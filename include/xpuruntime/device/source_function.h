@@ -33,6 +33,10 @@ constexpr WorkSize filled(WorkSize size) {
   return size;
 }
 
+/// Whether a launch has at most 2^31 work-groups: some drivers count them in 32 bits, and end the process past that.
+/// Where the driver chooses the local size, they may be of one item.
+bool has_countable_groups(const WorkSize& global, const WorkSize& local);
+
 /// "64", "16x16": without the ones at the end.
 std::string to_string(const WorkSize& size);
 /// The size with this text; zeros where it is none.

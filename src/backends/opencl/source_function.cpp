@@ -9,9 +9,6 @@
 namespace xpuruntime::opencl {
 namespace {
 
-/// Of one launch. PoCL counts them in 32 bits, and ends the process where that gives 0.
-constexpr std::size_t most_groups = std::size_t{1} << 31;
-
 Status wrong(std::string message) { return {ErrorCode::invalid_argument, std::move(message)}; }
 
 template <class T>
@@ -89,22 +86,14 @@ class Function final : public SourceFunction {
     limits_.parameters = parameters;
   }
 
-  /// A driver may choose groups of one item.
-  Status check_count(const WorkSize& global, const WorkSize& local, bool chosen) const {
-    std::size_t room = most_groups;
-    for (std::size_t d = 0; d < 3; ++d) room /= (global[d] - 1) / std::max<std::size_t>(local[d], 1) + 1;
-    if (room != 0) return {};
-    return wrong("the global size " + to_string(global) + " of '" + name_ + "' is more than 2^31 work-groups" +
-                 (chosen ? " of " + to_string(local) + ": use larger work-groups, or several launches"
-                         : ", as the driver may choose those of one item: give it a work-group size"));
-  }
-
   Status check_sizes(const FunctionLaunch& launch, bool chosen) const {
     for (const std::size_t size : launch.global)
       if (size == 0)
         return wrong("the global size of '" + name_ + "' has a 0: give 1 for dimensions that are not used");
-    if (Status status = check_count(launch.global, chosen ? launch.local : WorkSize{1, 1, 1}, chosen); !status.ok())
-      return status;
+    if (!has_countable_groups(launch.global, launch.local))
+      return wrong("the global size " + to_string(launch.global) + " of '" + name_ + "' is more than 2^31 work-groups" +
+                   (chosen ? " of " + to_string(launch.local) + ": use larger work-groups, or several launches"
+                           : ", as the driver may choose those of one item: give it a work-group size"));
     std::uint64_t local_bytes = limits_.local_bytes;
     for (const FunctionArgument& argument : launch.arguments) {
       if (argument.local_bytes > limits_.max_local_bytes)

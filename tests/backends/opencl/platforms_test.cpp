@@ -235,6 +235,24 @@ TEST_F(PlatformsTest, DriversThatHangCostOneLimitAndAQuarterAndAreNotAskedAgainS
   EXPECT_GT(std::stol(kept.substr(until + 6)), std::time(nullptr) + 3000);
 }
 
+TEST_F(PlatformsTest, DriversThatAreOnlySlowAreAskedTogetherOnceMore) {
+  const std::string program = own_.path() + "/worker", asked = own_.path() + "/asked";
+  // The first time it takes longer than a quarter of the limit; then it answers {"devices"}.
+  std::ofstream(program) << "#!/bin/sh\ndd bs=4096 count=1 of=/dev/null 2>/dev/null\n"
+                         << "[ -e '" << asked << "' ] || { touch '" << asked << "'; sleep 100; }\n"
+                         << "printf '\\017\\0\\0\\0\\0\\0\\0\\0\\007\\0\\0\\0\\0\\0\\0\\0devices' >&0\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const std::string folder = vendors({"libA.so", "libB.so"}, false);
+  const auto slow = [&] {
+    setenv("OCL_ICD_VENDORS", folder.c_str(), 1);
+    setenv("XPURUNTIME_OPENCL_TIMEOUT", "7", 1);
+    const TriedPlatforms tried = try_platforms(DiskCache(own_.path() + "/cache"), program);
+    for (const std::string& reason : tried.left_out) std::cout << reason << "\n";
+    return tried == TriedPlatforms{true};
+  };
+  EXPECT_EQ(in_child(slow), 0);
+}
+
 TEST_F(PlatformsTest, WithNoDriverThatWorksTheReasonSaysSo) {
   const std::string text = report("OCL_ICD_VENDORS='" + vendors({XRT_CRASHING_ICD}, false) + "'");
   EXPECT_TRUE(has(text, "devices: 0; why: no usable OpenCL device: bad0.icd: ")) << text;
