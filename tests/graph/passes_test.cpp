@@ -130,18 +130,6 @@ TEST(Passes, KnownStatisticsBecomePartOfAConvolution) {
   EXPECT_EQ(steps[1].fused_into, "conv");
 }
 
-TEST(Passes, OnlyWhatAPolicySaysOfAllCallsOfAnOpKeepsThemApart) {
-  Graph graph = conv_with_norm();
-  graph.outputs({"norm"});
-  const auto ops = [&](const std::string& policy) {
-    return ops_of(graph.explain(graph.session(2, KernelPolicy::from_json(policy))));
-  };
-  const Names apart = {"conv2d", "batch_norm2d"}, one = {"conv2d"};
-  EXPECT_EQ(ops(R"({"preferences": {"batch_norm2d": "reference"}})"), apart);
-  EXPECT_EQ(ops(R"({"rules": [{"op": "batch_norm2d", "use": "reference"}]})"), apart);
-  EXPECT_EQ(ops(R"({"rules": [{"op": "batch_norm2d", "when": {"dtype": "f32"}, "use": "reference"}]})"), one);
-}
-
 TEST(Passes, ScalesAndShiftsByChannelBecomePartOfAConvolution) {
   Graph graph;
   const std::string x = graph.input("x", {1, 3, 4, 4});
@@ -178,16 +166,18 @@ TEST(Passes, AResultThatIsAnOutputOrReadTwiceStays) {
   expect_passes(viewed, {"conv2d", "batch_norm2d", "tanh"}, {"conv2d", "batch_norm2d", "tanh"});
 }
 
-TEST(Passes, AnOpThatThePolicyNamesKeepsItsCalls) {
+TEST(Passes, AnOpThatThePolicyNamesForAllItsCallsKeepsThem) {
   Graph graph = conv_with_norm();
   graph.outputs({"norm"});
-  KernelPolicy forced;
-  forced.force("batch_norm2d", "reference");
-  EXPECT_EQ(ops_of(graph.explain(graph.session(2, forced))), (Names{"conv2d", "batch_norm2d"}));
-  KernelPolicy other;
-  other.force("conv2d", "reference");
-  const auto steps = graph.explain(graph.session(2, other));
-  EXPECT_EQ(ops_of(steps), Names{"conv2d"});
+  const auto ops = [&](const std::string& policy) {
+    return ops_of(graph.explain(graph.session(2, KernelPolicy::from_json(policy))));
+  };
+  const Names apart = {"conv2d", "batch_norm2d"}, one = {"conv2d"};
+  EXPECT_EQ(ops(R"({"preferences": {"batch_norm2d": {"kernel": "reference", "mode": "force"}}})"), apart);
+  EXPECT_EQ(ops(R"({"rules": [{"op": "batch_norm2d", "use": "reference"}]})"), apart);
+  EXPECT_EQ(ops(R"({"rules": [{"op": "batch_norm2d", "when": {"dtype": "f32"}, "use": "reference"}]})"), one);
+  const auto steps = graph.explain(graph.session(2, KernelPolicy().force("conv2d", "reference")));
+  EXPECT_EQ(ops_of(steps), one);
   EXPECT_EQ(steps[0].decision->kernel, "reference");
 }
 

@@ -197,7 +197,7 @@ class ValidateExecutionPolicyTest(unittest.TestCase):
         (finding,) = xrt.validate_policy(ExecutionPolicy("npu", allow_fallback="cpu"))
         self.assertRegex(finding, "^warning: target: .*falls back to cpu")
         (finding,) = xrt.validate_policy(ExecutionPolicy("cpu", fixed_shapes=[[1]]))
-        self.assertRegex(finding, "^note: fixed_shapes: ")
+        self.assertRegex(finding, "^error: fixed_shapes: ")
         for precision in ("fp16", "bf16"):
             self.assertEqual(xrt.validate_policy(ExecutionPolicy("cpu", precision)), [])
         (finding,) = xrt.validate_policy(ExecutionPolicy("cpu", engine="onnxruntme"))
