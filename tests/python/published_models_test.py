@@ -3,6 +3,8 @@ direction, voice."""
 
 from __future__ import annotations
 
+import json
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -88,6 +90,19 @@ class PublishedModels(OnEngine):
 
     def test_voice_activity_with_half_weights(self) -> None:
         self.check_voice("voice_half", None)
+
+
+class TunedTest(unittest.TestCase):
+    def test_a_lock_that_was_recorded_under_rules_of_tuning_holds_without_them(self) -> None:
+        path, shapes = published_models.path_of("direction"), {"x": (1, 3, 48, 192)}
+        rules = [{"op": op, "when": {"dtype": "f32"}, "use": "simd"} for op in ("add", "mul")]
+        execution = xrt.ExecutionPolicy("cpu", engine="native")
+        tuned = xrt.load(path, policy=xrt.KernelPolicy.from_json(json.dumps({"rules": rules})), execution=execution)
+        x = np.random.default_rng(5).standard_normal(shapes["x"], np.float32)
+        with tempfile.TemporaryDirectory() as folder:
+            lock = str(Path(folder, "kernels.lock"))
+            tuned.record_lock(shapes).save(lock)
+            np.testing.assert_array_equal(xrt.load(path, execution=execution, lock=lock)(x), tuned(x))
 
 
 class PublishedModelsOnOpenCl(PublishedModels):
