@@ -14,6 +14,7 @@
 #include "python/gil.h"
 #include "python/numpy_arrays.h"
 #include "python/op_call.h"
+#include "python/tensor_views.h"
 #include "python/types.h"
 #include "xpuruntime/core/dlpack.h"
 #include "xpuruntime/device/current.h"
@@ -273,6 +274,11 @@ void bind_tensor(nb::module_& module) {
            nb::sig("def __array__(self, dtype: object = None, copy: object = None) -> typing.Any"))
       .def("to", &move_to, nb::arg("device").none(), "A contiguous copy on another device; waits until it is there.",
            nb::sig("def to(self, device: object) -> Tensor"))
+      .def("reshape", &reshaped,
+           "The same memory in another shape, of which one extent may be -1; only of contiguous tensors.",
+           nb::sig("def reshape(self, *shape: int | typing.Sequence[int]) -> Tensor"))
+      .def("permute", &permuted, "The same memory with the dims in another order.",
+           nb::sig("def permute(self, *dims: int | typing.Sequence[int]) -> Tensor"))
       .def("fill", &fill_with, nb::rv_policy::none, nb::arg("value").none(),
            "Sets every element to a number, on any device, and returns the tensor.",
            nb::sig("def fill(self, value: float) -> Tensor"))

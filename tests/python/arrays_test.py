@@ -204,6 +204,24 @@ class OtherPackagesTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "read-only"):
             ops.add(values, values, out=xrt.asarray(values))
 
+    def test_a_tensor_is_viewed_in_another_shape_and_order(self):
+        x = np.arange(24, dtype=np.float32)
+        cube = xrt.asarray(x).reshape(2, -1, 4)
+        turned = cube.permute(2, 0, -2)
+        x[5] = 100  # in the memory of all
+        np.testing.assert_array_equal(cube.numpy(), x.reshape(2, 3, 4))
+        np.testing.assert_array_equal(turned.numpy(), x.reshape(2, 3, 4).transpose(2, 0, 1))
+        np.testing.assert_array_equal(xrt.ops.copy(turned).reshape((8, 3)).numpy(), x.reshape(2, 3, 4).transpose(2, 0, 1).reshape(8, 3))
+        self.assertEqual((xrt.asarray(x[:1]).reshape(()).shape, xrt.empty((0, 3)).reshape(3, 0).shape), ((), (3, 0)))
+        for wrong in ((5, 5), (-1, -1), (-1, 7), (0, -1), (-2, 12), (1 << 40, 1 << 40)):
+            with self.subTest(wrong), self.assertRaises(xrt.InvalidArgumentError):
+                cube.reshape(wrong)
+        for wrong in ((0, 1), (0, 1, 1), (0, 1, 3), (0, 1, 2, -4)):
+            with self.subTest(wrong), self.assertRaises(xrt.InvalidArgumentError):
+                cube.permute(*wrong)
+        with self.assertRaisesRegex(xrt.NotSupportedError, "not contiguous"):
+            turned.reshape(24)
+
     def test_memory_lives_as_long_as_a_view_of_it(self):
         tensor = ops.add(array.array("f", [1.5] * 1000), array.array("f", [1.5] * 1000))
         view = np.asarray(tensor)
