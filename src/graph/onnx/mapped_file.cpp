@@ -52,7 +52,7 @@ SharedBytes map_file(const std::string& path) {
   void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, handle, 0);
   if (memory == MAP_FAILED) refuse_opening(path, errno);
   std::shared_ptr<void> owner(memory, Unmap{size});
-  constexpr std::size_t most_copied = std::size_t{32} << 20;
+  constexpr std::size_t most_copied = std::size_t{64} << 20;
   return {{static_cast<const std::byte*>(memory), size}, std::move(owner), size > most_copied};
 }
 

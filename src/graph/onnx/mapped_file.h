@@ -14,7 +14,7 @@ struct SharedBytes {
   bool lasts = true;  // false: what is kept of it is to be copied, as others may write over it
 };
 
-/// A file's bytes as the system maps them: read when they are touched, and shared with other processes. Up to 32 MiB
+/// A file's bytes as the system maps them: read when they are touched, and shared with other processes. Up to 64 MiB
 /// they do not last, as such files are often written over while they are in use. Of larger ones, whoever replaces such
 /// a file must rename a new one over it; writing into it changes the model, and shortening it ends the process that
 /// reads there. Only regular files; one without bytes is `corrupt_data`.
