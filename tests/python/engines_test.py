@@ -350,6 +350,20 @@ class PackageCase:
             session(np.ones((1 << 21, 4), np.float32))
         self.soon(session, np.ones((1, 4), np.float32))
 
+    def test_a_program_ends_well_while_a_run_goes_on(self) -> None:
+        script = f"""
+import numpy as np, xpuruntime as xrt
+session = xrt.load({product_model(self.folder)!r}, execution=xrt.ExecutionPolicy("cpu", engine={self.name!r}, execution_timeout_ms=20))
+for _ in range(3):
+    try:
+        session(np.eye(2500, dtype=np.float32))
+    except TimeoutError as error:
+        print(error)
+"""
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("20 ms", done.stdout)
+
     def soon(self, session: xrt.Session, x: np.ndarray) -> None:
         """A run of a few numbers is done at once, or, while an operator of the run before still goes on, refused in time."""
         for _ in range(1200):

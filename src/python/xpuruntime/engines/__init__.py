@@ -67,6 +67,31 @@ class Engine:
         raise NotImplementedError
 
 
+_aside: list[Any] = []
+
+
+def _wait_for_threads() -> None:
+    import time
+    until = time.monotonic() + 10
+    for thread in _aside:
+        thread.join(max(0.0, until - time.monotonic()))
+
+
+def start_aside(work: Callable[..., None], *arguments: Any) -> Any:
+    """A thread that nobody has to wait for. A process that ends gives it ten seconds: one that comes out of a library while
+    Python shuts down would end the process by a signal."""
+    import threading
+    if not _aside:
+        import atexit
+        atexit.unregister(_wait_for_threads)
+        atexit.register(_wait_for_threads)
+    _aside[:] = [thread for thread in _aside if thread.is_alive()]
+    thread = threading.Thread(target=work, args=arguments, daemon=True)
+    thread.start()
+    _aside.append(thread)
+    return thread
+
+
 class Aside:
     """Runs of libraries that look at the time between operators at best: nobody waits for one longer than it may take. Until a
     run of its shapes took much less, each is in a thread of its own, which is left behind when the time is over."""
@@ -92,7 +117,7 @@ class Aside:
             over.set()
 
         start = time.monotonic()
-        threading.Thread(target=run, daemon=True).start()
+        start_aside(run)
         if not over.wait(min(timeout_ms / 1000, threading.TIMEOUT_MAX)):
             raise TimeoutError(f"a run took longer than {timeout_ms} ms")
         if errors:

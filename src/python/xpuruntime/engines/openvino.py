@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any
 
-from . import CompiledModel, Engine, EngineRequest
+from . import CompiledModel, Engine, EngineRequest, start_aside
 
 DEVICES = {"CPU": "cpu", "GPU": "opencl", "NPU": "npu"}
 PRECISIONS = {"fp32": "f32", "fp16": "f16", "bf16": "bf16"}
@@ -93,8 +93,7 @@ class Compiled(CompiledModel):
                 if not self._maker.is_alive():
                     if self._failure is not None:
                         raise self._failure
-                    self._maker = threading.Thread(target=self._add_request, daemon=True)
-                    self._maker.start()
+                    self._maker = start_aside(self._add_request)
                 maker = self._maker
             maker.join(min(until - time.monotonic(), threading.TIMEOUT_MAX))
         return None
@@ -106,7 +105,7 @@ class Compiled(CompiledModel):
             raise TimeoutError(f"a run took longer than {timeout_ms} ms, with the one before it, which still goes on")
         request.start_async(dict(enumerate(inputs)), share_inputs=True)
         if not request.wait_for(max(0, int((until - time.monotonic()) * 1000))):
-            threading.Thread(target=see_to_its_end, args=(request, inputs), daemon=True).start()
+            start_aside(see_to_its_end, request, inputs)
             raise TimeoutError(f"a run took longer than {timeout_ms} ms")
         request.wait()  # raises what went wrong
         results = [request.get_output_tensor(i).data.copy() for i in range(self._outputs)]
