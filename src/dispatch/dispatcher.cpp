@@ -183,6 +183,20 @@ void Dispatcher::dispatch(const Call& call) {
     recover(call, state, entry.prepared, status);
 }
 
+void Dispatcher::dispatch(const Call& call, CallSite& site) {
+  ThreadState& state = thread_state();
+  const TableUse use(state);
+  TableEntry* entry = state.find_at(site, call, stamp(state));
+  if (entry == nullptr) [[unlikely]] {
+    entry = &entry_for(call);
+    if (outputs_may_overlap(call)) check_overlaps(call);
+    state.note(site, *entry);
+  }
+  const Status status = run(*entry, call, state);
+  if (!status.ok()) [[unlikely]]
+    recover(call, state, entry->prepared, status);
+}
+
 namespace {
 
 /// Why no other kernel may be tried after this failure; empty where one may.

@@ -90,7 +90,13 @@ void ThreadState::drop_entries_of(const std::vector<const Kernel*>& kernels) {
   });
 }
 
+std::uint64_t ThreadState::next_table_id() {
+  static std::atomic<std::uint64_t> next{1};  // 0: no table's
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
 void ThreadState::drop_entries() {
+  table_id = next_table_id();
   last = &start;
   start.next = &start;
   table.clear();

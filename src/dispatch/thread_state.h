@@ -40,6 +40,15 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
     if (!entry->signature.match(call, stamp)) return nullptr;
     return last = entry;
   }
+  /// Programs that say where they are: not even what comes before has to be the same.
+  XRT_ALWAYS_INLINE TableEntry* find_at(const CallSite& site, const Call& call, std::uint64_t stamp) {
+    if (site.table_ != table_id || !site.entry_->signature.match(call, stamp)) return nullptr;
+    return last = site.entry_;
+  }
+  void note(CallSite& site, TableEntry& entry) const {
+    site.entry_ = &entry;
+    site.table_ = table_id;
+  }
   TableEntry* find(const Call& call, std::uint64_t stamp);
   TableEntry& insert(const Call& call, std::uint64_t stamp, std::shared_ptr<Prepared> prepared);
   void drop_table();
@@ -59,8 +68,9 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
   /// This thread's answer to both: it calls.
   void answer();
 
-  TableEntry* last = &start;  // the entry of the last call
-  TableEntry start = {};      // comes before the first call
+  TableEntry* last = &start;                 // the entry of the last call
+  TableEntry start = {};                     // comes before the first call
+  std::uint64_t table_id = next_table_id();  // anew when the table is emptied
   // Entries are reused, never freed: a `next` that points at an evicted one finds an entry that says what it is.
   SignatureTable<TableEntry> table{entries_at_most};
   std::uint64_t misses = 0;             // calls that were not in the table
@@ -77,6 +87,7 @@ struct alignas(128) ThreadState {  // on cache lines of its own: its thread writ
   Mutex release_mutex;  // held by the thread that empties the table, unless it is this one
 
  private:
+  static std::uint64_t next_table_id();
   void drop_entries();
   void drop_entries_of(const std::vector<const Kernel*>& kernels);
 

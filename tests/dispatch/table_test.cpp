@@ -1,7 +1,9 @@
 // The table of a thread holds what the thread repeats, and grows with it.
 
 #include <algorithm>
+#include <numeric>
 #include <random>
+#include <thread>
 
 #include "dispatch/fixture.h"
 #include "dispatch/signature_table.h"
@@ -89,6 +91,86 @@ TEST_F(Table, RemembersWhatToAllocateForFourThousandProblems) {
     ASSERT_NE(known, nullptr);
     ASSERT_EQ(known->front().shape, call.inputs[0]->shape());
   }
+}
+
+/// What relu makes of vectors of -1 and of their lengths, by calls that know their sites, in a random order.
+class Repeated {
+ public:
+  explicit Repeated(std::size_t count) : relus_(count), sites_(count) {
+    for (std::size_t i = 0; i < count; ++i) relus_[i] = std::make_unique<Relu>(static_cast<std::int64_t>(i) + 2);
+  }
+
+  /// How many results are wrong.
+  std::size_t run(Dispatcher& dispatcher, unsigned seed) {
+    std::vector<std::size_t> order(relus_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+    std::size_t wrong = 0;
+    for (const std::size_t i : order) {
+      Relu& relu = *relus_[i];
+      const std::size_t n = i + 2;
+      std::fill_n(relu.in.as<float>(), n, -1.0f);
+      std::fill_n(relu.out.as<float>(), n, -2.0f);
+      relu.in.as<float>()[n - 1] = static_cast<float>(seed + i);
+      dispatcher.dispatch(relu.call(), sites_[i]);
+      wrong += relu.out.as<float>()[0] != 0 || relu.out.as<float>()[n - 1] != static_cast<float>(seed + i);
+    }
+    return wrong;
+  }
+
+  Relu& relu(std::size_t i) { return *relus_[i]; }
+  CallSite& site(std::size_t i) { return sites_[i]; }
+
+ private:
+  std::vector<std::unique_ptr<Relu>> relus_;
+  std::vector<CallSite> sites_;
+};
+
+TEST_F(Table, CallsThatKnowTheirSitesAreFoundInAnyOrder) {
+  Repeated repeated(200);
+  EXPECT_EQ(repeated.run(dispatcher(), 1), 0u);
+  const std::uint64_t misses = dispatcher().table_misses();
+  for (unsigned seed = 2; seed < 5; ++seed) EXPECT_EQ(repeated.run(dispatcher(), seed), 0u);
+  EXPECT_EQ(dispatcher().table_misses(), misses);
+}
+
+TEST_F(Table, SitesAreOfOneTable) {
+  Repeated repeated(50);
+  for (unsigned seed = 1; seed < 4; ++seed) {
+    std::thread([&] { EXPECT_EQ(repeated.run(dispatcher(), seed), 0u); }).join();  // its table ends with it
+  }
+  EXPECT_EQ(repeated.run(dispatcher(), 4), 0u);
+  Runtime other({false, false, {}});
+  EXPECT_EQ(repeated.run(other.dispatcher(), 5), 0u);
+  EXPECT_EQ(repeated.run(dispatcher(), 6), 0u);
+}
+
+TEST_F(Table, ASiteHasNoOldDecision) {
+  Repeated repeated(3);
+  repeated.run(dispatcher(), 1);
+  const auto newer = add_kernel("newer");
+  dispatcher().dispatch(repeated.relu(0).call(), repeated.site(0));
+  EXPECT_EQ(*newer, 1);
+  KernelPolicy policy;
+  policy.preferences[OpId::relu] = {{"reference"}, true};
+  {
+    const ScopedPolicy scope(dispatcher(), policy);
+    dispatcher().dispatch(repeated.relu(0).call(), repeated.site(0));
+  }
+  EXPECT_EQ(*newer, 1);
+  dispatcher().dispatch(repeated.relu(0).call(), repeated.site(1));  // another call's site costs time alone
+  EXPECT_EQ(*newer, 2);
+}
+
+TEST_F(Table, WhatASiteWritesOverIsCheckedTheFirstTime) {
+  Relu relu(8);
+  const Tensor shifted = Tensor::view(relu.in.as<float>() + 4, DataType::float32, {4});
+  const Tensor front = Tensor::view(relu.in.data(), DataType::float32, {4});
+  const Tensor next = Tensor::view(relu.in.as<float>() + 1, DataType::float32, {4});
+  const Tensor *in[] = {&front}, *over[] = {&next}, *beside[] = {&shifted};
+  CallSite site;
+  expect_invalid("overlaps input 0", [&] { dispatcher().dispatch({OpId::relu, in, over}, site); });
+  dispatcher().dispatch({OpId::relu, in, beside}, site);
 }
 
 struct Noted {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -9,6 +10,16 @@
 namespace xpuruntime {
 
 class HeldConstants;
+struct TableEntry;
+
+/// Where a call that a caller repeats was found in a thread's table, so that it is looked for there first. For one
+/// thread at a time.
+class CallSite {
+ private:
+  friend struct ThreadState;
+  TableEntry* entry_ = nullptr;
+  std::uint64_t table_ = 0;  // which thread's
+};
 
 /// One call of an op. The tensors' device decides where it runs; they must all be on one.
 struct Call {

@@ -66,6 +66,9 @@ class Dispatcher {
   /// Decides and queues the call on its device's current stream. Throws Error if the call is wrong or nothing can run
   /// it; a launch that fails quarantines its plan and goes on to the next kernel where the policy allows another.
   void dispatch(const Call& call);
+  /// The same for a caller that repeats the call and itself keeps outputs out of the memory of inputs and other
+  /// outputs: that is checked when a thread first comes by.
+  void dispatch(const Call& call, CallSite& site);
 
   /// Decides without running. The reference is good until this thread's next call on this dispatcher.
   const Decision& decide(const Call& call);

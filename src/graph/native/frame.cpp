@@ -1,7 +1,6 @@
 #include "graph/native/frame.h"
 
 #include <chrono>
-#include <optional>
 
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/device/current.h"
@@ -76,6 +75,7 @@ Frame::Frame(const Program& program, const std::vector<std::string>& nodes, cons
                       .precision = step.precision,
                       .held = held[i].get()});
   }
+  sites_.resize(calls_.size());
 }
 
 Tensor Frame::output_in(std::size_t slot, GivenOutputs outputs) const {
@@ -109,25 +109,27 @@ std::vector<Tensor> Frame::results() {
 std::vector<Tensor> Frame::run(Dispatcher& dispatcher, std::span<const Tensor> inputs, const Deadline& deadline,
                                GivenOutputs outputs) {
   bind(inputs, outputs);
-  const bool is_logged = dispatcher.logging_enabled();
   const auto run_all = [&](const auto& run_one) {
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       deadline.check();
-      std::optional<ScopedSpan> span;
-      if (is_logged) span.emplace(dispatcher, nodes_[i], program_.steps[i].is_transfer ? "copy" : "node");
       run_one(i);
     }
   };
-  if (program_.is_mixed) {
+  if (dispatcher.logging_enabled()) {
+    run_all([&](std::size_t i) {
+      const ScopedSpan span(dispatcher, nodes_[i], program_.steps[i].is_transfer ? "copy" : "node");
+      run_step(dispatcher, i);
+    });
+  } else if (program_.is_mixed) {
     run_all([&](std::size_t i) { run_step(dispatcher, i); });
   } else {
-    run_all([&](std::size_t i) { dispatcher.dispatch(calls_[i]); });
+    run_all([&](std::size_t i) { dispatcher.dispatch(calls_[i], sites_[i]); });
   }
   return results();
 }
 
 void Frame::run_step(Dispatcher& dispatcher, std::size_t step) {
-  if (!program_.steps[step].is_transfer) return dispatcher.dispatch(calls_[step]);
+  if (!program_.steps[step].is_transfer) return dispatcher.dispatch(calls_[step], sites_[step]);
   devices_.copy_into(*pointers_[step].inputs[0], *pointers_[step].outputs[0]);
 }
 

@@ -51,6 +51,7 @@ class Frame {
   std::vector<std::size_t> bound_ = {};  // slots that each run has anew
   std::vector<Pointers> pointers_ = {};  // by step
   std::vector<Call> calls_ = {};         // by step
+  std::vector<CallSite> sites_ = {};     // by step
 };
 
 }  // namespace xpuruntime::native
