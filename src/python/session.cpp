@@ -44,9 +44,8 @@ std::vector<Tensor> inputs_of(const Session& session, nb::list arrays) {
 
 void put_engines_in_process() {
   static const bool done = [] {
-    EngineRegistry& engines = Runtime::global().engines();
-    engines.add(make_in_process_engine("onnxruntime", "xpuruntime.engines.onnxruntime:OnnxRuntime"));
-    engines.add(make_in_process_engine("openvino", "xpuruntime.engines.openvino:OpenVino"));
+    Runtime::global().engines().add(
+        make_in_process_engine("onnxruntime", "xpuruntime.engines.onnxruntime:OnnxRuntime"));
     return true;
   }();
   static_cast<void>(done);

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "backends/cpu/backend.h"
+#include "backends/cpu/base/thread_pool.h"
 #include "device/absent_driver.h"
 #include "registry/shared_object.h"
 #include "runtime/runtime_parts.h"
@@ -29,5 +30,7 @@ void add_builtin_backends(KernelRegistry& registry, const RuntimeOptions& option
   add_module(registry, DeviceType::nvidia, "libxpuruntime_cuda.so", options.cuda);
   add_module(registry, DeviceType::opencl, "libxpuruntime_opencl.so", options.opencl);
 }
+
+int threads_of_the_cpu() { return cpu::default_threads(); }
 
 }  // namespace xpuruntime

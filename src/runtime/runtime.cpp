@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "core/environment_variable.h"
+#include "graph/openvino/engine.h"
 #include "runtime/measured_choices.h"
 #include "runtime/runtime_parts.h"
 #include "runtime/tune_range.h"
@@ -48,7 +49,7 @@ Runtime::Runtime(const RuntimeOptions& options)
   });
   add_builtin_backends(*registry_, options);
   engines_->add(make_process_engine("onnxruntime", "xpuruntime.engines.onnxruntime:OnnxRuntime"));
-  engines_->add(make_process_engine("openvino", "xpuruntime.engines.openvino:OpenVino"));
+  engines_->add(openvino::make_engine(threads_of_the_cpu));
   for (const std::string& path : options.plugins) registry_->load_plugin(path);
 }
 

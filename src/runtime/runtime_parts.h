@@ -12,6 +12,9 @@ namespace xpuruntime {
 /// Adds the backends that come with the library. One that cannot be opened is absent, with the reason; never an error.
 void add_builtin_backends(KernelRegistry& registry, const RuntimeOptions& options);
 
+/// How many threads the CPU's kernels use where nothing else is said.
+int threads_of_the_cpu();
+
 /// Runs a kernel once on random inputs, in a child process first if it is not ours, and compares its numbers with the
 /// reference. Returns what is wrong, or that they could not be compared; empty: nothing.
 std::string flaw_of_kernel(const KernelRegistry& registry, const Problem& problem, const std::string& kernel,

@@ -13,12 +13,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <mutex>
 
 #include "core/child_process.h"
-#include "core/environment_variable.h"
+#include "graph/process/python_path.h"
 #include "xpuruntime/core/mutex.h"
-#include "xpuruntime/graph/process_engine.h"
 
 extern char** environ;
 
@@ -29,32 +27,6 @@ namespace {
 constexpr const char* in_session = "Session";
 constexpr int socket_of_helper = 3, memory_of_helper = 4;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 40;
-
-struct Interpreter {
-  std::string program = {};
-  std::string path = {};  // for PYTHONPATH, before what is there
-};
-
-struct Known {
-  Mutex mutex = {};
-  Interpreter interpreter = {};
-};
-Known& known() {
-  static Known* const one = new Known;  // other threads may still ask when the process ends
-  return *one;
-}
-
-Interpreter interpreter() {
-  Interpreter found;
-  {
-    const std::lock_guard lock(known().mutex);
-    found = known().interpreter;
-  }
-  const char* const named = environment_variable("XRT_PYTHON");
-  if (named != nullptr && *named != '\0') found.program = named;
-  if (found.program.empty()) found.program = "python3";
-  return found;
-}
 
 std::vector<std::string> environment_of_helper(const std::string& path) {
   constexpr std::string_view variable = "PYTHONPATH=";
@@ -263,10 +235,5 @@ std::span<const std::byte> HelperProcess::bytes_of(const Json& answer) {
 }
 
 }  // namespace process
-
-void set_engine_python(const std::string& program, const std::string& path) {
-  const std::lock_guard lock(process::known().mutex);
-  process::known().interpreter = {program, path};
-}
 
 }  // namespace xpuruntime

@@ -12,6 +12,8 @@ from . import CompiledModel, Engine, EngineRequest, usable_threads
 
 
 class Native(Engine):
+    engine = "native"
+
     def version(self) -> str:
         return xrt.__version__
 
@@ -22,7 +24,7 @@ class Native(Engine):
         return ["fp32", "fp16", "bf16", "int8"]
 
     def compile(self, request: EngineRequest) -> CompiledModel:
-        fields = {**request.execution, "engine": "native", "target": request.target, "allow_fallback": None}
+        fields = {**request.execution, "engine": self.engine, "target": request.target, "allow_fallback": None}
         policy = xrt.KernelPolicy(threads=request.threads) if request.threads < usable_threads() else None
         return Compiled(xrt.load(request.model, policy=policy, execution=xrt.ExecutionPolicy.from_json(json.dumps(fields))))
 
