@@ -93,6 +93,7 @@ void DeviceContext::open() {
   check(code, "opencl::open", "clCreateContext");
   Queue queue(clCreateCommandQueue(context.get(), device_, 0, &code));
   check(code, "opencl::open", "clCreateCommandQueue");
+  is_pocl_ = is_pocl(device_value<cl_platform_id>(device_, CL_DEVICE_PLATFORM));
   context_ = std::move(context);
   queue_ = std::move(queue);
 }
@@ -136,13 +137,31 @@ void DeviceContext::launched(cl_command_queue queue) {
   if (launches_.fetch_add(1, std::memory_order_relaxed) % 16 == 15) clFlush(queue);
 }
 
+BuildRequest DeviceContext::request_for(std::string_view source, const std::string& options, bool ours) {
+  return {context(), device_, ours ? common_cl : "", source, ours ? options + native_options(device_) : options};
+}
+
 std::shared_ptr<Program> DeviceContext::program(std::string_view source, const std::string& options, bool ours) {
-  const std::string_view common = ours ? common_cl : "";
-  const auto build = [&] {
-    return build_program({context(), device_, common, source, ours ? options + native_options(device_) : options});
-  };
+  const auto build = [&] { return build_program(request_for(source, options, ours)); };
   if (!ours && has_include(source)) return std::make_shared<Program>(build());
   return programs_.get_or_make((ours ? "o" : "u") + options + '\n' + std::string(source), build);
+}
+
+void DeviceContext::make_machine_code(std::string_view source, const std::string& options, const std::string& function,
+                                      const CodeVariant& variant, bool ours) {
+  context();
+  if (!is_pocl_) return;
+  const auto make = [&] {
+    xpuruntime::opencl::make_machine_code(request_for(source, options, ours), function, variant);
+    return true;
+  };
+  if (!ours && has_include(source)) return void(make());
+  // Our sources stay where they are.
+  const std::size_t text =
+      ours ? reinterpret_cast<std::uintptr_t>(source.data()) : std::hash<std::string_view>{}(source);
+  std::string key = (ours ? "o" : "u") + std::to_string(text) + options + '\n' + function;
+  for (const std::size_t size : variant.size) key += ' ' + std::to_string(size);
+  made_.get_or_make(key + (variant.is_chosen ? "c" : "") + (variant.is_large ? "l" : ""), make);
 }
 
 std::shared_ptr<const Fault> DeviceContext::make_fault(std::string message) {

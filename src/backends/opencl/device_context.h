@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/opencl/cl_api.h"
+#include "backends/opencl/programs.h"
 #include "xpuruntime/cache/lru_cache.h"
 #include "xpuruntime/core/mutex.h"
 #include "xpuruntime/device/driver.h"
@@ -94,14 +95,19 @@ class DeviceContext {
   /// The program of this source, built once for each set of options; ours have common.cl before them. A failed build
   /// throws device_error with the start of the build log and is not kept. Nor is one that may read other files.
   std::shared_ptr<Program> program(std::string_view source, const std::string& options, bool ours = true);
+  /// Before a launch of a function of that program (programs.h). Remembers what was made; nothing for other drivers.
+  void make_machine_code(std::string_view source, const std::string& options, const std::string& function,
+                         const CodeVariant& variant, bool ours = true);
 
  private:
   void open();
+  BuildRequest request_for(std::string_view source, const std::string& options, bool ours);
 
   cl_device_id device_;
   std::once_flag opened_;
   Context context_;
   Queue queue_;
+  bool is_pocl_ = false;
   std::shared_mutex queue_mutex_;  // exchanging queue_ waits for who uses it
   std::atomic<bool> times_ = false;
   std::atomic<std::uint32_t> launches_ = 0;
@@ -109,6 +115,7 @@ class DeviceContext {
   std::vector<std::weak_ptr<const Fault>> faults_;
   std::vector<Status> left_;                      // found by kernels of plans that are gone since
   LRUCache<std::string, Program> programs_{256};  // by options and source, both whole
+  LRUCache<std::string, bool> made_{4096};        // machine code, by all that tells launches apart
 };
 
 }  // namespace xpuruntime::opencl

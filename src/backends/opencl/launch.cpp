@@ -10,9 +10,11 @@ namespace {
 
 constexpr std::size_t usual_local = 256;
 
+// 1.2 everywhere: what newer versions of the language make optional is then never in doubt.
+std::string options_of(const LaunchSpec& spec) { return "-cl-std=CL1.2" + spec.options; }
+
 KernelHandle make_function(DeviceContext& device, const LaunchSpec& spec) {
-  // 1.2 everywhere: what newer versions of the language make optional is then never in doubt.
-  const std::shared_ptr<Program> program = device.program(spec.source, "-cl-std=CL1.2" + spec.options);
+  const std::shared_ptr<Program> program = device.program(spec.source, options_of(spec));
   cl_int code = CL_SUCCESS;
   KernelHandle kernel(clCreateKernel(program->get(), spec.function, &code));
   if (code == CL_INVALID_KERNEL_NAME)
@@ -54,6 +56,7 @@ Launch::Launch(DeviceContext& device, const LaunchSpec& spec, Launch* earlier)
   if (earlier != nullptr && earlier->function_ == function_) {
     kernel_ = std::move(earlier->kernel_);
     largest_local_ = earlier->largest_local_;
+    variant_ = earlier->variant_;
   } else {
     kernel_ = make_function(device, spec);
     largest_local_ = largest_local(kernel_.get(), device.device());
@@ -66,6 +69,10 @@ Launch::Launch(DeviceContext& device, const LaunchSpec& spec, Launch* earlier)
   local_ = spec.local ? spec.local : std::min(usual_local, largest);
   // Whole work-groups; the kernel leaves out what is past the end.
   items_ = (static_cast<std::size_t>(spec.items) + local_ - 1) / local_ * local_;
+  const CodeVariant variant = variant_of({items_, 1, 1}, {local_, 1, 1});
+  if (items_ == 0 || variant == variant_) return;
+  device.make_machine_code(spec.source, options_of(spec), spec.function, variant);
+  variant_ = variant;
 }
 
 Launch& Launch::bind(Source source, std::size_t index, std::size_t element) {

@@ -83,6 +83,7 @@ class Launch {
   std::size_t largest_local_ = 1;
   std::size_t items_ = 0;
   std::size_t local_ = 0;
+  CodeVariant variant_;  // whose machine code is made
   cl_uint next_ = 0;
   std::vector<Binding> bindings_;
   std::optional<std::size_t> unless_in_place_;

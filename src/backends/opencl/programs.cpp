@@ -27,6 +27,8 @@ Worker& compiler() {
   return worker;
 }
 
+constexpr std::size_t large_grid = 65535;  // PoCL's own limit
+
 cl_platform_id platform_of(cl_device_id device) { return device_value<cl_platform_id>(device, CL_DEVICE_PLATFORM); }
 
 /// PoCL finds what it has compiled before by itself, eight times as fast as by loading its binary.
@@ -34,9 +36,9 @@ bool keeps_its_own(const BuildRequest& request) {
   return !request.always_binary && is_pocl(platform_of(request.device));
 }
 
-std::string key_of(const BuildRequest& request) {
+std::string key_of(const BuildRequest& request, const std::string& kind) {
   Sha256 hash;
-  const std::string parts[] = {keeps_its_own(request) ? "checked program" : "program",
+  const std::string parts[] = {kind,
                                request.options,
                                platform_text(platform_of(request.device), CL_PLATFORM_VERSION),
                                device_text(request.device, CL_DEVICE_NAME),
@@ -45,6 +47,10 @@ std::string key_of(const BuildRequest& request) {
                                device_text(request.device, CL_DRIVER_VERSION)};
   for (const std::string& part : parts) hash.add(part).add(std::string_view("\0", 1));
   return hash.add(request.common).add(request.source).finish();
+}
+
+std::string key_of(const BuildRequest& request) {
+  return key_of(request, keeps_its_own(request) ? "checked program" : "program");
 }
 
 std::string name_of(cl_device_id device) { return "'" + device_text(device, CL_DEVICE_NAME) + "'"; }
@@ -111,38 +117,57 @@ Program from_kept(const BuildRequest& request, const std::string& kept) {
   return kept.empty() ? from_source(request, true) : from_binary(request, kept);
 }
 
-Message request_for_worker(const BuildRequest& request) {
-  return {"build",
-          platform_text(platform_of(request.device), CL_PLATFORM_NAME),
-          device_text(request.device, CL_DEVICE_NAME),
-          request.options,
-          std::string(request.common) + std::string(request.source),
-          keeps_its_own(request) ? "check" : "binary"};
+Message request_for_worker(const BuildRequest& request, const std::string& what) {
+  return {what, platform_text(platform_of(request.device), CL_PLATFORM_NAME),
+          device_text(request.device, CL_DEVICE_NAME), request.options,
+          std::string(request.common) + std::string(request.source)};
 }
 
-/// What the worker made, or nothing where there is no worker or it does not see the device.
-std::optional<std::string> compile(const BuildRequest& request) {
-  const Answer answer = compiler().ask(request_for_worker(request), worker_seconds());
+/// What the worker says, or nothing where there is no worker or it does not see the device. Errors end with `advice`.
+std::optional<Message> ask_worker(const BuildRequest& request, const Message& words, const std::string& about,
+                                  const std::string& advice = "") {
+  Answer answer = compiler().ask(words, worker_seconds());
   if (answer.state == Answer::State::unavailable) return {};
+  const std::string start = "the compiler of " + name_of(request.device) + " ";
   // May be well the next time: the dispatcher does not set the kernel aside for that.
   if (answer.state == Answer::State::shortage)
     fail(ErrorCode::out_of_memory, "opencl::build",
-         "the compiler of " + name_of(request.device) + " " + answer.why +
-             "; close files or end processes, or raise their limits (ulimit), and try again");
+         start + answer.why + "; close files or end processes, or raise their limits (ulimit), and try again");
   if (answer.state == Answer::State::killed)
-    fail(ErrorCode::out_of_memory, "opencl::build",
-         "the compiler of " + name_of(request.device) + " " + answer.why + "; free memory and try again");
+    fail(ErrorCode::out_of_memory, "opencl::build", start + answer.why + "; free memory and try again");
   if (!answer.answered())
     fail(ErrorCode::device_error, "opencl::build",
-         "the compiler of " + name_of(request.device) + " " + answer.why + ", with options '" + request.options +
-             "': update the OpenCL driver or its tools, or choose another kernel");
-  const Message& said = answer.message;
-  if (said[0] == "unknown") return {};
-  if (said[0] == "built" && said.size() > 1) return said[1];
-  if (said[0] == "failed" && said.size() > 2) fail_build(request, std::atoi(said[1].c_str()), said[2]);
+         start + answer.why + ", " + about + ": update the OpenCL driver or its tools, or choose another kernel" +
+             advice);
+  if (answer.message[0] == "unknown") return {};
+  return std::move(answer.message);
+}
+
+[[noreturn]] void fail_in_worker(const BuildRequest& request, const Message& said) {
   fail(ErrorCode::device_error, "opencl::build",
        "the compiler of " + name_of(request.device) + " failed: " + printable(said.back()) +
            "; update the OpenCL driver, or choose another kernel");
+}
+
+/// What the worker made, or nothing where it cannot be asked.
+std::optional<std::string> compile(const BuildRequest& request) {
+  Message words = request_for_worker(request, "build");
+  words.push_back(keeps_its_own(request) ? "check" : "binary");
+  const auto said = ask_worker(request, words, "with options '" + request.options + "'");
+  if (!said) return {};
+  if (said->front() == "built" && said->size() > 1) return said->at(1);
+  if (said->front() == "failed" && said->size() > 2) fail_build(request, std::atoi(said->at(1).c_str()), said->at(2));
+  fail_in_worker(request, *said);
+}
+
+/// Of the smallest grid of the variant, and its work-groups; those are zeros where PoCL chooses them.
+Message sizes_of(const CodeVariant& variant) {
+  WorkSize global = variant.size;
+  if (variant.is_large) global[0] = (large_grid + global[0] - 1) / global[0] * global[0];
+  Message sizes;
+  for (const std::size_t size : global) sizes.push_back(std::to_string(size));
+  for (const std::size_t size : variant.size) sizes.push_back(std::to_string(variant.is_chosen ? size : 0));
+  return sizes;
 }
 
 }  // namespace
@@ -174,6 +199,33 @@ Program build_program(const BuildRequest& request) {
   if (made && keeps) cache.put(key, *made);
   Program program = made ? from_kept(request, *made) : from_source(request);
   return program ? std::move(program) : from_source(request);
+}
+
+CodeVariant variant_of(const WorkSize& global, const WorkSize& local) {
+  if (local[0] == 0) return {global, false};
+  return {local, true, *std::max_element(global.begin(), global.end()) >= large_grid};
+}
+
+void make_machine_code(const BuildRequest& request, const std::string& function, const CodeVariant& variant) {
+  const DiskCache cache;
+  const Message sizes = sizes_of(variant);
+  std::string kind = "machine code in " + pocl_cache_folder() + " of " + function;
+  for (const std::string& size : sizes) kind += " " + size;
+  const bool keeps = !has_include(request.source);
+  const std::string key = keeps ? key_of(request, kind) : "";
+  // An empty name: it was made, and nobody can tell whether the file is still there.
+  if (const auto file = keeps ? cache.get(key) : std::nullopt)
+    if (file->empty() || access(file->c_str(), R_OK) == 0) return;
+  Message words = request_for_worker(request, "machine_code");
+  words.push_back(function);
+  words.insert(words.end(), sizes.begin(), sizes.end());
+  const auto said = ask_worker(request, words,
+                               "making machine code of '" + function + "' for " +
+                                   (variant.is_chosen ? "work-groups of " : "a grid of ") + to_string(variant.size),
+                               advice_on_damage(request.device));
+  if (!said) return;
+  if (said->front() != "made") fail_in_worker(request, *said);
+  if (keeps && said->size() > 1) cache.put(key, said->at(1));
 }
 
 }  // namespace xpuruntime::opencl

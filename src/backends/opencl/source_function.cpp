@@ -1,6 +1,7 @@
 #include "backends/opencl/source_function.h"
 
 #include <algorithm>
+#include <set>
 
 #include "backends/opencl/profile.h"
 #include "backends/opencl/programs.h"
@@ -20,7 +21,7 @@ T kernel_value(cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info 
 class Function final : public SourceFunction {
  public:
   Function(DeviceContext& device, const FunctionSource& source, int index)
-      : device_(device), index_(index), name_(source.function) {
+      : device_(device), index_(index), name_(source.function), source_(source) {
     program_ = device.program(source.text, source.flags, false);
     cl_int code = CL_SUCCESS;
     kernel_.reset(clCreateKernel(program_->get(), name_.c_str(), &code));
@@ -174,6 +175,7 @@ class Function final : public SourceFunction {
     // The arguments belong to the cl_kernel until it is queued; OpenCL keeps the memory that queued work uses.
     std::vector<Buffer> parts;
     const std::lock_guard lock(mutex_);
+    if (Status status = make_machine_code(variant_of(global, local)); !status.ok()) return status;
     for (cl_uint i = 0; i < launch.arguments.size(); ++i)
       if (Status status = set(i, launch.arguments[i], parts); !status.ok()) return status;
     const auto put = [&] {
@@ -186,9 +188,25 @@ class Function final : public SourceFunction {
     return to_status(code, "clEnqueueNDRangeKernel");
   }
 
+  /// Under the lock.
+  Status make_machine_code(const CodeVariant& variant) {
+    constexpr std::size_t many = 1000;
+    if (made_.contains(variant)) return {};
+    try {
+      device_.make_machine_code(source_.text, source_.flags, name_, variant, false);
+    } catch (const Error& error) {
+      return {error.code(), error.what()};
+    }
+    if (made_.size() >= many) made_.clear();
+    made_.insert(variant);
+    return {};
+  }
+
   DeviceContext& device_;
   int index_;
   std::string name_;
+  FunctionSource source_;
+  std::set<CodeVariant> made_;
   std::shared_ptr<Program> program_;
   KernelHandle kernel_;
   FunctionLimits limits_;

@@ -10,6 +10,9 @@
 //   {"fp16", platform, device}       -> {"yes"} or {"no"}
 //   {"build", platform, device, options, source, "binary" or "check"}
 //                                    -> {"built", binary}, or {"failed", code, log}
+//   {"machine_code", platform, device, options, source, function, three global sizes, three local ones or zeros}
+//                                    -> {"made", its file, or empty where it is not known}
+//   where it cannot be made here     -> {"unknown"}
 //   where it does not see the device -> {"unknown"}
 //   where OpenCL is not installed    -> {"no_loader", text}
 //   anything that went wrong         -> {"error", text}
