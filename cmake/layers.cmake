@@ -19,7 +19,7 @@ function(xrt_layer name)
        ${PROJECT_SOURCE_DIR}/include/xpuruntime/${name}/*.h)
   set(alone ${sources})
   # The tables of ops share names; the child process that tries kernels may exit, which no other object may.
-  list(FILTER alone INCLUDE REGEX "/core/ops/|/tune/probe.cpp|/process/helper_process.cpp")
+  list(FILTER alone INCLUDE REGEX "/core/ops/|/tune/probe.cpp|/process/(helper_process|run_child).cpp")
   set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   add_library(xrt_${name} OBJECT ${sources})
   set_target_properties(xrt_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON LINKER_LANGUAGE CXX)

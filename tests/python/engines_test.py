@@ -419,11 +419,11 @@ class CacheTest(EngineCase):
         here = str(Path(__file__).parent)
         environment = {**os.environ, "XRT_TEST_COMPILES": str(Path(self.folder, "log")),
                        "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
-        for number in range(20):
+        for number in range(100):
             with subprocess.Popen([sys.executable, "-c", program, self.model, str(cache)], env=environment,
                                   stdout=subprocess.PIPE) as process:
                 process.stdout.read(6)  # type: ignore[union-attr]
-                time.sleep(0.12 + number * 0.015)
+                time.sleep(0.12 + number % 20 * 0.015)
                 process.kill()
         self.register("keeping")
         with unittest.mock.patch.dict(os.environ, XRT_TEST_COMPILES=str(Path(self.folder, "log"))):

@@ -80,7 +80,8 @@ class WheelTest(unittest.TestCase):
 
     def test_it_carries_the_library_the_command_and_the_types(self):
         package = self.unpacked / "xpuruntime"
-        expected = ["__init__.py", "py.typed", "_core.pyi", "ops.pyi", "bin/xrt", "include/xpuruntime/runtime/runtime.h"]
+        expected = ["__init__.py", "py.typed", "_core.pyi", "ops.pyi", "bin/xrt", "include/xpuruntime/runtime/runtime.h",
+                    "lib/xpuruntime/xpuruntime_openvino_worker"]
         expected += [f"lib/xpuruntime/libxpuruntime_{part}.so" for part in ("cuda", "opencl")]
         if "XRT_OPENCL_INCLUDE:PATH=/" in Path(BUILD, "CMakeCache.txt").read_text(encoding="utf-8"):
             expected += ["lib/xpuruntime/xpuruntime_opencl_worker"]

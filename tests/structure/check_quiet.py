@@ -29,10 +29,12 @@ FORBIDDEN = set(f"{PRINTS} {STREAMS} {INCLUDES_IOSTREAM} {ENDS}".split())
 CUTLASS = {"_ZSt4cerr", INCLUDES_IOSTREAM}
 # A worker that does not answer is killed too; its program may end as it likes.
 ALLOWED_PER_BINARY = {"xpuruntime_cuda": {"exit", "kill"} | CUTLASS, "xpuruntime_opencl": {"kill"},
-                      "probe": {"_exit", "kill"}, "helper_process": {"kill"}}
+                      "probe": {"_exit", "kill"}, "helper_process": {"kill"},
+                      "run_child": {"kill"}}
 # Some compilers link the C++ runtime statically; its terminate handler comes along.
 STATIC_RUNTIME = {"abort", "fputc", "fputs", "stderr"}
-ALLOWED_PER_FILE = {"src/tune/probe.cpp": {"_exit"}, "src/backends/opencl/worker_main.cpp": {"_exit"}}
+ALLOWED_PER_FILE = {"src/tune/probe.cpp": {"_exit"}, "src/backends/opencl/worker_main.cpp": {"_exit"},
+                    "src/graph/openvino/worker/worker_main.cpp": {"_exit"}}
 
 SPEECH = re.compile(
     r"(?<![\w.>])(?:std::)?(?:abort|exit|_exit|_Exit|quick_exit|terminate|v?f?printf|puts|perror|assert|getenv)\s*\("

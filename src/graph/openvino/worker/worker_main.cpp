@@ -20,6 +20,12 @@ namespace {
 
 const std::string result = "/proc/self/fd/" + std::to_string(process::result_file);
 
+/// The last line.
+void say(const std::string& text) {
+  const std::string line = "\n" + text + "\n";
+  std::ofstream("/proc/self/fd/1", std::ios::app) << line;
+}
+
 void list_devices(const Library& library) {
   std::ofstream file(result);
   for (const std::string& name : library.devices()) file << name << '\n';
@@ -45,12 +51,12 @@ int answer(int count, const char* const* words) {
     } else {
       return 2;
     }
-    std::puts("\nok");
+    say("ok");
     return 0;
   } catch (const Failure& failure) {
-    std::printf("\n%d %s\n", static_cast<int>(failure.kind), failure.what());
+    say(std::to_string(static_cast<int>(failure.kind)) + " " + failure.what());
   } catch (const std::exception& error) {
-    std::printf("\n%d %s\n", static_cast<int>(Failure::Kind::other), error.what());
+    say(std::to_string(static_cast<int>(Failure::Kind::other)) + " " + error.what());
   }
   return 1;
 }
@@ -62,6 +68,6 @@ int main(int count, char** words) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (count < 3) return 2;
   const int status = xpuruntime::openvino::answer(count, words);
-  std::fflush(stdout);
+  std::fflush(nullptr);
   _exit(status);  // what is loaded may hang or crash when it is taken down
 }
