@@ -20,6 +20,7 @@ class BlockPlan final : public Plan {
         parameters_(parameters),
         threads_(threads_for(problem)) {
     for (std::size_t which = 0; which < 2 && across_ == 0; ++which) across_ = dim_across(which);
+    is_one_block_ = nest_.rank() == 2 && nest_.count() > 0 && (threads_ == 1 || lines() < 2 * (grain_ / line));
   }
 
   Status run(const RunArguments& arguments) const override {
@@ -29,13 +30,14 @@ class BlockPlan final : public Plan {
       run_tiles(bases);
       return {};
     }
-    // Cuts at multiples of a line, so that two threads seldom write to the same one.
-    const std::int64_t lines = (nest_.count() + line - 1) / line;
-    parallel_for(lines, grain_ / line, threads_, [&](std::int64_t begin, std::int64_t end) {
+    if (is_one_block_) {  // the divisions below would take longer than a few elements
+      run_block(bases, {}, nest_.extent(1), nest_.extent(0));
+      return {};
+    }
+    parallel_for(lines(), grain_ / line, threads_, [&](std::int64_t begin, std::int64_t end) {
       nest_.for_blocks(begin * line, std::min(end * line, nest_.count()),
                        [&](const auto& offsets, std::int64_t rows, std::int64_t columns, std::int64_t) {
-                         run_block_({rows, columns, operand(bases, offsets, 0), operand(bases, offsets, 1),
-                                     operand(bases, offsets, 2), parameters_});
+                         run_block(bases, offsets, rows, columns);
                        });
     });
     return {};
@@ -44,6 +46,14 @@ class BlockPlan final : public Plan {
  private:
   static constexpr std::int64_t line = 64;
   static constexpr std::int64_t side = 64;  // of a tile
+
+  /// Cuts are at multiples of a line, so that two threads seldom write to the same one.
+  std::int64_t lines() const { return (nest_.count() + line - 1) / line; }
+
+  void run_block(void* const* bases, const Nest<3>::Offsets& offsets, std::int64_t rows, std::int64_t columns) const {
+    run_block_({rows, columns, operand(bases, offsets, 0), operand(bases, offsets, 1), operand(bases, offsets, 2),
+                parameters_});
+  }
 
   bool lies_across(std::size_t which) const {
     return nest_.stride(which, 0) > 1 && nest_.stride(which, across_) == 1 && nest_.extent(across_) > 1;
@@ -100,7 +110,8 @@ class BlockPlan final : public Plan {
   Nest<3> nest_;
   DataType dtypes_[3];
   bool unary_;
-  std::size_t across_ = 0;  // 0: no input lies across
+  std::size_t across_ = 0;     // 0: no input lies across
+  bool is_one_block_ = false;  // on one thread
   RunBlock run_block_;
   std::int64_t grain_;
   FunctionParameters parameters_;
