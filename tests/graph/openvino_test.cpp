@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -37,6 +39,7 @@ class OpenVino : public ::testing::Test {
   EngineRequest request(const std::string& compiles, const std::string& runs = "double") const {
     auto model = std::make_shared<Model>();
     model->path = folder / (compiles + runs);
+    for (const char* name : {"unread", "x"}) model->graph.inputs.push_back({.name = name});
     std::ofstream(model->path) << compiles << '\n' << runs;
     EngineRequest asked{.model = model};
     asked.execution.target = DeviceType::cpu;
@@ -47,6 +50,11 @@ class OpenVino : public ::testing::Test {
     Tensor tensor = Tensor::empty(DataType::float32, {count});
     for (std::int64_t i = 0; i < count; ++i) tensor.as<float>()[i] = static_cast<float>(i) + 1;
     return tensor;
+  }
+  /// The first input is one that the library does not have.
+  static std::vector<Tensor> run(CompiledModel& model, const Tensor& input, int limit_ms = 1000) {
+    const Tensor inputs[] = {numbers(1), input};
+    return model.run(inputs, milliseconds(limit_ms));
   }
   static float last_of(const std::vector<Tensor>& results) {
     return results.at(0).as<float>()[results[0].shape()[0] - 1];
@@ -63,10 +71,10 @@ TEST_F(OpenVino, CompilesInAProcessAndRunsHere) {
   EXPECT_EQ(engine->devices(), (std::vector{DeviceType::cpu, DeviceType::opencl}));
   const auto model = engine->compile(request("fine"));
   const Tensor one = numbers(5), other = numbers(0);
-  EXPECT_EQ(last_of(model->run({&one, 1}, milliseconds(1000))), 10);
-  EXPECT_EQ(model->run({&other, 1}, milliseconds(1000)).at(0).shape(), Dims({0}));
+  EXPECT_EQ(last_of(run(*model, one)), 10);
+  EXPECT_EQ(run(*model, other).at(0).shape(), Dims({0}));
   const Tensor scalar = Tensor::view(one.data(), DataType::float32, {});
-  EXPECT_EQ(model->run({&scalar, 1}, milliseconds(1000)).at(0).shape(), Dims({}));
+  EXPECT_EQ(run(*model, scalar).at(0).shape(), Dims({}));
   EXPECT_EQ(model->to_cache(), "double");
 }
 
@@ -75,14 +83,14 @@ TEST_F(OpenVino, TakesWhatWasKeptWithoutCompiling) {
   asked.cached = "double";
   const auto model = engine->compile(asked);
   const Tensor input = numbers(3);
-  EXPECT_EQ(last_of(model->run({&input, 1}, milliseconds(1000))), 6);
+  EXPECT_EQ(last_of(run(*model, input)), 6);
   EXPECT_EQ(model->to_cache(), "") << "it is kept already";
 }
 
 TEST_F(OpenVino, WhatCannotBeSavedIsCompiledHereOnceMore) {
   const auto model = engine->compile(request("unsaved"));
   const Tensor input = numbers(3);
-  EXPECT_EQ(last_of(model->run({&input, 1}, milliseconds(1000))), 6);
+  EXPECT_EQ(last_of(run(*model, input)), 6);
   EXPECT_EQ(model->to_cache(), "");
 }
 
@@ -98,11 +106,9 @@ TEST_F(OpenVino, ACrashOrAHangWhileItCompilesIsAnError) {
 TEST_F(OpenVino, ARunThatTakesTooLongIsLeftBehind) {
   const auto model = engine->compile(request("fine", "late"));
   const Tensor input = numbers(4);
-  const std::span<const Tensor> inputs(&input, 1);
-  expect_error(ErrorCode::timeout, "execution_timeout_ms of 20 ms is over",
-               [&] { model->run(inputs, milliseconds(20)); });
-  expect_error(ErrorCode::timeout, "20 ms", [&] { model->run(inputs, milliseconds(20)); });
-  EXPECT_EQ(last_of(model->run(inputs, milliseconds(10'000))), 8);
+  expect_error(ErrorCode::timeout, "execution_timeout_ms of 20 ms is over", [&] { run(*model, input, 20); });
+  expect_error(ErrorCode::timeout, "20 ms", [&] { run(*model, input, 20); });
+  EXPECT_EQ(last_of(run(*model, input, 10'000)), 8);
 }
 
 TEST_F(OpenVino, ManyThreadsRunOneModel) {
@@ -112,7 +118,7 @@ TEST_F(OpenVino, ManyThreadsRunOneModel) {
     threads.emplace_back([&, t] {
       const Tensor input = numbers(t);
       for (int i = 0; i < 50; ++i) {
-        EXPECT_EQ(last_of(model->run({&input, 1}, milliseconds(10'000))), 2 * static_cast<float>(t));
+        EXPECT_EQ(last_of(run(*model, input, 10'000)), 2 * static_cast<float>(t));
       }
     });
   }
@@ -123,7 +129,7 @@ TEST_F(OpenVino, StepsOfInputsAreFollowed) {
   const auto model = engine->compile(request("fine"));
   const Tensor all = numbers(8);
   const Tensor every_other(all.data(), make_spec(DataType::float32, {4}, {2}));
-  EXPECT_EQ(last_of(model->run({&every_other, 1}, milliseconds(1000))), 14);
+  EXPECT_EQ(last_of(run(*model, every_other)), 14);
 }
 
 TEST_F(OpenVino, RefusesWhatItDoesNotDo) {
@@ -136,7 +142,41 @@ TEST_F(OpenVino, RefusesWhatItDoesNotDo) {
   EXPECT_HAS(engine->check(asked).reason, "save it first");
   const Tensor input = Tensor::empty(DataType::float8_e4m3, {2});
   const auto model = engine->compile(request("fine"));
-  expect_error(ErrorCode::not_supported, "takes no f8e4m3", [&] { model->run({&input, 1}, milliseconds(1000)); });
+  expect_error(ErrorCode::not_supported, "takes no f8e4m3", [&] { run(*model, input); });
+}
+
+TEST_F(OpenVino, WhatItWouldComputeInFewerBitsIsRefused) {
+  EngineRequest asked = request("fine");
+  auto doubles = std::make_shared<Model>(*asked.model);
+  doubles->graph.inputs[1].dtype = DataType::float64;
+  asked.model = doubles;
+  EXPECT_HAS(engine->check(asked).reason, "computes f64 in f32");
+  const auto model = engine->compile(request("fine"));
+  Tensor wide = Tensor::empty(DataType::int64, {2});
+  wide.as<std::int64_t>()[0] = 5;
+  wide.as<std::int64_t>()[1] = std::int64_t{1} << 40;
+  EXPECT_THROW(run(*model, wide), EngineLacks);
+}
+
+TEST_F(OpenVino, ARunThatWasLeftBehindOutlivesItsEngine) {
+  auto mine = openvino::make_engine(XRT_FAKE_OPENVINO, [] { return 1; });
+  auto model = mine->compile(request("fine", "late"));
+  expect_error(ErrorCode::timeout, "20 ms", [&] { run(*model, numbers(4), 20); });
+  model.reset();
+  mine.reset();
+}
+
+TEST_F(OpenVino, AForkedChildIsToldToLoadAnew) {
+  const auto model = engine->compile(request("fine"));
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string text = error_text(ErrorCode::not_supported, [&] { run(*model, numbers(2)); });
+    _exit(text.find("load it in the child") != std::string::npos ? 0 : 1);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(last_of(run(*model, numbers(3))), 6);
 }
 
 TEST_F(OpenVino, OldOrMissingLibrariesAreAbsentWithTheReason) {

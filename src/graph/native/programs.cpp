@@ -179,6 +179,10 @@ void ReadyProgram::wait_for_device() const {
   if (!status.ok()) fail(status.code(), "Session", status.message());
 }
 
+bool ReadyProgram::is_captured() const {
+  return device_.type != DeviceType::cpu && devices_.driver(device_).capturing(device_.index, current_stream(device_));
+}
+
 void ReadyProgram::give_back(std::unique_ptr<Frame> frame) {
   wait_for_device();  // the next run may be on another stream
   const std::lock_guard lock(mutex_);
@@ -213,17 +217,21 @@ std::vector<Tensor> ReadyProgram::run_here(std::span<const Tensor> inputs, const
 }
 
 std::vector<Tensor> ReadyProgram::run(std::span<const Tensor> inputs, const Deadline& deadline, GivenOutputs outputs) {
-  std::vector<Tensor> given = moved(inputs, devices_, device_);
   const std::vector<std::optional<Tensor>> into = direct(outputs);
-  const bool runs_on_cpu = device_.type == DeviceType::cpu || program_.is_mixed;
-  if (is_quick_.load(std::memory_order_relaxed) || !runs_on_cpu) return run_here(given, deadline, into);
+  if (is_quick_.load(std::memory_order_relaxed) || is_captured()) {
+    return run_here(moved(inputs, devices_, device_), deadline, into);
+  }
   const auto start = Deadline::Clock::now();
+  std::vector<Tensor> given(inputs.begin(), inputs.end());
   for (Tensor& tensor : given) tensor = owned(tensor, devices_);
-  wait_for_device();  // the other thread has a stream of its own
+  // The other thread has a stream of its own. A device that is still busy with a run that was left behind takes long
+  // even for a copy: those are made there.
+  const auto is_on_device = [this](const Tensor& tensor) { return tensor.device() == device_; };
+  if (std::any_of(given.begin(), given.end(), is_on_device)) wait_for_device();
   std::vector<Tensor> results = run_aside(
       [program = shared_from_this(), given = std::move(given), deadline, scope = dispatcher_.current_scope()] {
         const ScopedPolicy entered(program->dispatcher_, scope);
-        return program->run_here(given, deadline, {});
+        return program->run_here(moved(given, program->devices_, program->device_), deadline, {});
       },
       deadline);
   const auto took = Deadline::Clock::now() - start;

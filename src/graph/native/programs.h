@@ -45,8 +45,8 @@ class ReadyProgram : public std::enable_shared_from_this<ReadyProgram> {
 
   /// Safe to call from many threads.
   /// Outputs that do not fit are an error before anything runs; those on another device or less aligned are new memory.
-  /// On the CPU nobody waits longer than until the deadline for a kernel that is in its call: until a run took much
-  /// less, runs are in threads of their own, and their results in new memory.
+  /// Nobody waits longer than until the deadline for a kernel that is in its call: until a run took much less, runs are
+  /// in threads of their own, and their results in new memory. Not so what is recorded for a graph of the device.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const Deadline& deadline, GivenOutputs outputs = {});
   /// By step; nothing of transfers.
   std::vector<Decision> decide(const Deadline& deadline);
@@ -61,6 +61,7 @@ class ReadyProgram : public std::enable_shared_from_this<ReadyProgram> {
   std::unique_ptr<Frame> take_frame();
   void give_back(std::unique_ptr<Frame> frame);
   void wait_for_device() const;
+  bool is_captured() const;
 
   const Program program_;
   const std::vector<std::string> nodes_;

@@ -57,6 +57,38 @@ auto as_errors(const Use& use) {
   }
 }
 
+bool is_double(const Tensor& tensor) { return tensor.dtype() == DataType::float64 && element_count(tensor.spec()) > 1; }
+
+/// Whether a model computes in f64, as far as its inputs, outputs and constants tell.
+bool has_doubles(const ModelGraph& graph) {
+  const auto of_doubles = [](const ModelValue& value) { return value.dtype == DataType::float64; };
+  if (std::any_of(graph.inputs.begin(), graph.inputs.end(), of_doubles) ||
+      std::any_of(graph.outputs.begin(), graph.outputs.end(), of_doubles) ||
+      std::any_of(graph.constants.begin(), graph.constants.end(),
+                  [](const auto& one) { return is_double(one.second); })) {
+    return true;
+  }
+  for (const ModelNode& node : graph.nodes) {
+    for (const auto& [name, value] : node.attributes) {
+      const auto* const tensor = std::get_if<Tensor>(&value);
+      const auto* const body = std::get_if<std::shared_ptr<const ModelGraph>>(&value);
+      if ((tensor != nullptr && is_double(*tensor)) || (body != nullptr && has_doubles(**body))) return true;
+    }
+  }
+  return false;
+}
+
+/// It computes integers of 64 bits in 32.
+void check_range(const Tensor& tensor) {
+  if (tensor.dtype() != DataType::int64) return;
+  const auto* const values = tensor.as<const std::int64_t>();
+  const auto is_wide = [](std::int64_t value) { return value != static_cast<std::int32_t>(value); };
+  if (!std::any_of(values, values + element_count(tensor.spec()), is_wide)) return;
+  throw EngineLacks(
+      "engine openvino computes i64 in 32 bits, and an input has numbers that need more; run the model by another "
+      "engine");
+}
+
 /// The same memory, or a copy with one element after the other.
 Tensor in_line(const Tensor& tensor) {
   if (tensor.contiguous()) return tensor;
@@ -69,13 +101,19 @@ Tensor in_line(const Tensor& tensor) {
 class Shared {
  public:
   /// `bytes`: what it was imported from, if it was.
-  Shared(const Library& library, std::shared_ptr<const std::string> bytes, Owned<Compiled> compiled)
-      : library_(library), bytes_(std::move(bytes)), compiled_(std::move(compiled)) {
-    library_.check(library_.functions().count_outputs(compiled_.get(), &outputs_));
+  Shared(std::shared_ptr<const Library> library, std::shared_ptr<const std::string> bytes, Owned<Compiled> compiled,
+         const std::vector<ModelValue>& inputs)
+      : library_(std::move(library)), bytes_(std::move(bytes)), compiled_(std::move(compiled)) {
+    library_->check(library_->functions().count_outputs(compiled_.get(), &outputs_));
+    for (const ModelValue& input : inputs) {
+      inputs_.push_back(library_->has_input(*compiled_.get(), input.name) ? input.name : "");
+    }
     idle_.push_back(new_request());
   }
 
-  const Library& library() const { return library_; }
+  const Library& library() const { return *library_; }
+  /// The names of the model's inputs; empty: nothing reads it.
+  const std::vector<std::string>& inputs() const { return inputs_; }
   std::size_t outputs() const { return outputs_; }
 
   /// One that no run uses; null where one has to be made first.
@@ -87,10 +125,18 @@ class Shared {
     idle_.pop_back();
     return request;
   }
+  /// A forked child has none of the library's threads: its runs would not end.
+  void check_process() const {
+    if (generation_ == process_generation()) return;
+    fail(
+        ErrorCode::not_supported, "Session",
+        "engine openvino has no threads in a process that was forked after the model was loaded; load it in the child");
+  }
   /// Waits for runs that go on.
   Owned<Request> new_request() const {
-    Owned<Request> request(library_.functions().free_request);
-    library_.check(library_.functions().make_request(compiled_.get(), request.place()));
+    check_process();
+    Owned<Request> request(library_->functions().free_request);
+    library_->check(library_->functions().make_request(compiled_.get(), request.place()));
     return request;
   }
   void give_back(Owned<Request> request) {
@@ -108,10 +154,12 @@ class Shared {
   }
 
  private:
-  const Library& library_;
+  const std::shared_ptr<const Library> library_;
   const std::shared_ptr<const std::string> bytes_;  // its constants stay where they are
   const Owned<Compiled> compiled_;
+  const std::int32_t generation_ = process_generation();
   std::size_t outputs_ = 0;
+  std::vector<std::string> inputs_ = {};
   mutable Mutex mutex_ = {};
   std::vector<Owned<Request>> idle_ = {};
   int under_way_ = 0;
@@ -121,7 +169,11 @@ class Shared {
 class Run {
  public:
   Run(std::shared_ptr<Shared> shared, std::span<const Tensor> inputs) : shared_(std::move(shared)) {
-    for (const Tensor& input : inputs) inputs_.push_back(in_line(input));
+    shared_->check_process();
+    for (const Tensor& input : inputs) {
+      inputs_.push_back(in_line(input));
+      check_range(inputs_.back());
+    }
     request_ = shared_->idle_request();
   }
   ~Run() {
@@ -140,7 +192,9 @@ class Run {
   /// Nothing where it is still under way at the end.
   std::optional<std::vector<Tensor>> results(Deadline::Clock::time_point end) {
     if (request_.get() == nullptr) request_ = shared_->new_request();
-    for (std::size_t i = 0; i < inputs_.size(); ++i) set_input(i);
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (!shared_->inputs().at(i).empty()) set_input(i);
+    }
     library().check(functions().start(request_.get()));
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Deadline::Clock::now()).count();
     const Status status = functions().wait_for(request_.get(), std::max<std::int64_t>(0, left));
@@ -171,7 +225,7 @@ class Run {
     Owned<TensorHandle> tensor(functions().free_tensor);
     library().check(functions().make_tensor(
         number_of(input.dtype()), {static_cast<std::int64_t>(extents.size()), extents.data()}, memory, tensor.place()));
-    library().check(functions().set_input(request_.get(), i, tensor.get()));
+    library().check(functions().set_input(request_.get(), shared_->inputs()[i].c_str(), tensor.get()));
   }
 
   Tensor output(std::size_t i) const {
@@ -200,11 +254,9 @@ class Run {
 
 class OpenVinoModel : public CompiledModel {
  public:
-  /// `is_kept`: `bytes` came from the cache.
-  OpenVinoModel(const Library& library, std::shared_ptr<const std::string> bytes, Owned<Compiled> compiled,
-                bool is_kept)
-      : to_cache_(is_kept ? nullptr : bytes),
-        shared_(std::make_shared<Shared>(library, std::move(bytes), std::move(compiled))) {}
+  /// `to_cache`: null where it came from there.
+  OpenVinoModel(std::shared_ptr<Shared> shared, std::shared_ptr<const std::string> to_cache)
+      : to_cache_(std::move(to_cache)), shared_(std::move(shared)) {}
 
   std::vector<Tensor> run(std::span<const Tensor> inputs, std::chrono::milliseconds timeout) override {
     const Deadline deadline(timeout.count(), "execution_timeout_ms");
@@ -270,6 +322,7 @@ class OpenVinoEngine : public Engine {
       return EngineVerdict::no("it reads models from files, and this one is from memory; save it first");
     }
     const std::vector<DataType> known = precisions();
+    if (has_doubles(request.model->graph)) return EngineVerdict::no("it computes f64 in f32");
     if (std::find(known.begin(), known.end(), request.execution.precision) != known.end()) return EngineVerdict::yes();
     return EngineVerdict::no("precision " + std::string(engine_precision_name(request.execution.precision)) +
                              " is not done: give it a model that is quantized");
@@ -277,22 +330,29 @@ class OpenVinoEngine : public Engine {
 
   std::unique_ptr<CompiledModel> compile(const EngineRequest& request) const override {
     const Settings settings = settings_for(request);
-    const Library& library = *here().library;
     const bool is_kept = !request.cached.empty();
     const std::chrono::milliseconds limit(request.execution.compile_timeout_ms);
+    const Deadline deadline(limit.count(), "compile_timeout_ms");
     auto bytes = std::make_shared<const std::string>(
         is_kept ? request.cached : here().worker->compile(request.model->path, settings, limit));
-    return as_errors([&] {
-      Owned<Compiled> compiled =
-          bytes->empty() ? library.compile(request.model->path, settings) : library.import(*bytes, settings);
-      return std::make_unique<OpenVinoModel>(library, std::move(bytes), std::move(compiled), is_kept);
-    });
+    const auto taken = std::make_shared<std::shared_ptr<Shared>>();
+    native::run_aside(
+        [=, library = here().library, model = request.model] {
+          as_errors([&] {
+            Owned<Compiled> compiled =
+                bytes->empty() ? library->compile(model->path, settings) : library->import(*bytes, settings);
+            *taken = std::make_shared<Shared>(library, bytes, std::move(compiled), model->graph.inputs);
+          });
+          return std::vector<Tensor>();
+        },
+        deadline);
+    return std::make_unique<OpenVinoModel>(*taken, is_kept ? nullptr : bytes);
   }
 
  private:
   struct Here {
     std::string absent = {};
-    std::optional<Library> library = {};
+    std::shared_ptr<const Library> library = {};
     std::optional<Worker> worker = {};
   };
 
@@ -306,7 +366,7 @@ class OpenVinoEngine : public Engine {
     Here found;
     const std::string file = file_.empty() ? find_library() : file_;
     try {
-      found.library.emplace(file);
+      found.library = std::make_shared<const Library>(file);
       found.worker.emplace(file);
     } catch (const Failure& failure) {
       const bool is_file = file.find('/') != file.npos;

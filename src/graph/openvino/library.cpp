@@ -34,7 +34,9 @@ bool find_all(void* library, Functions& f) {
          find(library, "ov_compiled_model_get_property", f.get) && find(library, "ov_free", f.free_text) &&
          find(library, "ov_compiled_model_create_infer_request", f.make_request) &&
          find(library, "ov_infer_request_free", f.free_request) &&
-         find(library, "ov_infer_request_set_input_tensor_by_index", f.set_input) &&
+         find(library, "ov_compiled_model_input_by_name", f.find_input) &&
+         find(library, "ov_output_const_port_free", f.free_port) &&
+         find(library, "ov_infer_request_set_tensor", f.set_input) &&
          find(library, "ov_infer_request_get_output_tensor_by_index", f.get_output) &&
          find(library, "ov_infer_request_start_async", f.start) && find(library, "ov_infer_request_wait", f.wait) &&
          find(library, "ov_infer_request_wait_for", f.wait_for) && find(library, "ov_infer_request_cancel", f.cancel) &&
@@ -139,6 +141,7 @@ Owned<Compiled> Library::compile(const std::string& path, const Settings& settin
   }
   Owned<Compiled> compiled(functions_.free_compiled);
   check(functions_.compile(core.get(), model.get(), settings.device.c_str(), 0, compiled.place()));
+  check_precision(*compiled.get(), settings);
   return compiled;
 }
 
@@ -147,6 +150,21 @@ Owned<Compiled> Library::import(const std::string& bytes, const Settings& settin
   Owned<Compiled> compiled(functions_.free_compiled);
   check(functions_.import(core.get(), bytes.data(), bytes.size(), settings.device.c_str(), compiled.place()));
   return compiled;
+}
+
+void Library::check_precision(const Compiled& compiled, const Settings& settings) const {
+  char* value = nullptr;
+  if (functions_.get(&compiled, "INFERENCE_PRECISION_HINT", &value) != ok) return;  // not told by this device
+  const std::string taken = value;
+  functions_.free_text(value);
+  if (taken == settings.precision) return;
+  throw Failure(Failure::Kind::not_supported, "on this " + settings.device + " it computes in " + taken + " where " +
+                                                  settings.precision + " is asked for");
+}
+
+bool Library::has_input(const Compiled& compiled, const std::string& name) const {
+  Owned<Port> port(functions_.free_port);
+  return functions_.find_input(&compiled, name.c_str(), port.place()) == ok;
 }
 
 void Library::save_compiled(const Compiled& compiled, const std::string& path) const {

@@ -25,6 +25,7 @@ constexpr Status ok = 0, not_ready = -9, invalid_parameter = -14;
 struct Core;
 struct Model;
 struct Compiled;
+struct Port;
 struct Request;
 struct TensorHandle;
 
@@ -71,7 +72,9 @@ struct Functions {
   void (*free_text)(const char*) = nullptr;
   Status (*make_request)(const Compiled*, Request**) = nullptr;
   void (*free_request)(Request*) = nullptr;
-  Status (*set_input)(Request*, std::size_t, const TensorHandle*) = nullptr;
+  Status (*find_input)(const Compiled*, const char* name, Port**) = nullptr;
+  void (*free_port)(Port*) = nullptr;
+  Status (*set_input)(Request*, const char* name, const TensorHandle*) = nullptr;
   Status (*get_output)(const Request*, std::size_t, TensorHandle**) = nullptr;
   Status (*start)(Request*) = nullptr;
   Status (*wait)(Request*) = nullptr;
@@ -133,10 +136,13 @@ class Library {
   Owned<Compiled> compile(const std::string& path, const Settings& settings) const;
   /// What save_compiled wrote. The bytes have to be there for as long as what comes out.
   Owned<Compiled> import(const std::string& bytes, const Settings& settings) const;
+  /// Whether a compiled model reads an input; one that nothing needs may be gone.
+  bool has_input(const Compiled& compiled, const std::string& name) const;
   void save_compiled(const Compiled& compiled, const std::string& path) const;
 
  private:
   Owned<Core> core_for(const Settings& settings) const;
+  void check_precision(const Compiled& compiled, const Settings& settings) const;
 
   Functions functions_ = {};
 };

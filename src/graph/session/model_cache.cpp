@@ -16,10 +16,19 @@
 namespace xpuruntime {
 namespace {
 
+void add_tensor(const std::string& name, const Tensor& tensor, Sha256& sum) {
+  sum.add(name).add(to_string(tensor.spec()));
+  sum.add(std::span(tensor.as<const std::byte>(), tensor.span()));
+}
+
+/// Also those of branches and bodies, wherever they lie.
 void add_constants(const ModelGraph& graph, Sha256& sum) {
-  for (const auto& [name, tensor] : graph.constants) {
-    sum.add(name).add(to_string(tensor.spec()));
-    sum.add(std::span(tensor.as<const std::byte>(), tensor.span()));
+  for (const auto& [name, tensor] : graph.constants) add_tensor(name, tensor, sum);
+  for (const ModelNode& node : graph.nodes) {
+    for (const auto& [name, value] : node.attributes) {
+      if (const auto* tensor = std::get_if<Tensor>(&value)) add_tensor(name, *tensor, sum);
+      if (const auto* body = std::get_if<std::shared_ptr<const ModelGraph>>(&value)) add_constants(**body, sum);
+    }
   }
 }
 

@@ -114,7 +114,12 @@ Status ov_compiled_model_create_infer_request(const Compiled* compiled, Request*
   return ok;
 }
 void ov_infer_request_free(Request* request) { delete request; }
-Status ov_infer_request_set_input_tensor_by_index(Request* request, std::size_t, const TensorHandle* tensor) {
+Status ov_compiled_model_input_by_name(const Compiled*, const char* name, Port** port) {
+  *port = nullptr;
+  return std::string_view(name) == "x" ? ok : -5;
+}
+void ov_output_const_port_free(Port*) {}
+Status ov_infer_request_set_tensor(Request* request, const char*, const TensorHandle* tensor) {
   request->input = *tensor;
   return ok;
 }
