@@ -203,7 +203,7 @@ Program build_program(const BuildRequest& request) {
 
 CodeVariant variant_of(const WorkSize& global, const WorkSize& local) {
   if (local[0] == 0) return {global, false};
-  return {local, true, *std::max_element(global.begin(), global.end()) >= large_grid};
+  return {local, true, std::max(global[0], global[1]) >= large_grid};  // PoCL does not count the last extent
 }
 
 void make_machine_code(const BuildRequest& request, const std::string& function, const CodeVariant& variant) {
