@@ -156,7 +156,7 @@ def written(name, make, folder):
     path = str(Path(folder, name + ".onnx"))
     if isinstance(make, tuple):
         Path(path).unlink(missing_ok=True)
-        os.symlink(str(make[0]), path)
+        os.symlink(os.path.abspath(make[0]), path)
         inputs = make[1]()
     else:
         import onnx
