@@ -15,7 +15,7 @@ step(${CMAKE_COMMAND} --install ${build} --prefix ${work}/first)
 file(GLOB_RECURSE left LIST_DIRECTORIES false RELATIVE ${work}/first ${work}/first/*)
 foreach(file ${left})
   if(NOT file MATCHES "^(bin/xrt|include/xpuruntime/.+\\.h|share/xpuruntime/schemas/.+\\.json)$" AND NOT file MATCHES
-     "^lib[^/]*/(libxpuruntime\\.so[.0-9]*|xpuruntime/(libxpuruntime_[a-z]+\\.so|xpuruntime_opencl_worker)|(cmake|pkgconfig)/xpuruntime.+)$")
+     "^lib[^/]*/(libxpuruntime\\.so[.0-9]*|xpuruntime/(libxpuruntime_[a-z]+\\.so|xpuruntime_(opencl|openvino)_worker)|(cmake|pkgconfig)/xpuruntime.+)$")
     message(FATAL_ERROR "cmake --install leaves ${file}, which no C++ program needs")
   endif()
 endforeach()
