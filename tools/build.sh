@@ -14,4 +14,13 @@ if [[ ! build/$preset/build.ninja -nt CMakePresets.json ]] ||
   { [[ -n $python ]] && ! grep -qs "^Python_EXECUTABLE:[A-Z]*=$python\$" "build/$preset/CMakeCache.txt"; }; then
   cmake --preset "$preset" ${python:+-DPython_EXECUTABLE="$python"}
 fi
-cmake --build "build/$preset" --parallel "$(nproc)" ${1:+--target "$@"}
+
+log=build/$preset/last_build.log
+compile() { cmake --build "build/$preset" --parallel "$(nproc)" ${1:+--target "$@"} 2>&1 | tee "$log"; }
+compile "$@" && exit
+grep -q 'internal compiler error' "$log" || exit 1
+
+# g++ 12 crashes on some precompiled headers that ccache has kept: these are made anew, once.
+mapfile -t headers < <(find "build/$preset" -name '*.gch' -printf '%P\n' -delete)
+((${#headers[@]} == 0)) || CCACHE_RECACHE=1 ninja -C "build/$preset" "${headers[@]}"
+compile "$@"
