@@ -6,24 +6,25 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cinttypes>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <span>
 #include <vector>
 
 #include "core/environment_variable.h"
 #include "core/json_text.h"
-#include "core/sha256.h"
+#include "core/xxh64.h"
 
 namespace xpuruntime {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view magic = "xpuruntime cache 1\n";
+constexpr std::string_view magic = "xpuruntime cache 2\n";
 constexpr std::string_view suffix = ".entry";
-constexpr std::size_t checksum_bytes = 64;
+constexpr std::size_t checksum_bytes = 16;
 // What a killed process left; nobody writes for that long.
 constexpr std::chrono::hours abandoned{1};
 
@@ -32,7 +33,33 @@ std::string folder_variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::string checksum(std::string_view value) { return Sha256().add(value).finish(); }
+std::string checksum(std::string_view value) {
+  char text[checksum_bytes + 1];
+  std::snprintf(text, sizeof text, "%016" PRIx64, xxh64(std::as_bytes(std::span(value))));
+  return text;
+}
+
+/// So many bytes from where the file stands; nothing where it has fewer.
+std::optional<std::string> read_bytes(std::ifstream& file, std::uint64_t count) {
+  std::string text(count, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(count));
+  if (!file) return {};
+  return text;
+}
+
+/// What an entry's file has; nothing where it is damaged, or a folder, whose end lies nowhere.
+std::optional<std::string> value_in(std::ifstream& file, std::uint64_t most) {
+  constexpr std::size_t header = magic.size() + checksum_bytes;
+  file.seekg(0, std::ios::end);
+  const auto bytes = static_cast<std::uint64_t>(static_cast<std::streamoff>(file.tellg()));  // -1 is too many
+  if (bytes < header || bytes > most) return {};
+  file.seekg(0);
+  const auto start = read_bytes(file, header);
+  if (!start || !start->starts_with(magic)) return {};
+  auto value = read_bytes(file, bytes - header);
+  if (!value || checksum(*value) != start->substr(magic.size())) return {};
+  return value;
+}
 
 }  // namespace
 
@@ -56,21 +83,13 @@ std::optional<std::string> DiskCache::get(const std::string& key) const {
   if (folder_.empty()) return {};
   std::ifstream file(path_of(key), std::ios::binary);
   if (!file) return {};
-  std::string text;
-  try {
-    text.assign(std::istreambuf_iterator<char>(file), {});
-  } catch (const std::ios_base::failure&) {  // a folder, or a disk that fails: as if it were damaged
-    text.clear();
-  }
-  const std::size_t header = magic.size() + checksum_bytes;
-  const bool whole = text.size() >= header && text.starts_with(magic) &&
-                     checksum(std::string_view(text).substr(header)) == text.substr(magic.size(), checksum_bytes);
-  if (!whole) {
+  std::optional<std::string> value = value_in(file, max_bytes_);
+  if (!value) {
     remove(key);
     return {};
   }
   utimensat(AT_FDCWD, path_of(key).c_str(), nullptr, 0);  // used now
-  return text.substr(header);
+  return value;
 }
 
 void DiskCache::put(const std::string& key, std::string_view value) const {

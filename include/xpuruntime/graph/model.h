@@ -64,8 +64,9 @@ struct ModelGraph {
 
 /// A model as its file has it, checked.
 struct Model {
-  std::string path = {};      // empty: from memory
-  std::string producer = {};  // "pytorch 2.10.0"
+  std::string path = {};                     // empty: from memory
+  std::vector<std::string> data_files = {};  // others that have its constants
+  std::string producer = {};                 // "pytorch 2.10.0"
   std::int64_t ir_version = 0;
   std::map<std::string, std::int64_t, std::less<>> opsets = {};  // by domain; ONNX's own is ""
   ModelGraph graph = {};

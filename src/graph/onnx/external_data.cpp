@@ -107,4 +107,10 @@ void ExternalData::count_work(const ExternalPlace& place, std::size_t size) {
                   "with each constant stored once and aligned");
 }
 
+std::vector<std::string> ExternalData::paths() const {
+  std::vector<std::string> paths;
+  for (const auto& [path, file] : by_path_) paths.push_back(path);
+  return paths;
+}
+
 }  // namespace xpuruntime::onnx

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "graph/onnx/mapped_file.h"
 
@@ -31,6 +32,9 @@ class ExternalData {
   /// Says that bytes of the place are read or copied while the model is loaded. A few bytes of a model can name a large
   /// file many times over: that is an error.
   void count_work(const ExternalPlace& place, std::size_t size);
+
+  /// Those that were read.
+  std::vector<std::string> paths() const;
 
  private:
   struct File {

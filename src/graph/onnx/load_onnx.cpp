@@ -77,6 +77,7 @@ Model read_model(const onnx::SharedBytes& file, const std::string& folder) {
   onnx::TensorReader tensors(file, folder);
   model.graph = onnx::read_graph(*graph, tensors, functions, model.opsets.at(""));
   onnx::check_names(model.graph);
+  model.data_files = tensors.data_files();
   return model;
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "graph/onnx/external_data.h"
 #include "graph/onnx/mapped_file.h"
@@ -32,6 +33,9 @@ class TensorReader {
 
   /// A TensorProto. `subject` says in errors what it is; its own name is added.
   NamedTensor read(const WireField& message, const std::string& subject);
+
+  /// The files with external data that were read.
+  std::vector<std::string> data_files() const { return external_.paths(); }
 
  private:
   SharedBytes file_;

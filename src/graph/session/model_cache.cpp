@@ -1,14 +1,16 @@
 #include "graph/session/model_cache.h"
 
 #include <filesystem>
+#include <functional>
 #include <system_error>
 
 #include "cache/disk_cache.h"
 #include "core/json_text.h"
 #include "core/printable.h"
 #include "core/sha256.h"
-#include "graph/onnx/mapped_file.h"
+#include "core/xxh64.h"
 #include "graph/session/engine_choice.h"
+#include "graph/session/file_content.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/graph/model_cache.h"
 #include "xpuruntime/tune/environment.h"
@@ -16,18 +18,13 @@
 namespace xpuruntime {
 namespace {
 
-void add_tensor(const std::string& name, const Tensor& tensor, Sha256& sum) {
-  sum.add(name).add(to_string(tensor.spec()));
-  sum.add(std::span(tensor.as<const std::byte>(), tensor.span()));
-}
-
-/// Also those of branches and bodies, wherever they lie.
-void add_constants(const ModelGraph& graph, Sha256& sum) {
-  for (const auto& [name, tensor] : graph.constants) add_tensor(name, tensor, sum);
+/// Also those of branches and bodies.
+void for_each_constant(const ModelGraph& graph, const std::function<void(const std::string&, const Tensor&)>& visit) {
+  for (const auto& [name, tensor] : graph.constants) visit(name, tensor);
   for (const ModelNode& node : graph.nodes) {
     for (const auto& [name, value] : node.attributes) {
-      if (const auto* tensor = std::get_if<Tensor>(&value)) add_tensor(name, *tensor, sum);
-      if (const auto* body = std::get_if<std::shared_ptr<const ModelGraph>>(&value)) add_constants(**body, sum);
+      if (const auto* tensor = std::get_if<Tensor>(&value)) visit(name, *tensor);
+      if (const auto* body = std::get_if<std::shared_ptr<const ModelGraph>>(&value)) for_each_constant(**body, visit);
     }
   }
 }
@@ -48,9 +45,16 @@ DiskCache cache_in(const std::string& cache_dir) {
   return {model_cache_folder(cache_dir), most};
 }
 
+/// What files have, so that it need not be computed at each start.
+DiskCache contents_in(const std::string& cache_dir) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 20;
+  const std::string folder = model_cache_folder(cache_dir);
+  return {folder.empty() ? folder : folder + "/files", most};
+}
+
 std::string key_of(const Engine& engine, const EngineRequest& request, const DeviceManager& devices) {
   const Device device{request.target, 0};
-  const Json key = {{"content", content_of_model(*request.model)},
+  const Json key = {{"content", content_of_model(*request.model, contents_in(request.execution.cache_dir))},
                     {"engine", engine.name()},
                     {"version", engine.version()},
                     {"library", XRT_VERSION},
@@ -63,14 +67,22 @@ std::string key_of(const Engine& engine, const EngineRequest& request, const Dev
 
 }  // namespace
 
-std::string content_of_model(const Model& model) {
+std::string content_of_model(const Model& model, const DiskCache& kept) {
   Sha256 sum;
-  sum.add(structure_of_model(model));  // of one that has no file
-  if (!model.path.empty()) {
-    const onnx::SharedBytes file = onnx::map_file(model.path);
-    sum.add(file.bytes);
-  }
-  add_constants(model.graph, sum);
+  sum.add(structure_of_model(model));
+  // What came from files is told by those; a checksum is enough for what the program has made of it.
+  const bool has_file = !model.path.empty();
+  for_each_constant(model.graph, [&](const std::string& name, const Tensor& tensor) {
+    const std::span bytes(tensor.as<const std::byte>(), tensor.span());
+    sum.add(name).add(to_string(tensor.spec()));
+    if (has_file) {
+      sum.add(std::to_string(xxh64(bytes)) + ",");
+    } else {
+      sum.add(bytes);
+    }
+  });
+  if (has_file) sum.add(content_of_file(model.path, kept));
+  for (const std::string& path : model.data_files) sum.add(content_of_file(path, kept));
   return sum.finish();
 }
 
@@ -97,7 +109,10 @@ std::vector<CachedModel> cached_models(const std::string& cache_dir) {
   return models;
 }
 
-std::size_t clear_cached_models(const std::string& cache_dir) { return cache_in(cache_dir).clear(); }
+std::size_t clear_cached_models(const std::string& cache_dir) {
+  contents_in(cache_dir).clear();
+  return cache_in(cache_dir).clear();
+}
 
 namespace {
 
