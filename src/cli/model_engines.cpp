@@ -18,14 +18,15 @@ EngineTimes time_engines(Context& context, const std::string& path, const ModelO
 }
 
 std::string engines_text(const EngineTimes& times, const Painter& paint) {
-  Table table({"engine", "version", "first run", "median", "min", "runs", "note"});
+  Table table({"engine", "version", "first run", "median", "min", "runs", "differs by", "note"});
   for (const EngineTime& time : times.engines) {
     if (!time.reason.empty()) {
-      table.add({time.engine, time.version, "-", "-", "-", "-", time.reason});
+      table.add({time.engine, time.version, "-", "-", "-", "-", "-", time.reason});
       continue;
     }
     table.add({time.engine, time.version, duration_of_us(time.first_us), duration_of_us(time.median_us),
-               duration_of_us(time.min_us), std::to_string(time.runs), time.engine == times.chosen ? "fastest" : ""});
+               duration_of_us(time.min_us), std::to_string(time.runs), figure("%.1e", time.difference),
+               time.engine == times.chosen ? "fastest" : ""});
   }
   return table.to_text(paint);
 }
@@ -54,6 +55,7 @@ Json engines_json(const EngineTimes& times) {
       json["first_us"] = time.first_us;
       json["median_us"] = time.median_us;
       json["min_us"] = time.min_us;
+      json["difference"] = time.difference;
     }
     json["runs"] = time.runs;
     json["reason"] = time.reason.empty() ? Json() : Json(time.reason);

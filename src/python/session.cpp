@@ -373,6 +373,10 @@ void bind_session(nb::module_& module) {
       .def_prop_ro("engine", [](const EngineTime& self) { return to_python(self.engine); })
       .def_prop_ro("version", [](const EngineTime& self) { return to_python(self.version); })
       .def_prop_ro("reason", [](const EngineTime& self) { return to_python(self.reason); })
+      .def_prop_ro(
+          "difference", [](const EngineTime& self) { return self.difference; },
+          "Of its results from those of the first engine: floats by the largest magnitude, of others the share that "
+          "differs.")
       .def_prop_ro("first_us", [](const EngineTime& self) { return self.first_us; })
       .def_prop_ro("median_us", [](const EngineTime& self) { return self.median_us; })
       .def_prop_ro("min_us", [](const EngineTime& self) { return self.min_us; })

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -117,9 +118,11 @@ class EngineTest : public ::testing::Test {
   SessionOptions options(const ExecutionPolicy& policy) const {
     return {.execution = policy, .engines = &engines_, .store = store_};
   }
-  EngineTimes measured(const ExecutionPolicy& policy) const {
+  /// Unless it is told otherwise, the results of `echo` are right.
+  EngineTimes measured(const ExecutionPolicy& policy) {
     Runtime& runtime = Runtime::global();
     const Tensor x = numbers(1);
+    if (!echo_.results) echo_.results = [e = numbers(2.7182818F)] { return std::vector<Tensor>{e}; };
     return measure_engines(exp_model(), runtime.dispatcher(), runtime.devices(), options(policy), {&x, 1}, 0.02);
   }
   std::string folder() {
@@ -489,6 +492,18 @@ TEST_F(EngineTest, EnginesThatCannotRunAreInTheRaceWithTheirReason) {
   EXPECT_EQ(times.chosen, "native");
   EXPECT_GT(times.engines[0].runs, 4);
   EXPECT_HAS(times.engines[1].reason, "buy it first");
+}
+
+TEST_F(EngineTest, AnEngineWithOtherResultsIsOut) {
+  const auto with = [&](float result) {
+    echo_.results = [tensor = numbers(result)] { return std::vector<Tensor>{tensor}; };
+    return measured(on(DeviceType::cpu)).engines[1];
+  };
+  EXPECT_HAS(with(2.8F).reason, "differ from those of native by 3.01 %, more than 1 %");
+  EXPECT_EQ(with(2.8F).runs, 0);
+  EXPECT_EQ(with(2.7183F).reason, "");
+  EXPECT_NEAR(with(2.7183F).difference, 6.7e-6, 1e-6);
+  EXPECT_HAS(with(NAN).reason, "what is no number");
 }
 
 TEST_F(EngineTest, WhatIsCompiledIsKeptByAllThatItDependsOn) {

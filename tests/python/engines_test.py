@@ -532,7 +532,8 @@ class TuneTest(EngineCase):
         self.register("fine", "picky")
         self.addCleanup(xrt.use_store, None)
         xrt.use_store(xrt.open_store(str(Path(self.folder, "store.sqlite"))))
-        inputs = {"x": np.ones((64, 4), np.float32)}
+        inputs = {"x": np.zeros((64, 4), np.float32)}
+        self.model = save_model(self.model, ["Tanh", "Relu"])  # of 0 what the fake ones give
         found = xrt.tune_engines(self.model, inputs, seconds=0.05)
         times = {time.engine: time for time in found.engines}
         self.assertEqual((times["picky"].reason, found.not_stored), ("no model is good enough", ""))
@@ -540,6 +541,9 @@ class TuneTest(EngineCase):
         self.assertRegex(repr(found), r"^<chosen: \w+; native: [0-9.]+ us; .*picky: no model is good enough.*>$")
         session = xrt.load(self.model)
         self.assertEqual((session.engine, session.because), (found.chosen, found.because))
+        wrong = {time.engine: time for time in xrt.tune_engines(self.model, {"x": np.ones((1, 4), np.float32)}, seconds=0.05).engines}
+        self.assertRegex(wrong["fine"].reason, "^its results differ from those of native by 163 %, more than 1 %$")
+        self.assertGreater(wrong["fine"].difference, 1.6)
         with self.assertRaisesRegex(xrt.InvalidArgumentError, "exactly x"):
             xrt.tune_engines(self.model, {})
         with self.assertRaisesRegex(xrt.InvalidArgumentError, "above 0"):

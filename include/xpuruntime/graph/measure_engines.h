@@ -14,7 +14,9 @@ struct EngineTime {
   std::string engine = {};
   std::string version = {};
   std::string reason = {};  // why it was not measured; empty: it was
-  double first_us = 0;      // of the first run, without loading and compiling
+  /// Of its results from those of the first engine: floats by the largest magnitude, of others the share that differs.
+  double difference = 0;
+  double first_us = 0;  // of the first run, without loading and compiling
   double median_us = 0;
   double min_us = 0;
   std::int64_t runs = 0;
@@ -28,8 +30,10 @@ struct EngineTimes {
   std::string not_stored = {};  // why the choice could not be put into the store; empty: it was, or there is none
 };
 
-/// Runs a model by every engine that takes it, in turns, until the time is over. With SessionOptions::store the choice
-/// is kept there, for sessions with engine "auto" of the same model and shapes; of what it was compared by.
+/// Runs a model by every engine that takes it, in turns, until the time is over. One whose results differ from the
+/// first engine's by more than 1 % (10 % where floats under 32 bits or codes are computed with) is out. With
+/// SessionOptions::store the choice is kept there, for sessions with engine "auto" of the same model and shapes; of
+/// what it was compared by.
 EngineTimes measure_engines(const Model& model, Dispatcher& dispatcher, const DeviceManager& devices,
                             const SessionOptions& options, std::span<const Tensor> inputs, double budget_s);
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 
+#include "graph/session/compare_results.h"
 #include "graph/session/engine_choice.h"
 #include "graph/session/inputs.h"
 #include "xpuruntime/core/error.h"
@@ -30,21 +32,28 @@ struct Runner {
   EngineTime time = {};
   std::optional<Session> session = {};
   std::vector<double> runs_us = {};
+  std::vector<Tensor> results = {};  // of the last run
+  double unsteady = 0;               // how far those of its first run were from these
 
   /// The microseconds of a run; an engine that fails is out.
   std::optional<double> run(std::span<const Tensor> inputs, const DeviceManager& devices) {
     try {
       const auto start = WallClock::now();
-      session->run(inputs);
+      results = session->run(inputs);
       const Device device = session->record().engine == "native" ? Device{session->record().target, 0} : Device{};
       const Status status = devices.driver(device).synchronize(device.index, current_stream(device));
       if (!status.ok()) fail(status.code(), "measure_engines", status.message());
       return seconds_since(start) * 1e6;
     } catch (const Error& error) {
-      time.reason = std::string(error.message());
-      session.reset();
+      leave(std::string(error.message()));
       return {};
     }
+  }
+
+  void leave(std::string reason) {
+    time.reason = std::move(reason);
+    results.clear();
+    session.reset();
   }
 
   void finish() {
@@ -55,6 +64,12 @@ struct Runner {
     time.median_us = runs_us[runs_us.size() / 2];
   }
 };
+
+std::vector<Tensor> on_host(const std::vector<Tensor>& results, const DeviceManager& devices) {
+  std::vector<Tensor> copies;
+  for (const Tensor& result : results) copies.push_back(devices.copy_to(result, Device{}));
+  return copies;
+}
 
 Runner start(const std::string& engine, const Model& model, Dispatcher& dispatcher, const DeviceManager& devices,
              SessionOptions options, std::span<const Tensor> inputs) {
@@ -69,11 +84,43 @@ Runner start(const std::string& engine, const Model& model, Dispatcher& dispatch
     runner.time.reason = std::string(error.message());
     return runner;
   }
+  std::vector<Tensor> first;
   for (int i = 0; i < 3 && runner.session; ++i) {
     const std::optional<double> us = runner.run(inputs, devices);
-    if (us && i == 0) runner.time.first_us = *us;
+    if (!us || i > 0) continue;
+    runner.time.first_us = *us;
+    first = on_host(runner.results, devices);
   }
+  if (!runner.session) return runner;
+  runner.results = on_host(runner.results, devices);
+  runner.unsteady = difference_of(first, runner.results);
   return runner;
+}
+
+std::string in_percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g %%", share * 100);
+  return text;
+}
+
+/// The first engine's results are what the others' must be; where a model draws at random, nobody's must be anything.
+void compare(std::vector<Runner>& runners, double most) {
+  const Runner* first = nullptr;
+  for (Runner& runner : runners) {
+    if (!runner.session) continue;
+    if (first == nullptr) {
+      first = &runner;
+      continue;
+    }
+    if (std::max(first->unsteady, runner.unsteady) > most) continue;
+    const double difference = difference_of(first->results, runner.results);
+    runner.time.difference = difference;
+    if (difference <= most) continue;
+    runner.leave("its results differ from those of " + first->time.engine +
+                 (std::isfinite(difference) ? " by " + in_percent(difference) + ", more than " + in_percent(most)
+                                            : " in shapes, dtypes, or what is no number"));
+  }
+  for (Runner& runner : runners) runner.results.clear();
 }
 
 /// In turns, so that a slow spell hits all alike.
@@ -127,6 +174,7 @@ EngineTimes measure_engines(const Model& model, Dispatcher& dispatcher, const De
   if (asked != "auto") names = {asked};
   std::vector<Runner> runners;
   for (const std::string& name : names) runners.push_back(start(name, model, dispatcher, devices, each, inputs));
+  compare(runners, most_difference(model, each.execution->precision));
   race(runners, inputs, devices, budget_s);
 
   EngineTimes times;
