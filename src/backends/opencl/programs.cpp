@@ -9,6 +9,7 @@
 
 #include "backends/opencl/build_log.h"
 #include "backends/opencl/disk_cache.h"
+#include "backends/opencl/pocl_files.h"
 #include "backends/opencl/profile.h"
 #include "backends/opencl/worker.h"
 #include "core/printable.h"
@@ -112,9 +113,12 @@ Program from_binary(const BuildRequest& request, const std::string& binary) {
   return code == CL_SUCCESS ? std::move(program) : Program();
 }
 
-/// From what the cache has: a binary, or nothing where the driver keeps it.
+/// From what the cache has: a binary, or where the driver keeps that the mark of its file, which may be empty. Null
+/// where that is not to be had any more.
 Program from_kept(const BuildRequest& request, const std::string& kept) {
-  return kept.empty() ? from_source(request, true) : from_binary(request, kept);
+  if (!keeps_its_own(request)) return from_binary(request, kept);
+  if (!kept.empty() && !is_as_marked(kept)) return {};
+  return from_source(request, true);
 }
 
 Message request_for_worker(const BuildRequest& request, const std::string& what) {
@@ -127,6 +131,8 @@ Message request_for_worker(const BuildRequest& request, const std::string& what)
 std::optional<Message> ask_worker(const BuildRequest& request, const Message& words, const std::string& about,
                                   const std::string& advice = "") {
   Answer answer = compiler().ask(words, worker_seconds());
+  // Once more: what it needs may have been missing for a moment.
+  if (answer.state == Answer::State::crashed) answer = compiler().ask(words, worker_seconds());
   if (answer.state == Answer::State::unavailable) return {};
   const std::string start = "the compiler of " + name_of(request.device) + " ";
   // May be well the next time: the dispatcher does not set the kernel aside for that.
@@ -187,7 +193,9 @@ Program build_program(const BuildRequest& request) {
   const DiskCache cache;
   const std::string key = key_of(request);
   const bool keeps = !has_include(request.source);  // the key knows nothing of other files
-  if (const auto kept = keeps ? cache.get(key) : std::nullopt) {
+  if (is_pocl(platform_of(request.device))) make_room(pocl_cache_folder());
+  const auto kept = keeps ? cache.get(key) : std::nullopt;
+  if (kept) {
     if (Program program = from_kept(request, *kept)) {
       ++loaded_count;
       return program;
@@ -195,7 +203,8 @@ Program build_program(const BuildRequest& request) {
     cache.remove(key);
   }
   ++compiled_count;
-  const auto made = compile(request);
+  auto made = compile(request);
+  if (made && kept && keeps_its_own(request)) made = mark_of_file(path_in_mark(*kept));
   if (made && keeps) cache.put(key, *made);
   Program program = made ? from_kept(request, *made) : from_source(request);
   return program ? std::move(program) : from_source(request);
@@ -213,9 +222,10 @@ void make_machine_code(const BuildRequest& request, const std::string& function,
   for (const std::string& size : sizes) kind += " " + size;
   const bool keeps = !has_include(request.source);
   const std::string key = keeps ? key_of(request, kind) : "";
-  // An empty name: it was made, and nobody can tell whether the file is still there.
-  if (const auto file = keeps ? cache.get(key) : std::nullopt)
-    if (file->empty() || access(file->c_str(), R_OK) == 0) return;
+  make_room(pocl_cache_folder());
+  // An empty mark: it was made, and nobody can tell which file has it.
+  if (const auto mark = keeps ? cache.get(key) : std::nullopt)
+    if (mark->empty() || is_as_marked(*mark)) return;
   Message words = request_for_worker(request, "machine_code");
   words.push_back(function);
   words.insert(words.end(), sizes.begin(), sizes.end());
@@ -225,7 +235,10 @@ void make_machine_code(const BuildRequest& request, const std::string& function,
                                advice_on_damage(request.device));
   if (!said) return;
   if (said->front() != "made") fail_in_worker(request, *said);
-  if (keeps && said->size() > 1) cache.put(key, said->at(1));
+  if (!keeps || said->size() < 2) return;
+  cache.put(key, mark_of_file(said->at(1)));
+  if (const auto program = cache.get(key_of(request)); program && program->empty() && keeps_its_own(request))
+    cache.put(key_of(request), mark_of_file(program_file_of(said->at(1))));
 }
 
 }  // namespace xpuruntime::opencl

@@ -141,11 +141,14 @@ bool writes_42(const Opened& on, const std::string& source, std::size_t* multipl
   return value == 42;
 }
 
-/// A number that no probe had before: drivers keep what they compiled, and a probe is to try the compiler.
-std::string new_number() {
+/// A kernel that writes 42, and that no probe had before: drivers keep what they compiled, and a probe is to try the
+/// compiler, and not to find what is damaged there.
+std::string new_probe() {
   timespec now = {};
   clock_gettime(CLOCK_REALTIME, &now);
-  return std::to_string((now.tv_sec % 1000000) * 1000 + now.tv_nsec / 1000000 % 1000) + std::to_string(getpid()) + "ul";
+  const long long number = (now.tv_sec % 1000000) * 1000 + now.tv_nsec / 1000000 % 1000;
+  return "__kernel void probe(__global float* x) { x[0] = get_global_size(0) == " + std::to_string(number) +
+         std::to_string(getpid()) + "ul ? 1.0f : 42.0f; }";
 }
 
 Message probe() {
@@ -160,10 +163,7 @@ Message probe() {
       if (!is_usable(devices[d])) continue;
       about_to("device " + std::to_string(d) + " of platform '" + name + "', with a small kernel");
       std::size_t multiple = 0;
-      const std::string source =
-          "__kernel void probe(__global float* x) { x[0] = get_global_size(0) == " + new_number() +
-          " ? 1.0f : 42.0f; }";
-      if (!writes_42(open(devices[d]), source, &multiple))
+      if (!writes_42(open(devices[d]), new_probe(), &multiple))
         throw std::runtime_error("device " + std::to_string(d) + " of platform '" + name + "' runs no kernel");
       found.insert(found.end(), {name, name_of(devices[d]), std::to_string(multiple)});
     }
@@ -257,7 +257,7 @@ bool can_be_disarmed(const Opened& on) {
   static std::map<cl_device_id, bool> known;
   const auto at = known.find(on.device);
   if (at != known.end()) return at->second;
-  return known[on.device] = !writes_42(on, "__kernel void probe(__global float* x) { x[0] = 42.0f; }");
+  return known[on.device] = !writes_42(on, new_probe());
 }
 
 /// Has a launch start whose kernel does nothing. Where that cannot be had, or its kernel would run, the answer is that

@@ -9,6 +9,8 @@
 
 #include "backends/opencl/device_fixture.h"
 #include "backends/opencl/own_folder.h"
+#include "backends/opencl/pocl_files.h"
+#include "core/expect_error.h"
 
 // PoCL links a kernel's machine code when it first runs. Here its linker is a script that notes who called it, and
 // that fails or hangs when it is told to. PoCL looks for one once: each test runs in a process of its own.
@@ -115,6 +117,15 @@ TEST_F(Launches, DISABLED_OfAGrowingSequence) {
   std::cout << "linked here " << links() << std::endl;
 }
 
+TEST_F(Launches, DISABLED_WithoutTheCacheThatWas) {
+  const auto filled = function();
+  ASSERT_EQ(fill(*filled, 640, {64, 1, 1}), "ok");
+  std::filesystem::remove_all(std::getenv("POCL_CACHE_DIR"));
+  ASSERT_EQ(fill(*filled, 640, {32, 1, 1}), "ok");
+  ASSERT_EQ(fill(*driver().compile(0, {std::string(source) + "\n", "fill", "-DNEW"}), 640, {64, 1, 1}), "ok");
+  std::cout << "linked here " << links() << std::endl;
+}
+
 TEST_F(Launches, DISABLED_WithABadLinker) {
   const auto filled = function();
   std::cout << "before: " << fill(*filled, 640, {64, 1, 1}) << "\n";
@@ -168,6 +179,54 @@ TEST_F(MachineCodeTest, IsMadeByTheWorkerAndOnceAsLongAsPoclKeepsIt) {
   std::filesystem::remove_all(pocl_);
   text = output_of("OfAllKinds");
   EXPECT_TRUE(has(text, "linked here 0 of some; started a worker")) << text;
+}
+
+TEST_F(MachineCodeTest, ThatIsDamagedIsMadeByTheWorkerAgainAndSoIsItsProgram) {
+  for (const char* kind : {".so", ".bc"}) {
+    std::string text = output_of("OfAllKinds");
+    int damaged = 0;
+    for (const auto& file : std::filesystem::recursive_directory_iterator(pocl_)) {
+      if (file.path().extension() != kind) continue;
+      std::ofstream(file.path(), std::ios::binary | std::ios::in).seekp(100) << "damaged";
+      ++damaged;
+    }
+    EXPECT_GT(damaged, 1) << kind;
+    text = output_of("OfAllKinds");
+    EXPECT_TRUE(has(text, "linked here 0 of some; started a worker")) << kind << text;
+    text = output_of("OfAllKinds");
+    EXPECT_TRUE(has(text, "linked here 0 of some; started nobody")) << kind << text;
+  }
+}
+
+TEST(PoclFiles, AreKnownBySizeChecksumAndPath) {
+  const OwnFolder own;
+  const std::string path = own.path() + "/a file";
+  EXPECT_EQ(mark_of_file(path), "");
+  EXPECT_FALSE(is_as_marked(""));
+  std::ofstream(path) << "";
+  EXPECT_EQ(mark_of_file(path), "") << "nothing useful is empty";
+  std::ofstream(path) << "text";
+  const std::string mark = mark_of_file(path);
+  EXPECT_EQ(path_in_mark(mark), path);
+  EXPECT_TRUE(is_as_marked(mark));
+  std::ofstream(path) << "tent";
+  EXPECT_FALSE(is_as_marked(mark));
+  EXPECT_FALSE(std::filesystem::exists(path)) << "so that it is made anew";
+  EXPECT_FALSE(is_as_marked(mark));
+  EXPECT_EQ(mark_of_file(own.path()), "") << "a folder";
+}
+
+TEST(PoclFiles, NeedRoomOnTheirDisk) {
+  const OwnFolder own;
+  make_room(own.path() + "/some/folder", 1);
+  EXPECT_TRUE(std::filesystem::is_directory(own.path() + "/some/folder"));
+  make_room("/proc/none/at/all", ~std::uint64_t{0});
+  expect_error(ErrorCode::out_of_memory, "set POCL_CACHE_DIR", [&] { make_room(own.path(), ~std::uint64_t{0}); });
+}
+
+TEST_F(MachineCodeTest, IsMadeWhereTheCacheIsRemovedMeanwhile) {
+  const std::string text = output_of("WithoutTheCacheThatWas");
+  EXPECT_TRUE(has(text, "linked here 0 of some")) << text;
 }
 
 TEST_F(MachineCodeTest, OfPlansForAClassIsMadeByTheWorker) {
