@@ -88,14 +88,18 @@ class InProcessEngine : public Engine {
 
   std::unique_ptr<CompiledModel> compile(const EngineRequest& request) const override {
     EngineRequest proven = request;
-    if (request.cached.empty()) proven.cached = trial_->compile(request)->to_cache();
+    std::string made_before;
+    if (request.cached == nullptr) {
+      made_before = trial_->compile(request)->to_cache();
+      if (!made_before.empty()) proven.cached = std::make_shared<const std::string>(made_before);
+    }
     std::optional<Callable> model;
     use([&](nb::handle engine) {
       const nb::object made = engine.attr("compile")(to_python(proven));
       if (!made.is_none()) model.emplace(made);
     });
     if (!model) return nullptr;
-    return std::make_unique<InProcessModel>(name_, *model, std::move(proven.cached));
+    return std::make_unique<InProcessModel>(name_, *model, std::move(made_before));
   }
 
  private:
@@ -105,9 +109,10 @@ class InProcessEngine : public Engine {
     const nb::object threads = request.threads > 0
                                    ? nb::object(nb::int_(request.threads))
                                    : nb::module_::import_("xpuruntime.engines").attr("usable_threads")();
-    return made(text(request.model->path), from_json_text(request.execution.to_json()),
-                std::string(to_string(request.target)), threads,
-                nb::bytes(request.cached.data(), request.cached.size()));
+    return made(
+        text(request.model->path), from_json_text(request.execution.to_json()), std::string(to_string(request.target)),
+        threads,
+        request.cached == nullptr ? nb::bytes("", 0) : nb::bytes(request.cached->data(), request.cached->size()));
   }
 
   std::string text_of(const char* function) const {

@@ -85,9 +85,9 @@ class EchoEngine : public Engine {
   bool caches() const override { return behaviour_.caches; }
   std::unique_ptr<CompiledModel> compile(const EngineRequest& request) const override {
     if (behaviour_.compile_error != ErrorCode::internal) fail(behaviour_.compile_error, "echo", "it cannot be made");
-    ++(request.cached.empty() ? behaviour_.compiled : behaviour_.from_cache);
-    if (!request.cached.empty()) {
-      EXPECT_TRUE(request.cached == behaviour_.kept) << request.cached.size() << " bytes";
+    ++(request.cached == nullptr ? behaviour_.compiled : behaviour_.from_cache);
+    if (request.cached != nullptr) {
+      EXPECT_TRUE(*request.cached == behaviour_.kept) << request.cached->size() << " bytes";
     }
     if (behaviour_.makes_nothing) return nullptr;
     return std::make_unique<EchoModel>(behaviour_);

@@ -80,7 +80,7 @@ TEST_F(OpenVino, CompilesInAProcessAndRunsHere) {
 
 TEST_F(OpenVino, TakesWhatWasKeptWithoutCompiling) {
   EngineRequest asked = request("crash");
-  asked.cached = "double";
+  asked.cached = std::make_shared<const std::string>("double");
   const auto model = engine->compile(asked);
   const Tensor input = numbers(3);
   EXPECT_EQ(last_of(run(*model, input)), 6);

@@ -37,7 +37,8 @@ struct EngineRequest {
   bool target_is_fixed = false;         // by a lock: the fallback is only for what the target lacks
   std::string only_native = {};         // what is asked of kernels that other engines do not obey; empty: nothing
   bool has_choices = false;             // of kernels, in a policy: for native alone
-  std::string cached = {};              // what CompiledModel::to_cache gave for just this request; empty: nothing
+  /// What CompiledModel::to_cache gave for just this request; null: nothing.
+  std::shared_ptr<const std::string> cached = {};
 };
 
 /// Whether an engine takes a model.

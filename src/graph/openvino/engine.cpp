@@ -330,11 +330,12 @@ class OpenVinoEngine : public Engine {
 
   std::unique_ptr<CompiledModel> compile(const EngineRequest& request) const override {
     const Settings settings = settings_for(request);
-    const bool is_kept = !request.cached.empty();
+    const bool is_kept = request.cached != nullptr;
     const std::chrono::milliseconds limit(request.execution.compile_timeout_ms);
     const Deadline deadline(limit.count(), "compile_timeout_ms");
-    auto bytes = std::make_shared<const std::string>(
-        is_kept ? request.cached : here().worker->compile(request.model->path, settings, limit));
+    auto bytes =
+        is_kept ? request.cached
+                : std::make_shared<const std::string>(here().worker->compile(request.model->path, settings, limit));
     const auto taken = std::make_shared<std::shared_ptr<Shared>>();
     native::run_aside(
         [=, library = here().library, model = request.model] {

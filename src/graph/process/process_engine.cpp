@@ -37,7 +37,7 @@ class ProcessModel : public CompiledModel {
   ProcessModel(std::string name, std::string code, EngineRequest request, std::unique_ptr<HelperProcess> helper)
       : name_(std::move(name)), code_(std::move(code)), request_(std::move(request)), helper_(std::move(helper)) {
     compile();
-    request_.cached.clear();
+    request_.cached.reset();
   }
 
   std::vector<Tensor> run(std::span<const Tensor> inputs, std::chrono::milliseconds timeout) override {
@@ -58,10 +58,9 @@ class ProcessModel : public CompiledModel {
  private:
   void compile() {
     Json request = json_of("compile", code_, request_);
-    request["bytes"] = request_.cached.size();
-    if (!request_.cached.empty()) {
-      std::memcpy(helper_->memory(request_.cached.size()), request_.cached.data(), request_.cached.size());
-    }
+    const std::string_view cached = request_.cached == nullptr ? std::string_view() : *request_.cached;
+    request["bytes"] = cached.size();
+    if (!cached.empty()) std::memcpy(helper_->memory(cached.size()), cached.data(), cached.size());
     const Json answer =
         helper_->ask(request, end_of(request_.execution.compile_timeout_ms), "compiling by engine " + name_);
     const std::span<const std::byte> bytes = helper_->bytes_of(answer);

@@ -133,13 +133,13 @@ std::unique_ptr<CompiledModel> compile_with_cache(const Engine& engine, EngineRe
   const DiskCache cache = cache_in(request.execution.cache_dir);
   const std::string key = key_of(engine, request, devices);
   if (auto kept = cache.get(key); kept && !kept->empty()) {
-    request.cached = std::move(*kept);
+    request.cached = std::make_shared<const std::string>(std::move(*kept));
     try {
       return compiled_by(engine, request);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::timeout) throw;
       cache.remove(key);  // the engine does not take it any more
-      request.cached.clear();
+      request.cached.reset();
     }
   }
   std::unique_ptr<CompiledModel> compiled = compiled_by(engine, request);
