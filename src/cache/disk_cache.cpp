@@ -81,6 +81,9 @@ std::string DiskCache::path_of(const std::string& key) const { return folder_ + 
 
 std::optional<std::string> DiskCache::get(const std::string& key) const {
   if (folder_.empty()) return {};
+  std::error_code error;
+  if (const auto kind = fs::status(path_of(key), error).type(); kind == fs::file_type::fifo)
+    return {};  // it would wait
   std::ifstream file(path_of(key), std::ios::binary);
   if (!file) return {};
   std::optional<std::string> value = value_in(file, max_bytes_);

@@ -1,6 +1,7 @@
 #include "cli/model_engines.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/table.h"
 
@@ -17,15 +18,23 @@ EngineTimes time_engines(Context& context, const std::string& path, const ModelO
   return measure_engines(model, runtime.dispatcher(), runtime.devices(), session, inputs, budget_s);
 }
 
+namespace {
+
+std::string difference_of(const EngineTime& time) {
+  return time.difference ? figure("%.1e", *time.difference) : std::string("-");
+}
+
+}  // namespace
+
 std::string engines_text(const EngineTimes& times, const Painter& paint) {
   Table table({"engine", "version", "first run", "median", "min", "runs", "differs by", "note"});
   for (const EngineTime& time : times.engines) {
     if (!time.reason.empty()) {
-      table.add({time.engine, time.version, "-", "-", "-", "-", "-", time.reason});
+      table.add({time.engine, time.version, "-", "-", "-", "-", difference_of(time), time.reason});
       continue;
     }
     table.add({time.engine, time.version, duration_of_us(time.first_us), duration_of_us(time.median_us),
-               duration_of_us(time.min_us), std::to_string(time.runs), figure("%.1e", time.difference),
+               duration_of_us(time.min_us), std::to_string(time.runs), difference_of(time),
                time.engine == times.chosen ? "fastest" : ""});
   }
   return table.to_text(paint);
@@ -43,7 +52,7 @@ std::string fastest_text(const EngineTimes& times, const Painter& paint) {
               figure("%.2f times as long", time.median_us / std::max(fastest->median_us, 1e-9));
   }
   return paint(Colour::green, "-> " + fastest->engine + ": the fastest engine, " + duration_of_us(fastest->median_us) +
-                                  " by median; " + (others.empty() ? "no other was measured" : others)) +
+                                  " by median; " + (others.empty() ? "no other takes part" : others)) +
          "\n";
 }
 
@@ -55,8 +64,9 @@ Json engines_json(const EngineTimes& times) {
       json["first_us"] = time.first_us;
       json["median_us"] = time.median_us;
       json["min_us"] = time.min_us;
-      json["difference"] = time.difference;
     }
+    const bool is_number = time.difference && std::isfinite(*time.difference);
+    json["difference"] = is_number ? Json(*time.difference) : Json();
     json["runs"] = time.runs;
     json["reason"] = time.reason.empty() ? Json() : Json(time.reason);
     json["fastest"] = time.engine == times.chosen;

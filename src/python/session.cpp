@@ -375,6 +375,7 @@ void bind_session(nb::module_& module) {
       .def_prop_ro("reason", [](const EngineTime& self) { return to_python(self.reason); })
       .def_prop_ro(
           "difference", [](const EngineTime& self) { return self.difference; },
+          nb::sig("def difference(self) -> float | None"),
           "Of its results from those of the first engine: floats by the largest magnitude, of others the share that "
           "differs.")
       .def_prop_ro("first_us", [](const EngineTime& self) { return self.first_us; })

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/elements.h"
+#include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime {
 namespace {
@@ -57,17 +58,51 @@ TEST(CompareResults, OtherShapesDtypesAndCountsAreNoRounding) {
   EXPECT_TRUE(std::isinf(difference_of({&three, 1}, {})));
 }
 
+TEST(CompareResults, WhereAllCancelsOutTheInputsSayWhatIsSmall) {
+  const Tensor zero = tensor_of(DataType::float32, {0, 0}), rounded = tensor_of(DataType::float32, {1e-8, 0});
+  EXPECT_NEAR(difference_of({&zero, 1}, {&rounded, 1}, 1e-3), 1e-5, 1e-9);
+}
+
+std::optional<ResultBounds> bounds_of(const Model& model, DataType precision = DataType::float32, double input = 0.5) {
+  const Tensor x = tensor_of(DataType::float32, {input, -input});
+  return result_bounds(model, precision, {&x, 1}, Runtime::global().devices());
+}
+
 TEST(CompareResults, ModelsOfCodesAndShortFloatsMayDifferMore) {
   Model model;
   model.graph.constants.emplace("w", tensor_of(DataType::float32, {1}));
   model.graph.constants.emplace("shape", tensor_of(DataType::int64, {1}));
-  EXPECT_EQ(most_difference(model, DataType::float32), 0.01);
-  EXPECT_EQ(most_difference(model, DataType::bfloat16), 0.1);
+  EXPECT_EQ(bounds_of(model)->most_difference, 0.01);
+  EXPECT_EQ(bounds_of(model)->least_magnitude, 1e-3);
+  EXPECT_EQ(bounds_of(model, DataType::float32, 200)->least_magnitude, 0.2);
+  EXPECT_EQ(bounds_of(model, DataType::bfloat16)->most_difference, 0.1);
+  const auto coarse = [&](const std::function<void(ModelGraph&)>& change) {
+    Model changed = model;
+    change(changed.graph);
+    Model outer;  // also in a branch
+    outer.graph.nodes.push_back(
+        {.op = "If", .attributes = {{"then_branch", std::make_shared<const ModelGraph>(changed.graph)}}});
+    return bounds_of(changed)->most_difference == 0.1 && bounds_of(outer)->most_difference == 0.1;
+  };
   for (const DataType dtype : {DataType::int8, DataType::float16}) {
-    Model coarse = model;
-    coarse.graph.constants.emplace("codes", tensor_of(dtype, {1}));
-    EXPECT_EQ(most_difference(coarse, DataType::float32), 0.1);
+    EXPECT_TRUE(coarse([&](ModelGraph& graph) { graph.constants.emplace("codes", tensor_of(dtype, {1})); }));
+    EXPECT_TRUE(coarse([&](ModelGraph& graph) { graph.inputs.push_back({.name = "x", .dtype = dtype}); }));
+    EXPECT_TRUE(coarse([&](ModelGraph& graph) { graph.values["v"] = {.name = "v", .dtype = dtype}; }));
   }
+  EXPECT_TRUE(coarse([](ModelGraph& graph) { graph.nodes.push_back({.op = "QuantizeLinear"}); }));
+  EXPECT_TRUE(coarse([](ModelGraph& graph) {
+    graph.nodes.push_back({.op = "Cast", .attributes = {{"to", std::int64_t{10}}}});
+  }));
+}
+
+TEST(CompareResults, ModelsThatDrawRandomNumbersAreNotCompared) {
+  Model model;
+  model.graph.nodes.push_back({.op = "RandomNormalLike"});
+  EXPECT_FALSE(bounds_of(model).has_value());
+  model.graph.nodes = {{.op = "Dropout", .inputs = {"x"}}};
+  EXPECT_TRUE(bounds_of(model).has_value());
+  model.graph.nodes = {{.op = "Dropout", .inputs = {"x", "ratio", "training_mode"}}};
+  EXPECT_FALSE(bounds_of(model).has_value());
 }
 
 }  // namespace

@@ -8,10 +8,14 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include "core/expect_error.h"
 #include "core/sha256.h"
+#include "xpuruntime/graph/engine.h"
+#include "xpuruntime/graph/session.h"
+#include "xpuruntime/runtime/runtime.h"
 
 namespace xpuruntime {
 namespace {
@@ -70,6 +74,77 @@ TEST_F(FileContentTest, OneThatNobodyTouchesIsReadOnceAndEveryChangeIsSeen) {
 TEST_F(FileContentTest, WhatCannotBeReadIsAnError) {
   expect_error(ErrorCode::io_error, "no_such_file", [&] { content_of_file(folder_ + "/no_such_file", kept_); });
   expect_error(ErrorCode::io_error, "no regular file", [&] { content_of_file(folder_, kept_); });
+}
+
+Model model_of(const std::string& op) {
+  Model model;
+  model.ir_version = 8;
+  model.opsets[""] = 17;
+  const std::vector<ModelExtent> shape = {{.size = 3}};
+  model.graph.inputs = {{.name = "x", .type = "float", .dtype = DataType::float32, .shape = shape}};
+  model.graph.outputs = {{.name = "y", .type = "float", .dtype = DataType::float32, .shape = shape}};
+  model.graph.nodes = {{.name = "node", .op = op, .inputs = {"x"}, .outputs = {"y"}}};
+  return model;
+}
+
+TEST_F(FileContentTest, AModelsFileMayBeTouchedAndNotBeAnother) {
+  save_onnx(model_of("Exp"), path_);
+  const Model model = load_onnx(path_);
+  check_unchanged(model);
+  ASSERT_EQ(utimensat(AT_FDCWD, path_.c_str(), nullptr, 0), 0);
+  check_unchanged(model);
+  save_onnx(model_of("Exp"), path_);
+  check_unchanged(model);
+  check_unchanged(model_of("Exp"));  // of no file
+  save_onnx(model_of("Abs"), path_);
+  expect_error(ErrorCode::io_error, "is another than when it was loaded; load it again",
+               [&] { check_unchanged(model); });
+  fs::remove(path_);
+  expect_error(ErrorCode::io_error, "cannot be read", [&] { check_unchanged(model); });
+}
+
+/// Its results are its input, and while it compiles somebody may replace the file.
+class ReadingEngine : public Engine {
+ public:
+  class Echo : public CompiledModel {
+   public:
+    std::vector<Tensor> run(std::span<const Tensor> inputs, std::chrono::milliseconds) override {
+      return {inputs.begin(), inputs.end()};
+    }
+    std::string to_cache() override { return "kept"; }
+  };
+  std::string name() const override { return "reading"; }
+  std::string version() const override { return "1"; }
+  std::string why_absent() const override { return {}; }
+  std::vector<DeviceType> devices() const override { return {DeviceType::cpu}; }
+  EngineVerdict check(const EngineRequest&) const override { return EngineVerdict::yes(); }
+  bool caches() const override { return true; }
+  std::unique_ptr<CompiledModel> compile(const EngineRequest&) const override {
+    meanwhile();
+    return std::make_unique<Echo>();
+  }
+  std::function<void()> meanwhile = [] {};
+};
+
+TEST_F(FileContentTest, NothingIsKeptOfAFileThatIsReplacedWhileAnEngineReadsIt) {
+  const auto engine = std::make_shared<ReadingEngine>();
+  EngineRegistry engines;
+  engines.add(engine);
+  ExecutionPolicy policy;
+  policy.target = DeviceType::cpu;
+  policy.engine = "reading";
+  policy.cache_dir = folder_ + "/cache";
+  Runtime& runtime = Runtime::global();
+  const auto load = [&] {
+    return Session::load(path_, runtime.dispatcher(), runtime.devices(), {.execution = policy, .engines = &engines});
+  };
+  save_onnx(model_of("Exp"), path_);
+  engine->meanwhile = [&] { save_onnx(model_of("Abs"), path_); };
+  expect_error(ErrorCode::io_error, "load it again", load);
+  EXPECT_TRUE(DiskCache(policy.cache_dir, 1 << 20).entries().empty());
+  engine->meanwhile = [] {};
+  load();
+  EXPECT_EQ(DiskCache(policy.cache_dir, 1 << 20).entries().size(), 1u);
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ struct ModelGraph {
 struct Model {
   std::string path = {};                     // empty: from memory
   std::vector<std::string> data_files = {};  // others that have its constants
+  std::string identity = {};                 // of these files, as they were when they were read
   std::string producer = {};                 // "pytorch 2.10.0"
   std::int64_t ir_version = 0;
   std::map<std::string, std::int64_t, std::less<>> opsets = {};  // by domain; ONNX's own is ""

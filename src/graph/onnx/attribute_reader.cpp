@@ -90,6 +90,20 @@ Kind kind_of(const AttributeFields& attribute, const WireField& message, const s
   return kind;
 }
 
+/// Of a kind that no op reads: lists of tensors, and sparse ones, which are values and indices.
+void pass_over_tensors(const WireField& message, TensorReader& tensors) {
+  WireReader fields(message);
+  while (const auto field = fields.next()) {
+    const Kind kind = kind_of_field(field->number);
+    if (kind == Kind::tensors) tensors.pass_over(*field);
+    if (kind != Kind::sparse_tensor && kind != Kind::sparse_tensors) continue;
+    WireReader parts(*field);
+    while (const auto part = parts.next()) {
+      if (part->number == 1 || part->number == 2) tensors.pass_over(*part);
+    }
+  }
+}
+
 }  // namespace
 
 std::string_view referred_attribute(const WireField& message) {
@@ -119,7 +133,10 @@ NamedAttribute read_attribute(const WireField& message, const std::string& node,
       case Kind::text:
         return has_value ? std::string(fields.last->text()) : std::string();
       case Kind::tensor:
-        if (TensorReader::unread(*fields.last)) return {};
+        if (TensorReader::unread(*fields.last)) {
+          tensors.pass_over(*fields.last);
+          return {};
+        }
         return tensors.read(*fields.last, subject + ": constant").tensor;
       case Kind::graph:
         return read_subgraph(*fields.last);
@@ -130,6 +147,7 @@ NamedAttribute read_attribute(const WireField& message, const std::string& node,
       case Kind::texts:
         return std::move(fields.texts);
       default:
+        pass_over_tensors(message, tensors);
         return {};
     }
   };

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/printable.h"
+#include "graph/onnx/file_identity.h"
 #include "graph/onnx/wire.h"
 #include "xpuruntime/core/error.h"
 
@@ -75,8 +76,9 @@ ExternalData::File& ExternalData::file_of(const std::string& location) {
   const std::string path = path_inside(folder_, location);
   std::shared_ptr<File>& file = by_path_[path];
   if (file == nullptr) {
+    files_.try_emplace(path, identity_of(path).text);
     SharedBytes data = map_file(path);
-    if (!data.lasts) data = copy_bytes(data.bytes);  // as a whole: constants may share their bytes
+    data.lasts = true;  // as a whole: constants may share their bytes
     file = std::make_shared<File>(File{std::move(data)});
   }
   named = file;
@@ -107,10 +109,10 @@ void ExternalData::count_work(const ExternalPlace& place, std::size_t size) {
                   "with each constant stored once and aligned");
 }
 
-std::vector<std::string> ExternalData::paths() const {
-  std::vector<std::string> paths;
-  for (const auto& [path, file] : by_path_) paths.push_back(path);
-  return paths;
+void ExternalData::note(const std::string& location) {
+  if (folder_.empty()) return;
+  const std::string path = path_inside(folder_, location);
+  files_.try_emplace(path, identity_of(path).text);
 }
 
 }  // namespace xpuruntime::onnx

@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "graph/onnx/mapped_file.h"
 
@@ -33,8 +32,11 @@ class ExternalData {
   /// file many times over: that is an error.
   void count_work(const ExternalPlace& place, std::size_t size);
 
-  /// Those that were read.
-  std::vector<std::string> paths() const;
+  /// Says that a file belongs to the model, though nothing reads what it has there.
+  void note(const std::string& location);
+
+  /// By path, the identity that each file of the model had before it was read.
+  const std::map<std::string, std::string>& files() const { return files_; }
 
  private:
   struct File {
@@ -46,6 +48,7 @@ class ExternalData {
   std::string folder_;
   std::map<std::string, std::shared_ptr<File>> by_location_ = {};
   std::map<std::string, std::shared_ptr<File>> by_path_ = {};
+  std::map<std::string, std::string> files_ = {};
 };
 
 }  // namespace xpuruntime::onnx

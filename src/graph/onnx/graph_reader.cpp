@@ -95,6 +95,7 @@ class GraphReader {
       if (unread->name.empty()) fail_at(field.offset, "a constant without a name");
       const auto [place, added] = graph.unread_constants.try_emplace(renamed(unread->name), std::move(unread->type));
       if (!added) fail_at(field.offset, "constant '" + shown(place->first) + "' is there twice");
+      tensors_.pass_over(field);
       return;
     }
     NamedTensor constant = tensors_.read(field, "constant");

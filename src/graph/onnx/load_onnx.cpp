@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "core/printable.h"
+#include "graph/onnx/file_identity.h"
 #include "graph/onnx/graph_reader.h"
 #include "graph/onnx/mapped_file.h"
 #include "graph/onnx/names.h"
@@ -77,7 +78,10 @@ Model read_model(const onnx::SharedBytes& file, const std::string& folder) {
   onnx::TensorReader tensors(file, folder);
   model.graph = onnx::read_graph(*graph, tensors, functions, model.opsets.at(""));
   onnx::check_names(model.graph);
-  model.data_files = tensors.data_files();
+  for (const auto& [path, identity] : tensors.external().files()) {
+    model.data_files.push_back(path);
+    model.identity += "\n" + identity;
+  }
   return model;
 }
 
@@ -96,8 +100,10 @@ Model blamed(std::string_view function, const std::string& subject, Read read) {
 Model load_onnx(const std::string& path) {
   return blamed("load_onnx", "ONNX file '" + shown(path) + "'", [&] {
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    const std::string identity = onnx::identity_of(path).text;
     Model model = read_model(onnx::map_file(path), folder.empty() ? "." : folder.string());
     model.path = path;
+    model.identity = identity + model.identity;
     return model;
   });
 }

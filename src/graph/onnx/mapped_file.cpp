@@ -33,6 +33,16 @@ std::size_t mappable_size(const struct stat& found, const std::string& path) {
   return static_cast<std::size_t>(found.st_size);
 }
 
+void read_all(int handle, std::span<std::byte> to, const std::string& path) {
+  while (!to.empty()) {
+    const ssize_t got = read(handle, to.data(), to.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) refuse_opening(path, errno);
+    if (got == 0) refuse_file(ErrorCode::io_error, path, "is being written over: it became shorter while it was read");
+    to = to.subspan(static_cast<std::size_t>(got));
+  }
+}
+
 struct Unmap {
   std::size_t size = 0;
   void operator()(void* mapped) const { munmap(mapped, size); }
@@ -49,11 +59,15 @@ SharedBytes map_file(const std::string& path) {
   const std::shared_ptr<void> closed_at_end(nullptr, [handle](void*) { close(handle); });
   if (fstat(handle, &found) != 0) refuse_opening(path, errno);
   const std::size_t size = mappable_size(found, path);
+  constexpr std::size_t most_read = std::size_t{64} << 20;
+  if (size <= most_read) {
+    const Tensor copy = Tensor::empty(DataType::uint8, {static_cast<std::int64_t>(size)});
+    read_all(handle, {copy.as<std::byte>(), size}, path);
+    return {{copy.as<const std::byte>(), size}, copy.owner(), false};
+  }
   void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, handle, 0);
   if (memory == MAP_FAILED) refuse_opening(path, errno);
-  std::shared_ptr<void> owner(memory, Unmap{size});
-  constexpr std::size_t most_copied = std::size_t{64} << 20;
-  return {{static_cast<const std::byte*>(memory), size}, std::move(owner), size > most_copied};
+  return {{static_cast<const std::byte*>(memory), size}, std::shared_ptr<void>(memory, Unmap{size})};
 }
 
 void forget_pages(std::span<const std::byte> bytes, const std::shared_ptr<void>& owner) {

@@ -14,10 +14,10 @@ struct SharedBytes {
   bool lasts = true;  // false: what is kept of it is to be copied, as others may write over it
 };
 
-/// A file's bytes as the system maps them: read when they are touched, and shared with other processes. Up to 64 MiB
-/// they do not last, as such files are often written over while they are in use. Of larger ones, whoever replaces such
-/// a file must rename a new one over it; writing into it changes the model, and shortening it ends the process that
-/// reads there. Only regular files; one without bytes is `corrupt_data`.
+/// A file's bytes: up to 64 MiB as they are read now, as such files are often written over while they are in use; those
+/// do not last. Of larger ones as the system maps them: read when they are touched, and shared with other processes.
+/// Whoever replaces such a file must rename a new one over it; writing into it changes the model, and shortening it
+/// ends the process that reads there. Only regular files; one without bytes is `corrupt_data`.
 SharedBytes map_file(const std::string& path);
 
 /// Says that bytes are not needed for now, where they are a mapped file's: they take no memory until they are read

@@ -180,6 +180,11 @@ std::optional<TensorReader::Unread> TensorReader::unread(const WireField& messag
   return Unread{std::move(name), element_type_name(type)};
 }
 
+void TensorReader::pass_over(const WireField& message) {
+  const TensorFields fields = read_tensor_fields(message);
+  if (fields.external) external_.note(fields.place.location);
+}
+
 NamedTensor TensorReader::read(const WireField& message, const std::string& subject) {
   const TensorFields fields = read_tensor_fields(message);
   const Constant constant{fields, message, fields.name.empty() ? subject : subject + " '" + shown(fields.name) + "'"};

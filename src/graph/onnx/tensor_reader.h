@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "graph/onnx/external_data.h"
 #include "graph/onnx/mapped_file.h"
@@ -31,11 +30,14 @@ class TensorReader {
   };
   static std::optional<Unread> unread(const WireField& message);
 
+  /// Notes the file of a TensorProto that is not read, if it has one.
+  void pass_over(const WireField& message);
+
   /// A TensorProto. `subject` says in errors what it is; its own name is added.
   NamedTensor read(const WireField& message, const std::string& subject);
 
-  /// The files with external data that were read.
-  std::vector<std::string> data_files() const { return external_.paths(); }
+  /// What of the model lies outside its file.
+  const ExternalData& external() const { return external_; }
 
  private:
   SharedBytes file_;

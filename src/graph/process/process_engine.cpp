@@ -9,6 +9,7 @@
 #include "core/json_fields.h"
 #include "graph/process/helper_process.h"
 #include "graph/process/packed_tensors.h"
+#include "graph/session/file_content.h"
 #include "xpuruntime/core/error.h"
 #include "xpuruntime/core/mutex.h"
 
@@ -57,12 +58,14 @@ class ProcessModel : public CompiledModel {
 
  private:
   void compile() {
+    check_unchanged(*request_.model);
     Json request = json_of("compile", code_, request_);
     const std::string_view cached = request_.cached == nullptr ? std::string_view() : *request_.cached;
     request["bytes"] = cached.size();
     if (!cached.empty()) std::memcpy(helper_->memory(cached.size()), cached.data(), cached.size());
     const Json answer =
         helper_->ask(request, end_of(request_.execution.compile_timeout_ms), "compiling by engine " + name_);
+    check_unchanged(*request_.model);
     const std::span<const std::byte> bytes = helper_->bytes_of(answer);
     to_cache_.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }

@@ -1,53 +1,59 @@
 #include "graph/session/file_content.h"
 
-#include <sys/stat.h>
+#include <algorithm>
 
-#include <chrono>
-#include <filesystem>
-#include <system_error>
-
+#include "core/printable.h"
 #include "core/sha256.h"
+#include "core/xxh64.h"
+#include "graph/onnx/file_identity.h"
 #include "graph/onnx/mapped_file.h"
+#include "graph/session/constants.h"
+#include "graph/session/engine_choice.h"
+#include "xpuruntime/core/error.h"
 
 namespace xpuruntime {
 namespace {
 
-/// Nothing that the system says of a file, unlike when it was last written, can be set by those who write it: the
-/// moment of the last change. Its clock has steps, so that what was changed just now may change again in the same one.
-bool is_settled(const struct stat& found) {
-  constexpr std::chrono::seconds coarsest_step{2};
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto changed = std::chrono::seconds(found.st_ctim.tv_sec) + std::chrono::nanoseconds(found.st_ctim.tv_nsec);
-  return now - changed > coarsest_step;
+bool has_unread(const ModelGraph& graph) {
+  bool found = !graph.unread_constants.empty();
+  for (const ModelNode& node : graph.nodes) {
+    for (const auto& [name, value] : node.attributes) {
+      if (std::holds_alternative<std::monostate>(value)) found = true;
+      if (const auto* body = std::get_if<std::shared_ptr<const ModelGraph>>(&value))
+        found = found || has_unread(**body);
+    }
+  }
+  return found;
 }
 
-std::string text_of(const timespec& time) { return std::to_string(time.tv_sec) + "." + std::to_string(time.tv_nsec); }
-
-/// Empty: the file cannot be told from others.
-std::string identity_of(const std::string& path) {
-  struct stat found = {};
-  std::error_code error;
-  const std::filesystem::path place = std::filesystem::canonical(path, error);
-  if (error || stat(path.c_str(), &found) != 0 || !is_settled(found)) return {};
-  std::string text = place.string();
-  for (const std::uint64_t number :
-       {std::uint64_t{found.st_dev}, std::uint64_t{found.st_ino}, static_cast<std::uint64_t>(found.st_size)}) {
-    text += " " + std::to_string(number);
-  }
-  return Sha256().add(text + " " + text_of(found.st_mtim) + " " + text_of(found.st_ctim)).finish();
+std::string digest_of(const Model& model) {
+  std::string text = structure_of_model(model);
+  for_each_constant(model.graph, [&](const std::string& name, const Tensor& tensor) {
+    text += " " + name + " " + std::to_string(xxh64(std::span(tensor.as<const std::byte>(), tensor.span())));
+  });
+  return text;
 }
 
 }  // namespace
 
 std::string content_of_file(const std::string& path, const DiskCache& kept) {
-  const std::string identity = identity_of(path);
-  if (!identity.empty()) {
-    if (auto content = kept.get(identity)) return *content;
+  const auto [identity, is_settled] = onnx::identity_of(path);
+  const std::string key = is_settled ? Sha256().add(identity).finish() : "";
+  if (!key.empty()) {
+    if (auto content = kept.get(key)) return *content;
   }
   const onnx::SharedBytes file = onnx::map_file(path);
   const std::string content = Sha256().add(file.bytes).finish();
-  if (!identity.empty() && identity_of(path) == identity) kept.put(identity, content);
+  if (!key.empty() && onnx::identity_of(path).text == identity) kept.put(key, content);
   return content;
+}
+
+void check_unchanged(const Model& model) {
+  if (model.path.empty() || model.identity.empty() || onnx::identity_of_files(model) == model.identity) return;
+  // What was touched or copied over itself is the same model; of values that nobody has read none can tell.
+  if (!has_unread(model.graph) && digest_of(load_onnx(model.path)) == digest_of(model)) return;
+  fail(ErrorCode::io_error, "Session",
+       "'" + printable(model.path) + "', or a file with its data, is another than when it was loaded; load it again");
 }
 
 }  // namespace xpuruntime

@@ -33,7 +33,6 @@ struct Runner {
   std::optional<Session> session = {};
   std::vector<double> runs_us = {};
   std::vector<Tensor> results = {};  // of the last run
-  double unsteady = 0;               // how far those of its first run were from these
 
   /// The microseconds of a run; an engine that fails is out.
   std::optional<double> run(std::span<const Tensor> inputs, const DeviceManager& devices) {
@@ -72,7 +71,7 @@ std::vector<Tensor> on_host(const std::vector<Tensor>& results, const DeviceMana
 }
 
 Runner start(const std::string& engine, const Model& model, Dispatcher& dispatcher, const DeviceManager& devices,
-             SessionOptions options, std::span<const Tensor> inputs) {
+             SessionOptions options, std::span<const Tensor> inputs, const std::optional<ResultBounds>& bounds) {
   Runner runner{.time = {.engine = engine}};
   options.execution->engine = engine;
   // Another target would be another race. Native goes to none where its own is here, and may use the CPU beside it.
@@ -91,9 +90,9 @@ Runner start(const std::string& engine, const Model& model, Dispatcher& dispatch
     runner.time.first_us = *us;
     first = on_host(runner.results, devices);
   }
-  if (!runner.session) return runner;
-  runner.results = on_host(runner.results, devices);
-  runner.unsteady = difference_of(first, runner.results);
+  if (!runner.session || !bounds) return runner;
+  const double change = difference_of(first, on_host(runner.results, devices), bounds->least_magnitude);
+  if (change > bounds->most_difference) runner.leave("its results change from run to run");
   return runner;
 }
 
@@ -103,24 +102,24 @@ std::string in_percent(double share) {
   return text;
 }
 
-/// The first engine's results are what the others' must be; where a model draws at random, nobody's must be anything.
-void compare(std::vector<Runner>& runners, double most) {
+/// The first engine's last results are what those of the others must be.
+void compare(std::vector<Runner>& runners, const ResultBounds& bounds, const DeviceManager& devices) {
   const Runner* first = nullptr;
   for (Runner& runner : runners) {
     if (!runner.session) continue;
+    runner.results = on_host(runner.results, devices);
     if (first == nullptr) {
       first = &runner;
       continue;
     }
-    if (std::max(first->unsteady, runner.unsteady) > most) continue;
-    const double difference = difference_of(first->results, runner.results);
-    runner.time.difference = difference;
-    if (difference <= most) continue;
+    const double difference = difference_of(first->results, runner.results, bounds.least_magnitude);
+    runner.time.difference = std::max(runner.time.difference.value_or(0), difference);
+    if (difference <= bounds.most_difference) continue;
     runner.leave("its results differ from those of " + first->time.engine +
-                 (std::isfinite(difference) ? " by " + in_percent(difference) + ", more than " + in_percent(most)
-                                            : " in shapes, dtypes, or what is no number"));
+                 (std::isfinite(difference)
+                      ? " by " + in_percent(difference) + ", more than " + in_percent(bounds.most_difference)
+                      : ": other shapes or dtypes, or no numbers where those are"));
   }
-  for (Runner& runner : runners) runner.results.clear();
 }
 
 /// In turns, so that a slow spell hits all alike.
@@ -172,10 +171,13 @@ EngineTimes measure_engines(const Model& model, Dispatcher& dispatcher, const De
     for (const auto& engine : options.engines->engines()) names.push_back(engine->name());
   }
   if (asked != "auto") names = {asked};
+  const std::optional<ResultBounds> bounds = result_bounds(model, each.execution->precision, inputs, devices);
   std::vector<Runner> runners;
-  for (const std::string& name : names) runners.push_back(start(name, model, dispatcher, devices, each, inputs));
-  compare(runners, most_difference(model, each.execution->precision));
+  for (const std::string& name : names)
+    runners.push_back(start(name, model, dispatcher, devices, each, inputs, bounds));
+  if (bounds) compare(runners, *bounds, devices);
   race(runners, inputs, devices, budget_s);
+  if (bounds) compare(runners, *bounds, devices);  // also the last of them
 
   EngineTimes times;
   const EngineTime* best = nullptr;

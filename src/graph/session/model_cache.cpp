@@ -1,7 +1,6 @@
 #include "graph/session/model_cache.h"
 
 #include <filesystem>
-#include <functional>
 #include <system_error>
 
 #include "cache/disk_cache.h"
@@ -9,6 +8,7 @@
 #include "core/printable.h"
 #include "core/sha256.h"
 #include "core/xxh64.h"
+#include "graph/session/constants.h"
 #include "graph/session/engine_choice.h"
 #include "graph/session/file_content.h"
 #include "xpuruntime/core/error.h"
@@ -17,17 +17,6 @@
 
 namespace xpuruntime {
 namespace {
-
-/// Also those of branches and bodies.
-void for_each_constant(const ModelGraph& graph, const std::function<void(const std::string&, const Tensor&)>& visit) {
-  for (const auto& [name, tensor] : graph.constants) visit(name, tensor);
-  for (const ModelNode& node : graph.nodes) {
-    for (const auto& [name, value] : node.attributes) {
-      if (const auto* tensor = std::get_if<Tensor>(&value)) visit(name, *tensor);
-      if (const auto* body = std::get_if<std::shared_ptr<const ModelGraph>>(&value)) for_each_constant(**body, visit);
-    }
-  }
-}
 
 /// What of the policy changes what is compiled.
 std::string what_is_compiled(ExecutionPolicy policy) {
@@ -117,7 +106,10 @@ std::size_t clear_cached_models(const std::string& cache_dir) {
 namespace {
 
 std::unique_ptr<CompiledModel> compiled_by(const Engine& engine, const EngineRequest& request) {
+  const bool reads_files = engine.name() != "native";
+  if (reads_files) check_unchanged(*request.model);
   std::unique_ptr<CompiledModel> compiled = engine.compile(request);
+  if (reads_files) check_unchanged(*request.model);  // nor while it did
   if (compiled == nullptr) {
     fail(ErrorCode::device_error, "Session",
          "engine " + engine.name() + " compiled the model to nothing; its compile must return a model or throw");
