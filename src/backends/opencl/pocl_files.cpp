@@ -6,10 +6,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <span>
 
 #include "core/printable.h"
-#include "core/xxh64.h"
+#include "core/sha256.h"
 #include "xpuruntime/core/error.h"
 
 namespace xpuruntime::opencl {
@@ -22,7 +21,7 @@ std::string mark_of_file(const std::string& path) {
   if (error || bytes == 0) return {};
   std::string text(bytes, '\0');
   if (!std::ifstream(path, std::ios::binary).read(text.data(), static_cast<std::streamsize>(bytes))) return {};
-  return std::to_string(bytes) + " " + std::to_string(xxh64(std::as_bytes(std::span(text)))) + " " + path;
+  return std::to_string(bytes) + " " + Sha256().add(text).finish() + " " + path;
 }
 
 std::string path_in_mark(const std::string& mark) {
