@@ -9,7 +9,8 @@
 
 namespace xpuruntime {
 
-HeldConstants::HeldConstants(std::vector<bool> is_constant) : is_constant_(std::move(is_constant)) {}
+HeldConstants::HeldConstants(std::vector<bool> is_constant, OnHeld on_held)
+    : is_constant_(std::move(is_constant)), on_held_(on_held) {}
 HeldConstants::~HeldConstants() = default;
 
 const Plan& HeldConstants::make(const std::shared_ptr<CachedPlan>& decided, const Call& call) {
@@ -30,6 +31,11 @@ const Plan& HeldConstants::make(const std::shared_ptr<CachedPlan>& decided, cons
       if (error.code() != ErrorCode::out_of_memory) throw;
     }
     made->plan = made->with_constants != nullptr ? made->with_constants.get() : decided->plan.get();
+    if (made->with_constants != nullptr && on_held_ != nullptr) {
+      for (const Tensor* constant : constants) {
+        if (constant != nullptr) on_held_(*constant);
+      }
+    }
     found = all_.insert(all_.end(), std::move(made));
   }
   latest_.store(found->get(), std::memory_order_release);

@@ -16,8 +16,11 @@ class Plan;
 /// (Plan::with_constants). Safe for many threads that repeat the call. It must outlive their calls.
 class HeldConstants {
  public:
+  /// Told of each constant that a plan has made something of, and may not read again.
+  using OnHeld = void (*)(const Tensor& constant);
+
   /// `is_constant`: by input.
-  explicit HeldConstants(std::vector<bool> is_constant);
+  explicit HeldConstants(std::vector<bool> is_constant, OnHeld on_held = nullptr);
   ~HeldConstants();
   HeldConstants(const HeldConstants&) = delete;
   HeldConstants& operator=(const HeldConstants&) = delete;
@@ -38,6 +41,7 @@ class HeldConstants {
   const Plan& make(const std::shared_ptr<CachedPlan>& decided, const Call& call);
 
   const std::vector<bool> is_constant_;
+  const OnHeld on_held_;
   std::atomic<const Made*> latest_ = nullptr;
   LongMutex mutex_ = {};
   std::vector<std::unique_ptr<const Made>> all_ = {};  // another thread may still run one of them

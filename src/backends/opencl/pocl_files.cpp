@@ -45,7 +45,7 @@ void make_room(const std::string& folder, std::uint64_t least) {
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) fs::create_directories(folder, ignored);
   struct statvfs disk = {};
-  if (statvfs(folder.c_str(), &disk) != 0) return;
+  if (statvfs(folder.c_str(), &disk) != 0 || disk.f_blocks == 0) return;
   const std::uint64_t blocks = geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
   if (blocks * disk.f_frsize >= least) return;
   fail(ErrorCode::out_of_memory, "opencl::build",

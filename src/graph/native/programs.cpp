@@ -84,6 +84,11 @@ std::vector<Tensor> constants_on(const Program& program, const DeviceManager& de
   return constants;
 }
 
+/// What is packed is seldom read in the file again.
+void forget(const Tensor& constant) {
+  onnx::forget_pages({constant.as<const std::byte>(), constant.span()}, constant.owner());
+}
+
 /// Only on the CPU: elsewhere constants are in no kernel's reach before a run.
 HeldBySteps held_by_steps(const Program& program, Device device) {
   HeldBySteps held(program.steps.size());
@@ -94,7 +99,7 @@ HeldBySteps held_by_steps(const Program& program, Device device) {
       is_constant.push_back(program.slots[static_cast<std::size_t>(slot)].kind == Slot::Kind::constant);
     }
     const bool any = std::find(is_constant.begin(), is_constant.end(), true) != is_constant.end();
-    if (any) held[i] = std::make_unique<HeldConstants>(std::move(is_constant));
+    if (any) held[i] = std::make_unique<HeldConstants>(std::move(is_constant), forget);
   }
   return held;
 }

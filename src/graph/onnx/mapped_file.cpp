@@ -59,7 +59,7 @@ SharedBytes map_file(const std::string& path) {
   const std::shared_ptr<void> closed_at_end(nullptr, [handle](void*) { close(handle); });
   if (fstat(handle, &found) != 0) refuse_opening(path, errno);
   const std::size_t size = mappable_size(found, path);
-  constexpr std::size_t most_read = std::size_t{64} << 20;
+  constexpr std::size_t most_read = std::size_t{32} << 20;
   if (size <= most_read) {
     const Tensor copy = Tensor::empty(DataType::uint8, {static_cast<std::int64_t>(size)});
     read_all(handle, {copy.as<std::byte>(), size}, path);

@@ -14,7 +14,7 @@ struct SharedBytes {
   bool lasts = true;  // false: what is kept of it is to be copied, as others may write over it
 };
 
-/// A file's bytes: up to 64 MiB as they are read now, as such files are often written over while they are in use; those
+/// A file's bytes: up to 32 MiB as they are read now, as such files are often written over while they are in use; those
 /// do not last. Of larger ones as the system maps them: read when they are touched, and shared with other processes.
 /// Whoever replaces such a file must rename a new one over it; writing into it changes the model, and shortening it
 /// ends the process that reads there. Only regular files; one without bytes is `corrupt_data`.
