@@ -78,6 +78,18 @@ void combine_row(const T* a, const T* b, T* out, std::int64_t n) {
   for (; i < n; ++i) hn::StoreU(Function::of(hn::LoadU(one, a + i), hn::LoadU(one, b + i)), one, out + i);
 }
 
+/// Of lanes that Highway has no products of: 8 bits and, on some targets, 64.
+struct MulAnyIntegers {};
+
+template <class Function, class T>
+requires std::is_same_v<Function, MulAnyIntegers>
+void combine_row(const T* a, const T* b, T* out, std::int64_t n) {
+  using Unsigned = std::make_unsigned_t<T>;
+  for (std::int64_t i = 0; i < n; ++i) {
+    out[i] = static_cast<T>(static_cast<Unsigned>(a[i]) * static_cast<Unsigned>(b[i]));
+  }
+}
+
 template <class Function, class T>
 void combine_block(const Block& block) {
   constexpr std::int64_t chunk = 512;
@@ -106,9 +118,7 @@ RunBlock find_for(OpId op) {
     case OpId::minimum:
       return combine_block<MinIntegers, T>;
     case OpId::mul:
-      // Highway has no products of 8-bit and, on some targets, of 64-bit lanes.
-      if constexpr (std::is_same_v<T, std::int32_t>) return combine_block<MulIntegers, T>;
-      return nullptr;
+      return combine_block<std::conditional_t<std::is_same_v<T, std::int32_t>, MulIntegers, MulAnyIntegers>, T>;
     default:
       return nullptr;
   }
