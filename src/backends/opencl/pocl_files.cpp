@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "core/printable.h"
 #include "core/sha256.h"
@@ -15,24 +16,28 @@ namespace xpuruntime::opencl {
 
 namespace fs = std::filesystem;
 
-std::string mark_of_file(const std::string& path) {
+namespace {
+
+/// The key of a note: the file's path and bytes. Empty where it cannot be read.
+std::string key_of(const std::string& path) {
   std::error_code error;
   const auto bytes = fs::is_regular_file(path, error) ? fs::file_size(path, error) : 0;
   if (error || bytes == 0) return {};
   std::string text(bytes, '\0');
   if (!std::ifstream(path, std::ios::binary).read(text.data(), static_cast<std::streamsize>(bytes))) return {};
-  return std::to_string(bytes) + " " + Sha256().add(text).finish() + " " + path;
+  return Sha256().add(path).add(std::string_view("\0", 1)).add(text).finish();
 }
 
-std::string path_in_mark(const std::string& mark) {
-  const std::size_t second = mark.find(' ', mark.find(' ') + 1);
-  return second == mark.npos ? "" : mark.substr(second + 1);
+}  // namespace
+
+void note_whole(const std::string& path, const DiskCache& notes) {
+  if (const std::string key = key_of(path); !key.empty()) notes.put(key, "whole");
 }
 
-bool is_as_marked(const std::string& mark) {
-  const std::string path = path_in_mark(mark);
-  if (!mark.empty() && mark_of_file(path) == mark) return true;
-  if (!path.empty()) std::remove(path.c_str());
+bool is_whole(const std::string& path, const DiskCache& notes) {
+  const std::string key = key_of(path);
+  if (!key.empty() && notes.get(key)) return true;
+  std::remove(path.c_str());
   return false;
 }
 

@@ -3,16 +3,18 @@
 #include <cstdint>
 #include <string>
 
+#include "backends/opencl/disk_cache.h"
+
 // PoCL ends the process where a file of its cache is damaged, is missing when a launch needs it, or cannot be written.
 
 namespace xpuruntime::opencl {
 
-/// A file as it is now: its size, checksum and path. Empty where it cannot be read.
-std::string mark_of_file(const std::string& path);
-std::string path_in_mark(const std::string& mark);
+/// Notes that a file is whole as it is now. Processes that make it at once make it differently: each notes what it
+/// finds.
+void note_whole(const std::string& path, const DiskCache& notes);
 
-/// Whether the file is still as its mark says. One that is another by now is removed, so that PoCL makes it anew.
-bool is_as_marked(const std::string& mark);
+/// Whether somebody has noted the file as it is now. One that nobody has is removed, so that PoCL makes it anew.
+bool is_whole(const std::string& path, const DiskCache& notes);
 
 /// What PoCL compiled the program to whose machine code is in this file.
 std::string program_file_of(const std::string& machine_code);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
+#include <set>
 #include <vector>
 
 #include "backends/opencl/build_log.h"
@@ -17,6 +19,24 @@
 
 namespace xpuruntime::opencl {
 namespace {
+
+/// Keys of the programs that this process has had compiled. Never destroyed, as the compiler below.
+class CompiledHere {
+ public:
+  void add(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    keys_.insert(key);
+  }
+  bool has(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    return keys_.contains(key);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> keys_;
+};
+auto& compiled_here = *new CompiledHere;
 
 std::atomic<std::uint64_t> compiled_count{0};
 std::atomic<std::uint64_t> loaded_count{0};
@@ -113,11 +133,11 @@ Program from_binary(const BuildRequest& request, const std::string& binary) {
   return code == CL_SUCCESS ? std::move(program) : Program();
 }
 
-/// From what the cache has: a binary, or where the driver keeps that the mark of its file, which may be empty. Null
-/// where that is not to be had any more.
+/// From what the cache has: a binary, or where the driver keeps that the path of its file, if it is known. Null where
+/// that is not to be had any more.
 Program from_kept(const BuildRequest& request, const std::string& kept) {
   if (!keeps_its_own(request)) return from_binary(request, kept);
-  if (!kept.empty() && !is_as_marked(kept)) return {};
+  if (!kept.empty() && !is_whole(kept, DiskCache())) return {};
   return from_source(request, true);
 }
 
@@ -204,7 +224,11 @@ Program build_program(const BuildRequest& request) {
   }
   ++compiled_count;
   auto made = compile(request);
-  if (made && kept && keeps_its_own(request)) made = mark_of_file(path_in_mark(*kept));
+  compiled_here.add(key);
+  if (made && kept && keeps_its_own(request) && !kept->empty()) {
+    note_whole(*kept, cache);
+    made = *kept;
+  }
   if (made && keeps) cache.put(key, *made);
   Program program = made ? from_kept(request, *made) : from_source(request);
   return program ? std::move(program) : from_source(request);
@@ -223,9 +247,13 @@ void make_machine_code(const BuildRequest& request, const std::string& function,
   const bool keeps = !has_include(request.source);
   const std::string key = keeps ? key_of(request, kind) : "";
   make_room(pocl_cache_folder());
-  // An empty mark: it was made, and nobody can tell which file has it.
-  if (const auto mark = keeps ? cache.get(key) : std::nullopt)
-    if (mark->empty() || is_as_marked(*mark)) return;
+  // An empty path: it was made, and nobody can tell which file has it.
+  if (const auto file = keeps ? cache.get(key) : std::nullopt)
+    if (file->empty() || is_whole(*file, cache)) {
+      // Another process has made it, and the program's file may be the one of this process.
+      if (!file->empty() && compiled_here.has(key_of(request))) note_whole(program_file_of(*file), cache);
+      return;
+    }
   Message words = request_for_worker(request, "machine_code");
   words.push_back(function);
   words.insert(words.end(), sizes.begin(), sizes.end());
@@ -236,9 +264,13 @@ void make_machine_code(const BuildRequest& request, const std::string& function,
   if (!said) return;
   if (said->front() != "made") fail_in_worker(request, *said);
   if (!keeps || said->size() < 2) return;
-  cache.put(key, mark_of_file(said->at(1)));
-  if (const auto program = cache.get(key_of(request)); program && program->empty() && keeps_its_own(request))
-    cache.put(key_of(request), mark_of_file(program_file_of(said->at(1))));
+  const std::string& file = said->at(1);
+  if (!file.empty()) note_whole(file, cache);
+  cache.put(key, file);
+  if (file.empty() || !keeps_its_own(request)) return;
+  note_whole(program_file_of(file), cache);
+  if (const auto program = cache.get(key_of(request)); program && program->empty())
+    cache.put(key_of(request), program_file_of(file));
 }
 
 }  // namespace xpuruntime::opencl

@@ -198,22 +198,24 @@ TEST_F(MachineCodeTest, ThatIsDamagedIsMadeByTheWorkerAgainAndSoIsItsProgram) {
   }
 }
 
-TEST(PoclFiles, AreKnownBySizeChecksumAndPath) {
+TEST(PoclFiles, AreWholeWhereSomebodyHasNotedThemAsTheyAre) {
   const OwnFolder own;
+  const DiskCache notes(own.path() + "/notes");
   const std::string path = own.path() + "/a file";
-  EXPECT_EQ(mark_of_file(path), "");
-  EXPECT_FALSE(is_as_marked(""));
-  std::ofstream(path) << "";
-  EXPECT_EQ(mark_of_file(path), "") << "nothing useful is empty";
-  std::ofstream(path) << "text";
-  const std::string mark = mark_of_file(path);
-  EXPECT_EQ(path_in_mark(mark), path);
-  EXPECT_TRUE(is_as_marked(mark));
-  std::ofstream(path) << "tent";
-  EXPECT_FALSE(is_as_marked(mark));
+  EXPECT_FALSE(is_whole(path, notes));
+  for (const char* text : {"by one", "by another"}) {
+    std::ofstream(path) << text;
+    note_whole(path, notes);
+    EXPECT_TRUE(is_whole(path, notes));
+  }
+  std::ofstream(path) << "by one";
+  EXPECT_TRUE(is_whole(path, notes));
+  std::ofstream(path) << "damaged";
+  EXPECT_FALSE(is_whole(path, notes));
   EXPECT_FALSE(std::filesystem::exists(path)) << "so that it is made anew";
-  EXPECT_FALSE(is_as_marked(mark));
-  EXPECT_EQ(mark_of_file(own.path()), "") << "a folder";
+  std::ofstream(path) << "";
+  note_whole(path, notes);
+  EXPECT_FALSE(is_whole(path, notes)) << "nothing useful is empty";
 }
 
 TEST(PoclFiles, NeedRoomOnTheirDisk) {
