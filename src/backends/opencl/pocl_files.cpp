@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -28,6 +29,13 @@ std::string key_of(const std::string& path) {
   return Sha256().add(path).add(std::string_view("\0", 1)).add(text).finish();
 }
 
+/// Whoever wrote it may not have noted it yet; for another process to remove it then would end that one.
+bool is_new(const std::string& path) {
+  std::error_code error;
+  const auto written = fs::last_write_time(path, error);
+  return !error && fs::file_time_type::clock::now() - written < std::chrono::minutes(1);
+}
+
 }  // namespace
 
 void note_whole(const std::string& path, const DiskCache& notes) {
@@ -36,7 +44,7 @@ void note_whole(const std::string& path, const DiskCache& notes) {
 
 bool is_whole(const std::string& path, const DiskCache& notes) {
   const std::string key = key_of(path);
-  if (!key.empty() && notes.get(key)) return true;
+  if (!key.empty() && (notes.get(key) || is_new(path))) return true;
   std::remove(path.c_str());
   return false;
 }

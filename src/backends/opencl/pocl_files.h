@@ -13,7 +13,8 @@ namespace xpuruntime::opencl {
 /// finds.
 void note_whole(const std::string& path, const DiskCache& notes);
 
-/// Whether somebody has noted the file as it is now. One that nobody has is removed, so that PoCL makes it anew.
+/// Whether somebody has noted the file as it is now, or it was written within a minute and may yet be noted. Another
+/// one is removed, so that PoCL makes it anew.
 bool is_whole(const std::string& path, const DiskCache& notes);
 
 /// What PoCL compiled the program to whose machine code is in this file.

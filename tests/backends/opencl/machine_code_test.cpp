@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -137,6 +138,10 @@ TEST_F(Launches, DISABLED_WithABadLinker) {
   std::cout << "after: " << fill(*filled, 640, {32, 1, 1}) << std::endl;
 }
 
+void make_old(const std::filesystem::path& file) {
+  std::filesystem::last_write_time(file, std::filesystem::last_write_time(file) - std::chrono::hours(1));
+}
+
 class MachineCodeTest : public OpenClTest {
  protected:
   void SetUp() override {
@@ -188,6 +193,7 @@ TEST_F(MachineCodeTest, ThatIsDamagedIsMadeByTheWorkerAgainAndSoIsItsProgram) {
     for (const auto& file : std::filesystem::recursive_directory_iterator(pocl_)) {
       if (file.path().extension() != kind) continue;
       std::ofstream(file.path(), std::ios::binary | std::ios::in).seekp(100) << "damaged";
+      make_old(file.path());
       ++damaged;
     }
     EXPECT_GT(damaged, 1) << kind;
@@ -209,8 +215,11 @@ TEST(PoclFiles, AreWholeWhereSomebodyHasNotedThemAsTheyAre) {
     EXPECT_TRUE(is_whole(path, notes));
   }
   std::ofstream(path) << "by one";
+  make_old(path);
   EXPECT_TRUE(is_whole(path, notes));
   std::ofstream(path) << "damaged";
+  EXPECT_TRUE(is_whole(path, notes)) << "it is new, and its writer may yet note it";
+  make_old(path);
   EXPECT_FALSE(is_whole(path, notes));
   EXPECT_FALSE(std::filesystem::exists(path)) << "so that it is made anew";
   std::ofstream(path) << "";
