@@ -105,8 +105,11 @@ class Ranges(CliTest):
         self.assertEqual(last, IN_FORCE)
 
     def test_a_range_that_the_budget_cuts_gives_rules_only_for_what_is_known(self):
-        answer = xrt("tune", "softmax(f32[n,n]) where n=1..512", "--budget", "60ms", "--store", self.store, "--out",
-                     self.policy, "--json")
+        for budget in ("60ms", "120ms", "240ms"):  # on a busy machine the first may end before any size is done
+            answer = xrt("tune", "softmax(f32[n,n]) where n=1..512", "--budget", budget, "--store", self.store, "--out",
+                         self.policy, "--json")
+            if self.policy.exists():
+                break
         self.assertEqual(answer.returncode, 1, answer)
         self.assertIn("some sizes stay with the default; give more with --budget", answer.stderr)
         [result] = json.loads(answer.stdout)["ranges"]
