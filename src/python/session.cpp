@@ -369,7 +369,7 @@ void bind_session(nb::module_& module) {
   nb::class_<EngineTime>(
       module, "EngineTime",
       "How fast one engine runs a model: medians and minima in microseconds; `reason` says why one was "
-      "not measured.")
+      "not measured, or is out.")
       .def_prop_ro("engine", [](const EngineTime& self) { return to_python(self.engine); })
       .def_prop_ro("version", [](const EngineTime& self) { return to_python(self.version); })
       .def_prop_ro("reason", [](const EngineTime& self) { return to_python(self.reason); })

@@ -14,7 +14,7 @@ namespace xpuruntime {
 struct EngineTime {
   std::string engine = {};
   std::string version = {};
-  std::string reason = {};  // why it was not measured; empty: it was
+  std::string reason = {};  // why it was not measured, or is out; empty: it is in the race
   /// Of its results from those of the first engine, infinite where dtypes or shapes differ; nothing where they were not
   /// compared. Floats: by the largest magnitude; others: the share that differs.
   std::optional<double> difference = {};

@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -29,6 +30,12 @@ std::string key_of(const std::string& path) {
   return Sha256().add(path).add(std::string_view("\0", 1)).add(text).finish();
 }
 
+bool is_inside(const std::string& path, const std::string& folder) {
+  std::error_code error;
+  const fs::path file = fs::weakly_canonical(path, error), root = fs::weakly_canonical(folder, error);
+  return !error && std::mismatch(root.begin(), root.end(), file.begin(), file.end()).first == root.end();
+}
+
 /// Whoever wrote it may not have noted it yet; for another process to remove it then would end that one.
 bool is_new(const std::string& path) {
   std::error_code error;
@@ -42,10 +49,10 @@ void note_whole(const std::string& path, const DiskCache& notes) {
   if (const std::string key = key_of(path); !key.empty()) notes.put(key, "whole");
 }
 
-bool is_whole(const std::string& path, const DiskCache& notes) {
+bool is_whole(const std::string& path, const std::string& folder, const DiskCache& notes) {
   const std::string key = key_of(path);
   if (!key.empty() && (notes.get(key) || is_new(path))) return true;
-  std::remove(path.c_str());
+  if (is_inside(path, folder)) std::remove(path.c_str());
   return false;
 }
 

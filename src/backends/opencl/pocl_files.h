@@ -14,8 +14,8 @@ namespace xpuruntime::opencl {
 void note_whole(const std::string& path, const DiskCache& notes);
 
 /// Whether somebody has noted the file as it is now, or it was written within a minute and may yet be noted. Another
-/// one is removed, so that PoCL makes it anew.
-bool is_whole(const std::string& path, const DiskCache& notes);
+/// one is removed where it lies in PoCL's folder, so that PoCL makes it anew.
+bool is_whole(const std::string& path, const std::string& folder, const DiskCache& notes);
 
 /// What PoCL compiled the program to whose machine code is in this file.
 std::string program_file_of(const std::string& machine_code);

@@ -71,7 +71,7 @@ std::string key_of(const BuildRequest& request, const std::string& kind) {
 }
 
 std::string key_of(const BuildRequest& request) {
-  return key_of(request, keeps_its_own(request) ? "checked program" : "program");
+  return key_of(request, keeps_its_own(request) ? "checked program in " + pocl_cache_folder() : "program");
 }
 
 std::string name_of(cl_device_id device) { return "'" + device_text(device, CL_DEVICE_NAME) + "'"; }
@@ -137,7 +137,7 @@ Program from_binary(const BuildRequest& request, const std::string& binary) {
 /// that is not to be had any more.
 Program from_kept(const BuildRequest& request, const std::string& kept) {
   if (!keeps_its_own(request)) return from_binary(request, kept);
-  if (!kept.empty() && !is_whole(kept, DiskCache())) return {};
+  if (!kept.empty() && !is_whole(kept, pocl_cache_folder(), DiskCache())) return {};
   return from_source(request, true);
 }
 
@@ -249,7 +249,7 @@ void make_machine_code(const BuildRequest& request, const std::string& function,
   make_room(pocl_cache_folder());
   // An empty path: it was made, and nobody can tell which file has it.
   if (const auto file = keeps ? cache.get(key) : std::nullopt)
-    if (file->empty() || is_whole(*file, cache)) {
+    if (file->empty() || is_whole(*file, pocl_cache_folder(), cache)) {
       // Another process has made it, and the program's file may be the one of this process.
       if (!file->empty() && compiled_here.has(key_of(request))) note_whole(program_file_of(*file), cache);
       return;

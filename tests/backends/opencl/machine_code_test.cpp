@@ -208,23 +208,25 @@ TEST(PoclFiles, AreWholeWhereSomebodyHasNotedThemAsTheyAre) {
   const OwnFolder own;
   const DiskCache notes(own.path() + "/notes");
   const std::string path = own.path() + "/a file";
-  EXPECT_FALSE(is_whole(path, notes));
+  EXPECT_FALSE(is_whole(path, own.path(), notes));
   for (const char* text : {"by one", "by another"}) {
     std::ofstream(path) << text;
     note_whole(path, notes);
-    EXPECT_TRUE(is_whole(path, notes));
+    EXPECT_TRUE(is_whole(path, own.path(), notes));
   }
   std::ofstream(path) << "by one";
   make_old(path);
-  EXPECT_TRUE(is_whole(path, notes));
+  EXPECT_TRUE(is_whole(path, own.path(), notes));
   std::ofstream(path) << "damaged";
-  EXPECT_TRUE(is_whole(path, notes)) << "it is new, and its writer may yet note it";
+  EXPECT_TRUE(is_whole(path, own.path(), notes)) << "it is new, and its writer may yet note it";
   make_old(path);
-  EXPECT_FALSE(is_whole(path, notes));
+  EXPECT_FALSE(is_whole(path, own.path() + "/other", notes));
+  EXPECT_TRUE(std::filesystem::exists(path)) << "it is none of PoCL's";
+  EXPECT_FALSE(is_whole(path, own.path(), notes));
   EXPECT_FALSE(std::filesystem::exists(path)) << "so that it is made anew";
   std::ofstream(path) << "";
   note_whole(path, notes);
-  EXPECT_FALSE(is_whole(path, notes)) << "nothing useful is empty";
+  EXPECT_FALSE(is_whole(path, own.path(), notes)) << "nothing useful is empty";
 }
 
 TEST(PoclFiles, NeedRoomOnTheirDisk) {
